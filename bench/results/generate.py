@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
+
+The files are what `untax taxes --json` and `untax bench host --json` write. Nothing here is typed by hand; `--check`
+tells whether both texts are still what the files say.
+"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
+PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
+         ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
+STEPS = ["E0", "E1", "E2", "E3", "E4"]
+
+
+def load(folder):
+    """The files of each format, in the order of their names."""
+    found = {"untax-taxes": [], "untax-bench-host": []}
+    for path in sorted(folder.glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        kind = document.get("format") if isinstance(document, dict) else None
+        if kind not in found:
+            raise SystemExit(f"{path}: format is {kind!r}; this folder takes {', '.join(found)}")
+        found[kind].append((path.name, document))
+    return found
+
+
+def seconds(value):
+    """Three digits, in the unit that fits."""
+    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        scaled = value * factor
+        if abs(scaled) >= 1 or unit == "us":
+            break
+    digits = 0 if abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2
+    return f"{scaled:.{digits}f} {unit}"
+
+
+def table(head, rows, left=1):
+    """A Markdown table whose first `left` columns are text."""
+    rule = ["---" if i < left else "---:" for i in range(len(head))]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in [head, rule, *rows])
+
+
+def place(document):
+    commit = document["commit"] or "unknown"
+    return (f"{document['cpu']}, {document['cores']} cores, {document['machine']}; "
+            f"commit {commit}, {document['date'][:10]}")
+
+
+def places(documents):
+    """One line for each place that something was measured at."""
+    return "".join(f"Measured on {text}.\n" for text in dict.fromkeys(place(d) for _, d in documents))
+
+
+def milliseconds(value, digits=3):
+    """So many digits, without an exponent and without zeros at the end."""
+    text = f"{float(f'{1e3 * value:.{digits}g}'):f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def with_error(value, uncertainty):
+    error = f" ± {milliseconds(uncertainty, 2)}" if uncertainty else ""
+    return milliseconds(value) + error
+
+
+def layers(taxes):
+    """The average layer of each model, taken apart."""
+    rows = []
+    for _, d in taxes:
+        parts, error = d["average_layer"], d["average_layer_uncertainty"]
+        best = parts["bound"] + parts["remainder"]
+        rows.append([f"{d['model']}, {d['dtype']}", str(d["tensor_parallel"]), str(d["tokens"]),
+                     milliseconds(parts["total"]), *(with_error(parts[key], error[key]) for key, _ in PARTS),
+                     f"{best / parts['bound']:.2f}"])
+    return table(["model", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows)
+
+
+def comparisons(bench):
+    rows = [[c["name"], c["reference"], seconds(c["seconds"]["median"]), seconds(c["reference_seconds"]["median"]),
+             f"{c['ratio']:.2f}", c["bar"], "yes" if c["met"] else "no"]
+            for _, d in bench for c in d["comparisons"]]
+    return table(["untax", "beside", "time", "time of the other", "ratio", "has to be", "is"], rows, left=2)
+
+
+def operations(document):
+    """Every operation of one model: the five steps, the bound, and what E4 is worth."""
+    rows = []
+    for row in document["rows"]:
+        time = {step["id"]: step["median"] for step in row["steps"]}
+        bound = max(row["compute_seconds"], row["link_seconds"])
+        rows.append([row["name"], f"{row['operator']} {row['m']} x {row['n']} x {row['k']}",
+                     str(row["per_layer"] * row["layers"]),
+                     *(seconds(time[step]) if step in time else "" for step in STEPS), seconds(bound),
+                     f"{time['E4'] / bound:.2f}", f"{time['E0'] / time['E4']:.2f}",
+                     f"{time['E1'] / time['E4']:.2f}" if "E1" in time else "",
+                     next(step["ran"] for step in row["steps"] if step["id"] == "E4")])
+    return table(["operation", "problem", "times", *STEPS, "bound", "E4 / bound", "E0 / E4", "E1 / E4", "E4 was"],
+                 rows, left=2)
+
+
+LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up to it. After ±: how far chance may have "
+              "moved a part.\n")
+
+
+def summary(found):
+    """What the project's README shows."""
+    taxes, bench = found["untax-taxes"], found["untax-bench-host"]
+    if not taxes and not bench:
+        return "There are none yet.\n"
+    text = ""
+    if taxes:
+        text += LAYER_NOTE + "\n" + layers(taxes) + "\n"
+    if bench:
+        text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
+    return text + places(taxes + bench) + "[All figures](bench/results/README.md)\n"
+
+
+def details(found):
+    """bench/results/README.md."""
+    text = "# Results\n\nGenerated by `generate.py` from the JSON files in this folder; do not edit.\n"
+    taxes, bench = found["untax-taxes"], found["untax-bench-host"]
+    if not taxes and not bench:
+        return text + "\nThere are none yet.\n"
+    if taxes:
+        text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(taxes)
+    for name, d in taxes:
+        text += (f"\n### {d['model']}, {d['tensor_parallel']} ranks, {d['tokens']} tokens\n\n"
+                 f"{d['finding']}\n\n{operations(d)}\n"
+                 f"Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
+                 f"[{name}]({name}), {place(d)}.\n")
+        text += "".join(f"\n* {note}" if i == 0 else f"* {note}" for i, note in
+                        enumerate(note + "\n" for note in d["notes"]))
+    if bench:
+        text += "\n## Beside the bare thing\n\n" + comparisons(bench)
+    for name, d in bench:
+        text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
+    return text
+
+
+def generated(root):
+    """The texts as they should be, by file."""
+    found = load(root / "bench" / "results")
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise SystemExit(f"README.md has to hold {BEGIN.strip()} and {END}, once each")
+    before, rest = readme.split(BEGIN)
+    return {root / "README.md": before + BEGIN + summary(found) + END + rest.split(END)[1],
+            root / "bench" / "results" / "README.md": details(found)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
+    arguments = parser.parse_args()
+    stale = [path for path, text in generated(HERE.parents[1]).items()
+             if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    if arguments.check:
+        for path in stale:
+            print(f"{path.relative_to(HERE.parents[1])}: not what the JSON files say; run {Path(__file__).name}")
+        sys.exit(1 if stale else 0)
+    for path, text in generated(HERE.parents[1]).items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(HERE.parents[1])}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <untax/taxes/report.hpp>
+
+namespace untax::bench {
+
+/// Something of untax beside what it is built on, both measured in turn in the same run.
+struct comparison {
+  std::string name;
+  std::string reference;        ///< what it is compared with
+  spread time;                  ///< of untax, in seconds
+  spread reference_time;        ///< the same work done by the reference
+  bool compares_rates = false;  ///< the ratio is of rates (more is better), not of times
+  double bar = 1;               ///< the ratio that has to be reached, or not to be passed
+
+  /// untax over reference, of rates or of times.
+  [[nodiscard]] double ratio() const noexcept;
+  [[nodiscard]] bool met() const noexcept;
+  /// "at least 0.90", "at most 1.10".
+  [[nodiscard]] std::string bar_text() const;
+};
+
+struct host_suite_options {
+  int repeats = 20;
+  std::function<void()> progress;  ///< called after each repeat of each comparison. May be empty
+};
+
+/// What the host backend has to reach: a put, a fused operator and a signal, each beside the bare
+/// thing. Takes two cores; anything else that runs meanwhile shows in the figures.
+[[nodiscard]] std::vector<comparison> run_host_suite(const host_suite_options& options);
+
+/// How often `progress` is called.
+[[nodiscard]] int steps_of(const host_suite_options& options);
+
+}  // namespace untax::bench

@@ -1,0 +1,65 @@
+#include "bench/suites/operators.hpp"
+
+#include <untax/world/launch.hpp>
+
+namespace untax::bench {
+namespace {
+
+// Activations of few and of many tokens against the weights of a small model, the same in 16 bits,
+// and a shape that nothing divides.
+constexpr gemm_problem shapes[] = {
+    {.m = 16, .n = 2048, .k = 2048},
+    {.m = 512, .n = 1024, .k = 1024},
+    {.m = 64,
+     .n = 2048,
+     .k = 1024,
+     .type = dtype::bf16,
+     .gather = gather_axis::rows,
+     .partials = dtype::bf16},
+    {.m = 333, .n = 257, .k = 130},
+};
+
+std::vector<pattern_request> requests_of(const operator_suite_options& options) {
+  std::vector<pattern_request> requests;
+  for (const operator_entry& entry : operators()) {
+    for (gemm_problem problem : shapes) {
+      for (const auto gather : {gather_axis::rows, gather_axis::k}) {
+        if (gather == gather_axis::k && !entry.gathers) continue;
+        problem.gather = gather;
+        pattern_request request{&entry, problem, {}, {}, options.repeats, 1, false, {}};
+        request.patterns.assign(all_patterns.begin(), all_patterns.end());
+        request.progress = options.progress;
+        requests.push_back(std::move(request));
+      }
+    }
+  }
+  return requests;
+}
+
+}  // namespace
+
+std::vector<operator_figures> run_operator_suite(const operator_suite_options& options) {
+  std::vector<operator_figures> all;
+  for (const pattern_request& request : requests_of(options)) {
+    operator_figures figures{request.entry, request.problem, {}};
+    world_options settings;
+    settings.heap_bytes = heap_for(request, options.ranks);
+    run_threads(
+        options.ranks,
+        [&](world& w) {
+          auto results = run_patterns(w, request);
+          if (w.rank() == 0) figures.results = std::move(results);
+        },
+        settings);
+    all.push_back(std::move(figures));
+  }
+  return all;
+}
+
+int steps_of(const operator_suite_options& options) {
+  int steps = 0;
+  for (const pattern_request& request : requests_of(options)) steps += steps_of(request);
+  return steps;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,120 @@
+#include "bench/suites/pattern_runs.hpp"
+
+#include <memory>
+
+#include <untax/taxes/timing.hpp>
+
+namespace untax::bench {
+namespace {
+
+constexpr int warmups = 1;
+constexpr int checks = 3;
+
+/// The larger one, or NaN if either is.
+double worse(double a, double b) { return a <= b ? b : a > b ? a : a + b; }
+
+class pattern_runner {
+ public:
+  pattern_runner(world& w, const pattern_request& request)
+      : world_(w),
+        request_(request),
+        errors_(w.allocate<double>(static_cast<std::size_t>(w.size()), "relative errors")) {
+    for (const pattern how : request.patterns) {
+      operator_options options = request.options;
+      options.how = how;
+      loads_.push_back(
+          std::make_unique<workload>(w, *request.entry, request.problem, options, request.seed));
+      const runnable& op = loads_.back()->op();
+      results_.push_back({how, op.plan().how, op.explain(), {}, std::nullopt});
+    }
+  }
+
+  std::vector<pattern_result> run() {
+    if (request_.verify) verify_fresh(request_.seed + 1);
+    time_all();
+    if (request_.verify) {
+      verify_what_is_there();
+      verify_fresh(request_.seed + 2);
+    }
+    world_.barrier();
+    loads_.clear();
+    world_.free(errors_);
+    return std::move(results_);
+  }
+
+ private:
+  void advance() const {
+    if (world_.rank() == 0 && request_.progress) request_.progress();
+  }
+
+  void time_all() {
+    timed_variants timed;
+    timed.warmups = warmups;
+    timed.repeats = request_.repeats;
+    timed.after_run = [this] { advance(); };
+    for (const auto& load : loads_) timed.run.emplace_back([&load] { load->run(); });
+    const auto times = time_interleaved(world_, timed);
+    for (std::size_t i = 0; i < times.size(); ++i) results_[i].time = times[i];
+  }
+
+  void verify_fresh(std::uint64_t seed) {
+    for (std::size_t i = 0; i < loads_.size(); ++i) {
+      loads_[i]->refresh(seed);
+      loads_[i]->poison_result();
+      loads_[i]->run();
+      note_error(i);
+    }
+  }
+
+  void verify_what_is_there() {
+    for (std::size_t i = 0; i < loads_.size(); ++i) note_error(i);
+  }
+
+  void note_error(std::size_t i) {
+    const double mine = loads_[i]->relative_error();
+    world_.barrier();
+    for (int peer = 0; peer < world_.size(); ++peer) {
+      *errors_.at(peer, static_cast<std::size_t>(world_.rank())) = mine;
+    }
+    world_.barrier();
+    double worst = results_[i].error.value_or(0);
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      worst = worse(worst, *errors_.local(static_cast<std::size_t>(rank)));
+    }
+    results_[i].error = worst;
+    advance();
+  }
+
+  world& world_;
+  const pattern_request& request_;
+  symmetric<double> errors_;
+  std::vector<std::unique_ptr<workload>> loads_;
+  std::vector<pattern_result> results_;
+};
+
+}  // namespace
+
+std::vector<pattern_result> run_patterns(world& w, const pattern_request& request) {
+  return pattern_runner(w, request).run();
+}
+
+int steps_of(const pattern_request& request) {
+  const int each = warmups + request.repeats + (request.verify ? checks : 0);
+  return each * static_cast<int>(request.patterns.size());
+}
+
+std::size_t heap_for(const pattern_request& request, int ranks) {
+  return untax::heap_for(request.problem, ranks) * request.patterns.size();
+}
+
+double operations_of(const operator_entry& entry, const gemm_problem& problem, int ranks) {
+  double operations = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const gemm_share share = entry.share(problem, ranks, rank);
+    operations += 2.0 * static_cast<double>(problem.m) * static_cast<double>(share.b_rows.size) *
+                  static_cast<double>(share.b_cols.size);
+  }
+  return operations;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <untax/taxes/report.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/common/registry.hpp"
+
+namespace untax::bench {
+
+/// One problem, to be run in several patterns.
+struct pattern_request {
+  const operator_entry* entry = nullptr;
+  gemm_problem problem;
+  operator_options options;  ///< `how` is taken from `patterns`
+  std::vector<pattern> patterns;
+  int repeats = 20;  ///< timed runs of each pattern
+  std::uint64_t seed = 1;
+  bool verify = false;
+  std::function<void()> progress;  ///< called by rank 0, `steps_of` times. May be empty
+};
+
+/// What one pattern did.
+struct pattern_result {
+  pattern asked = pattern::automatic;
+  pattern chosen = pattern::automatic;  ///< differs from `asked` where that was `automatic`
+  std::string explanation;
+  spread time;
+  std::optional<double> error;  ///< with `verify`: the largest relative error of all ranks and runs
+};
+
+/// Runs all patterns of the request, their timed runs interleaved. Collective; every rank gets the
+/// results. With `verify` each pattern is checked against fp64 three times: before the timed runs
+/// and after them with fresh inputs and a result of NaN, and what the last timed run left.
+[[nodiscard]] std::vector<pattern_result> run_patterns(world& w, const pattern_request& request);
+
+/// How often `progress` is called.
+[[nodiscard]] int steps_of(const pattern_request& request);
+
+/// Bytes of symmetric heap that each rank needs for the request.
+[[nodiscard]] std::size_t heap_for(const pattern_request& request, int ranks);
+
+/// Multiplications and additions of all ranks in one run.
+[[nodiscard]] double operations_of(const operator_entry& entry, const gemm_problem& problem,
+                                   int ranks);
+
+}  // namespace untax::bench

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include <CLI/CLI.hpp>
+
+namespace untax::cli {
+
+/// Accepts whole numbers from `least` to `most`, and says so when it gets something else.
+[[nodiscard]] CLI::Validator between(std::int64_t least, std::int64_t most);
+
+/// The same without a useful upper bound.
+[[nodiscard]] inline CLI::Validator at_least(std::int64_t least) {
+  return between(least, 2147483647);
+}
+
+}  // namespace untax::cli

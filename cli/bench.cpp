@@ -1,0 +1,112 @@
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "bench/suites/host.hpp"
+#include "bench/suites/operators.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "pattern_table.hpp"
+#include "src/taxes/time_text.hpp"
+#include "terminal.hpp"
+#include "verbs.hpp"
+
+namespace untax::cli {
+namespace {
+
+struct bench_options {
+  std::string suite;
+  int repeats = 20;
+  std::string json;
+};
+
+constexpr const char* footer =
+    "host       a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
+    "           bare atomics; exit status 1 if one misses its bar. Leave the machine alone "
+    "meanwhile.\n"
+    "operators  every operator and pattern over a few shapes\n\n"
+    "  untax bench host\n"
+    "  untax bench operators --repeat 50 --json operators.json";
+
+std::string spread_text(const spread& time) {
+  const time_unit unit = unit_for(time.median);
+  return fmt::format("{} ({} to {}) {}", in_unit(time.median, unit), in_unit(time.p10, unit),
+                     in_unit(time.p90, unit), unit.name);
+}
+
+void print_host(const std::vector<bench::comparison>& all) {
+  using side = table::align;
+  table rows({{"untax"},
+              {"median (p10 to p90)", side::right},
+              {"reference"},
+              {"median (p10 to p90)", side::right},
+              {"ratio", side::right},
+              {"bar"},
+              {""}});
+  for (const bench::comparison& c : all) {
+    rows.add({c.name, spread_text(c.time), c.reference, spread_text(c.reference_time),
+              fmt::format("{:.2f}", c.ratio()), c.bar_text(), c.met() ? "met" : "MISSED"});
+  }
+  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+}
+
+int run_host(const bench_options& options) {
+  std::vector<bench::comparison> all;
+  {
+    bench::host_suite_options suite{options.repeats, {}};
+    progress_bar bar("bench host", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    all = bench::run_host_suite(suite);
+  }
+  if (options.json != "-") print_host(all);
+  if (!options.json.empty()) write_json(options.json, to_json(all, options.repeats));
+  bool met = true;
+  for (const bench::comparison& c : all) met = met && c.met();
+  return met ? 0 : 1;
+}
+
+void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
+  for (const bench::operator_figures& figures : all) {
+    fmt::print("{}; {} ranks\n{}\n", describe(*figures.entry, figures.problem), ranks,
+               pattern_table(*figures.entry, figures.problem, ranks, figures.results, 0));
+  }
+}
+
+int run_operators(const bench_options& options) {
+  bench::operator_suite_options suite;
+  suite.repeats = options.repeats;
+  std::vector<bench::operator_figures> all;
+  {
+    progress_bar bar("bench operators", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    all = bench::run_operator_suite(suite);
+  }
+  if (options.json != "-") print_operators(all, suite.ranks);
+  if (!options.json.empty()) write_json(options.json, to_json(all, suite.ranks, suite.repeats));
+  return 0;
+}
+
+int carry_out(const bench_options& options) {
+  const bool host = place_in("the suite", options.suite, {"host", "operators"}) == 0;
+  if (!options.json.empty()) require_writable(options.json);
+  return host ? run_host(options) : run_operators(options);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: host or operators");
+  const auto options = std::make_shared<bench_options>();
+  verb->add_option("SUITE", options->suite, "host or operators")->required();
+  verb->add_option("--repeat", options->repeats, "timed runs of everything")
+      ->check(between(1, 1'000'000))
+      ->capture_default_str();
+  verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
+  verb->footer(footer);
+  verb->callback([options, &status] { status = carry_out(*options); });
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,108 @@
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "check_report.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "ops/common/registry.hpp"
+#include "terminal.hpp"
+#include "verbs.hpp"
+
+namespace untax::cli {
+namespace {
+
+struct check_options {
+  std::string operator_name;
+  check_effort effort;
+  std::string json;
+};
+
+constexpr const char* footer =
+    "Executions are explored on a memory that reorders and shows stale values as the C++ memory\n"
+    "model allows. A mutant is a protocol with one verb left out or without its ordering; the "
+    "check\n"
+    "is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks.\n\n"
+    "  untax check all_gather_gemm --executions 5000";
+
+std::vector<protocol_variant> variants_named(const std::string& name) {
+  std::vector<std::string> known;
+  for (const operator_entry& entry : operators()) known.push_back(entry.name);
+  if (!name.empty()) return variants_of(operators()[place_in("the operator", name, known)]);
+  std::vector<protocol_variant> all;
+  for (const operator_entry& entry : operators()) {
+    for (const protocol_variant& variant : variants_of(entry)) all.push_back(variant);
+  }
+  return all;
+}
+
+std::string table_of(const check_report& report) {
+  using side = table::align;
+  table rows({{"protocol"},
+              {"schedules", side::right},
+              {"executions", side::right},
+              {"mutants killed", side::right},
+              {"verdict"}});
+  std::uint64_t schedules = 0;
+  std::uint64_t executions = 0;
+  std::uint64_t killed = 0;
+  std::size_t mutants = 0;
+  for (const variant_findings& v : report.variants) {
+    rows.add({v.what.name(), fmt::to_string(v.schedules), fmt::to_string(v.executions),
+              fmt::format("{} of {}", v.killed(), v.mutants.size()),
+              v.right() ? "right" : "WRONG"});
+    schedules += v.schedules;
+    executions += v.executions;
+    killed += v.killed();
+    mutants += v.mutants.size();
+  }
+  std::string text = rows.render(width(stream::out), style(stream::out).utf8);
+  text += fmt::format("\n{} schedules proved, {} executions explored, {} of {} mutants killed\n",
+                      schedules, executions, killed, mutants);
+  for (const variant_findings& v : report.variants) {
+    for (const std::string& trouble : v.troubles()) text += "\n" + trouble + "\n";
+  }
+  return text;
+}
+
+int carry_out(const check_options& options) {
+  check_request request{variants_named(options.operator_name), options.effort, {}};
+  if (!options.json.empty()) require_writable(options.json);
+  check_report report;
+  {
+    progress_bar bar("check", steps_of(request));
+    request.progress = [&bar](const std::string& label) {
+      bar.relabel(label);
+      bar.advance();
+    };
+    report = check_protocols(request);
+  }
+  if (options.json != "-") std::fputs(table_of(report).c_str(), stdout);
+  if (!options.json.empty()) write_json(options.json, to_json(report));
+  return report.right() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("check", "Prove and explore the protocols of the operators");
+  const auto options = std::make_shared<check_options>();
+  verb->add_option("OPERATOR", options->operator_name, "only this one");
+  verb->add_option("--executions", options->effort.executions,
+                   "to explore at random of each scenario and mutant")
+      ->check(at_least(1))
+      ->capture_default_str();
+  verb->add_option("--ranks", options->effort.ranks, "numbers of ranks to explore, such as 2,3")
+      ->delimiter(',')
+      ->check(between(1, 3))
+      ->capture_default_str();
+  verb->add_flag("--quick", options->effort.quick, "prove few schedules, explore at random only");
+  verb->add_option("--json", options->json, "write the findings as JSON; - for stdout");
+  verb->footer(footer);
+  verb->callback([options, &status] { status = carry_out(*options); });
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/suites/host.hpp"
+#include "bench/suites/operators.hpp"
+#include "check_report.hpp"
+#include "run_request.hpp"
+
+// What the verbs write with --json. Times are in seconds; a relative error that is no number is
+// null. Every document says which machine, version and commit it comes from.
+
+namespace untax::cli {
+
+[[nodiscard]] std::string to_json(const run_report& report);
+[[nodiscard]] std::string to_json(const check_report& report);
+[[nodiscard]] std::string to_json(const std::vector<bench::comparison>& all, int repeats);
+[[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& all, int ranks,
+                                  int repeats);
+
+}  // namespace untax::cli

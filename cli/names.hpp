@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace untax::cli {
+
+/// Of `known` the name that `text` was probably meant to be; empty if none is near.
+[[nodiscard]] std::string nearest(std::string_view text, const std::vector<std::string>& known);
+
+/// "; did you mean run?", or nothing.
+[[nodiscard]] std::string did_you_mean(std::string_view text,
+                                       const std::vector<std::string>& known);
+
+/// "a, b or c".
+[[nodiscard]] std::string alternatives(const std::vector<std::string>& known);
+
+/// The place of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, what would
+/// be right and the nearest name.
+[[nodiscard]] std::size_t place_in(std::string_view what, std::string_view text,
+                                   const std::vector<std::string>& known);
+
+/// The one of `values` that is called `text`, where `name_of` says what each is called.
+template <class Values>
+[[nodiscard]] auto named(std::string_view what, std::string_view text, const Values& values) {
+  std::vector<std::string> known;
+  for (const auto& value : values) known.emplace_back(name_of(value));
+  return values[place_in(what, text, known)];
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,85 @@
+#include "pattern_table.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/taxes/time_text.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+/// One unit for all, so that they can be compared.
+time_unit unit_of(const std::vector<bench::pattern_result>& results) {
+  double largest = 0;
+  for (const auto& result : results) largest = std::max(largest, result.time.median);
+  return unit_for(largest);
+}
+
+const bench::pattern_result* baseline_of(const std::vector<bench::pattern_result>& results) {
+  if (results.size() < 2) return nullptr;
+  const auto found = std::find_if(results.begin(), results.end(), [](const auto& result) {
+    return result.asked == pattern::bulk_library;
+  });
+  return found == results.end() ? nullptr : &*found;
+}
+
+std::string pattern_text(const bench::pattern_result& result) {
+  if (result.asked == result.chosen) return std::string(name_of(result.asked));
+  return fmt::format("{} = {}", name_of(result.asked), name_of(result.chosen));
+}
+
+}  // namespace
+
+std::string describe(const operator_entry& entry, const gemm_problem& problem) {
+  std::string text = fmt::format("{}, m {}, n {}, k {}, {}", entry.name, problem.m, problem.n,
+                                 problem.k, name_of(problem.type));
+  if (entry.gathers) text += fmt::format(", gather {}", name_of(problem.gather));
+  if (entry.has_partials) text += fmt::format(", partials {}", name_of(problem.partials));
+  return text;
+}
+
+std::string pattern_table(const operator_entry& entry, const gemm_problem& problem, int ranks,
+                          const std::vector<bench::pattern_result>& results, double tolerance) {
+  using side = table::align;
+  const bool verified = !results.empty() && results.front().error.has_value();
+  const bench::pattern_result* baseline = baseline_of(results);
+  const time_unit unit = unit_of(results);
+  const text_style how = style(stream::out);
+  const double operations = bench::operations_of(entry, problem, ranks);
+
+  std::vector<table::column> columns = {
+      {"pattern"},
+      {fmt::format("median {}", how.utf8 ? unit.symbol : unit.name), side::right},
+      {"p10", side::right},
+      {"p90", side::right},
+      {"GFLOP/s", side::right}};
+  if (baseline != nullptr) columns.push_back({"vs library", side::right});
+  if (verified) {
+    columns.push_back({"error", side::right});
+    columns.push_back({"result"});
+  }
+  table rows(columns);
+  for (const bench::pattern_result& result : results) {
+    const spread& time = result.time;
+    std::vector<std::string> cells = {pattern_text(result), in_unit(time.median, unit),
+                                      in_unit(time.p10, unit), in_unit(time.p90, unit),
+                                      fmt::format("{:.2f}", operations / time.median * 1e-9)};
+    if (baseline != nullptr) {
+      cells.push_back(fmt::format("{:.2f}x", baseline->time.median / time.median));
+    }
+    if (result.error) {
+      cells.push_back(fmt::format("{:.1e}", *result.error));
+      cells.emplace_back(*result.error <= tolerance ? "right" : "WRONG");
+    }
+    rows.add(std::move(cells));
+  }
+  std::string text = rows.render(width(stream::out), how.utf8);
+  if (verified)
+    text +=
+        fmt::format("right is a relative error of at most {:.1e} (Frobenius norm)\n", tolerance);
+  return text;
+}
+
+}  // namespace untax::cli

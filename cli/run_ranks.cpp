@@ -1,0 +1,121 @@
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/world/launch.hpp>
+#include <untax/world/placement.hpp>
+
+#include "run_request.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+constexpr int usual_ranks = 2;
+
+world_options options_for(const run_request& request, int ranks) {
+  world_options options;
+  options.wait_limit = request.wait_limit;
+  // Who sets the size of the heap wants that size.
+  if (!environment().has(variable::heap_bytes)) {
+    options.heap_bytes = bench::heap_for(request.work, ranks);
+  }
+  return options;
+}
+
+/// This rank's part. Every rank gets the report; rank 0 shows it.
+run_report work(world& w, const run_request& request) {
+  run_report report;
+  report.request = &request;
+  report.ranks = w.size();
+  report.kind = w.kind();
+  report.tolerance = request.tolerance.value_or(tolerance_of(request.work.problem));
+  bench::pattern_request mine = request.work;
+  std::unique_ptr<progress_bar> bar;
+  if (w.rank() == 0) {
+    bar = std::make_unique<progress_bar>(mine.entry->name, bench::steps_of(mine));
+    mine.progress = [&bar] { bar->advance(); };
+  }
+  report.results = bench::run_patterns(w, mine);
+  return report;
+}
+
+int run_as_threads(const run_request& request) {
+  const int ranks = request.ranks.value_or(usual_ranks);
+  run_report report;
+  run_threads(
+      ranks,
+      [&](world& w) {
+        run_report mine = work(w, request);
+        if (w.rank() == 0) report = std::move(mine);
+      },
+      options_for(request, ranks));
+  present(report);
+  return report.right() ? 0 : 1;
+}
+
+/// The rank that found the trouble says all about it; the others need not repeat its graph.
+error shortened(const error& e, const world& w) {
+  const std::string text = e.what();
+  const auto report = w.state().report();
+  const bool echo = report && report->reporter != w.rank();
+  return {e.code(), echo ? text.substr(0, text.find('\n')) : text};
+}
+
+int run_as_rank(const run_request& request, const placement& here) {
+  if (request.ranks && *request.ranks != here.world_size) {
+    throw error(errc::invalid_argument,
+                fmt::format("--ranks is {}, but {} started {}; leave --ranks out", *request.ranks,
+                            here.launcher, here.world_size));
+  }
+  if (request.processes && here.launcher != "untax") {
+    throw error(errc::invalid_argument,
+                fmt::format("--processes starts the ranks, but {} has started this one; leave "
+                            "--processes out",
+                            here.launcher));
+  }
+  world w = world::from_environment(options_for(request, here.world_size));
+  run_report report;
+  try {
+    w.run([&](world& mine) { report = work(mine, request); });
+  } catch (const error& e) {
+    throw shortened(e, w);
+  }
+  if (w.rank() == 0) present(report);
+  return report.right() ? 0 : 1;
+}
+
+int start_processes(const run_request& request) {
+  process_launch launch;
+  launch.ranks = request.ranks.value_or(usual_ranks);
+  launch.command = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  launch.command.insert(launch.command.end(), request.arguments.begin(), request.arguments.end());
+  const launch_result result = launch_processes(launch);
+  if (result.interrupt != 0) return 128 + result.interrupt;
+  for (const process_end& end : result.ends) {
+    if (end.signal != 0) fmt::print(stderr, "untax: {}\n", end.text());
+  }
+  if (result.first_failure < 0) return 0;
+  const process_end& first = result.ends[static_cast<std::size_t>(result.first_failure)];
+  return first.exit_code > 0 ? first.exit_code : 1;
+}
+
+}  // namespace
+
+bool run_report::right() const {
+  for (const bench::pattern_result& result : results) {
+    if (!right(result)) return false;
+  }
+  return true;
+}
+
+int carry_out(const run_request& request) {
+  const placement here = placement_from(environment());
+  // A launcher of one rank is most often a shell inside a job, which may start ranks of its own.
+  if (here.world_size > 1 || here.launcher == "untax") return run_as_rank(request, here);
+  return request.processes ? start_processes(request) : run_as_threads(request);
+}
+
+}  // namespace untax::cli

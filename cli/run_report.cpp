@@ -1,0 +1,41 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "files.hpp"
+#include "json_output.hpp"
+#include "pattern_table.hpp"
+#include "run_request.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+std::string counted(int number, const char* thing) {
+  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void present(const run_report& report) {
+  const run_request& request = *report.request;
+  const bench::pattern_request& work = request.work;
+  if (request.json == "-") return write_json("-", to_json(report));
+
+  std::string text =
+      fmt::format("{}; {}{}; {}\n\n", describe(*work.entry, work.problem),
+                  counted(report.ranks, "rank"),
+                  report.ranks > 1 ? fmt::format(" as {}", report.kind) : "",
+                  work.repeats == 1 ? "one run" : fmt::format("medians of {} runs", work.repeats));
+  text += pattern_table(*work.entry, work.problem, report.ranks, report.results, report.tolerance);
+  if (request.explain) {
+    text += "\n";
+    for (const auto& result : report.results) {
+      text += wrapped(result.explanation, width(stream::out));
+    }
+  }
+  std::fputs(text.c_str(), stdout);
+  if (!request.json.empty()) write_json(request.json, to_json(report));
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include <untax/taxes/report.hpp>
+#include <untax/taxes/text_table.hpp>
+
+namespace untax::cli {
+
+/// Every verb prints its tables with this one.
+using table = untax::text_table;
+
+enum class stream { out, err };
+
+/// Whether `where` is a terminal that understands cursor movement (TERM=dumb does not).
+[[nodiscard]] bool is_terminal(stream where);
+
+/// Columns to print into: those of the terminal between 80 and 120, or 100 when the output goes
+/// elsewhere.
+[[nodiscard]] int width(stream where);
+
+/// Whether the locale (LC_ALL, LC_CTYPE, LANG) is UTF-8.
+[[nodiscard]] bool is_utf8();
+
+/// UTF-8 when the locale has it; colour when `where` is a terminal and NO_COLOR is not set.
+[[nodiscard]] text_style style(stream where);
+
+enum class mood { good, warning, bad, quiet };
+
+/// `text` in the colour of `feeling`, or as it is when `how` has no colour.
+[[nodiscard]] std::string coloured(const std::string& text, mood feeling, text_style how);
+
+/// "label  [#####.....]  12/40  0:42 left" in at most `columns` columns; `elapsed` are seconds
+/// since the start.
+[[nodiscard]] std::string progress_line(const std::string& label, std::int64_t done,
+                                        std::int64_t total, double elapsed, int columns,
+                                        text_style how);
+
+/// Shows on stderr how far a long piece of work has come, when stderr is a terminal and the work
+/// has lasted for a second. Leaves a clean line behind. May be used from several threads.
+class progress_bar {
+ public:
+  /// `total` steps are ahead; what is being done now is called `label`.
+  progress_bar(std::string label, std::int64_t total);
+  ~progress_bar();
+  progress_bar(const progress_bar&) = delete;
+  progress_bar& operator=(const progress_bar&) = delete;
+
+  /// `by` more steps are done.
+  void advance(std::int64_t by = 1);
+  /// The work now goes on with `label`.
+  void relabel(std::string label);
+  /// Takes the bar off the screen, so that something else can be printed; the next `advance` brings
+  /// it back.
+  void clear();
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  void draw();
+  void erase();
+
+  std::mutex mutex_;
+  std::string label_;
+  std::int64_t total_;
+  std::int64_t done_ = 0;
+  bool enabled_;
+  bool visible_ = false;
+  clock::time_point begin_ = clock::now();
+  clock::time_point drawn_{};
+};
+
+}  // namespace untax::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+// The verbs of the command, one file each. A function adds its verb to `app`; when that verb is the
+// one that was asked for, `status` becomes its exit code while the arguments are parsed. What goes
+// wrong is thrown; an `invalid_argument` is the caller's mistake.
+
+namespace untax::cli {
+
+void add_doctor(CLI::App& app, int& status);
+/// `arguments` are those of this process, from which it starts its ranks.
+void add_run(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_taxes(CLI::App& app, int& status);
+void add_bench(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
+
+}  // namespace untax::cli

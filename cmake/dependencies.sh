@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# Shared by demo.sh and test.sh: what the build needs, and how the scripts speak. To be sourced.
+
+# shellcheck disable=SC2034  # used by those who source this
+untax_build_packages=(
+  g++ cmake ninja-build ccache git python3
+  libfmt-dev libcli11-dev nlohmann-json3-dev libhwloc-dev libopenblas-pthread-dev libgtest-dev relacy-dev
+)
+
+# heading TEXT: a line with the time since the script started.
+heading() {
+  printf '\n==> [%02d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
+}
+
+# missing_packages NAME...: those of the Debian packages that are not installed, one a line.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    if [[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]]; then
+      printf '%s\n' "$package"
+    fi
+  done
+}
+
+# install_packages NAME...: installs what is missing, or says which command would and ends the script.
+install_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "No apt-get here, so nothing is installed. Needed, by their Debian names: $*"
+    return
+  fi
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages "$@")
+  if ((${#missing[@]} == 0)); then
+    echo "everything is installed"
+    return
+  fi
+  local by_hand="apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+  if ((EUID != 0)); then
+    if ! sudo -n true 2>/dev/null; then
+      echo "Packages are missing, and this user may not install them. Run, then start this script again:" >&2
+      echo "  sudo sh -c '$by_hand'" >&2
+      exit 1
+    fi
+    as_root=(sudo -n)
+  fi
+  echo "installing ${missing[*]}"
+  as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+  # An outdated or unreachable list may still do; the installation tells.
+  "${as_root[@]}" update </dev/null || true
+  if ! "${as_root[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null; then
+    echo "The installation failed. What was tried: $by_hand" >&2
+    exit 1
+  fi
+}
+
+# install_optional NAME...: the same for packages that not every release has and that nothing depends on.
+install_optional() {
+  command -v apt-get >/dev/null || return 0
+  local package there=()
+  for package in $(missing_packages "$@"); do
+    if apt-cache show "$package" >/dev/null 2>&1; then there+=("$package"); fi
+  done
+  if ((${#there[@]} > 0)) && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
+    install_packages "${there[@]}"
+  fi
+}
+
+# choose_compiler: C++20 needs GCC 12; Ubuntu 22.04 has it beside an older default.
+choose_compiler() {
+  if [[ -z "${CXX:-}" ]] && (($(g++ -dumpversion | cut -d. -f1) < 12)); then
+    install_packages g++-12
+    export CXX=g++-12
+  fi
+}
+
+# quietly LOG COMMAND...: on a terminal shows the command's output; else keeps it in LOG and shows its end if it fails.
+quietly() {
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  if [[ -t 1 ]]; then
+    "$@" </dev/null
+  elif ! "$@" </dev/null >"$log" 2>&1; then
+    tail -n 80 "$log"
+    echo "failed: $*"
+    return 1
+  fi
+}

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/core/types.hpp>
+
+namespace untax::host {
+
+/// A rectangle of elements in memory.
+struct tile_memory {
+  std::byte* data = nullptr;
+  std::int64_t stride = 0;
+  dtype type = dtype::f32;
+};
+
+/// to[rows x cols] = from, element by element, as fp32. `to` has `to_stride` floats a row.
+void widen(const tile_memory& from, std::int64_t rows, std::int64_t cols, float* to,
+           std::int64_t to_stride);
+
+/// to[rows x cols] = from, rounded to nearest even to the type of `to`.
+void narrow(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t cols,
+            const tile_memory& to);
+
+/// sum[rows x cols] += from (or = from), in fp32.
+void accumulate(const tile_memory& from, std::int64_t rows, std::int64_t cols, bool overwrite,
+                float* sum, std::int64_t sum_stride);
+
+/// to[rows x cols] = from; both of the same element type.
+void copy_tile(const tile_memory& from, std::int64_t rows, std::int64_t cols,
+               const tile_memory& to);
+
+}  // namespace untax::host

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/core/types.hpp>
+#include <untax/flow/fault_tap.hpp>
+#include <untax/symmetric/symmetric.hpp>
+#include <untax/tile/program.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/host/operand_memory.hpp"
+#include "engines/host/team.hpp"
+#include "engines/host/worker.hpp"
+
+namespace untax::host {
+
+/// What an engine is built from, beside the program.
+struct engine_options {
+  std::string operator_name;
+  dtype inbox_type = dtype::f32;
+  dtype outbox_type = dtype::f32;
+  launch_mode launch = launch_mode::graph;
+  std::shared_ptr<fault_tap> faults;
+};
+
+/// Carries out a program on the threads of one rank. It owns the operator's symmetric memory
+/// (counters, inbox, outbox) and its epoch. Construction and destruction are collective: every
+/// rank, in the same order.
+class engine {
+ public:
+  /// Throws `out_of_memory`, or what a stopped world throws.
+  engine(world& w, program p, engine_options options);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  /// Waits until no peer will touch the operator's memory any more, then frees it. After a failure
+  /// the memory is left alone, since a peer may still be writing there.
+  ~engine();
+
+  /// One epoch. `operands` holds the caller's operands; the engine adds its own. Returns when this
+  /// rank's result is complete and its operands are its own again. Throws when a wait fails.
+  void run(operand_table operands);
+
+  [[nodiscard]] const program& plan() const noexcept { return program_; }
+
+ private:
+  struct memory {
+    symmetric<std::byte> bytes;
+    operand_memory operand;
+  };
+  [[nodiscard]] memory allocate(const extent& size, dtype type, const std::string& label);
+  void run_stage(int stage, const operand_table& operands);
+  void drain();
+
+  world* world_;
+  program program_;
+  engine_options options_;
+  symmetric<std::uint64_t> counters_;
+  memory inbox_;
+  memory outbox_;
+  std::vector<worker> workers_;
+  std::unique_ptr<team> team_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t run_ = 0;  // of the world
+  bool failed_ = false;
+};
+
+}  // namespace untax::host

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/core/types.hpp>
+#include <untax/symmetric/symmetric.hpp>
+#include <untax/tile/step.hpp>
+
+namespace untax::host {
+
+/// How far the copies of two neighbouring ranks are apart.
+template <class T>
+[[nodiscard]] std::ptrdiff_t bytes_between_ranks(const symmetric<T>& memory) noexcept {
+  const auto address = [&](int rank) {
+    return reinterpret_cast<const std::byte*>(memory.at(rank));
+  };
+  return address(memory.rank() + 1) - address(memory.rank());
+}
+
+/// Where an operand of a protocol lies: this rank's copy, and how far from it the copies of other
+/// ranks are.
+struct operand_memory {
+  std::byte* base = nullptr;          ///< element (0, 0) at rank `rank`
+  std::ptrdiff_t bytes_per_rank = 0;  ///< 0 for operands that only this rank has
+  std::int64_t stride = 0;            ///< elements between rows
+  dtype type = dtype::f32;
+  int rank = 0;
+
+  [[nodiscard]] std::byte* at(const place& p) const noexcept {
+    return base + (p.rank - rank) * bytes_per_rank +
+           (p.row * stride + p.col) * static_cast<std::ptrdiff_t>(size_of(type));
+  }
+};
+
+/// The operands of one run.
+class operand_table {
+ public:
+  operand_memory& operator[](operand of) noexcept {
+    return operands_[static_cast<std::size_t>(of)];
+  }
+  const operand_memory& operator[](operand of) const noexcept {
+    return operands_[static_cast<std::size_t>(of)];
+  }
+
+ private:
+  std::array<operand_memory, 8> operands_{};
+};
+
+}  // namespace untax::host

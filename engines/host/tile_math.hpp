@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <untax/tile/protocol.hpp>
+#include <untax/tile/step.hpp>
+
+#include "engines/host/convert.hpp"
+#include "engines/host/operand_memory.hpp"
+
+namespace untax::host {
+
+/// What one worker computes with: the private tiles that a protocol can name, and room for widened
+/// operands. Tiles are multiplied with OpenBLAS, one thread a call; 16-bit operands are widened
+/// first and kept as long as the next steps use the same ones.
+class tile_math {
+ public:
+  explicit tile_math(extent tile) : tile_(tile) {}
+
+  /// Forgets widened operands; their memory may hold something else in the next run.
+  void start_run() noexcept { left_.key = right_.key = {}; }
+
+  /// Carries out the action of a step. The verbs around it are not its business.
+  void perform(const step& s, const operand_table& operands);
+
+ private:
+  struct widened {
+    tile_memory key;
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::vector<float> values;
+  };
+  struct float_tile {
+    const float* data;
+    std::int64_t stride;
+  };
+
+  void multiply(const step& s, const operand_table& operands);
+  /// A block of the columns of a step, which begins at column `begin` of the private tile.
+  void multiply_columns(const step& s, const float_tile& a, std::int64_t begin,
+                        const operand_table& operands);
+  /// Panels are kept as fp32; all pieces of one have the same number of columns.
+  void load_panel(const step& s, const operand_table& operands);
+  static float_tile as_floats(const tile_memory& tile, std::int64_t rows, std::int64_t cols,
+                              widened& keep);
+  /// A private tile, or the place an operand lies at.
+  tile_memory resolve(const place& p, const operand_table& operands);
+  std::vector<float>& scratch(operand of);
+
+  extent tile_;
+  std::vector<float> product_;
+  std::vector<float> sum_;
+  std::vector<float> panel_;
+  std::int64_t panel_stride_ = 1;
+  widened left_;
+  widened right_;
+};
+
+/// C[m x n] = A[m x k] x B[n x k]^T (+ C), fp32, one thread of OpenBLAS.
+void multiply_fp32(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda,
+                   const float* b, std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc);
+
+}  // namespace untax::host

@@ -1,0 +1,48 @@
+#include "engines/host/worker.hpp"
+
+namespace untax::host {
+
+void worker::take(const step& s, const operand_table& operands) {
+  if (outcome_ != wait_outcome::ok) return;
+  ++site_.step;
+  verbs channel(operator_name_, counters_, guard_,
+                first_progress_ + static_cast<std::uint64_t>(site_.step));
+  if (s.reserve.named()) {
+    before(channel_verb::reserve);
+    outcome_ = channel.reserve(s.reserve);
+    if (outcome_ != wait_outcome::ok) return;
+  }
+  if (s.acquire.named()) {
+    before(channel_verb::acquire);
+    outcome_ = channel.acquire(s.acquire);
+    if (outcome_ != wait_outcome::ok) return;
+  }
+  math_.perform(s, operands);
+  if (s.publish.named()) {
+    before(channel_verb::publish);
+    signal(s.publish, [channel, target = s.publish]() mutable { channel.publish(target); });
+  }
+  if (s.retire.named()) {
+    before(channel_verb::retire);
+    signal(s.retire, [channel, target = s.retire, reader = s.reader]() mutable {
+      channel.retire(target, reader);
+    });
+  }
+}
+
+void worker::before(channel_verb verb) {
+  if (faults_ == nullptr) return;
+  site_.verb = verb;
+  faults_->before(site_);
+}
+
+template <class Deliver>
+void worker::signal(const room& target, Deliver&& deliver) {
+  if (faults_ == nullptr) {
+    deliver();
+  } else {
+    faults_->signal(site_, target, deliver);
+  }
+}
+
+}  // namespace untax::host

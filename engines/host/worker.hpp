@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <untax/flow/channel.hpp>
+#include <untax/flow/fault_tap.hpp>
+#include <untax/flow/watch.hpp>
+#include <untax/memory/host_memory.hpp>
+#include <untax/symmetric/symmetric.hpp>
+#include <untax/tile/step.hpp>
+
+#include "engines/host/operand_memory.hpp"
+#include "engines/host/tile_math.hpp"
+
+namespace untax::host {
+
+/// The counters of an operator: one array at each rank.
+struct counter_array {
+  symmetric<std::uint64_t> counters;
+
+  [[nodiscard]] std::uint64_t& at(int owner, int index) const noexcept {
+    return *counters.at(owner, static_cast<std::size_t>(index));
+  }
+};
+
+/// One block of a rank: takes the steps of its program and carries each out, verbs and action.
+class worker {
+ public:
+  worker(std::string_view operator_name, const symmetric<std::uint64_t>& counters, watch guard,
+         extent tile, fault_tap* faults)
+      : operator_name_(operator_name),
+        counters_{counters},
+        guard_(guard),
+        math_(tile),
+        faults_(faults) {}
+
+  /// Prepares for one program of one kernel. `progress` is that of its first step.
+  void start(int rank, int kernel, int index, std::uint64_t epoch,
+             std::uint64_t progress) noexcept {
+    math_.start_run();
+    site_ = {.rank = rank, .kernel = kernel, .worker = index, .step = -1, .epoch = epoch};
+    first_progress_ = progress;
+    outcome_ = wait_outcome::ok;
+  }
+
+  /// One step. After a wait that did not end well the rest of the program is skipped, so that the
+  /// worker leaves through its normal exit.
+  void take(const step& s, const operand_table& operands);
+
+  [[nodiscard]] wait_outcome outcome() const noexcept { return outcome_; }
+
+ private:
+  using verbs = channel<host_memory, counter_array, watch>;
+
+  void before(channel_verb verb);
+  template <class Deliver>
+  void signal(const room& target, Deliver&& deliver);
+
+  std::string_view operator_name_;
+  counter_array counters_;
+  watch guard_;
+  tile_math math_;
+  fault_tap* faults_;
+  fault_site site_;
+  std::uint64_t first_progress_ = 0;
+  wait_outcome outcome_ = wait_outcome::ok;
+};
+
+}  // namespace untax::host

@@ -1,0 +1,60 @@
+#include "engines/model/explore.hpp"
+
+#include <algorithm>
+
+#include "engines/model/enactment.hpp"
+
+namespace untax::model {
+namespace {
+
+exploration explore_with(const scenario& s, const std::optional<mutation>& m, budget limits) {
+  enactment subject(s, m);
+  limits.depth = std::max(limits.depth, subject.depth());
+  return search(subject, limits);
+}
+
+/// Hunts one mutant through the scenarios until one catches it.
+mutant_fate fate_of(const mutation& m, std::span<const scenario> scenarios, const budget& limits) {
+  mutant_fate fate;
+  fate.what = m;
+  fate.harmless = true;
+  for (const scenario& s : scenarios) {
+    const auto known = mutants_of(s);
+    if (std::find(known.begin(), known.end(), m) == known.end()) continue;
+    fate.name = describe(m, s);
+    if (provably_harmless(s, m)) continue;
+    fate.harmless = false;
+    const exploration found = explore(s, m, limits);
+    fate.executions += found.executions;
+    if (found.ok) continue;
+    fate.killed = true;
+    fate.scenario = s.name;
+    fate.failure = found.failure;
+    break;
+  }
+  return fate;
+}
+
+}  // namespace
+
+exploration explore(const scenario& s, const budget& limits) {
+  return explore_with(s, std::nullopt, limits);
+}
+
+exploration explore(const scenario& s, const mutation& m, const budget& limits) {
+  return explore_with(s, m, limits);
+}
+
+std::vector<mutant_fate> hunt_mutants(std::span<const scenario> scenarios, const budget& limits) {
+  std::vector<mutation> all;
+  for (const scenario& s : scenarios) {
+    for (const mutation& m : mutants_of(s)) {
+      if (std::find(all.begin(), all.end(), m) == all.end()) all.push_back(m);
+    }
+  }
+  std::vector<mutant_fate> fates;
+  for (const mutation& m : all) fates.push_back(fate_of(m, scenarios, limits));
+  return fates;
+}
+
+}  // namespace untax::model

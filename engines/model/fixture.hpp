@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <untax/memory/model_memory.hpp>
+
+// What <relacy/context.hpp> needs to be carried out.
+#include <relacy/stdlib/condition_variable.hpp>
+#include <relacy/stdlib/event.hpp>
+#include <relacy/stdlib/mutex.hpp>
+#include <relacy/stdlib/semaphore.hpp>
+#include <relacy/test_suite.hpp>
+
+#include "engines/model/search.hpp"
+
+namespace untax::model {
+
+/// The search under way.
+struct search_state {
+  subject* what = nullptr;
+  std::uint64_t limit = 0;
+  std::uint64_t executions = 0;
+  std::string why;
+};
+
+inline search_state* current = nullptr;
+
+/// A subject as Relacy wants to see it: made anew for each execution, with a fixed number of
+/// threads. Those that the subject does not need end at once.
+template <int count>
+struct fixture : rl::test_suite<fixture<count>, count> {
+  fixture() {
+    // Relacy bounds random search only.
+    if (current->executions == current->limit) rl::ctx().rl_until("budget", {});
+    ++current->executions;
+    current->what->begin();
+  }
+  void thread(unsigned index) {
+    const int own = static_cast<int>(index);
+    if (own < current->what->threads()) current->what->thread(own);
+  }
+  void after() { current->what->end(); }
+};
+
+/// Runs the search with Relacy's parameters; the result stands in `params`.
+template <int count, template <rl::thread_id_t> class Scheduler>
+void run(rl::test_params& params) {
+  rl::ostringstream replay;
+  rl::run_test<fixture<count>, Scheduler<count>>(params, replay, false);
+}
+
+using runner = void (*)(rl::test_params&);
+
+/// Picks the runner with the fewest threads that suffice for `threads`; the last of `counts` is the
+/// most possible.
+template <template <rl::thread_id_t> class Scheduler, int... counts>
+[[nodiscard]] runner runner_for(int threads) {
+  runner found = nullptr;
+  ((found == nullptr && threads <= counts ? void(found = &run<counts, Scheduler>) : void()), ...);
+  return found;
+}
+
+[[nodiscard]] runner random_runner(int threads);
+/// These two walk the tree of executions, for up to `max_threads_of_tree` threads.
+[[nodiscard]] runner bounded_runner(int threads);
+[[nodiscard]] runner exhaustive_runner(int threads);
+
+}  // namespace untax::model

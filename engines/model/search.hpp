@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace untax::model {
+
+/// A concurrent program whose executions are explored on `model_memory`. All its members are called
+/// in turn, never at once: a switch between its threads happens only inside an access to a counter.
+class subject {
+ public:
+  virtual ~subject() = default;
+
+  /// How many threads it has, at most `max_threads`.
+  [[nodiscard]] virtual int threads() const = 0;
+  /// Makes the shared state of one execution.
+  virtual void begin() = 0;
+  /// What thread `index` does.
+  virtual void thread(int index) = 0;
+  /// All threads have ended: looks at the outcome and ends the shared state. Not called when the
+  /// execution failed; counters and cells must then be given up without being destroyed (see
+  /// `execution_array`).
+  virtual void end() = 0;
+  /// Where the threads stood, when an execution failed.
+  [[nodiscard]] virtual std::string circumstances() const { return {}; }
+};
+
+inline constexpr int max_threads = 12;
+/// Up to here the tree of executions can be searched.
+inline constexpr int max_threads_of_tree = 4;
+
+enum class strategy : std::uint8_t {
+  random,     ///< each execution makes its choices by lot, from a fixed seed
+  bounded,    ///< all executions with at most `switches` unforced switches between threads
+  exhaustive  ///< all executions; stale reads go back one value
+};
+
+/// How to search, and how long.
+struct budget {
+  strategy how = strategy::random;
+  std::uint64_t executions = 2000;  ///< at most
+  std::uint64_t seed = 1;           ///< random: the first of `executions` seeds
+  unsigned switches = 2;            ///< bounded: see there
+  std::uint64_t depth = 20000;  ///< accesses to counters after which an execution counts as stuck
+};
+
+/// What a search found.
+struct exploration {
+  std::uint64_t executions = 0;
+  bool ok = true;         ///< no execution failed
+  bool complete = false;  ///< nothing is left to explore (never so at random)
+  std::string failure;    ///< what went wrong in the last execution, and where the threads stood
+};
+
+/// Explores executions of `s` until one fails, none is left, or the budget is spent. Only one
+/// search runs at a time; others wait. Throws `untax::error` (invalid_argument) if `s` has too many
+/// threads.
+[[nodiscard]] exploration search(subject& s, const budget& limits);
+
+/// From inside an execution: ends it as a failure.
+[[noreturn]] void fail(const std::string& why);
+
+}  // namespace untax::model

@@ -1,0 +1,137 @@
+#include "engines/model/worker.hpp"
+
+#include <untax/flow/channel.hpp>
+
+#include "engines/model/patience.hpp"
+#include "engines/model/search.hpp"
+#include "engines/schedule/walk.hpp"
+
+namespace untax::model {
+namespace {
+
+template <weakening W>
+auto channel_on(const model_counters& counters) {
+  static patience guard;
+  return channel<basic_model_memory<W>, model_counter_table, patience>("model", {&counters}, guard);
+}
+
+}  // namespace
+
+std::uint64_t& private_matrix::at(std::int64_t row, std::int64_t col) {
+  if (row < 0 || row >= size_.rows || col < 0 || col >= size_.cols)
+    fail("a step outgrows a private tile");
+  return values_[static_cast<std::size_t>(row * size_.cols + col)];
+}
+
+worker::worker(const scenario& s, const schedule::rank_plan& plan,
+               const std::optional<mutation>& change, const world_memory& memory)
+    : scenario_(&s),
+      plan_(&plan),
+      change_(change),
+      memory_(&memory),
+      product_(plan.tile()),
+      sum_(plan.tile()),
+      panel_(schedule::panel_extent(plan)) {}
+
+void worker::run(schedule::worker_name who, std::uint64_t epoch) {
+  at_ = {plan_->rank(), who, epoch, 0};
+  for (const step& s : plan_->steps(who, epoch)) {
+    take(s);
+    ++at_.index;
+  }
+  doing_ = doing::nothing;
+}
+
+void worker::take(const step& s) {
+  speak(s, channel_verb::reserve, [&](auto&& c) { return c.reserve(s.reserve); });
+  speak(s, channel_verb::acquire, [&](auto&& c) { return c.acquire(s.acquire); });
+  doing_ = doing::action;
+  act(s);
+  speak(s, channel_verb::publish, [&](auto&& c) { c.publish(s.publish); });
+  speak(s, channel_verb::retire, [&](auto&& c) { c.retire(s.retire, s.reader); });
+}
+
+template <class Use>
+void worker::speak(const step& s, channel_verb verb, Use&& use) {
+  if (!(s.*schedule::room_of(verb)).named()) return;
+  doing_ = static_cast<doing>(verb);
+  const model_counters& counters = memory_->counters();
+  const bool weak =
+      change_ && change_->how == change::weaken && change_->strikes(at_.who.kernel, s, verb);
+  const bool waits = verb == channel_verb::reserve || verb == channel_verb::acquire;
+  if (!weak) {
+    static_cast<void>(use(channel_on<weakening::none>(counters)));
+  } else if (waits) {
+    static_cast<void>(use(channel_on<weakening::relaxed_load>(counters)));
+  } else {
+    static_cast<void>(use(channel_on<weakening::relaxed_raise>(counters)));
+  }
+}
+
+void worker::act(const step& s) {
+  if (s.what == action::multiply) return multiply(s);
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      if (s.what == action::add) {
+        std::uint64_t& total = sum_.at(i, j);
+        total = (s.first ? 0 : total) + get(s.from, i, j);
+      } else if (s.what != action::none) {
+        put(s.to, i, j, get(s.from, i, j));
+      }
+    }
+  }
+}
+
+void worker::multiply(const step& s) {
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      std::uint64_t& total = product_.at(i, j);
+      if (s.first) total = 0;
+      for (std::int64_t k = 0; k < s.depth; ++k) {
+        total +=
+            get(s.from, i, k) * scenario_->b(plan_->rank(), s.weights.row + j, s.weights.col + k);
+      }
+      // Engines may keep the running sum where the result goes, so a chain writes there from its
+      // first step on.
+      put(s.to, i, j, total);
+    }
+  }
+}
+
+void worker::put(const place& to, std::int64_t row, std::int64_t col, std::uint64_t value) {
+  if (private_matrix* own = private_one(to.of)) {
+    own->at(to.row + row, to.col + col) = value;
+  } else {
+    memory_->cell(to, row, col) = value;
+  }
+}
+
+std::uint64_t worker::get(const place& from, std::int64_t row, std::int64_t col) {
+  if (private_matrix* own = private_one(from.of)) return own->at(from.row + row, from.col + col);
+  return memory_->cell(from, row, col);
+}
+
+private_matrix* worker::private_one(operand of) {
+  switch (of) {
+    case operand::product:
+      return &product_;
+    case operand::sum:
+      return &sum_;
+    case operand::panel:
+      return &panel_;
+    default:
+      return nullptr;
+  }
+}
+
+std::string worker::whereabouts() const {
+  if (doing_ == doing::nothing) return "";
+  const auto& steps = plan_->steps(at_.who, at_.epoch);
+  const step& s = steps[static_cast<std::size_t>(at_.index)];
+  const std::string where = schedule::describe(*plan_, at_) + ": ";
+  if (doing_ == doing::action) return where + "reads and writes";
+  const auto verb = static_cast<channel_verb>(doing_);
+  return where + schedule::name_of(verb) + " of " + schedule::describe(s.*schedule::room_of(verb));
+}
+
+}  // namespace untax::model

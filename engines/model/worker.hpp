@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engines/model/mutation.hpp"
+#include "engines/model/world_memory.hpp"
+
+namespace untax::model {
+
+/// Numbers that only one worker uses.
+class private_matrix {
+ public:
+  explicit private_matrix(extent size)
+      : size_(size),
+        values_(static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols)) {}
+  /// Ends the execution as a failure if that is outside.
+  [[nodiscard]] std::uint64_t& at(std::int64_t row, std::int64_t col);
+
+ private:
+  extent size_;
+  std::vector<std::uint64_t> values_;
+};
+
+/// One worker slot of a rank: carries out steps on model memory, verbs and action, with real
+/// numbers.
+class worker {
+ public:
+  worker(const scenario& s, const schedule::rank_plan& plan, const std::optional<mutation>& change,
+         const world_memory& memory);
+
+  /// Forgets the last execution.
+  void start() noexcept { doing_ = doing::nothing; }
+  /// Carries out the program of `who` in an epoch.
+  void run(schedule::worker_name who, std::uint64_t epoch);
+
+  /// Where it stands, and at what.
+  [[nodiscard]] std::string whereabouts() const;
+
+ private:
+  /// The four verbs with the numbers that they have in `channel_verb`, and what lies around them.
+  enum class doing : std::uint8_t { reserve, acquire, publish, retire, action, nothing };
+
+  void take(const step& s);
+  /// Calls `use(channel)` if the step has the verb; the channel is too weak if a mutation wants it
+  /// so.
+  template <class Use>
+  void speak(const step& s, channel_verb verb, Use&& use);
+  void act(const step& s);
+  void multiply(const step& s);
+  void put(const place& to, std::int64_t row, std::int64_t col, std::uint64_t value);
+  [[nodiscard]] std::uint64_t get(const place& from, std::int64_t row, std::int64_t col);
+  [[nodiscard]] private_matrix* private_one(operand of);
+
+  const scenario* scenario_;
+  const schedule::rank_plan* plan_;
+  std::optional<mutation> change_;
+  const world_memory* memory_;
+  private_matrix product_;
+  private_matrix sum_;
+  private_matrix panel_;
+  schedule::step_position at_;
+  doing doing_ = doing::nothing;
+};
+
+}  // namespace untax::model

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engines/schedule/plan.hpp"
+#include "engines/schedule/walk.hpp"
+
+namespace untax::schedule {
+
+/// Counts how far each lane (worker that runs beside others, over all ranks) has come, as known to
+/// one of them.
+using vector_clock = std::vector<std::uint32_t>;
+
+/// An event: something that a lane did, at its own time. `id` names it in messages.
+struct event {
+  int lane = -1;
+  std::uint32_t time = 0;
+  int id = -1;
+
+  [[nodiscard]] bool happened() const noexcept { return lane >= 0; }
+  /// Whether this event comes before everything that a lane with this clock does next, however the
+  /// lanes run.
+  [[nodiscard]] bool before(const vector_clock& now) const noexcept {
+    return !happened() || now[static_cast<std::size_t>(lane)] >= time;
+  }
+};
+
+/// The history of one matrix of one rank, kept for the rectangles into which all accesses cut it.
+class matrix_map {
+ public:
+  explicit matrix_map(extent size);
+
+  /// First all rectangles that will ever be used are named, then `seal` lays out the cells.
+  void cut(std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols);
+  void seal();
+
+  struct cell {
+    event written;
+    std::uint64_t epoch = 0;  ///< in which it was written last
+    bool complete = false;    ///< whether that was more than a partial result
+    int readers = -1;         ///< first of a list of reads since then
+  };
+
+  /// Calls `visit(cell)` for the cells of a rectangle until it returns false.
+  template <class Visit>
+  void each_cell(std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols,
+                 Visit&& visit) {
+    if (rows == 0 || cols == 0) return;
+    const int last_row = row_index_[static_cast<std::size_t>(row + rows)];
+    const int last_col = col_index_[static_cast<std::size_t>(col + cols)];
+    for (int i = row_index_[static_cast<std::size_t>(row)]; i < last_row; ++i) {
+      for (int j = col_index_[static_cast<std::size_t>(col)]; j < last_col; ++j) {
+        const int at = i * columns_ + j;
+        if (!visit(cells_[static_cast<std::size_t>(at)])) return;
+      }
+    }
+  }
+
+  /// A read of the cell by a lane: remembered until the cell is written.
+  void add_read(cell& c, const event& by);
+  /// A read that does not come before `now`; an event that has not happened if there is none.
+  [[nodiscard]] event unordered_read(const cell& c, const vector_clock& now) const;
+  /// A write of the cell.
+  static void write(cell& c, const event& by, std::uint64_t epoch, bool complete);
+
+  [[nodiscard]] extent size() const noexcept { return size_; }
+  /// Where a cell lies.
+  [[nodiscard]] place corner_of(const cell& c) const;
+  [[nodiscard]] extent extent_of(const cell& c) const;
+
+ private:
+  struct read {
+    event by;
+    int next = -1;
+  };
+  /// Turns marks at cut positions into the number of cuts before each position.
+  static int number(std::vector<int>& marks);
+  [[nodiscard]] static std::int64_t position_of(const std::vector<int>& index, int number);
+
+  extent size_;
+  std::vector<int> row_index_;
+  std::vector<int> col_index_;
+  int columns_ = 0;
+  std::vector<cell> cells_;
+  std::vector<read> reads_;
+};
+
+}  // namespace untax::schedule

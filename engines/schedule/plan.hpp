@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/tile/program.hpp>
+
+namespace untax::schedule {
+
+/// Sizes of the caller's matrices at one rank, in elements: a [rows, its part of k], b [columns,
+/// its part of k], c [rows, columns]. The columns of b say how deep the multiplications of this
+/// rank have to reach.
+struct operand_extents {
+  extent a;
+  extent b;
+  extent c;
+};
+
+/// A worker of a kernel.
+struct worker_name {
+  int kernel = 0;
+  int worker = 0;
+};
+
+/// Everything one rank does in epochs 1..epochs, written out: what the schedule checker and the
+/// model engine work on.
+class rank_plan {
+ public:
+  rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs);
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int world() const noexcept { return world_; }
+  [[nodiscard]] int counters() const noexcept { return counters_; }
+  [[nodiscard]] std::uint64_t epochs() const noexcept { return epochs_; }
+  [[nodiscard]] extent tile() const noexcept { return tile_; }
+  [[nodiscard]] const std::vector<kernel>& kernels() const noexcept { return kernels_; }
+  /// How large a matrix in memory is at this rank. Private tiles have no extent here.
+  [[nodiscard]] extent extent_of(operand of) const noexcept;
+
+  [[nodiscard]] const std::vector<step>& steps(worker_name who, std::uint64_t epoch) const {
+    return programs_[index_of(who, epoch)];
+  }
+  /// The same, to be changed: for mutants, and for tests that break a plan.
+  [[nodiscard]] std::vector<step>& steps(worker_name who, std::uint64_t epoch) {
+    return programs_[index_of(who, epoch)];
+  }
+
+  /// Workers by stage, in the order in which the stages run. All workers of a stage run at the same
+  /// time.
+  [[nodiscard]] const std::vector<std::vector<worker_name>>& stages() const noexcept {
+    return stages_;
+  }
+  /// The most workers that run at the same time.
+  [[nodiscard]] int lanes() const noexcept { return lanes_; }
+
+ private:
+  [[nodiscard]] std::size_t index_of(worker_name who, std::uint64_t epoch) const;
+
+  int rank_;
+  int world_;
+  int counters_;
+  std::uint64_t epochs_;
+  operand_extents operands_;
+  extent inbox_;
+  extent outbox_;
+  extent tile_;
+  std::vector<kernel> kernels_;
+  std::vector<int> first_worker_;  // of each kernel, counted over all kernels; one more at the end
+  std::vector<std::vector<worker_name>> stages_;
+  int lanes_ = 0;
+  std::vector<std::vector<step>> programs_;
+};
+
+/// How large a worker's panel may get: a tile high, and as deep as the multiplications.
+[[nodiscard]] extent panel_extent(const rank_plan& plan) noexcept;
+
+/// Where a step stands. `index` counts from 0 in the program of the worker in that epoch.
+struct step_position {
+  int rank = 0;
+  worker_name who;
+  std::uint64_t epoch = 0;
+  int index = 0;
+};
+
+/// "rank 1, kernel gemm, worker 0, epoch 2, step 5 (multiply)"
+[[nodiscard]] std::string describe(const rank_plan& plan, const step_position& at);
+
+/// "room 3 (rank 0 to rank 1, use 2)"
+[[nodiscard]] std::string describe(const room& r);
+
+/// "inbox of rank 1, rows 0..3, columns 4..7"; both ends belong to it.
+[[nodiscard]] std::string describe(const place& at, std::int64_t rows, std::int64_t cols);
+
+/// "multiply", "copy", ...
+[[nodiscard]] const char* name_of(action what) noexcept;
+/// "inbox", "c", ...
+[[nodiscard]] const char* name_of(operand of) noexcept;
+
+}  // namespace untax::schedule

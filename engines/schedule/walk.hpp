@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <untax/flow/fault_tap.hpp>
+
+#include "engines/schedule/plan.hpp"
+
+namespace untax::schedule {
+
+/// Calls `visit(position, step)` for every step of every worker of one rank, epoch by epoch, in
+/// program order.
+template <class Visit>
+void each_step(const rank_plan& plan, Visit&& visit) {
+  for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) {
+    for (const auto& stage : plan.stages()) {
+      for (const worker_name who : stage) {
+        step_position at{plan.rank(), who, epoch, 0};
+        for (const step& s : plan.steps(who, epoch)) {
+          visit(at, s);
+          ++at.index;
+        }
+      }
+    }
+  }
+}
+
+/// The room that a verb of a step is about.
+[[nodiscard]] constexpr room step::*room_of(channel_verb verb) noexcept {
+  constexpr room step::*rooms[] = {&step::reserve, &step::acquire, &step::publish, &step::retire};
+  return rooms[static_cast<std::size_t>(verb)];
+}
+
+[[nodiscard]] constexpr const char* name_of(channel_verb verb) noexcept {
+  constexpr const char* names[] = {"reserve", "acquire", "publish", "retire"};
+  return names[static_cast<std::size_t>(verb)];
+}
+
+/// Calls `visit(verb, room)` for the verbs of a step, in the order in which they are carried out.
+template <class Visit>
+void each_verb(const step& s, Visit&& visit) {
+  for (const auto verb : {channel_verb::reserve, channel_verb::acquire, channel_verb::publish,
+                          channel_verb::retire}) {
+    if (const room& r = s.*room_of(verb); r.named()) visit(verb, r);
+  }
+}
+
+/// Whether a verb of a step orders anything. A signal that does not is still sent and waited for.
+using ordering_filter = std::function<bool(const step_position&, const step&, channel_verb)>;
+
+/// A rectangle that a step reads or writes.
+struct access {
+  place at;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  bool writes = false;
+};
+
+/// Calls `visit(access)` for what a step reads, then for what it writes.
+template <class Visit>
+void each_access(const step& s, Visit&& visit) {
+  switch (s.what) {
+    case action::none:
+      return;
+    case action::copy:
+      visit(access{s.from, s.rows, s.cols, false});
+      visit(access{s.to, s.rows, s.cols, true});
+      return;
+    case action::multiply:
+      visit(access{s.from, s.rows, s.depth, false});
+      visit(access{s.weights, s.cols, s.depth, false});
+      // Engines may keep the running sum where the result goes, so every step of a chain writes
+      // there.
+      visit(access{s.to, s.rows, s.cols, true});
+      return;
+    case action::add:
+      visit(access{s.from, s.rows, s.cols, false});
+      return;
+    case action::store:
+      visit(access{s.from, s.rows, s.cols, false});
+      visit(access{s.to, s.rows, s.cols, true});
+      return;
+  }
+}
+
+/// Whether an operand is a private to the worker.
+[[nodiscard]] constexpr bool is_private(operand of) noexcept {
+  return of == operand::product || of == operand::sum || of == operand::panel;
+}
+
+}  // namespace untax::schedule

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace untax {
+
+/// Ways to overlap communication with computation, from none to all of it.
+enum class pattern : std::uint8_t {
+  automatic,     ///< untax chooses; `explain()` says what and why
+  bulk_library,  ///< one library GEMM and a plain collective, a barrier between them; the baseline
+  bulk_synchronous,   ///< own tiles, barrier, own collective
+  producer_consumer,  ///< two kernels at the same time, tile flags between them
+  fused_sequential,   ///< one kernel; the worker that computes a tile also moves it
+  fused_specialized,  ///< one kernel; some workers move, the others compute
+};
+
+inline constexpr std::array<pattern, 6> all_patterns = {
+    pattern::automatic,         pattern::bulk_library,     pattern::bulk_synchronous,
+    pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized};
+
+[[nodiscard]] constexpr std::string_view name_of(pattern p) noexcept {
+  constexpr std::string_view names[] = {"automatic",        "bulk_library",
+                                        "bulk_synchronous", "producer_consumer",
+                                        "fused_sequential", "fused_specialized"};
+  return names[static_cast<std::uint8_t>(p)];
+}
+
+/// Whether computation and communication are separate stages with a barrier between them.
+[[nodiscard]] constexpr bool is_bulk(pattern p) noexcept {
+  return p == pattern::bulk_library || p == pattern::bulk_synchronous;
+}
+
+/// Who moves the bytes of a gather: their owner (push) or their reader (pull).
+enum class direction : std::uint8_t { push, pull };
+
+[[nodiscard]] constexpr std::string_view name_of(direction d) noexcept {
+  return d == direction::push ? "push" : "pull";
+}
+
+/// How stages are started. `eager` starts new threads for every kernel; `graph` hands all kernels
+/// of a run to threads that already wait, as a captured CUDA graph does.
+enum class launch_mode : std::uint8_t { eager, graph };
+
+}  // namespace untax

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace untax {
+
+/// The version of the library. All ranks of a world have to run the same one.
+inline constexpr std::string_view version = "0.1.0";
+
+}  // namespace untax

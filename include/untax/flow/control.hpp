@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <untax/core/error.hpp>
+#include <untax/flow/control_block.hpp>
+#include <untax/flow/wait_site.hpp>
+
+namespace untax {
+
+enum class rank_status : std::uint8_t {
+  joining,
+  running,
+  finished,  ///< it left the world normally; all its signals were raised before
+  failed,    ///< it left because of an error
+};
+
+/// A wait record as it was at one moment.
+struct wait_snapshot {
+  std::string operator_name;
+  verb what = verb::wait_until;
+  int peer = -1;
+  int room = -1;
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  std::uint64_t since = 0;
+  std::uint64_t progress = 0;
+};
+
+/// Why the world was stopped.
+struct stop_report {
+  int reporter = -1;
+  int suspect = -1;  ///< -1: nobody in particular
+  errc code = errc::internal;
+  std::string text;  ///< does not name the reporter
+};
+
+/// A collective call of a rank.
+struct ledger_line {
+  std::uint64_t sequence = 0;
+  std::uint64_t chain = 0;
+  std::string text;
+};
+
+/// Typed access to the control block of a world. A view: copied freely, owns nothing. Every
+/// function may be called by any rank at any time; those that write say whose data they write.
+class control {
+ public:
+  /// Bytes that the control block of `ranks` ranks takes.
+  [[nodiscard]] static std::size_t bytes(int ranks) noexcept;
+  control(std::byte* block, int ranks) noexcept
+      : block_(reinterpret_cast<control_block*>(block)), ranks_(ranks) {}
+
+  [[nodiscard]] int ranks() const noexcept { return ranks_; }
+
+  [[nodiscard]] rank_status status(int rank) const noexcept;
+  /// Release: who sees the status sees every signal the rank raised before.
+  void set_status(int rank, rank_status status) const noexcept;
+  [[nodiscard]] long process(int rank) const noexcept;
+  void set_process(int rank, long process) const noexcept;
+
+  /// The counter at `at` that says how many barriers `from` has entered. Only `from` raises it.
+  [[nodiscard]] std::uint64_t& arrived(int at, int from) const noexcept {
+    return block_->ranks[at].arrived[from];
+  }
+
+  /// Wait records. A slot has one writer at a time; slots outside the table are ignored.
+  void publish_wait(int rank, int slot, const wait_site& site, std::uint64_t seen,
+                    std::uint64_t since) const noexcept;
+  void update_wait(int rank, int slot, std::uint64_t seen) const noexcept;
+  void clear_wait(int rank, int slot) const noexcept;
+  [[nodiscard]] std::optional<wait_snapshot> wait_at(int rank, int slot) const;
+
+  /// Stops the world. The first one wins; false means that somebody else was first. `text` is cut
+  /// if it is very long.
+  bool stop(const stop_report& report) const noexcept;
+  /// One load.
+  [[nodiscard]] bool stopped() const noexcept;
+  /// Why, once it is stopped.
+  [[nodiscard]] std::optional<stop_report> report() const;
+
+  /// The ledger of collective calls. `post` writes the next entry of `rank`.
+  void post(int rank, const ledger_line& line) const noexcept;
+  [[nodiscard]] std::uint64_t posted(int rank) const noexcept;
+  /// Nothing if the entry is not there yet or was overwritten.
+  [[nodiscard]] std::optional<ledger_line> posted_at(int rank, std::uint64_t sequence) const;
+
+ private:
+  control_block* block_;
+  int ranks_;
+};
+
+/// Turns a wait that did not end well into the exception of this rank. The rank that found the
+/// trouble throws its cause; the others throw `aborted`, except that `peer_lost` and `disagreement`
+/// keep their name everywhere.
+[[noreturn]] void throw_failure(const control& world, int rank, wait_outcome outcome,
+                                std::string_view operator_name = {});
+
+}  // namespace untax

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace untax {
+
+/// What the ranks of a world share besides their arenas. It lies at the start of the segment, is
+/// zero at first (which is its initial state), consists of 64-bit words only, and every access is
+/// atomic. `control` gives it meaning.
+
+inline constexpr int max_ranks = 64;
+/// Wait records of one rank: the first belongs to the rank's own waits (barrier, agree), the others
+/// to its workers.
+inline constexpr int wait_slots = 64;
+/// How many calls back the ranks can compare word by word.
+inline constexpr int ledger_entries = 32;
+
+/// Where one worker waits, since it has waited for a while. `since` is written last and cleared
+/// first.
+struct wait_record {
+  std::uint64_t since;  ///< nanoseconds of the monotonic clock; 0: it does not wait
+  std::uint64_t where;  ///< verb, peer and room, packed
+  std::uint64_t expected;
+  std::uint64_t seen;
+  std::uint64_t operator_name[4];
+};
+static_assert(sizeof(wait_record) == 64);
+
+/// One collective call of a rank: what it was, and a hash over all calls so far.
+struct ledger_entry {
+  std::uint64_t sequence;  ///< from 1; written last
+  std::uint64_t chain;
+  std::uint64_t length;
+  std::uint64_t text[61];
+};
+static_assert(sizeof(ledger_entry) == 512);
+
+struct rank_block {
+  std::uint64_t status;
+  std::uint64_t process;  ///< process id; 0 in a world of threads
+  std::uint64_t posted;   ///< sequence of the last entry in the ledger
+  std::uint64_t spare[5];
+  std::uint64_t arrived[max_ranks];  ///< by rank: how many barriers it has entered
+  wait_record waits[wait_slots];
+  std::uint64_t progress[wait_slots];  ///< by wait record: `wait_site::progress`
+  ledger_entry ledger[ledger_entries];
+};
+
+/// Why the world was stopped. The claim decides who may write; the flag says that the rest is
+/// written.
+struct stop_block {
+  std::uint64_t claim;  ///< reporter + 1
+  std::uint64_t flag;
+  std::uint64_t code;
+  std::uint64_t suspect;  ///< rank + 1; 0: nobody in particular
+  std::uint64_t length;
+  std::uint64_t text[1019];
+};
+static_assert(sizeof(stop_block) == 8192);
+
+struct control_block {
+  stop_block stop;
+  rank_block ranks[max_ranks];
+};
+static_assert(std::is_standard_layout_v<control_block> && std::is_trivial_v<control_block>);
+
+}  // namespace untax

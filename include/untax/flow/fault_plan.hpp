@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <untax/flow/fault_tap.hpp>
+
+namespace untax {
+
+enum class fault_kind : std::uint8_t {
+  drop,            ///< the signal is never raised
+  delay,           ///< the signal comes late; its worker goes on at once
+  duplicate,       ///< the signal comes twice
+  late_duplicate,  ///< the signal comes again after the next one on the same counter
+  stall,           ///< the worker sleeps before the verb
+  kill,            ///< the process of the rank is ended by SIGKILL
+  exit,            ///< the process of the rank ends without a word
+};
+
+[[nodiscard]] std::string_view name_of(fault_kind kind) noexcept;
+[[nodiscard]] std::string_view name_of(channel_verb verb) noexcept;
+/// Whether it happens to a signal (publish, retire) and not to any verb.
+[[nodiscard]] constexpr bool strikes_signals(fault_kind kind) noexcept {
+  return kind <= fault_kind::late_duplicate;
+}
+
+/// One thing that goes wrong at one rank, once: at the `nth` of the sites that the other fields
+/// allow.
+///
+/// As text: the kind, a colon, and fields: "drop:rank=1,verb=publish,nth=3", "kill:rank=0,nth=5",
+/// "stall:rank=2,ms=300". The fields are rank (required), verb (reserve, acquire, publish, retire),
+/// epoch, kernel, worker, step, nth, ms (delay and stall) and code (exit).
+struct fault {
+  fault_kind kind = fault_kind::drop;
+  int rank = 0;
+  std::optional<channel_verb> verb = {};
+  std::optional<std::uint64_t> epoch = {};
+  std::optional<int> kernel = {};
+  std::optional<int> worker = {};
+  std::optional<int> step = {};
+  std::uint64_t nth = 1;  ///< from 1, over all workers of the rank, in the order they come by
+  std::chrono::milliseconds duration{100};  ///< of a delay or a stall
+  int code = 1;                             ///< of an exit
+
+  /// Throws `invalid_argument`, which says what would be right.
+  [[nodiscard]] static fault parse(std::string_view text);
+  /// The fault that strikes at exactly this site.
+  [[nodiscard]] static fault at(fault_kind kind, const fault_site& site);
+  /// What `parse` reads.
+  [[nodiscard]] std::string text() const;
+  /// Whether the site is one of those that `nth` counts.
+  [[nodiscard]] bool matches(const fault_site& site) const noexcept;
+};
+
+/// Carries out one fault in one run of an operator at one rank. Every rank has a plan of its own,
+/// which may be made from the same fault: it does nothing at other ranks. It may outlive the
+/// operator, but not the world.
+class fault_plan final : public fault_tap {
+ public:
+  /// `strikes` is called just before the fault does its harm, on the worker's thread.
+  explicit fault_plan(const fault& f, std::function<void(const fault_site&)> strikes = {})
+      : fault_(f), strikes_(std::move(strikes)) {}
+  /// Waits until a delayed signal was raised.
+  ~fault_plan() override;
+
+  void before(const fault_site& site) override;
+  void signal(const fault_site& site, const room& target,
+              const std::function<void()>& deliver) override;
+
+  /// Whether the harm is done.
+  [[nodiscard]] bool struck() const;
+  /// The signal that it was done to, once it is.
+  [[nodiscard]] std::optional<room> target() const;
+
+ private:
+  [[nodiscard]] bool due(const fault_site& site);
+  void note(const fault_site& site, const room* target = nullptr);
+  void repeat_after(const fault_site& site, const room& target);
+
+  struct kept_signal {
+    fault_site site;
+    room target;
+    std::function<void()> deliver;
+  };
+
+  fault fault_;
+  std::function<void(const fault_site&)> strikes_;
+  mutable std::mutex mutex_;
+  std::uint64_t seen_ = 0;  // matching sites
+  bool struck_ = false;
+  std::optional<room> target_;
+  std::optional<kept_signal> kept_;  // to be repeated
+  std::thread late_;                 // raises a delayed signal
+};
+
+/// Lists the sites that an operator passes, and does no harm: what the faults of a test are chosen
+/// from. As with plans, every rank has its own.
+class site_record final : public fault_tap {
+ public:
+  void before(const fault_site& site) override;
+  /// In the order in which workers came by.
+  [[nodiscard]] std::vector<fault_site> sites() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<fault_site> sites_;
+};
+
+}  // namespace untax

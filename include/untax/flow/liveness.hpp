@@ -1,0 +1,21 @@
+#pragma once
+
+namespace untax {
+
+/// Tells a dead peer from a slow one. Called from any thread, every few milliseconds while somebody
+/// waits.
+class liveness {
+ public:
+  liveness() = default;
+  liveness(const liveness&) = delete;
+  liveness& operator=(const liveness&) = delete;
+  virtual ~liveness() = default;
+
+  /// Whether `rank` may still do something. Once false, always false.
+  [[nodiscard]] virtual bool alive(int rank) const noexcept = 0;
+  /// Whether `rank` is held from outside (by SIGSTOP or a debugger), so that it does nothing for
+  /// now. Asked only when a wait is reported.
+  [[nodiscard]] virtual bool halted(int /*rank*/) const noexcept { return false; }
+};
+
+}  // namespace untax

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax {
+
+/// One use of a room: a region that `producer` fills and `consumer` reads, and that is filled again
+/// later.
+///
+/// Two kinds of counters guard it, named by (rank, index):
+/// * `ready`, at the consumer: raised to `use` by publish, waited for by acquire;
+/// * `free`, at the producer: one counter for each of the `readers` workers of the consumer, raised
+/// to `use` by
+///   retire; reserve waits until all of them have reached `use - credit`.
+///
+/// Each counter has exactly one writer and its values are absolute, so a signal that is repeated
+/// does no harm. `credit` is 1 for a room that is free before its first use, and 0 for one that its
+/// consumer has to open for each use. `free < 0` marks a flag: a room without bytes, which carries
+/// order only and is never waited for by its producer.
+struct room {
+  int producer = -1;
+  int consumer = -1;
+  int number = -1;  ///< its name in messages
+  int ready = -1;
+  int free = -1;
+  int readers = 1;
+  std::uint64_t use = 0;
+  std::uint64_t credit = 1;
+
+  [[nodiscard]] constexpr bool named() const noexcept { return number >= 0; }
+  [[nodiscard]] constexpr std::uint64_t needed_free() const noexcept {
+    return use > credit ? use - credit : 0;
+  }
+};
+
+/// Rooms that lie in turn in `sets` sets: epoch e (from 1) works in set (e - 1) mod sets.
+/// With two sets a reserve is normally satisfied before it is asked.
+struct room_sets {
+  int sets = 2;
+
+  [[nodiscard]] constexpr int set_of(std::uint64_t epoch) const noexcept {
+    return static_cast<int>((epoch - 1) % static_cast<std::uint64_t>(sets));
+  }
+  /// Which use of its set the epoch is, from 1.
+  [[nodiscard]] constexpr std::uint64_t use_of(std::uint64_t epoch) const noexcept {
+    return (epoch - 1) / static_cast<std::uint64_t>(sets) + 1;
+  }
+};
+
+}  // namespace untax

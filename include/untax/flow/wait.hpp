@@ -1,0 +1,45 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include <untax/flow/wait_site.hpp>
+#include <untax/memory/policy.hpp>
+
+namespace untax {
+
+/// Looks after a wait that takes long: publishes its record, knows the limit, the abort flag and
+/// lost peers.
+template <class G>
+concept wait_guard = requires(G& guard, const wait_site& site, std::uint64_t seen,
+                              poll_count polls) {
+  /// Called when `due` says so; anything but `ok` ends the wait.
+  { guard.look(site, seen) } -> std::same_as<wait_outcome>;
+  /// Called once when a wait that was looked at ended well.
+  guard.leave();
+  /// Whether it is time to look.
+  { guard.due(polls) } -> std::same_as<bool>;
+};
+
+/// Waits until `counter >= site.expected`, with acquire order. This is the only loop on memory in
+/// untax: every other file calls it, so every wait is bounded and names its suspect.
+///
+/// The fast path is one load. `guard` is asked only when the wait has lasted a while.
+template <memory_policy M, wait_guard Guard>
+[[nodiscard]] wait_outcome wait_until(typename M::counter& counter, const wait_site& site,
+                                      Guard& guard) {
+  std::uint64_t seen = M::load_acquire(counter);
+  bool looked = false;
+  for (poll_count polls = 0; seen < site.expected; ++polls) {
+    M::pause(polls);
+    seen = M::load_acquire(counter);
+    if (seen >= site.expected || !guard.due(polls)) continue;
+    looked = true;
+    const wait_outcome outcome = guard.look(site, seen);
+    if (outcome != wait_outcome::ok) return outcome;
+  }
+  if (looked) guard.leave();
+  return wait_outcome::ok;
+}
+
+}  // namespace untax

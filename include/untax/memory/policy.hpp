@@ -1,0 +1,39 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+namespace untax {
+
+/// Whether a poll is worth more than a pause: waits grow gentler the longer they last.
+using poll_count = std::uint32_t;
+
+/// What the verbs need from a kind of memory. The same protocol source runs on every policy:
+/// `host_memory` (C++ atomics), `model_memory` (a model checker) and the GPU.
+///
+/// A `counter` is a 64-bit number that is only ever raised; it lies where its waiter can poll it
+/// cheaply. Counters are reached by (rank, index) through a counter table, since the counters of a
+/// model checker cannot lie in plain memory. `cell<T>` is payload that the policy's checker, if it
+/// has one, must see.
+template <class M>
+concept memory_policy = requires(typename M::counter& counter, std::uint64_t value,
+                                 poll_count polls) {
+  typename M::template cell<int>;
+  /// Acquire load: what the raiser wrote before raising is visible after it.
+  { M::load_acquire(counter) } -> std::same_as<std::uint64_t>;
+  /// Release: raises the counter to `value`; never lowers it, so a signal that arrives twice or
+  /// late is harmless.
+  M::raise_release(counter, value);
+  /// One step of a waiting loop; only flow/wait.hpp calls it.
+  M::pause(polls);
+  /// Monotonic nanoseconds, comparable within one machine.
+  { M::now() } -> std::same_as<std::uint64_t>;
+};
+
+/// Finds the counter `index` that lies at rank `rank`.
+template <class T, class M>
+concept counter_table = requires(const T& table, int rank, int index) {
+  { table.at(rank, index) } -> std::same_as<typename M::counter&>;
+};
+
+}  // namespace untax

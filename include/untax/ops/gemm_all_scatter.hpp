@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <untax/core/matrix.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/symmetric/symmetric.hpp>
+#include <untax/tile/protocol.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+namespace host {
+class engine;
+}
+
+/// C = A x B^T, complete at every rank, where B is dealt by rows (columns of C) to the ranks.
+/// Planned once, run many times. The pattern is that of arXiv 2511.12500;
+/// ops/gemm_all_scatter/README.md draws it.
+class gemm_all_scatter {
+ public:
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
+  /// `out_of_memory`.
+  gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
+                   const operator_options& options = {});
+  gemm_all_scatter(gemm_all_scatter&&) noexcept;
+  gemm_all_scatter& operator=(gemm_all_scatter&&) noexcept;
+  /// Collective.
+  ~gemm_all_scatter();
+
+  /// Collective, one epoch. `a`: [m, k], the same at all ranks. `weights`: this rank's shard of B,
+  /// see `weights_shard`. `c`: [m, n], written by all ranks, so it lies in the symmetric heap:
+  /// either `result()`, or an allocation of the caller, the same at all ranks. Peers write into it
+  /// from the call of `run` to its return, never before or after. Throws `not_symmetric` if c lies
+  /// elsewhere, `invalid_argument`, and what a failed wait throws.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  /// As above, into `result()`.
+  void run(const const_matrix& a, const const_matrix& weights) { run(a, weights, result()); }
+
+  /// The operator's own C [m, n], allocated with the operator.
+  [[nodiscard]] matrix result() const;
+
+  /// Rows and columns of this rank's shard of B; no rows where there are more ranks than columns.
+  [[nodiscard]] static extent weights_shard(const gemm_all_scatter_problem& problem, int world,
+                                            int rank);
+  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  /// What was chosen, and why.
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
+ private:
+  void agree_on(const matrix& c);
+
+  world* world_;
+  gemm_all_scatter_problem problem_;
+  gemm_plan plan_;
+  std::string explanation_;
+  std::unique_ptr<host::engine> engine_;
+  symmetric<std::byte> result_;
+  const void* agreed_ = nullptr;
+};
+
+}  // namespace untax

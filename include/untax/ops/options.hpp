@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <untax/core/pattern.hpp>
+#include <untax/flow/fault_tap.hpp>
+
+namespace untax {
+
+/// How an operator is carried out. Zero means: let untax choose.
+struct operator_options {
+  pattern how = pattern::automatic;
+  direction move = direction::push;
+  launch_mode launch = launch_mode::graph;
+  int workers = 0;           ///< computing workers of a rank
+  int movers = 0;            ///< moving workers of a rank, where the pattern has them
+  std::int64_t tile_m = 0;   ///< rows of a tile
+  std::int64_t tile_n = 0;   ///< columns of a tile
+  std::int64_t panel_k = 0;  ///< columns of a piece, where A is gathered by k
+  std::shared_ptr<fault_tap> faults =
+      nullptr;  ///< for tests of what happens when ranks or signals fail
+};
+
+}  // namespace untax

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <untax/core/types.hpp>
+#include <untax/ops/options.hpp>
+
+namespace untax {
+
+/// Which dimension of A is dealt to the ranks.
+enum class gather_axis : std::uint8_t { rows, k };
+
+[[nodiscard]] constexpr std::string_view name_of(gather_axis g) noexcept {
+  return g == gather_axis::rows ? "rows" : "k";
+}
+
+/// C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. Every rank has its own B_r of n rows.
+/// A is dealt to W ranks in shards of ceil(m / W) rows, or ceil(k / W) columns; the last ones are
+/// shorter.
+struct all_gather_gemm_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;  ///< columns of the result of one rank
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+  gather_axis gather = gather_axis::rows;
+};
+
+/// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is dealt
+/// in shards of ceil(n / W) rows, and rank r computes the columns of C that belong to its shard.
+struct gemm_all_scatter_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;  ///< columns of the whole result
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+};
+
+/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is dealt in shards of ceil(k
+/// / W), and rank r ends with its ceil(m / W) rows of the sum. The sum is taken in fp32 in rank
+/// order: bitwise reproducible.
+struct gemm_reduce_scatter_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
+};
+
+/// What a protocol needs to know beside the problem: who it is, and how the work is cut. All values
+/// are positive.
+struct gemm_plan {
+  int world = 1;
+  int rank = 0;
+  pattern how = pattern::fused_specialized;
+  direction move = direction::push;
+  int workers = 1;              ///< computing workers
+  int movers = 1;               ///< moving workers, where the pattern has them
+  std::int64_t tile_m = 256;    ///< rows of a tile
+  std::int64_t tile_n = 256;    ///< columns of a tile
+  std::int64_t panel_k = 1024;  ///< columns of a piece where A is gathered by k
+};
+
+}  // namespace untax

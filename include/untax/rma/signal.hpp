@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <untax/rma/atomic.hpp>
+#include <untax/rma/check.hpp>
+#include <untax/rma/copy.hpp>
+#include <untax/rma/group.hpp>
+
+// Verbs that tell a peer that something is there. A signal is a 64-bit counter in symmetric memory,
+// zero at first and only ever raised; it lies at the rank that waits for it (`wait_until`,
+// flow/wait_verbs.hpp).
+
+namespace untax {
+
+/// Raises `*counter` to `value`, never lowers it. Release: whoever sees the value in wait_until (or
+/// in an acquiring load) sees everything that the group wrote before, at any rank.
+///
+/// Values are absolute and each counter has one writer, so a signal that comes twice or late does
+/// no harm.
+template <thread_group G>
+void signal(const G& group, typename G::memory::counter* counter, std::uint64_t value) {
+  detail::check_address("signal", "counter", counter, alignof(typename G::memory::counter));
+  group.sync();
+  if (group.thread_rank() == 0) G::memory::raise_release(*counter, value);
+}
+
+/// Adds `amount` to `*counter`. Release. For a counter that many writers raise in any order, when
+/// the waiter needs only their number. A repeated signal_add does count twice, so protocols that
+/// must survive one use `signal`.
+template <thread_group G>
+void signal_add(const G& group, std::uint64_t* counter, std::uint64_t amount) {
+  detail::check_address("signal_add", "counter", counter, alignof(std::uint64_t));
+  group.sync();
+  if (group.thread_rank() == 0) atomic_add(counter, amount, memory_order::release);
+}
+
+/// `put`, then `signal`: the elements are there before the counter says so.
+template <thread_group G, transferable T>
+void put_with_signal(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count,
+                     typename G::memory::counter* counter, std::uint64_t value) {
+  put(group, to, from, count);
+  signal(group, counter, value);
+}
+
+/// `copy` of the part of a tile inside `bounds`, then `signal`.
+template <thread_group G, transferable T>
+void put_with_signal(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
+                     tile_bounds bounds, typename G::memory::counter* counter,
+                     std::uint64_t value) {
+  copy(group, to, from, bounds);
+  signal(group, counter, value);
+}
+
+/// Orders the puts of this group before its later puts to the same peer. On the host a put is
+/// complete when it returns, so there is nothing left to order; on a GPU puts may overtake each
+/// other.
+///
+/// It tells nobody anything: another rank may look at the bytes only after a signal, which orders
+/// all puts before it by itself. No operator of untax calls fence.
+template <thread_group G>
+void fence(const G& group) {
+  group.sync();
+}
+
+/// Returns when the puts of this group are complete: the sources may be changed, and a thread that
+/// is synchronised with this group may signal for them. On the host they are complete when put
+/// returns.
+template <thread_group G>
+void quiet(const G& group) {
+  group.sync();
+}
+
+}  // namespace untax

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <untax/rma/check.hpp>
+
+namespace untax {
+
+/// Rows and columns of a tile that hold something. What lies at or beyond them is neither read nor
+/// written.
+struct tile_bounds {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+/// A rectangle of elements in somebody else's memory, local or at a peer, row by row; `stride`
+/// elements lie between the starts of two rows.
+template <class T>
+struct tile_view {
+  T* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t stride = 0;
+
+  constexpr tile_view() = default;
+  /// `row_stride` 0 means densely packed.
+  constexpr tile_view(T* elements, std::int64_t row_count, std::int64_t col_count,
+                      std::int64_t row_stride = 0) noexcept
+      : data(elements),
+        rows(row_count),
+        cols(col_count),
+        stride(row_stride == 0 ? col_count : row_stride) {}
+  /// A view that only reads.
+  template <class U>
+  requires std::is_same_v<T, const U>
+  constexpr tile_view(const tile_view<U>& other) noexcept  // NOLINT(google-explicit-constructor)
+      : tile_view(other.data, other.rows, other.cols, other.stride) {}
+
+  [[nodiscard]] constexpr T* at(std::int64_t row, std::int64_t col) const noexcept {
+    return data + row * stride + col;
+  }
+  /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col), cut
+  /// off at the edges.
+  [[nodiscard]] constexpr tile_view part(std::int64_t row, std::int64_t col, std::int64_t max_rows,
+                                         std::int64_t max_cols) const noexcept {
+    const std::int64_t first_row = std::clamp<std::int64_t>(row, 0, rows);
+    const std::int64_t first_col = std::clamp<std::int64_t>(col, 0, cols);
+    const std::int64_t part_rows = std::clamp<std::int64_t>(max_rows, 0, rows - first_row);
+    const std::int64_t part_cols = std::clamp<std::int64_t>(max_cols, 0, cols - first_col);
+    const bool nothing = part_rows == 0 || part_cols == 0;
+    return {nothing ? data : at(first_row, first_col), part_rows, part_cols, stride};
+  }
+  /// Whether the rows lie without gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return stride == cols || rows <= 1; }
+  [[nodiscard]] constexpr tile_bounds bounds() const noexcept { return {rows, cols}; }
+};
+
+namespace detail {
+
+template <class T>
+void check_tile(std::string_view verb, std::string_view name, const tile_view<T>& tile) {
+  check_count<T>(verb, "rows", tile.rows);
+  check_count<T>(verb, "columns", tile.cols);
+  if (tile.rows == 0 || tile.cols == 0) return;
+  check_address(verb, name, tile.data, alignof(T));
+  if (tile.rows > 1 && tile.stride < tile.cols) [[unlikely]] {
+    refuse(verb, "the " + std::string(name) + " has " + std::to_string(tile.cols) +
+                     " columns but a row stride of " + std::to_string(tile.stride) +
+                     "; the stride must be at least the number of columns");
+  }
+}
+
+/// Whether an element of two tiles of the same shape shares a byte. Tiles of one matrix may
+/// interleave.
+template <class T>
+[[nodiscard]] bool overlapping(const tile_view<T>& to, const tile_view<const T>& from) noexcept {
+  const auto bytes = [](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(sizeof(T));
+  };
+  const std::int64_t width = bytes(to.cols);
+  const std::int64_t step = bytes(from.stride);
+  // Where the source begins, seen from the destination.
+  const auto apart = static_cast<std::int64_t>(address_of(from.data) - address_of(to.data));
+  if (apart >= bytes((to.rows - 1) * to.stride) + width ||
+      apart + bytes((from.rows - 1) * from.stride) + width <= 0) {
+    return false;
+  }
+  for (std::int64_t row = 0; row < to.rows; ++row) {
+    const std::int64_t begin = bytes(row * to.stride) - apart;  // of this row, seen from the source
+    // The first source row that ends behind `begin` is the only one that can touch a row as wide as
+    // itself, or the next.
+    const std::int64_t first = begin < width || from.rows == 1 ? 0 : (begin - width) / step + 1;
+    if (first < from.rows && first * step < begin + width && first * step + width > begin)
+      return true;
+  }
+  return false;
+}
+
+/// The tiles as a verb uses them: checked, and cut off at the bounds.
+template <class T>
+struct tile_pair {
+  tile_view<T> to;
+  tile_view<const T> from;
+
+  tile_pair(std::string_view verb, tile_view<T> destination, tile_view<const T> source,
+            tile_bounds bounds)
+      : to(destination), from(source) {
+    check_tile(verb, "destination", to);
+    check_tile(verb, "source", from);
+    if (to.rows != from.rows || to.cols != from.cols) [[unlikely]] {
+      refuse(verb, "the destination is " + std::to_string(to.rows) + " x " +
+                       std::to_string(to.cols) + " but the source is " + std::to_string(from.rows) +
+                       " x " + std::to_string(from.cols) + "; both tiles must have the same shape");
+    }
+    to.rows = from.rows = std::clamp<std::int64_t>(bounds.rows, 0, to.rows);
+    to.cols = from.cols = std::clamp<std::int64_t>(bounds.cols, 0, to.cols);
+    if (!empty() && overlapping(to, from)) [[unlikely]] {
+      refuse(verb, "the destination tile at " + text_of(address_of(to.data), sizeof(T)) +
+                       " overlaps the source tile at " + text_of(address_of(from.data), sizeof(T)) +
+                       "; they must not share an element");
+    }
+  }
+  [[nodiscard]] bool empty() const noexcept { return to.rows == 0 || to.cols == 0; }
+};
+
+}  // namespace detail
+}  // namespace untax

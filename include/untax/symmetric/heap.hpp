@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/symmetric/segment.hpp>
+#include <untax/symmetric/symmetric.hpp>
+
+namespace untax {
+
+/// One allocation, as reports show it.
+struct heap_use {
+  std::string label;
+  std::size_t offset = 0;  ///< in the arena; the same at every rank
+  std::size_t bytes = 0;   ///< as asked for
+};
+
+/// The symmetric heap of one rank: hands out parts of the rank's arena, first fit, neighbours
+/// joined when freed.
+///
+/// There is no barrier anywhere: as long as all ranks allocate and free the same in the same order,
+/// all of them get the same offsets. The bookkeeping lies in private memory; the arena holds data
+/// only (and guard bands). An allocation is neither cleared when it is made nor when it is freed.
+///
+/// One thread of the rank at a time.
+class symmetric_heap {
+ public:
+  static constexpr std::size_t alignment = 512;
+  /// Guard bands are this wide at least, and fill the rest up to the next allocation.
+  static constexpr std::size_t guard_bytes = 64;
+
+  /// Hears of each call before it is carried out ("allocate 4096 bytes for \"inbox\""). It may
+  /// throw.
+  using observer = std::function<void(std::string_view call)>;
+
+  /// The heap of `rank` in `memory`, which has to outlive it.
+  symmetric_heap(const segment& memory, int rank, bool guards, observer hears = {});
+
+  /// `count` elements at every rank, aligned to 512 bytes. `label` says in reports whose they are.
+  /// Throws `out_of_memory` with a list of who has how much.
+  template <class T>
+  [[nodiscard]] symmetric<T> allocate(std::size_t count, std::string_view label) {
+    static_assert(alignof(T) <= alignment);
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+      refuse_size(count, sizeof(T), label);
+    return {reinterpret_cast<T*>(allocate_bytes(count * sizeof(T), label)), count, rank_,
+            memory_->layout().arena_span()};
+  }
+  /// This rank's copy of a new allocation.
+  [[nodiscard]] std::byte* allocate_bytes(std::size_t bytes, std::string_view label);
+
+  /// Ends an allocation. No rank may touch it any more, so there is usually a barrier before.
+  /// Throws `invalid_argument` if it is none (or no more), `internal` if its guard band was
+  /// overwritten.
+  template <class T>
+  void free(const symmetric<T>& allocation) {
+    free_bytes(allocation.local());
+  }
+  void free_bytes(const void* local);
+
+  /// Throws `internal` that names the allocation if a guard band was overwritten at this rank;
+  /// nothing without guards.
+  void check() const;
+
+  [[nodiscard]] bool guarded() const noexcept { return guards_; }
+  [[nodiscard]] std::size_t capacity() const noexcept;
+  /// Bytes that are taken, with rounding and guards.
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] std::size_t largest_free() const noexcept;
+  /// The allocations in the order of their offsets.
+  [[nodiscard]] std::vector<heap_use> uses() const;
+  /// A few lines for people: how much is taken by whom, largest first.
+  [[nodiscard]] std::string report() const;
+
+ private:
+  struct block {
+    std::size_t span = 0;   // bytes up to the next block
+    std::size_t bytes = 0;  // as asked for
+    bool taken = false;
+    std::string label;
+  };
+  using blocks = std::map<std::size_t, block>;  // by offset; they cover the arena without gaps
+
+  [[noreturn]] void refuse_size(std::size_t count, std::size_t size, std::string_view label) const;
+  [[noreturn]] void refuse(std::size_t bytes, std::string_view label) const;
+  void tell(const std::string& call) const;
+  void join_with_neighbours(blocks::iterator freed);
+  void write_guard(std::size_t offset, const block& b) const;
+  void check_guard(std::size_t offset, const block& b) const;
+
+  const segment* memory_;
+  int rank_;
+  bool guards_;
+  observer hears_;
+  blocks blocks_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace untax

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace untax {
+
+/// Names an allocation in the symmetric heaps of all ranks: `size()` elements at each. A handle is
+/// a few words, is copied freely and owns nothing; `symmetric_heap::free` ends the allocation.
+template <class T>
+class symmetric {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "symmetric memory is shared by processes: plain data only");
+
+ public:
+  symmetric() = default;
+  /// `local` is this rank's copy; `span` bytes lie between the copies of neighbouring ranks.
+  symmetric(T* local, std::size_t size, int rank, std::size_t span) noexcept
+      : local_(local), size_(size), rank_(rank), span_(static_cast<std::ptrdiff_t>(span)) {}
+
+  /// Element `i` at this rank.
+  [[nodiscard]] T* local(std::size_t i = 0) const noexcept { return local_ + i; }
+  /// Element `i` at rank `peer`, which has to be reachable (`world::reachable`).
+  [[nodiscard]] T* at(int peer, std::size_t i = 0) const noexcept {
+    using byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return reinterpret_cast<T*>(reinterpret_cast<byte*>(local_) + (peer - rank_) * span_) + i;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return local_ != nullptr; }
+
+ private:
+  T* local_ = nullptr;
+  std::size_t size_ = 0;
+  int rank_ = 0;
+  std::ptrdiff_t span_ = 0;
+};
+
+}  // namespace untax

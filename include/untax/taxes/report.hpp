@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/core/types.hpp>
+#include <untax/taxes/layer.hpp>
+
+namespace untax {
+
+/// A time in seconds over repeated runs (each run: the maximum over the ranks).
+struct spread {
+  double median = 0;
+  double p10 = 0;
+  double p90 = 0;
+  bool operator==(const spread&) const = default;
+};
+
+/// One step of the ablation.
+struct tax_step {
+  std::string id;   ///< "E0" to "E4"
+  std::string ran;  ///< what was run: "bulk_library, eager", or the pattern that was best
+  spread time;
+  bool operator==(const tax_step&) const = default;
+};
+
+/// Where the time of E0 goes, in seconds. The parts add up to E0; a part can be negative, when the
+/// step that should have been faster was not.
+struct tax_breakdown {
+  double launch = 0;            ///< E0 - E1
+  double engine = 0;            ///< E1 - E2
+  double bulk_synchronous = 0;  ///< E2 - E3
+  double locality = 0;          ///< E3 - E4
+  double remainder = 0;         ///< E4 - bound
+  double bound = 0;             ///< nothing can be faster
+
+  [[nodiscard]] double total() const noexcept {
+    return bound + remainder + locality + bulk_synchronous + engine + launch;
+  }
+  /// Adds `times` times the parts of `other`.
+  void add(const tax_breakdown& other, double times) noexcept;
+};
+
+/// Describes one member of `tax_breakdown`, in the order in which E0 is taken apart.
+struct tax_part {
+  double tax_breakdown::*value;
+  std::string_view key;      ///< as in JSON
+  std::string_view title;    ///< "launch tax"
+  std::string_view column;   ///< short, for the head of a column
+  std::string_view meaning;  ///< one sentence
+  bool is_tax;  ///< one of the three taxes; the others are shown so that nothing is hidden
+};
+extern const std::array<tax_part, 6> tax_parts;
+
+/// The measurement of one operation.
+struct tax_row {
+  layer_operation op;
+  std::vector<tax_step> steps;  ///< by id; E0 and E4 always, what a backend does not have is absent
+  double compute_seconds = 0;   ///< the multiplication alone, everything local
+  double link_seconds = 0;      ///< bytes through the busiest link, over its measured rate
+
+  /// max(compute, link).
+  [[nodiscard]] double bound() const noexcept;
+  /// The step called `id`, or null.
+  [[nodiscard]] const tax_step* step(std::string_view id) const noexcept;
+  /// The parts of this operation's E0. A step that is absent counts as equal to the one before it,
+  /// so its part is zero.
+  [[nodiscard]] tax_breakdown breakdown() const noexcept;
+  /// For each part, how far chance may have moved it: about 95 % of the time less than this, from
+  /// the spread of the two steps it lies between and the number of runs. The bound carries none.
+  [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
+  bool operator==(const tax_row&) const = default;
+};
+
+/// What `untax taxes` found, as plain data.
+struct tax_report {
+  std::string machine;  ///< "Linux 6.1 on x86_64", host name left out
+  std::string cpu;
+  int cores = 0;  ///< that the run could use
+  std::string backend;
+  std::string commit;
+  std::string date;     ///< ISO 8601
+  std::string version;  ///< of untax
+  std::string model;
+  int tensor_parallel = 0;
+  int tokens = 0;
+  dtype type = dtype::f32;
+  int layers = 0;   ///< of the model
+  int repeats = 0;  ///< timed runs of each step
+  std::vector<tax_row> rows;
+  std::vector<std::string> notes;
+  bool operator==(const tax_report&) const = default;
+};
+
+/// Throws `untax::error` (invalid_argument) for a report that no renderer can show: no rows, a row
+/// without E0 or E4, a step twice, a time that is not a finite positive number, a count below one.
+void check(const tax_report& report);
+
+/// All rows, weighted by how often each occurs in the model.
+[[nodiscard]] tax_breakdown model_total(const tax_report& report);
+/// The average layer: `model_total` over the number of layers.
+[[nodiscard]] tax_breakdown layer_total(const tax_report& report);
+/// The uncertainty of `layer_total`, added up as if all errors pointed the same way.
+[[nodiscard]] tax_breakdown layer_uncertainty(const tax_report& report);
+
+/// What was found, in two or three sentences: E0, E4 and the bound of a layer, and which tax is the
+/// largest.
+[[nodiscard]] std::string finding(const tax_report& report);
+
+/// How a terminal shows text.
+struct text_style {
+  bool utf8 = true;
+  bool colour = false;
+};
+
+/// The report as text of at most `width` columns (at least 80 are used).
+[[nodiscard]] std::string render_table(const tax_report& report, int width = 100,
+                                       text_style style = {});
+
+/// The report as JSON, measured and derived values; times in seconds.
+[[nodiscard]] std::string to_json(const tax_report& report);
+
+/// Reads what `to_json` wrote; derived values are computed again. Throws `untax::error`
+/// (invalid_argument).
+[[nodiscard]] tax_report from_json(std::string_view text);
+
+/// The report as one HTML page that needs nothing else: no network, no script.
+[[nodiscard]] std::string render_html(const tax_report& report);
+
+}  // namespace untax

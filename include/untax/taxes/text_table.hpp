@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace untax {
+
+/// Columns that UTF-8 `text` takes on a terminal (code points that stand for one column each).
+[[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;
+
+/// `text` broken at blanks into lines of at most `width` columns, each after `indent`; ends with a
+/// newline.
+[[nodiscard]] std::string wrapped(std::string_view text, int width, std::string_view indent = "");
+
+/// A table of text: columns as wide as their contents, numbers to the right, never wider than
+/// asked.
+class text_table {
+ public:
+  enum class align { left, right };
+  struct column {
+    std::string title;
+    align side = align::left;
+  };
+
+  explicit text_table(std::vector<column> columns);
+
+  /// Appends a row; cells that are missing at its end are empty, more cells than columns are
+  /// refused
+  /// (`untax::error`, invalid_argument).
+  void add(std::vector<std::string> cells);
+
+  /// Draws a line before the next row.
+  void rule();
+
+  /// Columns that the table takes when nothing is cut.
+  [[nodiscard]] int natural_width() const;
+
+  /// The table, a newline after each line. Where it would be wider than `width`, columns of text
+  /// become narrower, the widest first: the last one is broken into lines, others are cut and end
+  /// in "..".
+  [[nodiscard]] std::string render(int width = 100, bool utf8 = true) const;
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> natural_widths() const;
+  [[nodiscard]] std::vector<std::size_t> widths_within(std::size_t limit) const;
+
+  std::vector<column> columns_;
+  std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
+};
+
+}  // namespace untax

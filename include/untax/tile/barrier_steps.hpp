@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/tile/counter_layout.hpp>
+#include <untax/tile/step.hpp>
+
+namespace untax {
+
+/// A barrier of all ranks as steps: one flag to everybody, then one from everybody. A flag is a
+/// room without bytes. Each barrier of a program takes its own block of flags, so that it can be
+/// passed once an epoch without a reset.
+struct barrier_steps {
+  int rank = 0;
+  int world = 1;
+  counter_block flags;
+
+  template <class Emit>
+  constexpr void program(std::uint64_t epoch, Emit&& emit) const {
+    for (int peer = 0; peer < world; ++peer) {
+      if (peer != rank) emit(step{.publish = flag(rank, peer, epoch)});
+    }
+    for (int peer = 0; peer < world; ++peer) {
+      if (peer != rank) emit(step{.acquire = flag(peer, rank, epoch)});
+    }
+  }
+
+ private:
+  [[nodiscard]] constexpr room flag(int from, int to, std::uint64_t epoch) const {
+    const int index = flags.at(0, from);
+    return {.producer = from, .consumer = to, .number = index, .ready = index, .use = epoch};
+  }
+};
+
+}  // namespace untax

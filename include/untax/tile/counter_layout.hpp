@@ -1,0 +1,30 @@
+#pragma once
+
+namespace untax {
+
+/// Indices of a three-dimensional block of counters.
+struct counter_block {
+  int base = 0;
+  int rows = 0;
+  int cols = 0;
+
+  [[nodiscard]] constexpr int at(int plane, int row, int col = 0) const noexcept {
+    return base + (plane * rows + row) * cols + col;
+  }
+};
+
+/// Deals counter indices to the blocks of a protocol, in the same order on every rank.
+class counter_layout {
+ public:
+  constexpr counter_block take(int planes, int rows, int cols) noexcept {
+    const counter_block block{size_, rows, cols};
+    size_ += planes * rows * cols;
+    return block;
+  }
+  [[nodiscard]] constexpr int size() const noexcept { return size_; }
+
+ private:
+  int size_ = 0;
+};
+
+}  // namespace untax

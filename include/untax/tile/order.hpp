@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/tile/shard.hpp>
+
+namespace untax {
+
+/// Hop h = 1..world-1: rank r sends to r + h, so that at every hop each link carries one stream.
+[[nodiscard]] constexpr int receiver_at_hop(int rank, int hop, int world) noexcept {
+  return (rank + hop) % world;
+}
+
+/// Whose data reaches `rank` at hop h, when everybody sends in the order above. Hop 0 is the rank
+/// itself.
+[[nodiscard]] constexpr int source_at_hop(int rank, int hop, int world) noexcept {
+  return (rank - hop + world) % world;
+}
+
+/// The share of worker `worker` when `count` things are dealt in turn: worker, worker + workers,
+/// ...
+struct strided {
+  int worker = 0;
+  int workers = 1;
+
+  template <class Visit>
+  constexpr void each(int count, Visit&& visit) const {
+    for (int i = worker; i < count; i += workers) visit(i);
+  }
+  /// How many of `count` things fall to this worker.
+  [[nodiscard]] constexpr int share_of(int count) const noexcept {
+    return worker < count ? (count - worker - 1) / workers + 1 : 0;
+  }
+};
+
+/// A rectangle of tiles: pieces of rows times pieces of columns. Tiles are numbered column by
+/// column, so that neighbours in the order share their weights, which are the larger operand and
+/// are kept where they are hot.
+struct tile_grid {
+  pieces rows;
+  pieces cols;
+
+  [[nodiscard]] constexpr int count() const noexcept { return rows.count() * cols.count(); }
+  [[nodiscard]] constexpr range rows_of(int tile) const noexcept {
+    return rows.at(tile % rows.count());
+  }
+  [[nodiscard]] constexpr range cols_of(int tile) const noexcept {
+    return cols.at(tile / rows.count());
+  }
+};
+
+}  // namespace untax

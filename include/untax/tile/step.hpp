@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/flow/room.hpp>
+
+namespace untax {
+
+/// The matrices a protocol can name. An engine binds each to memory, an element type and a row
+/// stride.
+enum class operand : std::uint8_t {
+  none,
+  a,        ///< the caller's left operand (at this rank only)
+  b,        ///< the caller's weights, [N, K]
+  c,        ///< the result
+  inbox,    ///< operator-owned symmetric memory that peers write
+  outbox,   ///< operator-owned symmetric memory that this rank writes and somebody moves on
+  product,  ///< the worker's private fp32 tile that multiplications accumulate in
+  sum,      ///< the worker's private fp32 tile that partial results are added in
+  panel,    ///< the worker's private left operand, put together from several places
+};
+
+/// A position in an operand: the upper left corner of a rectangle, at the copy of rank `rank`.
+struct place {
+  operand of = operand::none;
+  int rank = -1;
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+};
+
+enum class action : std::uint8_t {
+  none,      ///< only the verbs of the step
+  copy,      ///< to = from, rows x cols elements of the same type; `to` may be the worker's panel
+  multiply,  ///< to (+)= from[rows x depth] * weights[cols x depth]^T; `first` overwrites, `last`
+             ///< completes
+  add,       ///< sum (+)= from[rows x cols]; `first` overwrites
+  store,     ///< to = from (product or sum), converted to the element type of `to`
+};
+
+/// What one worker does next: at most one verb of each kind around one action. The order is
+/// reserve, acquire, action, publish, retire. A program is a sequence of steps, which makes it
+/// data: the host engine carries it out, the model engine explores its interleavings, the schedule
+/// checker proves that it ends.
+struct step {
+  action what = action::none;
+  bool first = false;
+  bool last = false;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t depth = 0;
+  place from = {};
+  place weights = {};
+  place to = {};
+  room reserve = {};
+  room acquire = {};
+  room publish = {};
+  room retire = {};
+  int reader = 0;  ///< which reader of `retire` this worker is
+};
+
+/// Workers that are launched together. Kernels of one stage run at the same time; a stage starts
+/// when all kernels of the stage before have ended at this rank (not at others).
+struct kernel {
+  const char* name = "";
+  int stage = 0;
+  int workers = 1;
+};
+
+}  // namespace untax

@@ -1,0 +1,21 @@
+#pragma once
+
+/// \file
+/// Everything that a program needs which runs operators of untax, or moves tiles itself.
+
+#include <untax/core/error.hpp>               // IWYU pragma: export
+#include <untax/core/half.hpp>                // IWYU pragma: export
+#include <untax/core/matrix.hpp>              // IWYU pragma: export
+#include <untax/core/version.hpp>             // IWYU pragma: export
+#include <untax/flow/channel.hpp>             // IWYU pragma: export
+#include <untax/flow/wait_verbs.hpp>          // IWYU pragma: export
+#include <untax/ops/all_gather_gemm.hpp>      // IWYU pragma: export
+#include <untax/ops/gemm_all_scatter.hpp>     // IWYU pragma: export
+#include <untax/ops/gemm_reduce_scatter.hpp>  // IWYU pragma: export
+#include <untax/rma/atomic.hpp>               // IWYU pragma: export
+#include <untax/rma/copy.hpp>                 // IWYU pragma: export
+#include <untax/rma/signal.hpp>               // IWYU pragma: export
+#include <untax/symmetric/heap.hpp>           // IWYU pragma: export
+#include <untax/world/block.hpp>              // IWYU pragma: export
+#include <untax/world/launch.hpp>             // IWYU pragma: export
+#include <untax/world/world.hpp>              // IWYU pragma: export

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <untax/core/environment.hpp>
+
+namespace untax {
+
+/// What a launcher says about this process.
+struct placement {
+  int rank = 0;
+  int world_size = 1;
+  std::string
+      launcher;     ///< "untax", "torchrun", "Open MPI", "MPICH", "Slurm"; empty if there is none
+  std::string job;  ///< the same for the ranks of a job, and for no other job of this host
+  std::string rendezvous;  ///< the directory to meet in, if one is prescribed
+};
+
+/// Reads the variables of the known launchers, innermost first. Throws `invalid_argument` for
+/// values that make no sense, and `unsupported` if the job spans several hosts.
+[[nodiscard]] placement placement_from(const environment& env);
+
+}  // namespace untax

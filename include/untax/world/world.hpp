@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+#include <untax/flow/watch.hpp>
+#include <untax/symmetric/heap.hpp>
+#include <untax/world/options.hpp>
+
+namespace untax {
+
+/// One rank's view of the world: who it is, its symmetric heap, and how the ranks meet.
+///
+/// Calls marked *collective* are made by every rank, in the same order and with the same arguments;
+/// a difference is found and reported. A world is used by one thread of the rank at a time, apart
+/// from `make_watch`, `fail`, `check`, `stopped` and the questions, which any thread may ask.
+///
+/// A rank that destroys its world has finished; if an exception does it, the rank has failed, and
+/// the peers that wait for it learn it at once.
+class world {
+ public:
+  /// The views of `ranks` ranks that are threads of this process: give each to a thread of its own,
+  /// or use `run_threads`. Throws `invalid_argument`, `out_of_memory`.
+  [[nodiscard]] static std::vector<world> threads(int ranks, const world_options& options = {});
+  /// The rank of this process, in the world its launcher describes: `untax run --processes`,
+  /// torchrun, mpirun or srun; a world of one rank if there is no launcher. Collective: it returns
+  /// when all ranks have come. Throws `disagreement` when their settings differ, `timeout` when a
+  /// rank does not come, `peer_lost` when one dies.
+  [[nodiscard]] static world from_environment(const world_options& options = {},
+                                              const environment& env = environment());
+
+  world(world&& other) noexcept;
+  world& operator=(world&& other) noexcept;
+  ~world();
+
+  [[nodiscard]] int rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+  /// "threads", "processes" or "alone".
+  [[nodiscard]] std::string_view kind() const noexcept;
+  [[nodiscard]] std::chrono::milliseconds wait_limit() const noexcept;
+
+  /// Collective. `count` elements at every rank, aligned to 512 bytes; nothing is cleared and
+  /// nobody waits.
+  template <class T>
+  [[nodiscard]] symmetric<T> allocate(std::size_t count, std::string_view label) {
+    return heap().allocate<T>(count, label);
+  }
+  /// Collective. As `allocate`, with all bytes of all ranks zero when it returns. It waits for all
+  /// ranks twice, so it is safe even where peers may still write into something that was freed
+  /// before.
+  template <class T>
+  [[nodiscard]] symmetric<T> allocate_cleared(std::size_t count, std::string_view label) {
+    const symmetric<T> made = allocate<T>(count, label);
+    clear(made.local(), made.size_bytes());
+    return made;
+  }
+  /// Collective. No rank may touch it any more; nobody waits.
+  template <class T>
+  void free(const symmetric<T>& allocation) {
+    heap().free(allocation);
+  }
+  [[nodiscard]] symmetric_heap& heap() noexcept;
+
+  /// Whether loads and stores reach the memory of `peer`.
+  [[nodiscard]] bool reachable(int peer) const noexcept;
+  /// The rank in whose symmetric heap all of [p, p + bytes) lies, or -1.
+  [[nodiscard]] int owner_of(const void* p, std::size_t bytes = 1) const noexcept;
+  /// The copy at `peer` of what `p` points to. Throws `not_symmetric`, `invalid_argument`.
+  template <class T>
+  [[nodiscard]] T* translate(T* p, int peer) const {
+    return static_cast<T*>(translate_address(p, peer));
+  }
+
+  /// Collective. Returns when all ranks have come; what they did before is visible after it.
+  void barrier();
+  /// Collective. Compares `what` and its `description` with those of all ranks, which it waits for.
+  /// A difference is `disagreement` on every rank, with both sides.
+  void agree(std::string_view what, std::string_view description);
+
+  /// Counts the runs of operators on this world, from 1. Ranks run the same operators in the same
+  /// order, so the number says how far each has come.
+  [[nodiscard]] std::uint64_t next_run() noexcept;
+
+  /// The guard for the waits of worker `slot` (from 0) of this rank. The world has to outlive it.
+  [[nodiscard]] watch make_watch(int slot) const noexcept;
+  /// Throws what ended a wait of this rank. `operator_name` is the one that stops.
+  [[noreturn]] void throw_failure(wait_outcome outcome, std::string_view operator_name) const;
+  /// Stops the world: all waits of all ranks end, with `text` as the reason. Only the first call of
+  /// a world counts.
+  void fail(errc code, const std::string& text) noexcept;
+  [[nodiscard]] bool stopped() const noexcept;
+  /// Throws if the world was stopped.
+  void check() const;
+  /// Calls `body`; an exception that leaves it stops the world with its text, and goes on.
+  void run(const std::function<void(world&)>& body);
+
+  /// Shared state of the ranks, for engines and diagnostics.
+  [[nodiscard]] const control& state() const noexcept;
+
+ private:
+  struct member;
+  explicit world(std::unique_ptr<member> m) noexcept;
+
+  [[nodiscard]] void* translate_address(const void* p, int peer) const;
+  void clear(void* local, std::size_t bytes);
+  void meet(verb what, std::string_view name);
+
+  std::unique_ptr<member> member_;
+};
+
+}  // namespace untax

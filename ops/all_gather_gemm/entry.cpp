@@ -1,0 +1,52 @@
+#include <untax/ops/all_gather_gemm.hpp>
+
+#include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/common/registry.hpp"
+#include "ops/common/runnable_operator.hpp"
+
+namespace untax {
+namespace {
+
+all_gather_gemm_problem problem_of(const gemm_problem& p) {
+  return {p.m, p.n, p.k, p.type, p.gather};
+}
+
+gemm_share share(const gemm_problem& p, int world, int rank) {
+  const bool by_rows = p.gather == gather_axis::rows;
+  const range shard = sharding{by_rows ? p.m : p.k, world}.of(rank);
+  return {.a_rows = by_rows ? shard : range{0, p.m},
+          .a_cols = by_rows ? range{0, p.k} : shard,
+          .b_rows = {0, p.n},
+          .b_cols = {0, p.k},
+          .c_rows = {0, p.m},
+          .c_cols = {0, p.n},
+          .b_of_rank = static_cast<std::uint64_t>(rank) + 1};
+}
+
+double bytes_sent(const gemm_problem& p, int world, int rank) {
+  const extent shard = all_gather_gemm::a_shard(problem_of(p), world, rank);
+  return static_cast<double>(shard.rows * shard.cols * (world - 1)) *
+         static_cast<double>(size_of(p.type));
+}
+
+}  // namespace
+
+operator_entry all_gather_gemm_entry() {
+  return {.name = "all_gather_gemm",
+          .summary = "C_r = gather(A) x B_r^T: A is dealt by rows or by k",
+          .gathers = true,
+          .has_partials = false,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
+          },
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const gemm_plan& plan) {
+                return program(all_gather_gemm_protocol(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent};
+}
+
+}  // namespace untax

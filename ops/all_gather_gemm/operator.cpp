@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <untax/ops/all_gather_gemm.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/host/engine.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/common/arguments.hpp"
+#include "ops/common/planning.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::string_view name = "all_gather_gemm";
+
+}  // namespace
+
+all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& problem,
+                                 const operator_options& options)
+    : problem_(problem), rank_(w.rank()) {
+  require_size(name, rank_, "m", problem.m);
+  require_size(name, rank_, "n", problem.n);
+  require_size(name, rank_, "k", problem.k);
+  const extent full = a_shard(problem, w.size(), 0);
+  auto made = make_plan(w, name, {problem.m, problem.n, full.cols, problem.type}, options);
+  plan_ = made.plan;
+  explanation_ = std::move(made.explanation);
+  agree_on_plan(w, name,
+                fmt::format("m {}, n {}, k {}, {}, gather = {}", problem.m, problem.n, problem.k,
+                            name_of(problem.type), name_of(problem.gather)),
+                plan_);
+  engine_ = std::make_unique<host::engine>(
+      w, program(all_gather_gemm_protocol(problem_, plan_)),
+      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
+                           options.faults});
+}
+
+all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;
+all_gather_gemm& all_gather_gemm::operator=(all_gather_gemm&&) noexcept = default;
+all_gather_gemm::~all_gather_gemm() = default;
+
+extent all_gather_gemm::a_shard(const all_gather_gemm_problem& problem, int world, int rank) {
+  const bool by_rows = problem.gather == gather_axis::rows;
+  const auto size = sharding{by_rows ? problem.m : problem.k, world}.of(rank).size;
+  return by_rows ? extent{size, problem.k} : extent{problem.m, size};
+}
+
+void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
+  const argument_check check{name, rank_};
+  check.matrix_of("a", a, a_shard(problem_, plan_.world, rank_), problem_.type);
+  check.matrix_of("weights", weights, {problem_.n, problem_.k}, problem_.type);
+  check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
+  check.apart("a", a, as_const(c));
+  check.apart("weights", weights, as_const(c));
+
+  host::operand_table operands;
+  operands[operand::a] = local_operand(a, rank_);
+  operands[operand::b] = local_operand(weights, rank_);
+  operands[operand::c] = local_operand(as_const(c), rank_);
+  engine_->run(operands);
+}
+
+}  // namespace untax

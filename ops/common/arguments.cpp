@@ -1,0 +1,62 @@
+#include "ops/common/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+std::uintptr_t address(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p);
+}  // NOLINT(*-reinterpret-cast)
+
+}  // namespace
+
+void argument_check::matrix_of(std::string_view name, const const_matrix& m, const extent& size,
+                               dtype type) const {
+  const auto refuse = [&](const std::string& text) {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {} {}", rank, operator_name, name, text));
+  };
+  if (m.rows != size.rows || m.cols != size.cols) {
+    refuse(fmt::format("is {} x {}; this problem needs {} x {}", m.rows, m.cols, size.rows,
+                       size.cols));
+  }
+  if (m.empty()) return;
+  if (m.type != type)
+    refuse(fmt::format("is {}; this problem needs {}", name_of(m.type), name_of(type)));
+  if (m.data == nullptr)
+    refuse(fmt::format("is null; it has to hold {} x {} elements", m.rows, m.cols));
+  if (m.rows > 1 && m.stride < m.cols) {
+    refuse(fmt::format("has a row stride of {}; rows of {} elements need at least that", m.stride,
+                       m.cols));
+  }
+  if (address(m.data) % size_of(type) != 0) {
+    refuse(fmt::format("lies at {}; elements of {} bytes have to be aligned to their size",
+                       fmt::ptr(m.data), size_of(type)));
+  }
+}
+
+void argument_check::apart(std::string_view name, const const_matrix& operand,
+                           const const_matrix& result) const {
+  if (operand.empty() || result.empty()) return;
+  const auto begin = address(operand.data);
+  const auto out = address(result.data);
+  if (begin < out + result.span_bytes() && out < begin + operand.span_bytes()) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("rank {}: {}: {} and the result share memory at {}; they have to lie apart",
+                    rank, operator_name, name, fmt::ptr(begin > out ? operand.data : result.data)));
+  }
+}
+
+host::operand_memory local_operand(const const_matrix& m, int rank) {
+  // A and B are read only; the operand table holds one kind of pointer for all of them.
+  auto* data = static_cast<std::byte*>(const_cast<void*>(m.data));  // NOLINT(*-const-cast)
+  return {.base = data, .bytes_per_rank = 0, .stride = m.stride, .type = m.type, .rank = rank};
+}
+
+}  // namespace untax

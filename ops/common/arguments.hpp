@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string_view>
+
+#include <untax/core/matrix.hpp>
+#include <untax/tile/protocol.hpp>
+
+#include "engines/host/operand_memory.hpp"
+
+namespace untax {
+
+/// Refuses arguments of an operator before anything moves. All functions throw `invalid_argument`
+/// with operator, rank, argument, its value and what would be right.
+struct argument_check {
+  std::string_view operator_name;
+  int rank = 0;
+
+  /// Right type and size, rows that do not overlap, aligned to an element; not null unless it is
+  /// empty.
+  void matrix_of(std::string_view name, const const_matrix& m, const extent& size,
+                 dtype type) const;
+  /// The result may not share memory with an operand.
+  void apart(std::string_view name, const const_matrix& operand, const const_matrix& result) const;
+};
+
+/// A caller's matrix as an operand that only this rank has.
+[[nodiscard]] host::operand_memory local_operand(const const_matrix& m, int rank);
+
+}  // namespace untax

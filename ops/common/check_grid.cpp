@@ -1,0 +1,167 @@
+#include "ops/common/check_grid.hpp"
+
+#include <fmt/format.h>
+
+namespace untax {
+namespace {
+
+/// How a problem is cut.
+struct cut {
+  int workers;
+  int movers;
+  std::int64_t tile_m;
+  std::int64_t tile_n;
+  std::int64_t panel_k;
+};
+
+struct shape {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+
+/// Rooms lie in two sets at most, by epoch parity; so many epochs use every room twice.
+constexpr std::uint64_t enough_epochs = 4;
+
+bool can_pull(const operator_entry& entry, pattern how) {
+  return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
+}
+
+grid_case make_case(const protocol_variant& variant, int ranks, const shape& size, const cut& by) {
+  grid_case c;
+  c.what = variant;
+  c.problem = {.m = size.m, .n = size.n, .k = size.k};
+  c.problem.gather = variant.gather;
+  c.plan = {.world = ranks,
+            .rank = 0,
+            .how = variant.how,
+            .move = variant.move,
+            .workers = by.workers,
+            .movers = by.movers,
+            .tile_m = by.tile_m,
+            .tile_n = by.tile_n,
+            .panel_k = by.panel_k};
+  c.epochs = enough_epochs;
+  return c;
+}
+
+std::vector<grid_case> make_cases(const protocol_variant& variant, int ranks,
+                                  const std::vector<shape>& shapes, const std::vector<cut>& cuts) {
+  std::vector<grid_case> cases;
+  for (const shape& size : shapes) {
+    for (const cut& by : cuts) cases.push_back(make_case(variant, ranks, size, by));
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::string protocol_variant::name() const {
+  std::string text = fmt::format("{} {}", entry->name, name_of(how));
+  if (entry->gathers) text += fmt::format(", gather {}", name_of(gather));
+  if (can_pull(*entry, how)) text += fmt::format(", {}", name_of(move));
+  return text;
+}
+
+std::string grid_case::name() const {
+  return fmt::format(
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}, {} epochs",
+      what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
+      plan.tile_m, plan.tile_n, plan.panel_k, epochs);
+}
+
+std::vector<protocol_variant> variants_of(const operator_entry& entry) {
+  std::vector<protocol_variant> variants;
+  for (const pattern how : all_patterns) {
+    if (how == pattern::automatic) continue;
+    for (const auto gather : {gather_axis::rows, gather_axis::k}) {
+      if (gather == gather_axis::k && !entry.gathers) continue;
+      variants.push_back({&entry, how, gather, direction::push});
+      if (can_pull(entry, how)) variants.push_back({&entry, how, gather, direction::pull});
+    }
+  }
+  return variants;
+}
+
+std::vector<grid_case> schedule_cases(const protocol_variant& variant, int ranks, bool quick) {
+  if (quick) {
+    return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
+                      {{1, 1, 512, 512, 512}, {2, 1, 8, 16, 9}});
+  }
+  return make_cases(
+      variant, ranks,
+      {{1, 1, 1}, {3, 5, 2}, {8, 8, 8}, {16, 24, 40}, {37, 53, 72}, {64, 7, 129}, {333, 257, 130}},
+      {{1, 1, 512, 512, 2048}, {1, 1, 16, 32, 16}, {2, 1, 24, 20, 33}, {3, 2, 40, 64, 50}});
+}
+
+std::vector<grid_case> model_cases(const protocol_variant& variant, int ranks) {
+  const auto size = static_cast<std::int64_t>(ranks);
+  const auto cube = [](std::int64_t side) { return shape{side, side, side}; };
+  const cut plain{1, 1, 1, 1, 1};
+  const cut shared{ranks == 2 ? 2 : 1, 1, 1, 1, 1};
+  const cut high{1, 1, size, 1, 1};
+  std::vector<grid_case> cases = {
+      // One tile for each pair of ranks.
+      make_case(variant, ranks, cube(size), plain),
+      // What the ranks do not divide; two workers, where the threads suffice.
+      make_case(variant, ranks, cube(2 * size - 1), shared),
+      // All rows in one tile, and enough tiles to fill a ring of them more than once.
+      make_case(variant, ranks, {size, 3, size}, high)};
+  if (ranks > 1) {
+    // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
+    // are the others held back by nothing but the rooms.
+    cases.push_back(make_case(variant, ranks, cube(size - 1), plain));
+  }
+  return cases;
+}
+
+std::vector<schedule::rank_plan> plans_of(const grid_case& c) {
+  std::vector<schedule::rank_plan> plans;
+  for (int rank = 0; rank < c.plan.world; ++rank) {
+    gemm_plan plan = c.plan;
+    plan.rank = rank;
+    const gemm_share share = c.what.entry->share(c.problem, plan.world, rank);
+    const schedule::operand_extents operands = {{share.a_rows.size, share.a_cols.size},
+                                                {share.b_rows.size, share.b_cols.size},
+                                                {share.c_rows.size, share.c_cols.size}};
+    plans.emplace_back(c.what.entry->protocol(c.problem, plan), operands, c.epochs);
+  }
+  return plans;
+}
+
+model::scenario scenario_of(const grid_case& c) {
+  const auto share = [entry = c.what.entry, problem = c.problem, ranks = c.plan.world](int rank) {
+    return entry->share(problem, ranks, rank);
+  };
+  // The whole A and B, of which each rank has its part.
+  const auto whole_a = [](std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+    return model::sample(epoch, row, col);
+  };
+  const auto whole_b = [](std::uint64_t of_rank, std::int64_t col, std::int64_t k) {
+    return model::sample(1000 + of_rank, col, k);
+  };
+  model::scenario s;
+  s.name = c.name();
+  s.plans = plans_of(c);
+  s.a = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+    const gemm_share part = share(rank);
+    return whole_a(epoch, part.a_rows.begin + row, part.a_cols.begin + col);
+  };
+  s.b = [=](int rank, std::int64_t col, std::int64_t k) {
+    const gemm_share part = share(rank);
+    return whole_b(part.b_of_rank, part.b_rows.begin + col, part.b_cols.begin + k);
+  };
+  s.expected = [=, depth = c.problem.k](int rank, std::uint64_t epoch, std::int64_t row,
+                                        std::int64_t col) {
+    const gemm_share part = share(rank);
+    std::uint64_t sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      sum += whole_a(epoch, part.c_rows.begin + row, k) *
+             whole_b(part.b_of_rank, part.c_cols.begin + col, k);
+    }
+    return sum;
+  };
+  return s;
+}
+
+}  // namespace untax

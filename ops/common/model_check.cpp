@@ -1,0 +1,85 @@
+#include "ops/common/model_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engines/schedule/check.hpp"
+
+namespace untax {
+namespace {
+
+/// Far more than any scenario of two threads has with two switches.
+constexpr std::uint64_t most_bounded_executions = 200'000;
+constexpr unsigned switches = 2;
+
+std::vector<model::scenario> scenarios_of(const protocol_variant& variant, int ranks) {
+  std::vector<model::scenario> scenarios;
+  for (const grid_case& c : model_cases(variant, ranks)) scenarios.push_back(scenario_of(c));
+  return scenarios;
+}
+
+int threads_of(const model::scenario& s) {
+  int threads = 0;
+  for (const schedule::rank_plan& plan : s.plans) threads += plan.lanes();
+  return threads;
+}
+
+void explore(variant_findings& found, const model::scenario& s, const model::budget& limits) {
+  const model::exploration result = model::explore(s, limits);
+  found.executions += result.executions;
+  if (!result.ok) found.failures.push_back(fmt::format("{}: {}", s.name, result.failure));
+}
+
+}  // namespace
+
+std::uint64_t variant_findings::killed() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(mutants.begin(), mutants.end(), [](const auto& fate) { return fate.killed; }));
+}
+
+std::vector<std::string> variant_findings::troubles() const {
+  std::vector<std::string> all;
+  for (const std::string& failure : failures) all.push_back("failed: " + failure);
+  for (const model::mutant_fate& fate : mutants) {
+    if (fate.killed) continue;
+    all.push_back(fmt::format("survived: {}: {}{}", what.name(), fate.name,
+                              fate.harmless
+                                  ? ", and the schedule checker proves that nothing needs that verb"
+                                  : fmt::format(", in {} executions", fate.executions)));
+  }
+  return all;
+}
+
+void prove_schedules(variant_findings& found, int ranks, const check_effort& effort) {
+  for (const grid_case& c : schedule_cases(found.what, ranks, effort.quick)) {
+    const auto proof = schedule::check_schedule(plans_of(c));
+    if (proof.ok()) {
+      ++found.schedules;
+    } else {
+      found.failures.push_back(
+          fmt::format("the schedule of {}: {}", c.name(), proof.problems.front()));
+    }
+  }
+}
+
+void explore_executions(variant_findings& found, int ranks, const check_effort& effort) {
+  for (const model::scenario& s : scenarios_of(found.what, ranks)) {
+    explore(found, s, {.how = model::strategy::random, .executions = effort.executions});
+    if (effort.quick || threads_of(s) > 2) continue;
+    explore(found, s,
+            {.how = model::strategy::bounded,
+             .executions = most_bounded_executions,
+             .switches = switches});
+  }
+}
+
+void hunt_mutants(variant_findings& found, const check_effort& effort) {
+  std::vector<model::scenario> scenarios;
+  for (const int ranks : effort.ranks) {
+    for (model::scenario& s : scenarios_of(found.what, ranks)) scenarios.push_back(std::move(s));
+  }
+  found.mutants = model::hunt_mutants(scenarios, {.executions = effort.executions});
+}
+
+}  // namespace untax

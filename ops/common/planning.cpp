@@ -1,0 +1,97 @@
+#include "ops/common/planning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+namespace untax {
+namespace {
+
+/// What a worker keeps of widened 16-bit weights at most.
+constexpr std::int64_t widened_bytes = std::int64_t{16} << 20;
+/// The wait records of a rank, less the one of the rank itself, bound its workers.
+constexpr int most_workers = wait_slots - 1;
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+void require_option(std::string_view operator_name, int rank, std::string_view what,
+                    std::int64_t value, std::int64_t most) {
+  if (value >= 0 && value <= most) return;
+  throw error(
+      errc::invalid_argument,
+      fmt::format("rank {}: {}: option {} is {}; it has to be between 0 (untax chooses) and {}",
+                  rank, operator_name, what, value, most));
+}
+
+std::int64_t columns_of_tile(const local_gemm& gemm, int workers) {
+  const std::int64_t share = round_up<std::int64_t>(ceil_div<std::int64_t>(gemm.cols, workers), 16);
+  std::int64_t most = 2048;
+  if (gemm.type != dtype::f32) {
+    const std::int64_t fits = widened_bytes / (4 * std::max<std::int64_t>(gemm.depth, 1));
+    most = std::clamp<std::int64_t>(fits / 64 * 64, 64, most);
+  }
+  return std::clamp<std::int64_t>(share, 1, most);
+}
+
+}  // namespace
+
+planned make_plan(const world& w, std::string_view operator_name, const local_gemm& gemm,
+                  const operator_options& options) {
+  constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
+  require_option(operator_name, w.rank(), "workers", options.workers, most_workers / 2);
+  require_option(operator_name, w.rank(), "movers", options.movers, most_workers / 2);
+  require_option(operator_name, w.rank(), "tile_m", options.tile_m, any);
+  require_option(operator_name, w.rank(), "tile_n", options.tile_n, any);
+  require_option(operator_name, w.rank(), "panel_k", options.panel_k, any);
+
+  planned result;
+  gemm_plan& plan = result.plan;
+  plan.world = w.size();
+  plan.rank = w.rank();
+  plan.how = options.how;
+  plan.move = options.move;
+  plan.workers =
+      options.workers > 0 ? options.workers : std::clamp(cores() / w.size(), 1, most_workers / 2);
+  plan.movers = options.movers > 0 ? options.movers : 1;
+  const std::int64_t rows = std::max<std::int64_t>(gemm.rows, 1);
+  plan.tile_m = std::min(rows, options.tile_m > 0 ? options.tile_m : 512);
+  plan.tile_n = std::min(std::max<std::int64_t>(gemm.cols, 1),
+                         options.tile_n > 0 ? options.tile_n : columns_of_tile(gemm, plan.workers));
+  plan.panel_k = options.panel_k > 0 ? options.panel_k : 2048;
+
+  std::string why = "as asked";
+  if (options.how == pattern::automatic) {
+    const bool spare_cores = cores() > plan.workers * w.size();
+    plan.how = spare_cores ? pattern::fused_specialized : pattern::fused_sequential;
+    why = fmt::format(
+        "chosen because {} cores {} for {} ranks of {} computing workers with movers beside them",
+        cores(), spare_cores ? "are enough" : "are too few", w.size(), plan.workers);
+  }
+  result.explanation =
+      fmt::format("{}: {} ({}), {} workers{}, tiles of {} x {}", operator_name, name_of(plan.how),
+                  why, plan.workers,
+                  plan.how == pattern::fused_sequential
+                      ? ""
+                      : fmt::format(" and {} movers, {}", plan.movers, name_of(plan.move)),
+                  plan.tile_m, plan.tile_n);
+  return result;
+}
+
+void require_size(std::string_view operator_name, int rank, std::string_view what,
+                  std::int64_t value) {
+  if (value >= 1 && value <= std::numeric_limits<std::int32_t>::max()) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: {} is {}; it has to be between 1 and {}", rank,
+                          operator_name, what, value, std::numeric_limits<std::int32_t>::max()));
+}
+
+void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
+                   const gemm_plan& plan) {
+  w.agree(operator_name, fmt::format("{}, {}, {}, {} workers, {} movers, tile {} x {}, panel {}",
+                                     problem, name_of(plan.how), name_of(plan.move), plan.workers,
+                                     plan.movers, plan.tile_m, plan.tile_n, plan.panel_k));
+}
+
+}  // namespace untax

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <untax/core/types.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+/// The GEMM that one rank computes, as far as cutting it into tiles is concerned.
+struct local_gemm {
+  std::int64_t rows = 0;   ///< of one block of rows that moves as a whole: a shard, or all of C
+  std::int64_t cols = 0;   ///< that one rank computes
+  std::int64_t depth = 0;  ///< of one multiplication
+  dtype type = dtype::f32;
+};
+
+struct planned {
+  gemm_plan plan;
+  std::string explanation;
+};
+
+/// Fills in what the options leave open: pattern, workers, tile. Throws `invalid_argument` for
+/// options that cannot be.
+[[nodiscard]] planned make_plan(const world& w, std::string_view operator_name,
+                                const local_gemm& gemm, const operator_options& options);
+
+/// Throws `invalid_argument` unless 1 <= value < 2^31.
+void require_size(std::string_view operator_name, int rank, std::string_view what,
+                  std::int64_t value);
+
+/// Compares problem and plan with those of the other ranks; collective.
+void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
+                   const gemm_plan& plan);
+
+}  // namespace untax

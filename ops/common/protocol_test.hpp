@@ -1,0 +1,46 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "ops/common/model_check.hpp"
+
+namespace untax::testing {
+
+/// Calls `look(findings)` for every variant of an operator and expects that nothing was found.
+template <class Look>
+void check_variants(const operator_entry& entry, Look&& look) {
+  for (const protocol_variant& variant : variants_of(entry)) {
+    SCOPED_TRACE(variant.name());
+    variant_findings found{variant, 0, 0, {}, {}};
+    look(found);
+    for (const std::string& trouble : found.troubles()) ADD_FAILURE() << trouble;
+  }
+}
+
+/// Every schedule of the grid ends, does not race and is complete.
+inline void check_schedules(const operator_entry& entry, const check_effort& effort = {}) {
+  check_variants(entry, [&](variant_findings& found) {
+    for (int ranks = 1; ranks <= most_ranks_of_schedules; ++ranks) {
+      prove_schedules(found, ranks, effort);
+    }
+    EXPECT_GT(found.schedules, 0U);
+  });
+}
+
+/// No execution of any variant gives a wrong result, races or gets stuck.
+inline void check_executions(const operator_entry& entry, const check_effort& effort = {}) {
+  check_variants(entry, [&](variant_findings& found) {
+    for (const int ranks : effort.ranks) explore_executions(found, ranks, effort);
+    EXPECT_GT(found.executions, 0U);
+  });
+}
+
+/// Every protocol fails without one of its verbs, and with one that orders nothing.
+inline void check_mutants(const operator_entry& entry, const check_effort& effort = {}) {
+  check_variants(entry, [&](variant_findings& found) {
+    hunt_mutants(found, effort);
+    EXPECT_GT(found.mutants.size(), 0U);
+  });
+}
+
+}  // namespace untax::testing

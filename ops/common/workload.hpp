@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <untax/core/matrix.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/tile/program.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/common/random_matrix.hpp"
+
+namespace untax {
+
+/// A problem for any of the GEMM operators; each uses the fields it knows.
+struct gemm_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  dtype type = dtype::f32;
+  gather_axis gather = gather_axis::rows;
+  dtype partials = dtype::f32;
+};
+
+/// Which parts of the whole A, B and C one rank holds. The whole problem is C = A x B^T in all
+/// operators; they differ in how it is dealt.
+struct gemm_share {
+  range a_rows, a_cols;
+  range b_rows, b_cols;
+  range c_rows, c_cols;
+  std::uint64_t b_of_rank = 0;  ///< ranks with different values have different B
+};
+
+/// An operator as something that can be run on given matrices, whatever it is called.
+class runnable {
+ public:
+  runnable() = default;
+  runnable(const runnable&) = delete;
+  runnable& operator=(const runnable&) = delete;
+  virtual ~runnable() = default;
+
+  virtual void run(const const_matrix& a, const const_matrix& weights, const matrix& c) = 0;
+  [[nodiscard]] virtual const gemm_plan& plan() const = 0;
+  [[nodiscard]] virtual const std::string& explain() const = 0;
+  /// Where the result has to lie; null data if anywhere.
+  [[nodiscard]] virtual matrix result() const { return {}; }
+};
+
+/// What the command, the benchmarks and the tests know about an operator. An operator adds itself
+/// to `operators()`.
+struct operator_entry {
+  std::string name;
+  std::string summary;
+  bool gathers = false;       ///< it has a gather axis, and can pull
+  bool has_partials = false;  ///< it has an element type for partial results
+  /// Bitwise reproducible for any timing.
+  bool reproducible = false;
+
+  std::function<std::unique_ptr<runnable>(world&, const gemm_problem&, const operator_options&)>
+      make;
+  std::function<gemm_share(const gemm_problem&, int world, int rank)> share;
+  std::function<program(const gemm_problem&, const gemm_plan&)> protocol;
+  /// Bytes that a rank sends at least.
+  std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
+};
+
+/// One rank's operator with inputs, and a result that can be checked against fp64.
+class workload {
+ public:
+  /// Collective.
+  workload(world& w, const operator_entry& entry, const gemm_problem& problem,
+           const operator_options& options, std::uint64_t seed);
+
+  /// New inputs; the same seed gives the same ones. Not collective.
+  void refresh(std::uint64_t seed);
+  /// The result becomes NaN.
+  void poison_result();
+  /// One epoch. Collective.
+  void run() { op_->run(as_const(a_), as_const(b_), c_); }
+  /// || result - reference || / || reference || in the Frobenius norm, where || reference || is at
+  /// least what is expected of N(0, 1) inputs; NaN or infinity if the result has any.
+  [[nodiscard]] double relative_error() const;
+  /// A hash of the bits of the result.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+
+  [[nodiscard]] const matrix& a() const noexcept { return a_; }
+  [[nodiscard]] const matrix& weights() const noexcept { return b_; }
+  [[nodiscard]] const matrix& result() const noexcept { return c_; }
+  [[nodiscard]] const runnable& op() const noexcept { return *op_; }
+
+ private:
+  [[nodiscard]] matrix own(std::vector<std::byte>& memory, range rows, range cols) const;
+
+  gemm_problem problem_;
+  gemm_share share_;
+  random_matrix whole_a_;
+  random_matrix whole_b_;
+  std::vector<std::byte> a_memory_;
+  std::vector<std::byte> b_memory_;
+  std::vector<std::byte> c_memory_;
+  matrix a_;
+  matrix b_;
+  matrix c_;
+  std::unique_ptr<runnable> op_;
+};
+
+/// The largest relative error that is right for a problem: rounding of the result, and of partial
+/// results.
+[[nodiscard]] double tolerance_of(const gemm_problem& problem) noexcept;
+
+/// Bytes of symmetric heap per rank that are surely enough for one operator on this problem, any
+/// pattern.
+[[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world) noexcept;
+
+}  // namespace untax

@@ -1,0 +1,53 @@
+#include <untax/ops/gemm_all_scatter.hpp>
+
+#include "ops/common/registry.hpp"
+#include "ops/common/runnable_operator.hpp"
+#include "ops/gemm_all_scatter/protocol.hpp"
+
+namespace untax {
+namespace {
+
+gemm_all_scatter_problem problem_of(const gemm_problem& p) { return {p.m, p.n, p.k, p.type}; }
+
+gemm_share share(const gemm_problem& p, int world, int rank) {
+  return {.a_rows = {0, p.m},
+          .a_cols = {0, p.k},
+          .b_rows = sharding{p.n, world}.of(rank),
+          .b_cols = {0, p.k},
+          .c_rows = {0, p.m},
+          .c_cols = {0, p.n}};
+}
+
+double bytes_sent(const gemm_problem& p, int world, int rank) {
+  const std::int64_t cols = sharding{p.n, world}.of(rank).size;
+  return static_cast<double>(p.m * cols * (world - 1)) * static_cast<double>(size_of(p.type));
+}
+
+/// The result has to lie where all ranks can write it.
+class runnable_all_scatter final : public runnable_operator<gemm_all_scatter> {
+ public:
+  using runnable_operator::runnable_operator;
+  [[nodiscard]] matrix result() const override { return op().result(); }
+};
+
+}  // namespace
+
+operator_entry gemm_all_scatter_entry() {
+  return {.name = "gemm_all_scatter",
+          .summary = "C = A x B^T complete at every rank: B is dealt by columns of C",
+          .gathers = false,
+          .has_partials = false,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
+          },
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const gemm_plan& plan) {
+                return program(gemm_all_scatter_protocol(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent};
+}
+
+}  // namespace untax

@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/gemm_all_scatter.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/host/engine.hpp"
+#include "ops/common/arguments.hpp"
+#include "ops/common/planning.hpp"
+#include "ops/gemm_all_scatter/protocol.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::string_view name = "gemm_all_scatter";
+
+}  // namespace
+
+gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
+                                   const operator_options& options)
+    : world_(&w), problem_(problem) {
+  require_size(name, w.rank(), "m", problem.m);
+  require_size(name, w.rank(), "n", problem.n);
+  require_size(name, w.rank(), "k", problem.k);
+  auto made = make_plan(
+      w, name, {problem.m, weights_shard(problem, w.size(), 0).rows, problem.k, problem.type},
+      options);
+  plan_ = made.plan;
+  explanation_ = std::move(made.explanation);
+  agree_on_plan(
+      w, name,
+      fmt::format("m {}, n {}, k {}, {}", problem.m, problem.n, problem.k, name_of(problem.type)),
+      plan_);
+  const auto bytes = static_cast<std::size_t>(problem.m * problem.n) * size_of(problem.type);
+  result_ = w.allocate<std::byte>(bytes, fmt::format("{} result", name));
+  agreed_ = result_.local();
+  engine_ = std::make_unique<host::engine>(
+      w, program(gemm_all_scatter_protocol(problem_, plan_)),
+      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
+                           options.faults});
+}
+
+gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;
+gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&&) noexcept = default;
+
+gemm_all_scatter::~gemm_all_scatter() {
+  if (!engine_) return;
+  engine_.reset();
+  try {
+    if (!world_->stopped()) world_->free(result_);
+  } catch (const error&) {
+    // The world was stopped between the question and the call; its memory goes with it.
+  }
+}
+
+extent gemm_all_scatter::weights_shard(const gemm_all_scatter_problem& problem, int world,
+                                       int rank) {
+  return {sharding{problem.n, world}.of(rank).size, problem.k};
+}
+
+matrix gemm_all_scatter::result() const {
+  return {result_.local(), problem_.type, problem_.m, problem_.n};
+}
+
+void gemm_all_scatter::agree_on(const matrix& c) {
+  if (c.data == agreed_ && c.stride == problem_.n) return;
+  const int rank = world_->rank();
+  if (world_->owner_of(c.data, c.span_bytes()) != rank) {
+    throw error(errc::not_symmetric,
+                fmt::format("rank {}: {}: c at {} ({} bytes) does not lie in this rank's symmetric "
+                            "heap, but all ranks write "
+                            "into it; pass result(), or memory from world.allocate",
+                            rank, name, fmt::ptr(c.data), c.span_bytes()));
+  }
+  // Peers write where this rank's C is in their own view, so the offsets have to be the same.
+  const auto offset = static_cast<const std::byte*>(c.data) - result_.local();
+  world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
+  agreed_ = c.stride == problem_.n ? c.data : nullptr;
+}
+
+void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
+  const int rank = world_->rank();
+  const argument_check check{name, rank};
+  check.matrix_of("a", a, {problem_.m, problem_.k}, problem_.type);
+  check.matrix_of("weights", weights, weights_shard(problem_, plan_.world, rank), problem_.type);
+  check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
+  check.apart("a", a, as_const(c));
+  check.apart("weights", weights, as_const(c));
+  agree_on(c);
+
+  host::operand_table operands;
+  operands[operand::a] = local_operand(a, rank);
+  operands[operand::b] = local_operand(weights, rank);
+  operands[operand::c] = local_operand(as_const(c), rank);
+  operands[operand::c].bytes_per_rank = host::bytes_between_ranks(result_);
+  engine_->run(operands);
+}
+
+}  // namespace untax

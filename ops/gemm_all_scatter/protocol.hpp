@@ -1,0 +1,268 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/ops/problems.hpp>
+#include <untax/tile/barrier_steps.hpp>
+#include <untax/tile/counter_layout.hpp>
+#include <untax/tile/order.hpp>
+#include <untax/tile/protocol.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/tile/tile_ring.hpp>
+
+namespace untax {
+
+/// C = A x B^T at every rank, where rank r computes the columns of C that belong to its shard of B.
+///
+/// The room is C itself, which a rank opens for each epoch and which is filled by (source rank,
+/// worker). Nobody but the caller reads C, so one signal from each worker of each source at the end
+/// of its tiles is enough.
+class gemm_all_scatter_protocol {
+ public:
+  constexpr gemm_all_scatter_protocol(const gemm_all_scatter_problem& problem,
+                                      const gemm_plan& plan)
+      : problem_(problem), plan_(plan), shards_{problem.n, plan.world} {
+    counter_layout layout;
+    landed_ = layout.take(1, plan.world, publishers());
+    opened_ = layout.take(1, plan.world, 1);
+    tile_done_ = layout.take(1, 1, tiles_of({0, shards_.full()}).count());
+    ring_ = {plan.rank,
+             plan.workers,
+             plan.movers,
+             plan.tile_m,
+             plan.tile_n,
+             layout.take(1, plan.workers, tile_ring::depth),
+             layout.take(1, plan.workers, tile_ring::depth)};
+    opening_ = {plan.rank, plan.world, layout.take(1, plan.world, 1)};
+    closing_ = {plan.rank, plan.world, layout.take(1, plan.world, 1)};
+    counters_ = layout.size();
+  }
+
+  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] constexpr extent inbox() const noexcept { return {}; }
+  [[nodiscard]] constexpr extent outbox() const noexcept {
+    return plan_.how == pattern::fused_specialized ? extent{ring_.rows(), ring_.cols()} : extent{};
+  }
+  [[nodiscard]] constexpr extent tile_extent() const noexcept {
+    return {tiles_of({0, shards_.full()}).rows.step, tiles_of({0, shards_.full()}).cols.step};
+  }
+
+  [[nodiscard]] constexpr int kernels() const noexcept {
+    return is_bulk(plan_.how) ? 4 : plan_.how == pattern::producer_consumer ? 2 : 1;
+  }
+  [[nodiscard]] constexpr kernel kernel_at(int i) const noexcept {
+    switch (plan_.how) {
+      case pattern::bulk_library:
+      case pattern::bulk_synchronous:
+        return i == 0   ? kernel{"gemm", 0, plan_.workers}
+               : i == 2 ? kernel{"scatter", 2, plan_.movers}
+                        : kernel{"barrier", i, 1};
+      case pattern::producer_consumer:
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 0, plan_.movers};
+      case pattern::fused_sequential:
+        return {"gemm_all_scatter", 0, plan_.workers};
+      default:
+        return {"gemm_all_scatter", 0, plan_.workers + plan_.movers};
+    }
+  }
+
+  template <class Emit>
+  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
+    switch (plan_.how) {
+      case pattern::bulk_library:
+      case pattern::bulk_synchronous:
+        if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
+        if (kernel_index == 1) opening_.program(epoch, emit);
+        if (kernel_index == 2) scatter({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 3) closing_.program(epoch, emit);
+        return;
+      case pattern::producer_consumer:
+        if (kernel_index == 0) {
+          compute({worker, plan_.workers}, epoch, emit);
+        } else {
+          open(worker, epoch, emit);
+          scatter({worker, plan_.movers}, epoch, emit);
+          close(worker, epoch, emit);
+        }
+        return;
+      case pattern::fused_sequential:
+        open(worker, epoch, emit);
+        compute_and_scatter({worker, plan_.workers}, epoch, emit);
+        close(worker, epoch, emit);
+        return;
+      default:
+        if (worker < plan_.workers) {
+          compute_to_ring(worker, epoch, emit);
+        } else {
+          open(worker - plan_.workers, epoch, emit);
+          scatter_from_ring(worker - plan_.workers, epoch, emit);
+          close(worker - plan_.workers, epoch, emit);
+        }
+    }
+  }
+
+ private:
+  [[nodiscard]] constexpr int publishers() const noexcept {
+    return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.movers;
+  }
+  /// A library GEMM computes all rows at once; with several workers, each a block of columns.
+  [[nodiscard]] constexpr tile_grid tiles_of(range cols) const noexcept {
+    if (plan_.how == pattern::bulk_library) {
+      return {{{0, problem_.m}, problem_.m},
+              {cols, ceil_div<std::int64_t>(shards_.full(), plan_.workers)}};
+    }
+    return {{{0, problem_.m}, plan_.tile_m}, {cols, plan_.tile_n}};
+  }
+  /// The tiles of this rank's columns.
+  [[nodiscard]] constexpr tile_grid tiles() const noexcept { return tiles_of(shards_.of(rank())); }
+  [[nodiscard]] constexpr place in_result(int at, int tile) const noexcept {
+    return {operand::c, at, tiles().rows_of(tile).begin, tiles().cols_of(tile).begin};
+  }
+
+  /// The part of the C of `consumer` that worker `publisher` of rank `source` fills.
+  [[nodiscard]] constexpr room landing(int source, int consumer, int publisher,
+                                       std::uint64_t epoch) const noexcept {
+    const int ready = landed_.at(0, source, publisher);
+    return {.producer = source,
+            .consumer = consumer,
+            .number = ready,
+            .ready = ready,
+            .free = opened_.at(0, consumer),
+            .use = epoch,
+            .credit = 0};
+  }
+  /// Says that a tile lies in this rank's own C. Within a rank the end of the run orders its next
+  /// use.
+  [[nodiscard]] constexpr room tile_flag(int tile, std::uint64_t epoch) const noexcept {
+    if (plan_.how != pattern::producer_consumer) return {};
+    const int ready = tile_done_.at(0, 0, tile);
+    return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
+  }
+
+  /// Allows everybody to write into this rank's C; the caller has handed it over.
+  template <class Emit>
+  constexpr void open(int worker, std::uint64_t epoch, Emit&& emit) const {
+    if (worker != 0) return;
+    for (int hop = 1; hop < world(); ++hop) {
+      emit(step{.retire = landing(source_at_hop(rank(), hop, world()), rank(), 0, epoch)});
+    }
+  }
+
+  /// Says that this worker's share is complete everywhere, and waits for its counterparts.
+  template <class Emit>
+  constexpr void close(int publisher, std::uint64_t epoch, Emit&& emit) const {
+    for (int hop = 1; hop < world(); ++hop) {
+      emit(step{.publish =
+                    landing(rank(), receiver_at_hop(rank(), hop, world()), publisher, epoch)});
+    }
+    for (int hop = 1; hop < world(); ++hop) {
+      emit(step{.acquire = landing(source_at_hop(rank(), hop, world()), rank(), publisher, epoch)});
+    }
+  }
+
+  template <class Emit>
+  constexpr void multiply(int tile, place to, room ring, std::uint64_t epoch, Emit&& emit) const {
+    const range rows = tiles().rows_of(tile);
+    const range cols = tiles().cols_of(tile);
+    emit(step{.what = action::multiply,
+              .first = true,
+              .last = true,
+              .rows = rows.size,
+              .cols = cols.size,
+              .depth = problem_.k,
+              .from = {operand::a, rank(), rows.begin, 0},
+              .weights = {operand::b, rank(), cols.begin - shards_.of(rank()).begin, 0},
+              .to = to,
+              .reserve = ring,
+              .publish = ring.named() ? ring : tile_flag(tile, epoch)});
+  }
+
+  template <class Emit>
+  constexpr void send(int tile, place from, int peer, int publisher, std::uint64_t epoch,
+                      Emit&& emit) const {
+    const bool remote = peer != rank() && !is_bulk(plan_.how);
+    emit(step{.what = action::copy,
+              .rows = tiles().rows_of(tile).size,
+              .cols = tiles().cols_of(tile).size,
+              .from = from,
+              .to = in_result(peer, tile),
+              .reserve = remote ? landing(rank(), peer, publisher, epoch) : room{}});
+  }
+
+  template <class Emit>
+  constexpr void compute(strided share, std::uint64_t epoch, Emit&& emit) const {
+    share.each(tiles().count(),
+               [&](int tile) { multiply(tile, in_result(rank(), tile), {}, epoch, emit); });
+  }
+
+  template <class Emit>
+  constexpr void scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
+    share.each(tiles().count(), [&](int tile) {
+      if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
+      for (int hop = 1; hop < world(); ++hop) {
+        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
+             epoch, emit);
+      }
+    });
+  }
+
+  template <class Emit>
+  constexpr void compute_and_scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
+    share.each(tiles().count(), [&](int tile) {
+      multiply(tile, in_result(rank(), tile), {}, epoch, emit);
+      for (int hop = 1; hop < world(); ++hop) {
+        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
+             epoch, emit);
+      }
+    });
+  }
+
+  [[nodiscard]] constexpr room ring_room(int worker, int index,
+                                         std::uint64_t epoch) const noexcept {
+    return ring_.at(worker, index, strided{worker, plan_.workers}.share_of(tiles().count()), epoch);
+  }
+
+  template <class Emit>
+  constexpr void compute_to_ring(int worker, std::uint64_t epoch, Emit&& emit) const {
+    int index = 0;
+    strided{worker, plan_.workers}.each(tiles().count(), [&](int tile) {
+      multiply(tile, ring_.place_of(worker, index), ring_room(worker, index, epoch), epoch, emit);
+      ++index;
+    });
+  }
+
+  /// Sends each tile of the ring to all copies of C, its own last.
+  template <class Emit>
+  constexpr void scatter_from_ring(int mover, std::uint64_t epoch, Emit&& emit) const {
+    const auto count_of = [&](int worker) {
+      return strided{worker, plan_.workers}.share_of(tiles().count());
+    };
+    ring_.each(mover, count_of, [&](int worker, int index) {
+      const int tile = worker + index * plan_.workers;
+      const room r = ring_room(worker, index, epoch);
+      emit(step{.acquire = r});
+      for (int hop = 1; hop <= world(); ++hop) {
+        send(tile, ring_.place_of(worker, index), receiver_at_hop(rank(), hop, world()), mover,
+             epoch, emit);
+      }
+      emit(step{.retire = r});
+    });
+  }
+
+  gemm_all_scatter_problem problem_;
+  gemm_plan plan_;
+  sharding shards_;
+  counter_block landed_;
+  counter_block opened_;
+  counter_block tile_done_;
+  tile_ring ring_;
+  barrier_steps opening_;
+  barrier_steps closing_;
+  int counters_ = 0;
+};
+
+static_assert(protocol<gemm_all_scatter_protocol>);
+
+}  // namespace untax

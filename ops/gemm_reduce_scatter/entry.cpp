@@ -1,0 +1,49 @@
+#include <untax/ops/gemm_reduce_scatter.hpp>
+
+#include "ops/common/registry.hpp"
+#include "ops/common/runnable_operator.hpp"
+#include "ops/gemm_reduce_scatter/protocol.hpp"
+
+namespace untax {
+namespace {
+
+gemm_reduce_scatter_problem problem_of(const gemm_problem& p) {
+  return {p.m, p.n, p.k, p.type, p.partials};
+}
+
+gemm_share share(const gemm_problem& p, int world, int rank) {
+  const range depth = sharding{p.k, world}.of(rank);
+  return {.a_rows = {0, p.m},
+          .a_cols = depth,
+          .b_rows = {0, p.n},
+          .b_cols = depth,
+          .c_rows = sharding{p.m, world}.of(rank),
+          .c_cols = {0, p.n}};
+}
+
+double bytes_sent(const gemm_problem& p, int world, int rank) {
+  const std::int64_t rows = p.m - sharding{p.m, world}.of(rank).size;
+  return static_cast<double>(rows * p.n) * static_cast<double>(size_of(p.partials));
+}
+
+}  // namespace
+
+operator_entry gemm_reduce_scatter_entry() {
+  return {.name = "gemm_reduce_scatter",
+          .summary = "rows of sum_r A_r x B_r^T: k is dealt, the sum is bitwise reproducible",
+          .gathers = false,
+          .has_partials = true,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_operator<gemm_reduce_scatter>>(w, problem_of(p), o);
+          },
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const gemm_plan& plan) {
+                return program(gemm_reduce_scatter_protocol(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent};
+}
+
+}  // namespace untax

@@ -1,0 +1,20 @@
+#include "ops/common/protocol_test.hpp"
+#include "ops/common/registry.hpp"
+
+namespace untax::testing {
+namespace {
+
+TEST(gemm_reduce_scatter_model, every_schedule_ends_and_is_complete) {
+  check_schedules(gemm_reduce_scatter_entry());
+}
+
+TEST(gemm_reduce_scatter_model, no_execution_goes_wrong) {
+  check_executions(gemm_reduce_scatter_entry());
+}
+
+TEST(gemm_reduce_scatter_model, every_mutant_is_killed) {
+  check_mutants(gemm_reduce_scatter_entry());
+}
+
+}  // namespace
+}  // namespace untax::testing

@@ -1,0 +1,136 @@
+#include <untax/symmetric/segment.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+
+#include "src/core/system_message.hpp"
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(const segment_layout& layout, int failure) {
+  throw error(errc::out_of_memory,
+              fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}); lower {}, which "
+                          "is {} for each rank",
+                          format_bytes(layout.total()), layout.ranks, system_message(failure),
+                          variable::heap_bytes.name, format_bytes(layout.arena_bytes)));
+}
+
+void check(const segment_layout& layout) {
+  const auto ranks = static_cast<std::size_t>(layout.ranks);
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  if (layout.arena_bytes > (most - layout.control_span()) / ranks - segment_layout::page) {
+    throw error(errc::out_of_memory,
+                fmt::format("{} is {} for each of {} ranks, more than can be addressed; lower it",
+                            variable::heap_bytes.name, layout.arena_bytes, layout.ranks));
+  }
+}
+
+std::byte* map(const segment_layout& layout, int flags, int descriptor) {
+  void* base = mmap(nullptr, layout.total(), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_NORESERVE | flags, descriptor, 0);
+  return base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
+}
+
+}  // namespace
+
+segment segment::anonymous(const segment_layout& layout) {
+  check(layout);
+  std::byte* base = map(layout, MAP_ANONYMOUS, -1);
+  if (base == nullptr) refuse(layout, errno);
+  return {base, layout, -1};
+}
+
+segment segment::shareable(const segment_layout& layout) {
+  check(layout);
+  const int descriptor = memfd_create("untax", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) refuse(layout, errno);
+  segment made(nullptr, layout, descriptor);
+  if (ftruncate(descriptor, static_cast<off_t>(layout.total())) != 0) refuse(layout, errno);
+  // Nobody can shrink it any more, so no rank dies of SIGBUS because of another.
+  if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    refuse(layout, errno);
+  made.base_ = map(layout, 0, descriptor);
+  if (made.base_ == nullptr) refuse(layout, errno);
+  return made;
+}
+
+segment segment::attach(int descriptor, const segment_layout& layout) {
+  segment made(nullptr, layout, descriptor);
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 ||
+      static_cast<std::size_t>(status.st_size) != layout.total()) {
+    throw error(errc::invalid_argument, fmt::format("the shared segment has {} bytes instead of {}",
+                                                    status.st_size, layout.total()));
+  }
+  made.base_ = map(layout, 0, descriptor);
+  if (made.base_ == nullptr) refuse(layout, errno);
+  return made;
+}
+
+segment::segment(segment&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      layout_(other.layout_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+segment& segment::operator=(segment&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(layout_, other.layout_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+segment::~segment() {
+  close_descriptor();
+  if (base_ != nullptr) munmap(base_, layout_.total());
+}
+
+void segment::close_descriptor() noexcept {
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+}
+
+std::byte* segment::arena(int rank) const noexcept {
+  return base_ + layout_.control_span() + static_cast<std::size_t>(rank) * layout_.arena_span();
+}
+
+int segment::owner_of(const void* p, std::size_t bytes) const noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const auto first = reinterpret_cast<std::uintptr_t>(arena(0));
+  if (address < first) return -1;
+  const std::size_t offset = address - first;
+  const std::size_t rank = offset / layout_.arena_span();
+  if (rank >= static_cast<std::size_t>(layout_.ranks)) return -1;
+  const std::size_t inside = offset - rank * layout_.arena_span();
+  if (inside > layout_.arena_bytes || bytes > layout_.arena_bytes - inside) return -1;
+  return static_cast<int>(rank);
+}
+
+void* segment::translate(const void* p, int peer) const {
+  if (!reachable(peer)) {
+    throw error(errc::invalid_argument,
+                fmt::format("there is no rank {}; ranks are 0 to {}", peer, ranks() - 1));
+  }
+  const int owner = owner_of(p);
+  if (owner < 0) {
+    throw error(
+        errc::not_symmetric,
+        fmt::format(
+            "{} does not lie in the symmetric heap of any rank; allocate it with world::allocate",
+            p));
+  }
+  return arena(peer) + (static_cast<const std::byte*>(p) - arena(owner));
+}
+
+}  // namespace untax

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+
+/// Typed access to the fields of a config.json. Whatever is wrong becomes an `untax::error`
+/// (invalid_argument) with file, field, value and what would be right. A field that is null counts
+/// as absent, as in Hugging Face's own reader. The text part of a model that also sees or hears
+/// lies in "text_config"; it is entered on its own.
+class config_reader {
+ public:
+  config_reader(std::string_view text, std::string origin);
+
+  [[nodiscard]] bool has(const std::string& key) const;
+  /// A whole number in [1, most].
+  [[nodiscard]] std::int64_t size(const std::string& key, std::int64_t most) const;
+  /// A whole number in [0, most].
+  [[nodiscard]] std::int64_t count(const std::string& key, std::int64_t most) const;
+  /// `size`, or nothing when the field is absent.
+  [[nodiscard]] std::optional<std::int64_t> optional_size(const std::string& key,
+                                                          std::int64_t most) const;
+  [[nodiscard]] std::string text(const std::string& key) const;
+  /// The first string of a list, "" when absent.
+  [[nodiscard]] std::string first_of(const std::string& key) const;
+  /// Whether the list `key` holds `value`; an absent list holds nothing.
+  [[nodiscard]] bool list_contains(const std::string& key, std::int64_t value) const;
+
+  /// Throws "<file>: <field> <what>; <right>".
+  [[noreturn]] void refuse(const std::string& key, const std::string& what,
+                           const std::string& right) const;
+
+ private:
+  [[nodiscard]] std::int64_t whole(const std::string& key, std::int64_t least,
+                                   std::int64_t most) const;
+
+  std::string origin_;
+  std::string prefix_;  // "text_config." when the fields lie there
+  nlohmann::json fields_;
+};
+
+}  // namespace untax

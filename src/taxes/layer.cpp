@@ -1,0 +1,162 @@
+#include <untax/taxes/layer.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+constexpr int most_tokens = 1 << 24;
+
+bool can_share_heads(const model_config& model, std::int64_t ranks) {
+  if (model.heads % ranks != 0) return false;
+  // Latent attention makes k and v of each head from a vector that every rank has.
+  if (model.latent) return true;
+  return model.kv_heads % ranks == 0 || ranks % model.kv_heads == 0;
+}
+
+void check_arguments(const model_config& model, int tensor_parallel, int tokens) {
+  if (tokens < 1 || tokens > most_tokens) {
+    throw error(errc::invalid_argument,
+                fmt::format("tokens is {}; should be from 1 to {}", tokens, most_tokens));
+  }
+  if (tensor_parallel >= 1 && can_share_heads(model, tensor_parallel)) return;
+  std::vector<std::int64_t> possible;
+  for (std::int64_t ranks = 1; ranks <= std::min<std::int64_t>(model.heads, 128); ++ranks) {
+    if (can_share_heads(model, ranks)) possible.push_back(ranks);
+  }
+  throw error(errc::invalid_argument,
+              fmt::format("{}: tensor_parallel is {}, which cannot share {} attention heads and {} "
+                          "key/value heads evenly; "
+                          "possible are {}",
+                          model.name, tensor_parallel, model.heads, model.kv_heads,
+                          fmt::join(possible, ", ")));
+}
+
+/// Appends operations that share tokens and element type.
+class operation_list {
+ public:
+  operation_list(const model_config& model, int tokens) : model_(model), tokens_(tokens) {}
+
+  void gather(std::string name, std::int64_t columns_of_rank, std::int64_t layers) {
+    add(std::move(name), "all_gather_gemm", columns_of_rank, model_.hidden, layers);
+  }
+  void scatter(std::string name, std::int64_t global_k, std::int64_t layers) {
+    add(std::move(name), "gemm_reduce_scatter", model_.hidden, global_k, layers);
+  }
+  [[nodiscard]] std::vector<layer_operation> take() && { return std::move(operations_); }
+
+ private:
+  void add(std::string name, const char* operator_name, std::int64_t n, std::int64_t k,
+           std::int64_t layers) {
+    if (layers == 0) return;
+    operations_.push_back(
+        {std::move(name), operator_name, tokens_, n, k, 1, static_cast<int>(layers), model_.type});
+  }
+
+  const model_config& model_;
+  int tokens_;
+  std::vector<layer_operation> operations_;
+};
+
+void add_attention(operation_list& list, const model_config& model, std::int64_t ranks) {
+  const std::int64_t heads = model.heads / ranks;
+  if (const auto& latent = model.latent) {
+    const std::int64_t kv = latent->kv_rank + latent->qk_rope_head;
+    if (latent->q_rank > 0) {
+      list.gather("q_a_kv_a", latent->q_rank + kv, model.layers);
+    } else {
+      list.gather("q_kv_a", heads * model.head_dim + kv, model.layers);
+    }
+    list.scatter("o", model.heads * latent->v_head, model.layers);
+    return;
+  }
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / ranks);
+  list.gather("qkv", (heads + 2 * kv_heads) * model.head_dim, model.layers);
+  list.scatter("o", model.heads * model.head_dim, model.layers);
+}
+
+void add_mlp(operation_list& list, const model_config& model, const std::string& prefix,
+             std::int64_t intermediate, std::int64_t layers, std::int64_t ranks) {
+  const std::int64_t projections = model.gated_mlp ? 2 : 1;
+  list.gather(prefix + (model.gated_mlp ? "gate_up" : "up"),
+              projections * ceil_div(intermediate, ranks), layers);
+  list.scatter(prefix + "down", intermediate, layers);
+}
+
+void note_latent(std::vector<std::string>& notes, const latent_attention& latent) {
+  if (latent.q_rank > 0) {
+    notes.emplace_back(
+        "Multi-head latent attention: every rank computes q_a and kv_a for all tokens (their "
+        "weights are replicated); q_b "
+        "and kv_b work on what a rank already has, so they communicate nothing and are left out.");
+  } else {
+    notes.emplace_back(
+        "Multi-head latent attention: every rank computes kv_a for all tokens (its weights are "
+        "replicated) and q for its "
+        "own heads; kv_b works on what a rank already has, so it communicates nothing and is left "
+        "out.");
+  }
+}
+
+void note_experts(std::vector<std::string>& notes, const model_config& model,
+                  const expert_config& moe) {
+  notes.push_back(fmt::format(
+      "In {} of {} layers each token visits {} of {} routed experts. These are not measured: "
+      "sending tokens to experts and "
+      "back is another operator. The times of the layer and of the model leave them out.",
+      moe.layers, model.layers, moe.experts_per_token, moe.experts));
+  if (moe.shared_intermediate > 0) {
+    notes.push_back(fmt::format(
+        "The shared expert of these layers (inner width {}) is measured, split over the ranks.",
+        moe.shared_intermediate));
+  }
+}
+
+}  // namespace
+
+bool layer_operation::same_problem(const layer_operation& other) const noexcept {
+  return operator_name == other.operator_name && m == other.m && n == other.n && k == other.k &&
+         type == other.type;
+}
+
+std::vector<layer_operation> layer_operations(const model_config& model, int tensor_parallel,
+                                              int tokens) {
+  check_arguments(model, tensor_parallel, tokens);
+  operation_list list(model, tokens);
+  add_attention(list, model, tensor_parallel);
+  add_mlp(list, model, "", model.intermediate, model.dense_layers(), tensor_parallel);
+  if (model.moe && model.moe->shared_intermediate > 0) {
+    add_mlp(list, model, "shared_", model.moe->shared_intermediate, model.moe->layers,
+            tensor_parallel);
+  }
+  return std::move(list).take();
+}
+
+std::vector<std::string> layer_notes(const model_config& model, int tensor_parallel) {
+  std::vector<std::string> notes = model.notes;
+  if (model.latent) note_latent(notes, *model.latent);
+  if (!model.latent && tensor_parallel > model.kv_heads) {
+    notes.push_back(fmt::format("{} ranks share {} key/value heads: each is computed by {} ranks.",
+                                tensor_parallel, model.kv_heads, tensor_parallel / model.kv_heads));
+  }
+  if (model.dense_layers() > 0 && model.intermediate % tensor_parallel != 0) {
+    notes.push_back(fmt::format(
+        "{} ranks do not divide the MLP's inner width {}: the last rank has less to do.",
+        tensor_parallel, model.intermediate));
+  }
+  if (model.moe) note_experts(notes, model, *model.moe);
+  notes.push_back(
+      fmt::format("Left out because they need no communication of this kind, or have an operator "
+                  "of their own: the attention between "
+                  "qkv and o, norms and activations, the embedding, and the projection to {} "
+                  "vocabulary entries at the end.",
+                  model.vocab));
+  return notes;
+}
+
+}  // namespace untax

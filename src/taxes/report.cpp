@@ -1,0 +1,179 @@
+#include <untax/taxes/report.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "time_text.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::array<std::string_view, 5> step_ids = {"E0", "E1", "E2", "E3", "E4"};
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw error(errc::invalid_argument, "tax report: " + text);
+}
+
+void check_time(double seconds, const std::string& what) {
+  if (!std::isfinite(seconds) || seconds < 0) {
+    refuse(fmt::format("{} is {} seconds; should be a finite number from 0", what, seconds));
+  }
+}
+
+void check_count(std::int64_t count, const std::string& what) {
+  if (count < 1) refuse(fmt::format("{} is {}; should be at least 1", what, count));
+}
+
+void check_row(const tax_row& row) {
+  const std::string& name = row.op.name;
+  check_count(row.op.per_layer, name + ": per_layer");
+  check_count(row.op.layers, name + ": layers");
+  for (const tax_step& step : row.steps) {
+    if (std::find(step_ids.begin(), step_ids.end(), step.id) == step_ids.end()) {
+      refuse(fmt::format("{}: step \"{}\"; should be E0 to E4", name, step.id));
+    }
+    if (row.step(step.id) != &step) refuse(fmt::format("{}: step {} occurs twice", name, step.id));
+    check_time(step.time.median, fmt::format("{}, {}, median", name, step.id));
+    check_time(step.time.p10, fmt::format("{}, {}, p10", name, step.id));
+    check_time(step.time.p90, fmt::format("{}, {}, p90", name, step.id));
+  }
+  for (const char* id : {"E0", "E4"}) {
+    if (row.step(id) == nullptr) refuse(fmt::format("{}: step {} is missing", name, id));
+  }
+  if (row.step("E0")->time.median <= 0) refuse(name + ": E0 took no time");
+  check_time(row.compute_seconds, name + ": compute_seconds");
+  check_time(row.link_seconds, name + ": link_seconds");
+}
+
+std::string times_of(double ratio) { return fmt::format("{:.2f} times", ratio); }
+
+}  // namespace
+
+const std::array<tax_part, 6> tax_parts = {{
+    {&tax_breakdown::launch, "launch", "launch tax", "launch",
+     "Starting each stage anew: E0 launches one by one, E1 launches everything at once.", true},
+    {&tax_breakdown::engine, "engine", "engine", "engine",
+     "Not a tax: the library's multiplication against untax's own. Should be about 0.", false},
+    {&tax_breakdown::bulk_synchronous, "bulk_synchronous", "bulk-synchronous tax", "bulk-sync",
+     "Waiting for the slowest rank, then for the whole transfer, instead of overlapping.", true},
+    {&tax_breakdown::locality, "locality", "locality tax", "locality",
+     "Storing what one stage made and loading it again for the next.", true},
+    {&tax_breakdown::remainder, "remainder", "remainder", "remainder",
+     "What still separates the best fused pattern from the bound.", false},
+    {&tax_breakdown::bound, "bound", "bound", "bound",
+     "The larger of compute alone and bytes over the measured link rate: nothing can be faster.",
+     false},
+}};
+
+void tax_breakdown::add(const tax_breakdown& other, double times) noexcept {
+  for (const tax_part& part : tax_parts) this->*part.value += other.*part.value * times;
+}
+
+double tax_row::bound() const noexcept { return std::max(compute_seconds, link_seconds); }
+
+const tax_step* tax_row::step(std::string_view id) const noexcept {
+  const auto found =
+      std::find_if(steps.begin(), steps.end(), [&](const tax_step& one) { return one.id == id; });
+  return found == steps.end() ? nullptr : &*found;
+}
+
+tax_breakdown tax_row::breakdown() const noexcept {
+  std::array<double, step_ids.size()> time{};
+  for (std::size_t i = 0; i < step_ids.size(); ++i) {
+    const tax_step* measured = step(step_ids[i]);
+    time[i] = measured != nullptr ? measured->time.median : (i > 0 ? time[i - 1] : 0.0);
+  }
+  return {time[0] - time[1], time[1] - time[2], time[2] - time[3],
+          time[3] - time[4], time[4] - bound(), bound()};
+}
+
+tax_breakdown tax_row::uncertainty(int repeats) const noexcept {
+  // For a normal distribution p90 - p10 is 2.56 sigma and the median's standard error 1.25 sigma /
+  // sqrt(n), so 1.96 standard errors are close to (p90 - p10) / sqrt(n).
+  std::array<double, step_ids.size()> error_of{};
+  for (std::size_t i = 0; i < step_ids.size(); ++i) {
+    const tax_step* measured = step(step_ids[i]);
+    error_of[i] = measured != nullptr
+                      ? (measured->time.p90 - measured->time.p10) / std::sqrt(std::max(repeats, 1))
+                      : (i > 0 ? error_of[i - 1] : 0.0);
+  }
+  const auto between = [&](std::size_t i) {
+    return step(step_ids[i + 1]) == nullptr ? 0.0 : std::hypot(error_of[i], error_of[i + 1]);
+  };
+  return {between(0), between(1), between(2), between(3), error_of[4], 0.0};
+}
+
+void check(const tax_report& report) {
+  if (report.rows.empty()) refuse("has no rows; should hold at least one operation");
+  check_count(report.layers, "layers");
+  check_count(report.tensor_parallel, "tensor_parallel");
+  check_count(report.tokens, "tokens");
+  check_count(report.repeats, "repeats");
+  for (const tax_row& row : report.rows) check_row(row);
+}
+
+tax_breakdown model_total(const tax_report& report) {
+  tax_breakdown sum;
+  for (const tax_row& row : report.rows)
+    sum.add(row.breakdown(), static_cast<double>(row.op.occurrences()));
+  return sum;
+}
+
+tax_breakdown layer_total(const tax_report& report) {
+  tax_breakdown average;
+  average.add(model_total(report), 1.0 / report.layers);
+  return average;
+}
+
+tax_breakdown layer_uncertainty(const tax_report& report) {
+  tax_breakdown sum;
+  for (const tax_row& row : report.rows) {
+    sum.add(row.uncertainty(report.repeats),
+            static_cast<double>(row.op.occurrences()) / report.layers);
+  }
+  return sum;
+}
+
+std::string finding(const tax_report& report) {
+  const tax_breakdown layer = layer_total(report);
+  const tax_breakdown chance = layer_uncertainty(report);
+  const double today = layer.total();
+  const double fused = layer.bound + layer.remainder;
+  const time_unit unit = unit_for(today);
+
+  const tax_part* largest = nullptr;
+  for (const tax_part& part : tax_parts) {
+    const bool clear = layer.*part.value > chance.*part.value;
+    if (part.is_tax && clear && (largest == nullptr || layer.*part.value > layer.*largest->value))
+      largest = &part;
+  }
+  std::string text = fmt::format("An average layer takes {} in bulk-synchronous form (E0)",
+                                 with_unit(today, unit));
+  // The errors of E0 and E4 are part of those of the first and of the last difference.
+  const double doubt = std::hypot(chance.launch, chance.remainder);
+  text += fmt::format(" and {} with the best fused patterns (E4)", with_unit(fused, unit));
+  if (today - fused > doubt) {
+    text += fmt::format(", {} as fast. ", times_of(today / fused));
+  } else if (fused - today > doubt) {
+    text += ": fusing loses here. ";
+  } else {
+    text += ": no difference that this measurement can tell. ";
+  }
+  text +=
+      largest != nullptr
+          ? fmt::format("The largest tax is the {}: {}, {:.0f} % of E0. ", largest->title,
+                        with_unit(layer.*largest->value, unit), 100 * layer.*largest->value / today)
+          : std::string(
+                "None of the three taxes is larger than the uncertainty of this measurement. ");
+  if (layer.bound > 0) {
+    text += fmt::format("E4 is {} the bound of {}.", times_of(fused / layer.bound),
+                        with_unit(layer.bound, unit));
+  }
+  return text;
+}
+
+}  // namespace untax

@@ -1,0 +1,244 @@
+#include <untax/taxes/report.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "html_text.hpp"
+#include "report_style.hpp"
+#include "time_text.hpp"
+
+namespace untax {
+namespace {
+
+// A list rather than a picture: read aloud it says the same as the bars show.
+std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
+                      const time_unit& unit, std::string_view tax_part::*title_of) {
+  const double total = parts.total();
+  double longest = total;
+  double level = total;
+  for (const tax_part& part : tax_parts) longest = std::max(longest, level -= parts.*part.value);
+
+  std::string out = "<ol class=\"waterfall\">\n";
+  const auto line = [&](std::string_view key, std::string_view title, double from, double to,
+                        double value, double uncertain, bool first, bool last) {
+    const auto [low, high] = std::minmax({100 * from / longest, 100 * to / longest});
+    std::string links;
+    if (!first)
+      links +=
+          fmt::format("<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"0\" y2=\"50%\"/>",
+                      100 * from / longest);
+    if (!last)
+      links += fmt::format(
+          "<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"50%\" y2=\"100%\"/>",
+          100 * to / longest);
+    out += fmt::format(
+        "<li><span class=\"label\"><span class=\"swatch {0}\"></span>{1}</span>"
+        "<svg class=\"bar\" aria-hidden=\"true\">{2}<rect class=\"{0}{3}\" x=\"{4:.3f}%\" "
+        "width=\"{5:.3f}%\" y=\"18%\" "
+        "height=\"64%\" rx=\"2\"/></svg>"
+        "<span class=\"value\">{6}{7}</span><span class=\"share\">{8}</span></li>\n",
+        key, capitalised(title), links, value < 0 ? " less" : "", low, high - low,
+        figure_with_unit(value, unit),
+        uncertain > 0
+            ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(uncertain, unit))
+            : "",
+        percent(value / total));
+  };
+  line("total", "E0, today", 0, total, total, 0, true, false);
+  level = total;
+  for (const tax_part& part : tax_parts) {
+    const double value = parts.*part.value;
+    // The bound is drawn from zero, the others downwards from where the last one ended.
+    line(part.key, part.*title_of, level, level - value, value, chance.*part.value, false,
+         &part == &tax_parts.back());
+    level -= value;
+  }
+  return out + "</ol>\n";
+}
+
+std::string tiles(const tax_breakdown& layer, const time_unit& unit) {
+  const double today = layer.total();
+  const double fused = layer.bound + layer.remainder;
+  double taxes = 0;
+  for (const tax_part& part : tax_parts) taxes += part.is_tax ? layer.*part.value : 0.0;
+  const auto tile = [](const char* title, const std::string& value, const std::string& more) {
+    return fmt::format("<div><dt>{}</dt><dd>{}<span class=\"more\">{}</span></dd></div>\n", title,
+                       value, more);
+  };
+  return "<dl class=\"tiles\">\n" +
+         tile("Today (E0)", figure_with_unit(today, unit), "an average layer") +
+         tile("Best fused (E4)", figure_with_unit(fused, unit),
+              fmt::format("{:.2f} times as fast", today / fused)) +
+         tile("The three taxes", figure_with_unit(taxes, unit), percent(taxes / today) + " of E0") +
+         tile("Bound", figure_with_unit(layer.bound, unit),
+              layer.bound > 0 ? fmt::format("E4 is {:.2f} times this", fused / layer.bound)
+                              : "not measured") +
+         "</dl>\n";
+}
+
+std::string steps_table(const tax_row& row, const time_unit& unit) {
+  double low = row.bound() > 0 ? row.bound() : row.steps.front().time.p10;
+  double high = 0;
+  for (const tax_step& step : row.steps) {
+    low = std::min({low, step.time.p10, step.time.median});
+    high = std::max({high, step.time.p90, step.time.median});
+  }
+  // Room for the dot at both ends.
+  const auto place = [&](double seconds) {
+    return 2 + 96 * (high > low ? (seconds - low) / (high - low) : 0.5);
+  };
+  std::string out = fmt::format(
+      "<details><summary>Measured steps</summary><div class=\"scroll\"><table class=\"steps\">\n"
+      "<thead><tr><th scope=\"col\">step</th><th scope=\"col\" class=\"words\">what ran</th>"
+      "<th scope=\"col\">median, {}</th><th scope=\"col\">p10 to p90</th></tr></thead>\n<tbody>\n",
+      unit.symbol);
+  for (const tax_step& step : row.steps) {
+    out += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"words\">{}<svg class=\"range\" "
+        "aria-hidden=\"true\">"
+        "<line x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"50%\" y2=\"50%\"/><circle cx=\"{:.2f}%\" "
+        "cy=\"50%\" r=\"3\"/></svg>"
+        "</td><td>{}</td><td>{} to {}</td></tr>\n",
+        escaped(step.id), escaped(step.ran), place(step.time.p10), place(step.time.p90),
+        place(step.time.median), figure(step.time.median, unit), figure(step.time.p10, unit),
+        figure(step.time.p90, unit));
+  }
+  out += fmt::format(
+      "</tbody></table></div><p class=\"hint\">Lines go from p10 to p90, dots are medians, on a "
+      "scale from {} to {}. Bound: "
+      "compute alone {}, link alone {}.</p></details>\n",
+      figure_with_unit(low, unit), figure_with_unit(high, unit),
+      figure_with_unit(row.compute_seconds, unit), figure_with_unit(row.link_seconds, unit));
+  return out;
+}
+
+std::string card(const tax_report& report, const tax_row& row) {
+  const time_unit unit = unit_for(row.step("E0")->time.median);
+  return fmt::format(
+             "<article class=\"card\"><header><h3>{}</h3><span class=\"hint\">{} \u00d7 in the "
+             "model</span></header>\n"
+             "<p class=\"hint\"><code>{}</code> m {}, n {}, k {}, {}</p>\n",
+             escaped(row.op.name), row.op.occurrences(), escaped(row.op.operator_name), row.op.m,
+             row.op.n, row.op.k, name_of(row.op.type)) +
+         waterfall(row.breakdown(), row.uncertainty(report.repeats), unit, &tax_part::column) +
+         steps_table(row, unit) + "</article>\n";
+}
+
+std::string figures_table(const tax_report& report) {
+  double largest = 0;
+  for (const tax_row& row : report.rows) largest = std::max(largest, row.step("E0")->time.median);
+  const time_unit unit = unit_for(largest);
+  std::string out = fmt::format(
+      "<div class=\"scroll panel\"><table>\n<caption>Times in {}. Grey: smaller than its "
+      "uncertainty.</caption>\n"
+      "<thead><tr><th scope=\"col\">operation</th><th scope=\"col\">times</th><th "
+      "scope=\"col\">E0</th>",
+      unit.symbol);
+  for (const tax_part& part : tax_parts)
+    out += fmt::format("<th scope=\"col\">{}</th>", part.column);
+  out += "<th scope=\"col\">E4 / bound</th></tr></thead>\n<tbody>\n";
+  const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
+                        const tax_breakdown& chance, const char* kind) {
+    out += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", kind, escaped(name),
+                       times, figure(parts.total(), unit));
+    for (const tax_part& part : tax_parts) {
+      const double doubt = chance.*part.value;
+      out += fmt::format(
+          "<td{}>{}</td>",
+          doubt > 0 && std::abs(parts.*part.value) <= doubt ? " class=\"doubtful\"" : "",
+          figure(parts.*part.value, unit));
+    }
+    out += fmt::format("<td>{}</td></tr>\n",
+                       parts.bound > 0
+                           ? fmt::format("{:.2f}", (parts.bound + parts.remainder) / parts.bound)
+                           : "");
+  };
+  for (const tax_row& row : report.rows) {
+    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats), "");
+  }
+  const tax_breakdown chance = layer_uncertainty(report);
+  tax_breakdown model_chance;
+  model_chance.add(chance, report.layers);
+  line("average layer", report.layers, layer_total(report), chance, " class=\"sum\"");
+  line("whole model", 1, model_total(report), model_chance, " class=\"sum\"");
+  return out + "</tbody></table></div>\n";
+}
+
+std::string reading_guide() {
+  std::string out =
+      "<section><h2>How to read this</h2>\n<p>Each operation is run in five forms on the same "
+      "data. Every form leaves out "
+      "one cost of the form before it, so the difference of two neighbours is what that cost is "
+      "worth, and the parts add "
+      "up to E0 exactly. A part can be negative: the form that should have been faster was not; it "
+      "is drawn hollow.</p>\n"
+      "<dl class=\"facts\">\n";
+  for (const tax_part& part : tax_parts) {
+    out += fmt::format("<dt><span class=\"swatch {}\"></span>{}</dt><dd>{}</dd>\n", part.key,
+                       capitalised(part.title), part.meaning);
+  }
+  return out + "</dl></section>\n";
+}
+
+std::string measuring_facts(const tax_report& report) {
+  std::string out = "<section><h2>How it was measured</h2>\n<dl class=\"facts\">\n";
+  const auto fact = [&](const char* name, const std::string& value) {
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, escaped(value));
+  };
+  fact("Processor", fmt::format("{}, {} cores used", report.cpu, report.cores));
+  fact("Machine", report.machine);
+  fact("Backend", report.backend);
+  fact("Runs", fmt::format("{} timed runs of each step, the steps in turn; a run's time is that of "
+                           "its slowest rank; "
+                           "figures are medians, \u00b1 is their uncertainty (95 %)",
+                           report.repeats));
+  fact("Program", fmt::format("untax {}, commit {}", report.version, report.commit));
+  fact("Date", report.date);
+  return out + "</dl></section>\n";
+}
+
+}  // namespace
+
+std::string render_html(const tax_report& report) {
+  check(report);
+  const tax_breakdown layer = layer_total(report);
+  const time_unit unit = unit_for(layer.total());
+  std::string out = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>The taxes of "
+      "{}</title>\n<style>{}</style>\n</head>\n"
+      "<body>\n<header>\n<p class=\"eyebrow\">untax: what bulk-synchronous execution "
+      "costs</p>\n<h1>{}</h1>\n"
+      "<ul class=\"chips\"><li>tensor parallel {}</li><li>{} tokens</li><li>{}</li><li>{} "
+      "layers</li>"
+      "<li>{} backend</li></ul>\n<p class=\"finding\">{}</p>\n",
+      escaped(report.model), report_style, escaped(report.model), report.tensor_parallel,
+      report.tokens, name_of(report.type), report.layers, escaped(report.backend),
+      escaped(finding(report)));
+  out += tiles(layer, unit) + "</header>\n<main>\n";
+  out +=
+      "<section><h2>An average layer</h2>\n<p class=\"hint\">From what runs today down to what "
+      "nothing can beat.</p>\n";
+  out += "<div class=\"panel\">\n" +
+         waterfall(layer, layer_uncertainty(report), unit, &tax_part::title) + "</div></section>\n";
+  out +=
+      "<section><h2>Each operation</h2>\n<p class=\"hint\">One execution, each on its own "
+      "scale.</p>\n<div class=\"cards\">\n";
+  for (const tax_row& row : report.rows) out += card(report, row);
+  out +=
+      "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
+  out += reading_guide() + measuring_facts(report);
+  if (!report.notes.empty()) {
+    out += "<section><h2>What is left out or assumed</h2>\n<ul class=\"notes\">\n";
+    for (const std::string& note : report.notes) out += fmt::format("<li>{}</li>\n", escaped(note));
+    out += "</ul></section>\n";
+  }
+  return out +
+         "</main>\n<footer>Made by <code>untax taxes</code>. This page needs no "
+         "network.</footer>\n</body>\n</html>\n";
+}
+
+}  // namespace untax

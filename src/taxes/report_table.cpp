@@ -1,0 +1,174 @@
+#include <untax/taxes/report.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <untax/taxes/text_table.hpp>
+
+#include "time_text.hpp"
+
+namespace untax {
+namespace {
+
+using align = text_table::align;
+
+std::string bold(const std::string& text, text_style style) {
+  return style.colour ? "\033[1m" + text + "\033[0m" : text;
+}
+
+// Chance moves it by more than its size, so its sign means nothing.
+bool is_doubtful(double value, double chance) { return chance > 0 && std::abs(value) <= chance; }
+
+std::string head(const tax_report& report, int width, text_style style) {
+  const char* dot = style.utf8 ? " \u00b7 " : ", ";
+  std::string text =
+      bold(wrapped(fmt::format("The taxes of {}{}tensor parallel {}{}{} tokens{}{}{}{} backend",
+                               report.model, dot, report.tensor_parallel, dot, report.tokens, dot,
+                               name_of(report.type), dot, report.backend),
+                   width),
+           style);
+  text += wrapped(fmt::format("{}, {} cores, {}; untax {} ({}), {}; medians of {} runs", report.cpu,
+                              report.cores, report.machine, report.version, report.commit,
+                              report.date, report.repeats),
+                  width);
+  return text;
+}
+
+// The columns of tax_parts from `first` to before `last`.
+text_table time_table(const tax_report& report, const time_unit& unit, std::size_t first,
+                      std::size_t last) {
+  std::vector<text_table::column> columns = {
+      {"operation", align::left}, {"times", align::right}, {"E0", align::right}};
+  for (std::size_t i = first; i < last; ++i) {
+    columns.push_back({std::string(tax_parts[i].column), align::right});
+  }
+  const bool ratio = last == tax_parts.size();
+  if (ratio) columns.push_back({"E4/bound", align::right});
+  text_table table(columns);
+  const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
+                        const tax_breakdown& chance) {
+    std::vector<std::string> cells = {name, std::to_string(times), in_unit(parts.total(), unit)};
+    for (std::size_t i = first; i < last; ++i) {
+      const double value = parts.*tax_parts[i].value;
+      cells.push_back((is_doubtful(value, chance.*tax_parts[i].value) ? "~" : "") +
+                      in_unit(value, unit));
+    }
+    if (ratio && parts.bound > 0)
+      cells.push_back(fmt::format("{:.2f}", (parts.bound + parts.remainder) / parts.bound));
+    table.add(std::move(cells));
+  };
+  for (const tax_row& row : report.rows) {
+    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats));
+  }
+  table.rule();
+  const tax_breakdown layer_chance = layer_uncertainty(report);
+  tax_breakdown model_chance;
+  model_chance.add(layer_chance, report.layers);
+  line("average layer", report.layers, layer_total(report), layer_chance);
+  line("whole model", 1, model_total(report), model_chance);
+  return table;
+}
+
+// One table, or two where one would have to cut figures.
+std::string time_tables(const tax_report& report, const time_unit& unit, int width,
+                        text_style style) {
+  const std::size_t all = tax_parts.size();
+  const text_table whole = time_table(report, unit, 0, all);
+  if (whole.natural_width() <= width) return whole.render(width, style.utf8);
+  return time_table(report, unit, 0, all / 2).render(width, style.utf8) + "\n" +
+         time_table(report, unit, all / 2, all).render(width, style.utf8);
+}
+
+// One line for E0 and one for each part of it, each bar beginning where the one above it ended.
+std::string waterfall(const tax_breakdown& layer, const time_unit& unit, int width,
+                      text_style style) {
+  constexpr int label = 22;
+  constexpr int figures = 20;
+  const int room = std::max(10, width - label - figures);
+  double longest = layer.total();
+  double level = layer.total();
+  for (const tax_part& part : tax_parts) {
+    level -= layer.*part.value;
+    longest = std::max(longest, level + std::max(0.0, layer.*part.value));
+    longest = std::max(longest, level);
+  }
+  const auto place = [&](double seconds) {
+    return std::clamp(static_cast<int>(std::lround(seconds / longest * room)), 0, room);
+  };
+  std::string text;
+  const auto line = [&](std::string_view title, double from, double to, double value) {
+    const auto [low, high] = std::minmax({place(from), place(to)});
+    const char* cell = value < 0 ? (style.utf8 ? "\u2591" : "-") : (style.utf8 ? "\u2588" : "#");
+    // A part too small for a cell still shows where it lies.
+    const bool tick = low == high;
+    const int start = tick ? std::min(low, room - 1) : low;
+    const int cells = tick ? 1 : high - low;
+    std::string bar(static_cast<std::size_t>(start), ' ');
+    for (int i = 0; i < cells; ++i) bar += tick ? (style.utf8 ? "\u258f" : "|") : cell;
+    bar.append(static_cast<std::size_t>(room - start - cells), ' ');
+    text += fmt::format("{:<{}}{}{:>{}}{:>7} %\n", title, label, bar, with_unit(value, unit),
+                        figures - 9, in_percent(value / layer.total()));
+  };
+  line("E0, an average layer", 0, layer.total(), layer.total());
+  level = layer.total();
+  for (const tax_part& part : tax_parts) {
+    const double value = layer.*part.value;
+    line(part.title, level - value, level, value);
+    level -= value;
+  }
+  return text;
+}
+
+std::string problem_table(const tax_report& report, int width, text_style style) {
+  text_table table({{"operation", align::left},
+                    {"operator", align::left},
+                    {"m", align::right},
+                    {"n", align::right},
+                    {"k", align::right},
+                    {"E3, no barrier", align::left},
+                    {"E4, fused", align::left}});
+  for (const tax_row& row : report.rows) {
+    const tax_step* separate = row.step("E3");
+    table.add({row.op.name, row.op.operator_name, std::to_string(row.op.m),
+               std::to_string(row.op.n), std::to_string(row.op.k),
+               separate != nullptr ? separate->ran : "not measured", row.step("E4")->ran});
+  }
+  return table.render(width, style.utf8);
+}
+
+}  // namespace
+
+std::string render_table(const tax_report& report, int width, text_style style) {
+  check(report);
+  width = std::max(width, 80);
+  double largest = 0;
+  for (const tax_row& row : report.rows) largest = std::max(largest, row.step("E0")->time.median);
+  const tax_breakdown layer = layer_total(report);
+  const time_unit unit = unit_for(largest);
+
+  std::string text = head(report, width, style) + "\n" + wrapped(finding(report), width) + "\n";
+  text += waterfall(layer, unit_for(layer.total()), width, style) + "\n";
+  text += bold(fmt::format(
+                   "Times in {}, one execution of each operation; E0 = the sum of all that follow",
+                   unit.name),
+               style) +
+          "\n";
+  text += time_tables(report, unit, width, style) + "\n";
+  text += wrapped(
+      "A ~ marks what is smaller than the uncertainty of its medians. A negative figure: the step "
+      "that should have been "
+      "faster was not.",
+      width);
+  text += "\n" + problem_table(report, width, style);
+  if (!report.notes.empty()) text += "\n" + bold("Notes", style) + "\n";
+  for (const std::string& note : report.notes) {
+    std::string paragraph = wrapped(note, width, "  ");
+    paragraph[0] = '-';
+    text += paragraph;
+  }
+  return text;
+}
+
+}  // namespace untax

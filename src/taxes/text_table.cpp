@@ -1,0 +1,159 @@
+#include <untax/taxes/text_table.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+constexpr std::size_t gap = 2;
+constexpr std::size_t narrowest = 4;
+
+bool starts_character(char byte) noexcept {
+  return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U;
+}
+
+// The longest prefix of `text` that takes at most `most` columns.
+std::string_view prefix(std::string_view text, std::size_t most) noexcept {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (starts_character(text[i]) && ++seen > most) return text.substr(0, i);
+  }
+  return text;
+}
+
+std::string fitted(std::string_view text, std::size_t width, text_table::align side) {
+  std::string cell(text);
+  if (columns_of(text) > width) {
+    cell =
+        width > 2 ? std::string(prefix(text, width - 2)) + ".." : std::string(prefix(text, width));
+  }
+  const std::string blanks(width - columns_of(cell), ' ');
+  return side == text_table::align::left ? cell + blanks : blanks + cell;
+}
+
+std::size_t with_gaps(const std::vector<std::size_t>& wide) {
+  return wide.empty() ? 0 : std::accumulate(wide.begin(), wide.end(), gap * (wide.size() - 1));
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) noexcept {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::string wrapped(std::string_view text, int width, std::string_view indent) {
+  const auto all = static_cast<std::size_t>(std::max(width, 1));
+  const std::size_t room = all > indent.size() ? all - indent.size() : 1;
+  std::string out;
+  std::string line;
+  const auto flush = [&] {
+    out.append(indent).append(line).append("\n");
+    line.clear();
+  };
+  while (!text.empty()) {
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > room) flush();
+    while (columns_of(word) > room) {
+      const std::string_view piece = prefix(word, room);
+      line = piece;
+      word.remove_prefix(piece.size());
+      flush();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  flush();
+  return out;
+}
+
+text_table::text_table(std::vector<column> columns) : columns_(std::move(columns)) {}
+
+void text_table::add(std::vector<std::string> cells) {
+  if (cells.size() > columns_.size() || cells.empty()) {
+    throw error(errc::invalid_argument, fmt::format("a table row has {} cells; should be 1 to {}",
+                                                    cells.size(), columns_.size()));
+  }
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+void text_table::rule() { rows_.emplace_back(); }
+
+std::vector<std::size_t> text_table::natural_widths() const {
+  std::vector<std::size_t> wide;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    wide.push_back(columns_of(columns_[c].title));
+    for (const auto& row : rows_) {
+      if (!row.empty()) wide[c] = std::max(wide[c], columns_of(row[c]));
+    }
+  }
+  return wide;
+}
+
+std::vector<std::size_t> text_table::widths_within(std::size_t limit) const {
+  std::vector<std::size_t> wide = natural_widths();
+  // Text can lose its end and still be read, a number cannot: text gives way first.
+  for (const align side : {align::left, align::right}) {
+    while (with_gaps(wide) > limit) {
+      auto widest = wide.end();
+      for (std::size_t c = 0; c < wide.size(); ++c) {
+        if (columns_[c].side != side || wide[c] <= narrowest) continue;
+        const auto here = wide.begin() + static_cast<std::ptrdiff_t>(c);
+        if (widest == wide.end() || *here > *widest) widest = here;
+      }
+      if (widest == wide.end()) break;
+      --*widest;
+    }
+  }
+  return wide;
+}
+
+int text_table::natural_width() const { return static_cast<int>(with_gaps(natural_widths())); }
+
+std::string text_table::render(int width, bool utf8) const {
+  if (columns_.empty()) return "";
+  const auto limit = static_cast<std::size_t>(std::max(width, 1));
+  const std::vector<std::size_t> wide = widths_within(limit);
+  std::string line_of_rule;
+  for (std::size_t i = 0; i < std::min(with_gaps(wide), limit); ++i)
+    line_of_rule += utf8 ? "─" : "-";
+
+  std::string out;
+  const auto put = [&](const auto& text_of) {
+    std::string line;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (c > 0) line.append(gap, ' ');
+      line += fitted(text_of(c), wide[c], columns_[c].side);
+    }
+    line = prefix(line, limit);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  };
+  put([&](std::size_t c) -> std::string_view { return columns_[c].title; });
+  out += line_of_rule + "\n";
+  for (const auto& row : rows_) {
+    if (row.empty()) {
+      out += line_of_rule + "\n";
+      continue;
+    }
+    std::string last = row.back();
+    if (columns_.back().side == align::left) last = wrapped(last, static_cast<int>(wide.back()));
+    for (std::size_t begin = 0, end = 0; begin == 0 || begin < last.size(); begin = end + 1) {
+      end = std::min(last.find('\n', begin), last.size());
+      put([&](std::size_t c) -> std::string_view {
+        if (c + 1 == row.size()) return std::string_view(last).substr(begin, end - begin);
+        return begin == 0 ? std::string_view(row[c]) : std::string_view();
+      });
+    }
+  }
+  return out;
+}
+
+}  // namespace untax

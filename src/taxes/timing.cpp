@@ -1,0 +1,67 @@
+#include <untax/taxes/timing.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <untax/memory/host_memory.hpp>
+
+namespace untax {
+namespace {
+
+double percentile(const std::vector<double>& sorted, double p) {
+  const double position = p * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(position));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+struct interval {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+/// One run of all ranks. Everybody tells everybody when it started and ended; the barrier makes it
+/// visible.
+double timed_run(world& w, const std::function<void()>& run, const symmetric<interval>& intervals) {
+  w.barrier();
+  interval mine{host_memory::now(), 0};
+  run();
+  mine.end = host_memory::now();
+  for (int peer = 0; peer < w.size(); ++peer)
+    *intervals.at(peer, static_cast<std::size_t>(w.rank())) = mine;
+  w.barrier();
+  interval all = *intervals.local();
+  for (int rank = 1; rank < w.size(); ++rank) {
+    const interval& one = *intervals.local(static_cast<std::size_t>(rank));
+    all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
+  }
+  return static_cast<double>(all.end - all.begin) * 1e-9;
+}
+
+}  // namespace
+
+spread spread_of(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return {percentile(seconds, 0.5), percentile(seconds, 0.1), percentile(seconds, 0.9)};
+}
+
+std::vector<spread> time_interleaved(world& w, const timed_variants& variants) {
+  const auto intervals = w.allocate<interval>(static_cast<std::size_t>(w.size()), "timing");
+  std::vector<std::vector<double>> seconds(variants.run.size());
+  for (int repeat = -variants.warmups; repeat < variants.repeats; ++repeat) {
+    for (std::size_t i = 0; i < variants.run.size(); ++i) {
+      const double time = timed_run(w, variants.run[i], intervals);
+      if (repeat >= 0) seconds[i].push_back(time);
+      if (variants.after_run) variants.after_run();
+    }
+  }
+  w.barrier();
+  w.free(intervals);
+  std::vector<spread> spreads;
+  spreads.reserve(seconds.size());
+  for (auto& times : seconds) spreads.push_back(spread_of(std::move(times)));
+  return spreads;
+}
+
+}  // namespace untax

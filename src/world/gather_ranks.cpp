@@ -1,0 +1,220 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <untax/core/error.hpp>
+#include <untax/core/version.hpp>
+#include <untax/flow/control.hpp>
+
+#include "bootstrap.hpp"
+#include "deadline.hpp"
+#include "messages.hpp"
+#include "unix_socket.hpp"
+
+namespace untax {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long rank 0 stays to tell those that come late what went wrong.
+constexpr auto farewell = 2000ms;
+
+/// A process that has connected; its rank is known once it has introduced itself.
+struct guest {
+  unix_socket socket;
+  int rank = -1;
+};
+
+/// What went wrong, for everybody to hear.
+struct trouble {
+  errc code;
+  std::string text;
+};
+
+/// Rank 0 while it waits for the others.
+class host {
+ public:
+  host(const placement& p, const settings& s, unix_socket listener)
+      : placement_(p),
+        settings_(s),
+        introduction_(introduction(p, s)),
+        listener_(std::move(listener)),
+        expected_(p.world_size) {}
+
+  void wait_for_all();
+  [[nodiscard]] const std::optional<trouble>& found() const noexcept { return trouble_; }
+  [[nodiscard]] std::vector<int> processes() const;
+  void welcome(const segment& memory) const;
+  /// Tells all that have come, and those that come within a moment, what went wrong, and throws it.
+  [[noreturn]] void send_away(const trouble& t);
+
+ private:
+  void poll_once(int milliseconds);
+  void accept_all();
+  /// False if the guest has gone.
+  bool listen_to(guest& g);
+  void check(const guest& g, const greeting& hello);
+  void note(errc code, std::string text);
+  [[nodiscard]] std::vector<int> missing() const;
+
+  const placement& placement_;
+  const settings& settings_;
+  std::string introduction_;
+  unix_socket listener_;
+  std::vector<guest> guests_;
+  std::optional<trouble> trouble_;
+  int expected_;  // the most ranks that anybody expects
+};
+
+void host::wait_for_all() {
+  const deadline limit(settings_.join_limit);
+  while (!trouble_ && !missing().empty()) {
+    if (limit.passed()) {
+      note(errc::timeout,
+           fmt::format("rank {} did not come within {} ms ({})", fmt::join(missing(), ", rank "),
+                       settings_.join_limit.count(), variable::join_limit.name));
+      return;
+    }
+    poll_once(limit.poll_time());
+  }
+}
+
+void host::poll_once(int milliseconds) {
+  std::vector<pollfd> entries = {{listener_.number(), POLLIN, 0}};
+  for (const guest& g : guests_) entries.push_back({g.socket.number(), POLLIN, 0});
+  if (poll(entries.data(), entries.size(), milliseconds) <= 0) return;
+  std::vector<guest> staying;
+  for (std::size_t i = 0; i < guests_.size(); ++i) {
+    if (entries[i + 1].revents == 0 || listen_to(guests_[i]))
+      staying.push_back(std::move(guests_[i]));
+  }
+  guests_ = std::move(staying);
+  if (entries[0].revents != 0) accept_all();
+}
+
+void host::accept_all() {
+  while (auto socket = listener_.accept()) {
+    // Nobody else can reach the directory, apart from root.
+    if (socket->other_side().user == geteuid()) guests_.push_back({std::move(*socket)});
+  }
+}
+
+bool host::listen_to(guest& g) {
+  greeting hello{};
+  const auto received = g.socket.receive(writable_bytes_of(hello));
+  if (!received) return true;
+  if (received->bytes == sizeof hello && hello.magic == greeting::expected_magic && g.rank < 0) {
+    check(g, hello);
+    g.rank = hello.rank;
+    return true;
+  }
+  if (g.rank >= 0)
+    note(errc::peer_lost, fmt::format("rank {} ended while the world was set up", g.rank));
+  return false;
+}
+
+void host::check(const guest& g, const greeting& hello) {
+  expected_ = std::max(expected_, std::min(hello.world_size, max_ranks));
+  const std::string theirs = hello.introduction.get();
+  const bool taken = std::any_of(guests_.begin(), guests_.end(),
+                                 [&](const guest& other) { return other.rank == hello.rank; });
+  if (theirs != introduction_) {
+    note(
+        errc::disagreement,
+        fmt::format("the ranks were started with different settings:\n  rank 0: {}\n  rank {}: {}\n"
+                    "Start all of them with the same program and the same environment.",
+                    introduction_, hello.rank, theirs));
+  } else if (hello.rank <= 0 || hello.rank >= placement_.world_size) {
+    note(errc::disagreement,
+         fmt::format("process {} says that it is rank {} of {}", g.socket.other_side().process,
+                     hello.rank, placement_.world_size));
+  } else if (taken) {
+    note(errc::disagreement, fmt::format("two processes say that they are rank {} of {}",
+                                         hello.rank, placement_.world_size));
+  }
+}
+
+void host::note(errc code, std::string text) {
+  if (!trouble_) trouble_ = {code, std::move(text)};
+}
+
+std::vector<int> host::missing() const {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < placement_.world_size; ++rank) {
+    const bool here = std::any_of(guests_.begin(), guests_.end(),
+                                  [rank](const guest& g) { return g.rank == rank; });
+    if (!here) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::vector<int> host::processes() const {
+  std::vector<int> found(static_cast<std::size_t>(placement_.world_size));
+  found[0] = getpid();
+  for (const guest& g : guests_) {
+    if (g.rank > 0) found[static_cast<std::size_t>(g.rank)] = g.socket.other_side().process;
+  }
+  return found;
+}
+
+void host::welcome(const segment& memory) const {
+  answer reply{};
+  reply.welcome = 1;
+  std::ranges::copy(processes(), reply.processes.begin());
+  // A guest that has gone meanwhile is found by the first barrier.
+  for (const guest& g : guests_) g.socket.send(bytes_of(reply), memory.descriptor());
+}
+
+void host::send_away(const trouble& t) {
+  answer reply{};
+  reply.code = static_cast<std::int32_t>(t.code);
+  reply.reason.set(t.text);
+  // Those that did not come in time are not waited for again.
+  const deadline limit(t.code == errc::timeout ? 1ms : farewell);
+  std::vector<guest> told;
+  while (true) {
+    for (guest& g : guests_) {
+      if (g.rank >= 0 && g.socket.send(bytes_of(reply))) told.push_back(std::move(g));
+    }
+    std::erase_if(guests_, [](const guest& g) { return g.socket.number() < 0; });
+    const bool all_told = told.size() + 1 >= static_cast<std::size_t>(expected_);
+    if (all_told || limit.passed()) break;
+    poll_once(limit.poll_time());
+  }
+  throw error(t.code, fmt::format("rank 0: {}", t.text));
+}
+
+}  // namespace
+
+std::string introduction(const placement& p, const settings& s) {
+  return fmt::format(
+      "untax {} (layout {}), {} ranks, heap {} bytes {} guards, host memory, wait limit {} ms",
+      version, sizeof(control_block), p.world_size, s.heap_bytes,
+      s.heap_guards ? "with" : "without", s.wait_limit.count());
+}
+
+segment_layout layout_of(const placement& p, const settings& s) {
+  return {p.world_size, control::bytes(p.world_size), s.heap_bytes};
+}
+
+membership gather_ranks(const placement& p, const settings& s, meeting_place& place) {
+  host h(p, s, place.open());
+  h.wait_for_all();
+  if (h.found()) h.send_away(*h.found());
+  place.close();
+  try {
+    segment memory = segment::shareable(layout_of(p, s));
+    h.welcome(memory);
+    return {std::move(memory), h.processes()};
+  } catch (const error& e) {
+    h.send_away({e.code(), e.what()});
+  }
+}
+
+}  // namespace untax

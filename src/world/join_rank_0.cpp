@@ -1,0 +1,72 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "bootstrap.hpp"
+#include "deadline.hpp"
+#include "messages.hpp"
+#include "unix_socket.hpp"
+
+namespace untax {
+namespace {
+
+using namespace std::chrono_literals;
+
+[[noreturn]] void refuse(errc code, const placement& p, const std::string& text) {
+  throw error(code, fmt::format("rank {}: {}", p.rank, text));
+}
+
+unix_socket find_rank_0(const placement& p, const settings& s, const std::string& path) {
+  const deadline limit(s.join_limit);
+  while (true) {
+    if (auto found = unix_socket::connect(path)) return std::move(*found);
+    if (limit.passed()) break;
+    std::this_thread::sleep_for(2ms);
+  }
+  refuse(errc::timeout, p,
+         fmt::format("rank 0 did not come to {} within {} ms ({}); if it runs, its job has another "
+                     "name: set {} to the same "
+                     "private directory for all ranks",
+                     path, s.join_limit.count(), variable::join_limit.name,
+                     variable::rendezvous.name));
+}
+
+}  // namespace
+
+membership join_rank_0(const placement& p, const settings& s, const meeting_place& place) {
+  place.check();
+  const unix_socket rank_0 = find_rank_0(p, s, place.socket_path());
+  if (rank_0.other_side().user != geteuid()) {
+    refuse(errc::invalid_argument, p,
+           fmt::format("{} belongs to user {}", place.socket_path(), rank_0.other_side().user));
+  }
+  greeting hello{greeting::expected_magic, p.rank, p.world_size, {}};
+  hello.introduction.set(introduction(p, s));
+  const bool sent = rank_0.send(bytes_of(hello));
+
+  // Rank 0 began to wait before this rank found it and knows who is missing: its verdict comes
+  // first.
+  const deadline limit(s.join_limit.count() > 0 ? s.join_limit + 1s : 0ms);
+  answer reply{};
+  std::optional<unix_socket::packet> received;
+  while (sent && !received && !limit.passed()) {
+    if (rank_0.wait(limit.poll_time())) received = rank_0.receive(writable_bytes_of(reply));
+  }
+  if (sent && !received) {
+    refuse(errc::timeout, p,
+           fmt::format("rank 0 did not answer within {} ms", s.join_limit.count()));
+  }
+  if (!sent || received->bytes != sizeof reply) {
+    refuse(errc::peer_lost, p, "rank 0 ended while the world was set up");
+  }
+  if (reply.welcome == 0) refuse(static_cast<errc>(reply.code), p, reply.reason.get());
+  return {segment::attach(received->attachment.release(), layout_of(p, s)),
+          {reply.processes.begin(), reply.processes.begin() + p.world_size}};
+}
+
+}  // namespace untax

@@ -1,0 +1,178 @@
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/flow/control_block.hpp>
+#include <untax/world/launch.hpp>
+
+#include "child_process.hpp"
+#include "deadline.hpp"
+#include "interruption.hpp"
+
+namespace untax {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The name of a directory for the ranks to meet in. Rank 0 makes it and removes it as soon as all
+/// have come, so there is none while the ranks work; if they were killed before, it goes with this
+/// object.
+class directory_name {
+ public:
+  directory_name() {
+    std::random_device random;
+    path_ = fmt::format("/tmp/untax-launch-{}-{:08x}{:08x}", getpid(), random(), random());
+  }
+  directory_name(const directory_name&) = delete;
+  directory_name& operator=(const directory_name&) = delete;
+  ~directory_name() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void set(std::vector<std::string>& variables, std::string_view name, std::string_view value) {
+  const std::string start = fmt::format("{}=", name);
+  std::erase_if(variables, [&start](const std::string& v) { return v.starts_with(start); });
+  variables.push_back(start + std::string(value));
+}
+
+program program_of(const process_launch& launch, int rank, const std::string& directory) {
+  program p;
+  p.command = launch.command;
+  p.collect_output = static_cast<bool>(launch.output);
+  for (char** v = environ; *v != nullptr; ++v) p.environment.emplace_back(*v);
+  set(p.environment, variable::rank.name, std::to_string(rank));
+  set(p.environment, variable::world_size.name, std::to_string(launch.ranks));
+  set(p.environment, variable::rendezvous.name, directory);
+  for (const auto& [name, value] : launch.variables) set(p.environment, name, value);
+  return p;
+}
+
+/// The running ranks.
+class crew {
+ public:
+  explicit crew(const process_launch& launch) : launch_(launch), limit_(launch.limit) {
+    for (int rank = 0; rank < launch.ranks; ++rank) {
+      members_.emplace_back(program_of(launch, rank, directory_.path()));
+      result_.ends.push_back({rank});
+    }
+    running_ = members_.size();
+  }
+
+  launch_result wait() {
+    while (running_ > 0) {
+      wait_for_news();
+      read_output(false);
+      pass_on_interrupts();
+      bury_dead();
+      if (limit_.passed() || (grace_ && grace_->passed())) kill_all();
+    }
+    read_output(true);
+    return std::move(result_);
+  }
+
+ private:
+  void wait_for_news() {
+    std::vector<pollfd> entries = {{interrupts_.number(), POLLIN, 0}};
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      entries.push_back({ended(i) ? -1 : members_[i].number(), POLLIN, 0});
+      entries.push_back({members_[i].output_number(), POLLIN, 0});
+    }
+    // Where the kernel does not tell that a child has ended, looking ten times a second does.
+    poll(entries.data(), entries.size(),
+         std::min(limit_.poll_time(100ms), grace_ ? grace_->poll_time(100ms) : 100));
+  }
+
+  void read_output(bool last) {
+    if (!launch_.output) return;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      members_[i].read_output(
+          [this, i](std::string_view line) { launch_.output(static_cast<int>(i), line); }, last);
+    }
+  }
+
+  void pass_on_interrupts() {
+    while (const int number = interrupts_.take()) {
+      result_.interrupt = number;
+      for (child_process& m : members_) m.signal(number);
+      start_grace();
+    }
+  }
+
+  void bury_dead() {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (ended(i)) continue;
+      const auto status = members_[i].ended();
+      if (!status) continue;
+      --running_;
+      process_end& end = result_.ends[i];
+      if (WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
+      if (WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
+      if (end.ok()) continue;
+      if (result_.first_failure < 0) result_.first_failure = end.rank;
+      start_grace();
+    }
+  }
+
+  void start_grace() {
+    // A grace of nothing at all is still a deadline, not none.
+    if (!grace_) grace_.emplace(std::max(launch_.grace, 1ms));
+  }
+
+  void kill_all() {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (ended(i)) continue;
+      result_.ends[i].killed = true;
+      members_[i].signal(SIGKILL);
+    }
+  }
+
+  [[nodiscard]] bool ended(std::size_t i) const {
+    return result_.ends[i].exit_code >= 0 || result_.ends[i].signal != 0;
+  }
+
+  const process_launch& launch_;
+  interruption interrupts_;
+  directory_name directory_;  // outlives the ranks
+  std::vector<child_process> members_;
+  std::size_t running_ = 0;
+  launch_result result_;
+  deadline limit_;
+  std::optional<deadline> grace_;  // once it is needed
+};
+
+}  // namespace
+
+std::string process_end::text() const {
+  if (signal != 0) {
+    return fmt::format("rank {} was {} by signal {} ({})", rank,
+                       killed ? "stopped by the launcher" : "ended", signal, sigdescr_np(signal));
+  }
+  return fmt::format("rank {} exited with code {}", rank, exit_code);
+}
+
+launch_result launch_processes(const process_launch& launch) {
+  if (launch.ranks < 1 || launch.ranks > max_ranks) {
+    throw error(errc::invalid_argument,
+                fmt::format("a world of {} ranks; it can have 1 to {}", launch.ranks, max_ranks));
+  }
+  if (launch.command.empty())
+    throw error(errc::invalid_argument, "there is no command to start the ranks with");
+  return crew(launch).wait();
+}
+
+}  // namespace untax

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string_view>
+
+#include <untax/flow/agreement.hpp>
+#include <untax/flow/barrier.hpp>
+#include <untax/world/world.hpp>
+
+#include "settings.hpp"
+
+namespace untax {
+
+/// What stands behind a `world`: one rank's share of it. It stays at one address, since the heap
+/// reports to the ledger.
+struct world::member {
+  member(std::shared_ptr<segment> memory_of_all, int rank_of_it, std::string_view kind_of_world,
+         const settings& s, std::unique_ptr<liveness> alive_of_peers)
+      : memory(std::move(memory_of_all)),
+        state(memory->control(), memory->ranks()),
+        rank(rank_of_it),
+        kind(kind_of_world),
+        wait_limit(s.wait_limit),
+        alive(std::move(alive_of_peers)),
+        ledger(state, rank),
+        meeting(state, rank),
+        heap(*memory, rank, s.heap_guards, [this](std::string_view call) { ledger.post(call); }) {}
+  member(const member&) = delete;
+  member& operator=(const member&) = delete;
+  ~member() {
+    state.set_status(rank, failed || unwinding() ? rank_status::failed : rank_status::finished);
+  }
+
+  /// The views of all ranks of a new world of threads.
+  [[nodiscard]] static std::vector<world> threads(int ranks, const settings& s);
+  [[nodiscard]] bool unwinding() const noexcept {
+    return std::uncaught_exceptions() > exceptions_before;
+  }
+
+  std::shared_ptr<segment> memory;
+  control state;
+  int rank;
+  std::string_view kind;
+  std::chrono::milliseconds wait_limit;
+  std::unique_ptr<liveness> alive;  // null in a world of threads
+  agreement ledger;
+  rank_barrier meeting;
+  symmetric_heap heap;
+  std::uint64_t runs = 0;  // of operators
+  bool failed = false;
+  int exceptions_before = std::uncaught_exceptions();
+};
+
+}  // namespace untax

@@ -1,0 +1,36 @@
+#include "settings.hpp"
+
+#include <limits>
+
+namespace untax {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool debug_build = false;
+#else
+constexpr bool debug_build = true;
+#endif
+
+// Long enough for anybody, and far from the overflow of nanoseconds.
+constexpr std::int64_t longest_ms = std::int64_t{1000} * 60 * 60 * 24 * 365;
+
+std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& given,
+                                const environment& env, const environment_variable& v) {
+  return given ? *given : std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
+}
+
+}  // namespace
+
+settings settings::of(const world_options& options, const environment& env) {
+  settings s;
+  s.heap_bytes =
+      options.heap_bytes ? *options.heap_bytes : env.bytes_or_fallback(variable::heap_bytes);
+  s.heap_guards = options.heap_guards
+                      ? *options.heap_guards
+                      : env.number(variable::heap_guards, 0, 1).value_or(debug_build ? 1 : 0) == 1;
+  s.wait_limit = limit(options.wait_limit, env, variable::wait_limit);
+  s.join_limit = limit(options.join_limit, env, variable::join_limit);
+  return s;
+}
+
+}  // namespace untax

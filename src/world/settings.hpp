@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include <untax/core/environment.hpp>
+#include <untax/world/options.hpp>
+
+namespace untax {
+
+/// World options with everything decided.
+struct settings {
+  std::size_t heap_bytes = 0;
+  bool heap_guards = false;
+  std::chrono::milliseconds wait_limit{0};
+  std::chrono::milliseconds join_limit{0};
+
+  [[nodiscard]] static settings of(const world_options& options, const environment& env);
+};
+
+}  // namespace untax

@@ -1,0 +1,130 @@
+#include "unix_socket.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/core/system_message.hpp"
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  const int failure = errno;
+  throw error(errc::internal, fmt::format("{}: {}", what, system_message(failure)));
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw error(errc::invalid_argument,
+                fmt::format("{}: the path of a socket has at most {} characters, this has {}", path,
+                            sizeof address.sun_path - 1, path.size()));
+  }
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+descriptor make_socket() {
+  descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) refuse("cannot make a socket");
+  return made;
+}
+
+const sockaddr* plain(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+}  // namespace
+
+std::optional<unix_socket> unix_socket::listen(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  descriptor made = make_socket();
+  while (bind(made.get(), plain(address), sizeof address) != 0) {
+    if (errno != EADDRINUSE) refuse(path);
+    if (connect(path)) return std::nullopt;
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) refuse(path);
+  }
+  if (::listen(made.get(), SOMAXCONN) != 0) refuse(path);
+  return unix_socket(std::move(made));
+}
+
+std::optional<unix_socket> unix_socket::connect(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  descriptor made = make_socket();
+  if (::connect(made.get(), plain(address), sizeof address) == 0)
+    return unix_socket(std::move(made));
+  const bool nobody = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR;
+  if (!nobody) refuse(path);
+  return std::nullopt;
+}
+
+std::optional<unix_socket> unix_socket::accept() const {
+  descriptor made(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!made) return std::nullopt;
+  return unix_socket(std::move(made));
+}
+
+unix_socket::credentials unix_socket::other_side() const {
+  ucred found{};
+  socklen_t length = sizeof found;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &found, &length) != 0)
+    refuse("cannot identify a peer");
+  return {found.pid, found.uid};
+}
+
+bool unix_socket::send(std::span<const std::byte> data, int attachment) const {
+  iovec part{const_cast<std::byte*>(data.data()), data.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  if (attachment >= 0) {
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &attachment, sizeof attachment);
+  }
+  return sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(data.size());
+}
+
+std::optional<unix_socket::packet> unix_socket::receive(std::span<std::byte> data) const {
+  iovec part{data.data(), data.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  const ssize_t bytes = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  packet received;
+  // Whatever error is left (a reset, say) means that nothing will come any more.
+  received.bytes = bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    int attachment = -1;
+    std::memcpy(&attachment, CMSG_DATA(header), sizeof attachment);
+    received.attachment.reset(attachment);
+  }
+  return received;
+}
+
+bool unix_socket::wait(int milliseconds) const {
+  pollfd entry{socket_.get(), POLLIN, 0};
+  return poll(&entry, 1, milliseconds) > 0;
+}
+
+}  // namespace untax

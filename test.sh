@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test: the release build with the style gates, then the same tests
+# under ThreadSanitizer and, with --all, under AddressSanitizer with UndefinedBehaviorSanitizer.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+source cmake/dependencies.sh
+
+usage() {
+  cat <<'TEXT'
+Usage: ./test.sh [--quick | --all] [--preset NAME]...
+Without arguments: the release build and ThreadSanitizer.
+  --quick         only the release build
+  --all           AddressSanitizer with UndefinedBehaviorSanitizer, too
+  --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
+The last line says how many tests passed, failed and were skipped in all builds together.
+TEXT
+}
+
+presets=()
+while (($# > 0)); do
+  case "$1" in
+    --quick) presets+=(release) ;;
+    --all) presets+=(release tsan asan) ;;
+    --preset)
+      if (($# < 2)); then
+        echo "--preset needs a name: release, dev, tsan, asan or cuda" >&2
+        exit 2
+      fi
+      shift
+      presets+=("$1")
+      ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *)
+      echo "Unknown argument '$1'." >&2
+      usage >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+if ((${#presets[@]} == 0)); then presets=(release tsan); fi
+for preset in "${presets[@]}"; do
+  case "$preset" in
+    release | dev | tsan | asan | cuda) ;;
+    *)
+      echo "There is no build '$preset'; there are release, dev, tsan, asan and cuda." >&2
+      exit 2
+      ;;
+  esac
+done
+
+heading "Packages"
+install_packages "${untax_build_packages[@]}"
+install_optional clang-format-14 clang-tidy-14 shellcheck
+choose_compiler
+
+passed=0 failed=0 skipped=0
+
+# run_stage PRESET STAGE CTEST_ARGUMENT...: runs tests and adds up their cases.
+run_stage() {
+  local preset=$1 stage=$2 counts
+  local results=build/$preset/results
+  shift 2
+  rm -rf "$results"
+  mkdir -p "$results"
+  ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$results/ctest.xml" "$@" </dev/null || true
+  counts=$(python3 tests/summary.py "$results")
+  echo "$preset, $stage: $counts"
+  read -r p _ f _ s _ <<<"$counts"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+for preset in "${presets[@]}"; do
+  heading "$preset: build"
+  if ! { quietly "build/$preset/configure.log" cmake --preset "$preset" &&
+    quietly "build/$preset/build.log" cmake --build --preset "$preset"; }; then
+    failed=$((failed + 1))
+    continue
+  fi
+  # What a text says does not depend on the build, so the gates run once.
+  if [[ "$preset" == "${presets[0]}" ]]; then
+    heading "$preset: style gates"
+    run_stage "$preset" "style gates" --label-regex '^style$'
+  fi
+  heading "$preset: tests"
+  run_stage "$preset" tests --label-exclude '^style$'
+done
+
+heading "Done"
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))

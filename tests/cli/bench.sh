@@ -1,0 +1,34 @@
+# `untax bench` measures what it says. Whether a bar is met is for a machine that is left alone, so both answers are
+# accepted here, as long as the exit status says the same as the JSON.
+source "$(dirname "$0")/helpers.bash"
+file=$folder/bench.json
+
+tests=$((tests + 1))
+timeout $((60 * scale)) "$untax" bench host --repeat 1 --json "$file" >"$out" 2>"$err" </dev/null
+status=$?
+python3 - "$file" "$status" <<'PYTHON' || wrong "bench host: exit status $status, and the JSON says something else"
+import json, sys
+found = json.load(open(sys.argv[1]))
+all_met = all(c["met"] for c in found["comparisons"])
+assert found["format"] == "untax-bench-host" and len(found["comparisons"]) == 3 and found["repeats"] == 1
+assert int(sys.argv[2]) == (0 if all_met else 1)
+for c in found["comparisons"]:
+    ratio = c["seconds"]["median"] / c["reference_seconds"]["median"]
+    least = c["bar"].startswith("at least")
+    assert abs(c["ratio"] - (1 / ratio if least else ratio)) < 1e-9 * c["ratio"]
+    bar = float(c["bar"].split()[-1])
+    assert c["met"] == (c["ratio"] >= bar if least else c["ratio"] <= bar)
+PYTHON
+says "$out" 'put of 64 MB .* at least 0.90'
+says "$out" 'all_gather_gemm'
+says "$out" 'at most 1.50'
+
+expect 0 bench operators --repeat 1 --json "$file"
+python3 - "$file" <<'PYTHON' || wrong "bench operators: the JSON says something else"
+import json, sys
+found = json.load(open(sys.argv[1]))
+operators = {p["operator"] for p in found["problems"]}
+assert operators == {"all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter"}
+assert all(len(p["patterns"]) == 6 and all(q["seconds"]["median"] > 0 for q in p["patterns"]) for p in found["problems"])
+PYTHON
+finish

@@ -1,0 +1,56 @@
+# Bad input: one line that says what is wrong and what would be right, exit status 2. Failure: 1.
+source "$(dirname "$0")/helpers.bash"
+
+# refused PATTERN ARGUMENT...: the line on stderr has to match.
+refused() {
+  local pattern=$1
+  shift
+  expect 2 "$@"
+  one_line_of_error
+  says "$err" "$pattern"
+}
+
+refused 'did you mean check\?' chek
+refused 'did you mean run\?' rum all_gather_gemm
+refused 'bench|check|doctor|run|taxes' something
+refused 'did you mean all_gather_gemm\?' run all_gather_gem
+refused 'gemm_reduce_scatter' run matmul
+refused 'OPERATOR' run
+refused 'did you mean fused_specialized\?' run all_gather_gemm --pattern fused_specialised
+refused 'bulk_synchronous.* or all' run all_gather_gemm --pattern x
+refused 'did you mean --pattern\?' run all_gather_gemm --patern all
+refused '"0" cannot be.*between 1 and' run all_gather_gemm -m 0
+refused '"-3" cannot be' run all_gather_gemm -k -3
+refused '"many" cannot be' run all_gather_gemm --ranks many
+refused '"65" cannot be.*between 1 and 64' run all_gather_gemm --ranks 65
+refused '"1.5" cannot be' run all_gather_gemm --repeat 1.5
+refused '"99999999999999999999" cannot be' run all_gather_gemm -n 99999999999999999999
+refused 'bf16' run all_gather_gemm --dtype bfloat16
+refused 'rows or k' run all_gather_gemm --gather m
+refused 'gathers nothing' run gemm_all_scatter --gather rows
+refused 'can only push' run gemm_reduce_scatter --direction pull
+refused 'no partial results' run all_gather_gemm --partials fp32
+refused 'of the same type' run gemm_reduce_scatter --dtype fp32 --partials bf16
+refused 'no folder' run all_gather_gemm --json "$folder/none/x.json"
+refused 'is a folder' run all_gather_gemm --json "$folder"
+refused 'did you mean host\?' bench hosts
+refused 'SUITE' bench
+refused 'between 1 and 3' check --ranks 4
+refused 'did you mean gemm_all_scatter\?' check gemm_all_scater
+
+export UNTAX_WAIT_LIMIT_MS=soon
+refused 'UNTAX_WAIT_LIMIT_MS' run all_gather_gemm -m 8 -n 8 -k 8
+unset UNTAX_WAIT_LIMIT_MS
+
+# A tolerance that nothing can keep: the result counts as wrong.
+expect 1 run all_gather_gemm -m 64 -n 64 -k 64 --dtype bf16 --repeat 1 --verify --tolerance 0
+says "$out" 'WRONG'
+expect 1 run all_gather_gemm --processes -m 64 -n 64 -k 64 --dtype bf16 --repeat 1 --verify --tolerance 0
+says "$out" 'WRONG'
+
+# A heap that cannot hold it.
+export UNTAX_HEAP_BYTES=64K
+expect 1 run all_gather_gemm -m 512 -n 512 -k 512 --repeat 1
+says "$err" '^untax: .*UNTAX_HEAP_BYTES'
+unset UNTAX_HEAP_BYTES
+finish

@@ -1,0 +1,36 @@
+# Started by a launcher, the command joins the launcher's world.
+source "$(dirname "$0")/helpers.bash"
+
+# together NAME VARIABLE=VALUE...: two ranks; in the values %r stands for the rank.
+together() {
+  local name=$1
+  shift
+  tests=$((tests + 1))
+  local rank
+  for rank in 0 1; do
+    env "${@//%r/$rank}" timeout $((60 * scale)) "$untax" run gemm_all_scatter -m 9 -n 10 -k 11 --repeat 1 --verify \
+      >"$folder/out$rank" 2>"$folder/err$rank" </dev/null &
+  done
+  wait -n || failures=$((failures + 1))
+  wait -n || failures=$((failures + 1))
+  cat "$folder"/err? >"$err"
+  cp "$folder/out0" "$out"
+  says "$out" '2 ranks as processes'
+  says "$out" ' right$'
+  [ -s "$folder/out1" ] && wrong "$name: rank 1 printed something"
+  [ -s "$err" ] && wrong "$name: something on stderr"
+}
+
+together torchrun RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$$
+together "Open MPI" OMPI_COMM_WORLD_RANK=%r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=test.$$
+together Slurm SLURM_PROCID=%r SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=$$ SLURM_STEP_ID=0
+
+# A world of another size, and a launch inside a launch, are mistakes.
+export RANK=0 WORLD_SIZE=2 MASTER_PORT=$$
+expect 2 run all_gather_gemm --ranks 3
+one_line_of_error
+says "$err" 'torchrun started 2'
+expect 2 run all_gather_gemm --processes
+one_line_of_error
+says "$err" 'leave --processes out'
+finish

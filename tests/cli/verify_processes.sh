@@ -1,0 +1,20 @@
+# Every operator and pattern is right, with ranks as processes.
+source "$(dirname "$0")/helpers.bash"
+worlds="1 2 3 8"
+shapes="1x1x1 37x53x72 333x257x130"
+[ "$scale" -gt 1 ] && worlds="2 5" shapes="1x1x1 37x53x72"
+
+for operator in "all_gather_gemm --gather rows" "all_gather_gemm --gather k --direction pull" \
+  gemm_all_scatter gemm_reduce_scatter; do
+  for world in $worlds; do
+    for shape in $shapes; do
+      IFS=x read -r m n k <<<"$shape"
+      expect 0 run $operator --processes --ranks "$world" --pattern all -m "$m" -n "$n" -k "$k" \
+        --repeat 1 --verify --seed "$world"
+      says "$out" "; ($world ranks as processes|1 rank); one run"
+      [ "$(grep -c ' right$' "$out")" -eq 6 ] || wrong "$operator, $world ranks, $shape: not all right"
+      [ -s "$err" ] && wrong "something on stderr"
+    done
+  done
+done
+finish

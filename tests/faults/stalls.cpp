@@ -1,0 +1,52 @@
+// Ranks that stall in the middle of an operator, for every operator and pattern on thread worlds.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "trial.hpp"
+
+namespace untax::testing {
+namespace {
+
+fault stall_at(const fault_site& site, std::chrono::milliseconds duration) {
+  fault f = fault::at(fault_kind::stall, site);
+  f.duration = duration;
+  return f;
+}
+
+TEST(stalls, a_short_one_changes_nothing) {
+  for_sampled_sites("stall", 4, false, [](const faulty_case& c, const fault_site& site) {
+    expect_right(c, stall_at(site, std::chrono::milliseconds(8)));
+  });
+}
+
+TEST(stalls, one_beyond_the_limit_is_harmless_or_named) {
+  int failed = 0;
+  for_sampled_sites("stall beyond the limit", 1, false,
+                    [&](const faulty_case& c, const fault_site& site) {
+                      const fault f = stall_at(site, short_limit * 5 / 2);
+                      failed += expect_right_or_named(c, f).failed() ? 1 : 0;
+                    });
+  EXPECT_GT(failed, 0) << "somebody waits for most sites";
+}
+
+std::ptrdiff_t entries(const char* directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
+}
+
+TEST(stalls, no_thread_and_no_descriptor_is_left) {
+  const std::vector<faulty_case> cases = all_cases({2});
+  const auto one_trial = [&] {
+    fault f = fault::parse("drop:rank=1");
+    EXPECT_TRUE(run_trial(cases.back(), f, short_limit, 3).struck());
+  };
+  one_trial();  // what is made once and kept, such as a sanitizer's own thread, is there after it
+  const auto threads = entries("/proc/self/task");
+  const auto descriptors = entries("/proc/self/fd");
+  for (int i = 0; i < 3; ++i) one_trial();
+  EXPECT_EQ(entries("/proc/self/task"), threads);
+  EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+}
+
+}  // namespace
+}  // namespace untax::testing

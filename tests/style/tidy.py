@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""clang-tidy 14 has nothing to say about the library's sources (.clang-tidy says what it looks for).
+
+Sources that passed are remembered in the build directory until they, or what they include, change. Sources that
+reach Relacy or GoogleTest are left out: their macros expand to what clang-tidy complains about.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cached
+import gate
+
+BELOW = ("src/", "engines/", "ops/")
+LEFT_OUT = ("relacy/", "gtest/", "gmock/")
+
+
+def commands_of(tree):
+    """How each source is compiled, without what only GCC understands."""
+    database = tree.build / "compile_commands.json"
+    try:
+        entries = json.loads(database.read_text())
+    except OSError:
+        print(f"skipped: {database} is missing; configure first")
+        sys.exit(gate.SKIPPED)
+    return {entry["file"]: entry for entry in entries if entry["file"].endswith(".cpp")}
+
+
+def reaches_left_out(tree, name):
+    return any(included.startswith(LEFT_OUT)
+               for reached in tree.closure(name) for included in tree.includes(reached))
+
+
+def check(tree):
+    program = gate.tool("clang-tidy-14")
+    config = gate.PROJECT / ".clang-tidy"
+    commands = commands_of(tree)
+    names = [name for name in tree.files({".cpp"}, BELOW) if not reaches_left_out(tree, name)]
+    if tree.root != gate.PROJECT:  # the self-test: snippets are compiled as any source is
+        example = next(entry for file, entry in commands.items() if "/src/" in file)
+        commands = {(path := str(tree.root / name)): {
+            **example, "file": path, "command": example["command"].replace(example["file"], path)}
+            for name in names}
+    names = [name for name in names if str(tree.root / name) in commands]
+
+    def run(name):
+        done = subprocess.run([program, f"--config-file={config}", "--quiet", "-p", folder,
+                               "--extra-arg=-Wno-unknown-warning-option", str(tree.root / name)],
+                              capture_output=True, text=True)
+        findings = [line.replace(f"{tree.root}/", "") for line in done.stdout.splitlines()
+                    if ": error:" in line or ": warning:" in line]
+        if done.returncode != 0 and not findings:
+            findings = [f"{name}: clang-tidy-14 failed: {done.stderr.strip()[-500:]}"]
+        return findings
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "compile_commands.json").write_text(json.dumps(list(commands.values())))
+        found = cached.check_all(tree, "tidy", names,
+                                 lambda name: cached.fingerprint(tree, name, config.read_text()), run)
+    return sorted(set(found))
+
+
+BAD = [
+    ("src/core/a.cpp", "int* f() { return 0; }\n"),
+    ("src/core/a.cpp", "#include <string>\nvoid f(std::string s);\nint g(std::string s) { return s.size() == 0; }\n"),
+    ("src/core/a.cpp", "int CamelCase() { return 1; }\n"),
+]
+GOOD = [("src/core/a.cpp", "int* f() { return nullptr; }\n")]
+
+if __name__ == "__main__":
+    gate.main(check, BAD, GOOD)

@@ -1,0 +1,252 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sample.hpp"
+
+namespace untax::test {
+namespace {
+
+nlohmann::json valid() {
+  return nlohmann::json::parse(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "torch_dtype": "bfloat16", "vocab_size": 1000, "hidden_size": 256, "intermediate_size": 512,
+    "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4})");
+}
+
+model_config parse(const nlohmann::json& config) {
+  return parse_model(config.dump(), "some/model.json");
+}
+
+std::string refusal(const nlohmann::json& config) {
+  return error_text([&] { (void)parse(config); });
+}
+
+std::string refusal_with(const std::string& key, const nlohmann::json& value) {
+  nlohmann::json config = valid();
+  config[key] = value;
+  return refusal(config);
+}
+
+TEST(model_files, all_parse) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(model_file("llama-3.2-1b")).parent_path())) {
+    if (entry.path().extension() != ".json") continue;
+    SCOPED_TRACE(entry.path());
+    const model_config model = load_model(entry.path());
+    EXPECT_EQ(model.name, entry.path().stem());
+    EXPECT_FALSE(model.architecture.empty());
+    EXPECT_EQ(model.type, dtype::bf16);
+    ++found;
+  }
+  EXPECT_GE(found, 8);
+}
+
+TEST(model_files, llama) {
+  const model_config model = load_model(model_file("llama-3.2-1b"));
+  EXPECT_EQ(model.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(model.model_type, "llama");
+  EXPECT_EQ(model.hidden, 2048);
+  EXPECT_EQ(model.intermediate, 8192);
+  EXPECT_EQ(model.layers, 16);
+  EXPECT_EQ(model.heads, 32);
+  EXPECT_EQ(model.kv_heads, 8);
+  EXPECT_EQ(model.head_dim, 64);
+  EXPECT_EQ(model.vocab, 128256);
+  EXPECT_TRUE(model.gated_mlp);
+  EXPECT_FALSE(model.moe);
+  EXPECT_FALSE(model.latent);
+  EXPECT_EQ(model.dense_layers(), 16);
+}
+
+TEST(model_files, head_dim_is_derived_or_given) {
+  EXPECT_EQ(load_model(model_file("llama-3.1-70b")).head_dim, 128);
+  // 2880 / 64 is not a whole number: only the given 64 is right.
+  const model_config oss = load_model(model_file("gpt-oss-120b"));
+  EXPECT_EQ(oss.hidden, 2880);
+  EXPECT_EQ(oss.head_dim, 64);
+}
+
+TEST(model_files, experts) {
+  const model_config mixtral = load_model(model_file("mixtral-8x7b"));
+  ASSERT_TRUE(mixtral.moe);
+  EXPECT_EQ(mixtral.moe->experts, 8);
+  EXPECT_EQ(mixtral.moe->experts_per_token, 2);
+  EXPECT_EQ(mixtral.moe->intermediate, 14336);
+  EXPECT_EQ(mixtral.moe->shared_intermediate, 0);
+  EXPECT_EQ(mixtral.dense_layers(), 0);
+}
+
+TEST(model_files, deepseek) {
+  const model_config model = load_model(model_file("deepseek-v3"));
+  ASSERT_TRUE(model.moe);
+  EXPECT_EQ(model.moe->experts, 256);
+  EXPECT_EQ(model.moe->experts_per_token, 8);
+  EXPECT_EQ(model.moe->intermediate, 2048);
+  EXPECT_EQ(model.moe->shared_intermediate, 2048);
+  EXPECT_EQ(model.moe->layers, 58);
+  EXPECT_EQ(model.dense_layers(), 3);
+  ASSERT_TRUE(model.latent);
+  EXPECT_EQ(model.latent->q_rank, 1536);
+  EXPECT_EQ(model.latent->kv_rank, 512);
+  EXPECT_EQ(model.latent->v_head, 128);
+  EXPECT_EQ(model.head_dim, 192);
+}
+
+TEST(model_fields, optional_ones_have_defaults) {
+  nlohmann::json config = valid();
+  config.erase("num_key_value_heads");
+  config.erase("torch_dtype");
+  config.erase("architectures");
+  config["head_dim"] = nullptr;
+  const model_config model = parse(config);
+  EXPECT_EQ(model.kv_heads, 8);
+  EXPECT_EQ(model.head_dim, 32);
+  EXPECT_EQ(model.type, dtype::bf16);
+  ASSERT_EQ(model.notes.size(), 1U);
+  EXPECT_NE(model.notes[0].find("bf16 is assumed"), std::string::npos);
+}
+
+TEST(model_fields, newer_and_other_spellings) {
+  nlohmann::json config = valid();
+  config["dtype"] = "float16";
+  EXPECT_EQ(parse(config).type, dtype::f16) << "dtype goes before torch_dtype";
+  config["dtype"] = "float32";
+  EXPECT_EQ(parse(config).type, dtype::f32);
+  config["model_type"] = "gpt_neox";
+  EXPECT_FALSE(parse(config).gated_mlp);
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  EXPECT_NE(parse(config).notes.at(0).find("quantised"), std::string::npos);
+}
+
+TEST(model_fields, text_part_of_a_larger_model) {
+  const nlohmann::json outer = {{"architectures", {"ForEyesAndEars"}}, {"text_config", valid()}};
+  EXPECT_EQ(parse(outer).hidden, 256);
+  EXPECT_EQ(parse(outer).architecture, "LlamaForCausalLM");
+  nlohmann::json broken = outer;
+  broken["text_config"]["vocab_size"] = -1;
+  EXPECT_NE(refusal(broken).find("text_config.vocab_size is -1"), std::string::npos)
+      << refusal(broken);
+}
+
+TEST(model_fields, experts_in_every_second_layer) {
+  nlohmann::json config = valid();
+  config.update({{"num_experts", 16},
+                 {"num_experts_per_tok", 2},
+                 {"moe_intermediate_size", 128},
+                 {"shared_expert_intermediate_size", 384},
+                 {"decoder_sparse_step", 2}});
+  model_config model = parse(config);
+  EXPECT_EQ(model.moe->layers, 2);
+  EXPECT_EQ(model.moe->shared_intermediate, 384);
+  config["mlp_only_layers"] = {3};
+  EXPECT_EQ(parse(config).dense_layers(), 3);
+  config["num_experts"] = 0;
+  EXPECT_FALSE(parse(config).moe);
+}
+
+TEST(model_names, directory_when_the_file_says_nothing) {
+  EXPECT_EQ(parse_model(valid().dump(), "a/Some-Model-7B/config.json").name, "Some-Model-7B");
+  EXPECT_EQ(parse_model(valid().dump(), "a/llama-3.1-8b.json").name, "llama-3.1-8b");
+}
+
+TEST(model_errors, name_file_field_value_and_what_is_right) {
+  EXPECT_EQ(refusal_with("hidden_size", -3),
+            "some/model.json: hidden_size is -3; should be a whole number from 1 to 4194304");
+  nlohmann::json config = valid();
+  config.erase("num_hidden_layers");
+  EXPECT_EQ(
+      refusal(config),
+      "some/model.json: num_hidden_layers is missing; should be a whole number from 1 to 16384");
+  EXPECT_EQ(refusal_with("torch_dtype", "float64"),
+            "some/model.json: torch_dtype is \"float64\"; should be bfloat16, float16 or float32");
+  EXPECT_EQ(refusal_with("num_key_value_heads", 3),
+            "some/model.json: num_key_value_heads is 3; should divide num_attention_heads (8)");
+}
+
+TEST(model_errors, absurd_values) {
+  for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers",
+                          "num_attention_heads", "vocab_size", "num_key_value_heads", "head_dim"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json(0), nlohmann::json(-1), nlohmann::json(2.5), nlohmann::json(256.0),
+          nlohmann::json("256"), nlohmann::json(true), nlohmann::json::array({1}),
+          nlohmann::json::object(), nlohmann::json(INT64_MAX), nlohmann::json(INT64_MIN),
+          nlohmann::json(UINT64_MAX), nlohmann::json(1e300)}) {
+      const std::string text = refusal_with(key, value);
+      EXPECT_NE(text.find(std::string("model.json: ") + key + " is "), std::string::npos)
+          << key << " " << value << text;
+    }
+  }
+  EXPECT_NE(refusal_with("hidden_size", 255).find("give head_dim"), std::string::npos);
+  EXPECT_NE(refusal_with("architectures", "x").find("list of texts"), std::string::npos);
+  EXPECT_NE(refusal_with("model_type", 7).find("should be a text"), std::string::npos);
+  EXPECT_NE(refusal_with("interleave_moe_layer_step", 2).find("layout of experts"),
+            std::string::npos);
+  EXPECT_NE(refusal_with("num_local_experts", 8).find("num_experts_per_tok is missing"),
+            std::string::npos);
+}
+
+TEST(model_errors, not_json) {
+  const auto text_of = [](const char* text) {
+    return error_text([&] { (void)parse_model(text, "m.json"); });
+  };
+  EXPECT_EQ(text_of("{\n  \"hidden_size\": 12,\n  oops\n}").rfind("m.json:3:3: not JSON here", 0),
+            0U)
+      << text_of("{\n  \"hidden_size\": 12,\n  oops\n}");
+  EXPECT_EQ(text_of("").rfind("m.json:1:1: not JSON here", 0), 0U) << text_of("");
+  EXPECT_NE(text_of(R"({"hidden_size": 1e999})").find("number that is too large"),
+            std::string::npos);
+  EXPECT_NE(text_of("[1, 2]").find("is an array, not an object"), std::string::npos);
+  EXPECT_NE(text_of("3").find("is a number, not an object"), std::string::npos);
+}
+
+TEST(model_errors, unreadable_files) {
+  const auto text_of = [](const char* file) { return error_text([&] { (void)load_model(file); }); };
+  EXPECT_NE(
+      text_of("/nowhere/model.json").find("/nowhere/model.json: cannot be read (No such file"),
+      std::string::npos);
+  EXPECT_NE(text_of("/tmp").find("is a directory; give the config.json in it"), std::string::npos);
+  EXPECT_NE(text_of("/dev/zero").find("longer than any config.json"), std::string::npos);
+}
+
+// Whatever happens to a file, it parses or is refused in our own words.
+TEST(model_errors, damaged_files) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::ifstream stream(model_file("deepseek-v3"));
+  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  ASSERT_FALSE(whole.empty());
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    for (unsigned hits = random() % 4 + 1; hits > 0; --hits) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 8);
+          break;
+        case 2:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+          break;
+        default:
+          text[at] = "0123456789-.e\"{}[],:"[random() % 20];
+          break;
+      }
+      if (text.empty()) text = "{";
+    }
+    const std::string refused = error_text([&] { (void)parse_model(text, "damaged.json"); });
+    if (!refused.empty()) {
+      ASSERT_EQ(refused.rfind("damaged.json:", 0), 0U) << refused;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace untax::test

@@ -1,0 +1,96 @@
+#include <untax/taxes/machine.hpp>
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace untax::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A directory with files like those of /proc and /sys.
+class machine : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "untax-machine-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    root_ = name;
+    write(
+        "proc/cpuinfo",
+        "processor\t: 0\nmodel name\t: Fast One @ 3 GHz\n\nprocessor\t: 1\nmodel name\t: Other\n");
+    write("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    600 kB\n");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const fs::path& file, const std::string& text) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(machine, plain) {
+  const machine_facts facts = read_machine(root_);
+  EXPECT_EQ(facts.cpu, "Fast One @ 3 GHz");
+  EXPECT_EQ(facts.cores_present, 2);
+  EXPECT_GE(facts.cores, 1);
+  EXPECT_LE(facts.cores, 2);
+  EXPECT_EQ(facts.numa_nodes, 1);
+  EXPECT_EQ(facts.memory_bytes, 1000U * 1024);
+  EXPECT_EQ(facts.memory_available, 600U * 1024);
+  EXPECT_EQ(facts.system.rfind("Linux ", 0), 0U);
+}
+
+TEST_F(machine, limits_of_cgroups) {
+  write("proc/self/cgroup", "0::/job/step\n");
+  write("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
+  write("sys/fs/cgroup/job/memory.max", "409600\n");
+  write("sys/fs/cgroup/job/memory.current", "102400\n");
+  const machine_facts facts = read_machine(root_);
+  EXPECT_EQ(facts.cores, 1);
+  EXPECT_EQ(facts.memory_bytes, 409600U);
+  EXPECT_EQ(facts.memory_available, 307200U);
+}
+
+TEST_F(machine, limits_of_older_cgroups) {
+  write("proc/self/cgroup", "5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n0::/\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  const machine_facts facts = read_machine(root_);
+  EXPECT_EQ(facts.cores, 1);
+  EXPECT_EQ(facts.memory_bytes, 1000U * 1024);
+}
+
+TEST_F(machine, no_limit) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/memory.max", "max\n");
+  write("sys/devices/system/node/node0/x", "");
+  write("sys/devices/system/node/node1/x", "");
+  write("sys/devices/system/node/possible", "");
+  const machine_facts facts = read_machine(root_);
+  EXPECT_EQ(facts.memory_bytes, 1000U * 1024);
+  EXPECT_EQ(facts.numa_nodes, 2);
+}
+
+TEST_F(machine, nothing_to_read) {
+  const machine_facts facts = read_machine(root_ / "nowhere");
+  EXPECT_FALSE(facts.cpu.empty());
+  EXPECT_EQ(facts.cores, 1);
+  EXPECT_EQ(facts.memory_bytes, 0U);
+}
+
+TEST(this_machine, has_memory_and_cores) {
+  const machine_facts facts = read_machine();
+  EXPECT_GE(facts.cores, 1);
+  EXPECT_GT(facts.memory_bytes, std::size_t{1} << 20);
+  EXPECT_LE(facts.memory_available, facts.memory_bytes);
+}
+
+}  // namespace
+}  // namespace untax::test

@@ -1,0 +1,195 @@
+#include <untax/taxes/report.hpp>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sample.hpp"
+
+namespace untax::test {
+namespace {
+
+tax_report random_report(std::mt19937& random) {
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  tax_report report = sample_report();
+  report.model = "m \"<&>\\ \u00e9 \n" + std::to_string(random());
+  report.layers = static_cast<int>(random() % 100 + 1);
+  report.repeats = static_cast<int>(random() % 50 + 1);
+  report.type = random() % 2 == 0 ? dtype::f32 : dtype::f16;
+  const double scale = std::pow(10, between(-8, 2));
+  for (std::size_t extra = random() % 4; extra > 0; --extra) report.rows.push_back(report.rows[0]);
+  for (tax_row& row : report.rows) {
+    row.op.layers = static_cast<int>(random() % static_cast<unsigned>(report.layers) + 1);
+    row.compute_seconds = between(0, scale);
+    row.link_seconds = between(0, scale);
+    for (tax_step& step : row.steps) {
+      const double median = between(0.1, 1) * scale;
+      step.time = {median, median * between(0.5, 1), median * between(1, 2)};
+    }
+    for (const char* gone : {"E1", "E2", "E3"}) {
+      if (random() % 4 != 0) continue;
+      std::erase_if(row.steps, [&](const tax_step& step) { return step.id == gone; });
+    }
+  }
+  return report;
+}
+
+TEST(breakdown, by_hand) {
+  const tax_breakdown qkv = sample_report().rows[0].breakdown();
+  EXPECT_DOUBLE_EQ(qkv.launch, 1);
+  EXPECT_DOUBLE_EQ(qkv.engine, 1);
+  EXPECT_DOUBLE_EQ(qkv.bulk_synchronous, 2);
+  EXPECT_DOUBLE_EQ(qkv.locality, 1);
+  EXPECT_DOUBLE_EQ(qkv.remainder, 1);
+  EXPECT_DOUBLE_EQ(qkv.bound, 4);
+  const tax_breakdown down = sample_report().rows[1].breakdown();
+  EXPECT_DOUBLE_EQ(down.launch, 0);
+  EXPECT_DOUBLE_EQ(down.engine, -1);
+  EXPECT_DOUBLE_EQ(down.remainder, 3);
+  EXPECT_DOUBLE_EQ(down.bound, 12) << "the link is slower than the arithmetic";
+}
+
+TEST(breakdown, totals_by_hand) {
+  const tax_breakdown model = model_total(sample_report());
+  EXPECT_DOUBLE_EQ(model.launch, 10 * 1 + 4 * 0);
+  EXPECT_DOUBLE_EQ(model.engine, 10 * 1 - 4 * 1);
+  EXPECT_DOUBLE_EQ(model.bulk_synchronous, 10 * 2 + 4 * 3);
+  EXPECT_DOUBLE_EQ(model.bound, 10 * 4 + 4 * 12);
+  EXPECT_DOUBLE_EQ(model.total(), 10 * 10 + 4 * 20);
+  EXPECT_DOUBLE_EQ(layer_total(sample_report()).total(), 18);
+}
+
+TEST(breakdown, absent_step_counts_as_the_one_before) {
+  tax_row row = sample_report().rows[0];
+  row.steps.erase(row.steps.begin() + 1);
+  EXPECT_DOUBLE_EQ(row.breakdown().launch, 0);
+  EXPECT_DOUBLE_EQ(row.breakdown().engine, 2);
+  EXPECT_DOUBLE_EQ(row.breakdown().total(), 10);
+  EXPECT_DOUBLE_EQ(row.uncertainty(25).launch, 0);
+}
+
+TEST(breakdown, uncertainty_by_hand) {
+  // (p90 - p10) / sqrt(25) = 0.05 for each step.
+  const tax_breakdown chance = sample_report().rows[0].uncertainty(25);
+  EXPECT_NEAR(chance.launch, std::sqrt(2) * 0.05, 1e-12);
+  EXPECT_NEAR(chance.remainder, 0.05, 1e-12);
+  EXPECT_EQ(chance.bound, 0);
+  EXPECT_NEAR(layer_uncertainty(sample_report()).remainder, 0.05 * 1.0 + 0.05 * 0.4, 1e-12);
+}
+
+TEST(breakdown, parts_add_up_to_e0) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 500; ++i) {
+    const tax_report report = random_report(random);
+    double model = 0;
+    for (const tax_row& row : report.rows) {
+      const double today = row.step("E0")->time.median;
+      EXPECT_NEAR(row.breakdown().total(), today, 1e-12 * today);
+      EXPECT_NEAR(row.breakdown().bound + row.breakdown().remainder, row.step("E4")->time.median,
+                  1e-12 * today);
+      model += today * static_cast<double>(row.op.occurrences());
+    }
+    EXPECT_NEAR(model_total(report).total(), model, 1e-9 * model);
+  }
+}
+
+TEST(json, round_trip) {
+  EXPECT_EQ(from_json(to_json(sample_report())), sample_report());
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const tax_report report = random_report(random);
+    EXPECT_EQ(from_json(to_json(report)), report);
+  }
+}
+
+TEST(json, holds_derived_values) {
+  const auto parsed = nlohmann::json::parse(to_json(sample_report()));
+  EXPECT_DOUBLE_EQ(parsed["rows"][0]["derived"]["bulk_synchronous"].get<double>(), 2);
+  EXPECT_DOUBLE_EQ(parsed["average_layer"]["total"].get<double>(), 18);
+  EXPECT_DOUBLE_EQ(parsed["whole_model"]["engine"].get<double>(), 6);
+  EXPECT_EQ(parsed["finding"].get<std::string>(), finding(sample_report()));
+}
+
+TEST(json, refuses_what_is_not_a_report) {
+  for (const char* text :
+       {"", "{", "[]", "{}", "null", R"({"format": "untax-taxes", "format_version": 2})",
+        R"({"format": "untax-taxes", "format_version": 1})"}) {
+    EXPECT_NE(error_text([&] { (void)from_json(text); }), "") << text;
+  }
+  for (const char* key : {"model", "rows", "repeats", "dtype"}) {
+    auto parsed = nlohmann::json::parse(to_json(sample_report()));
+    parsed.erase(key);
+    EXPECT_NE(error_text([&] { (void)from_json(parsed.dump()); }).find(key), std::string::npos)
+        << key;
+  }
+}
+
+// Every renderer refuses a report it cannot show.
+void expect_refused(const tax_report& report, const std::string& part) {
+  EXPECT_NE(error_text([&] { check(report); }).find(part), std::string::npos)
+      << error_text([&] { check(report); });
+  EXPECT_NE(error_text([&] { (void)to_json(report); }), "");
+  EXPECT_NE(error_text([&] { (void)render_table(report); }), "");
+  EXPECT_NE(error_text([&] { (void)render_html(report); }), "");
+}
+
+TEST(check, incomplete_reports) {
+  tax_report report = sample_report();
+  report.rows.clear();
+  expect_refused(report, "no rows");
+  report = sample_report();
+  report.rows[1].steps.pop_back();
+  expect_refused(report, "down: step E4 is missing");
+  report = sample_report();
+  report.rows[0].steps.push_back(report.rows[0].steps[2]);
+  expect_refused(report, "qkv: step E2 occurs twice");
+  report.rows[0].steps.back().id = "E5";
+  expect_refused(report, "\"E5\"");
+  report = sample_report();
+  report.rows[0].steps[3].time.p90 = std::numeric_limits<double>::quiet_NaN();
+  expect_refused(report, "qkv, E3, p90 is nan");
+  report = sample_report();
+  report.rows[0].link_seconds = -1;
+  expect_refused(report, "link_seconds");
+  report = sample_report();
+  report.layers = 0;
+  expect_refused(report, "layers is 0");
+}
+
+TEST(finding, names_the_largest_tax) {
+  EXPECT_EQ(finding(sample_report()),
+            "An average layer takes 18.00 s in bulk-synchronous form (E0) and 11.00 s with the "
+            "best fused patterns (E4), "
+            "1.64 times as fast. The largest tax is the bulk-synchronous tax: 3.20 s, 18 % of E0. "
+            "E4 is 1.25 times the "
+            "bound of 8.80 s.");
+}
+
+TEST(finding, says_when_nothing_was_gained) {
+  tax_report report = sample_report();
+  for (tax_row& row : report.rows) {
+    for (tax_step& step : row.steps) step.time = {30, 20, 40};
+  }
+  EXPECT_NE(finding(report).find("no difference that this measurement can tell"), std::string::npos)
+      << finding(report);
+  EXPECT_NE(finding(report).find("None of the three taxes is larger than the uncertainty"),
+            std::string::npos);
+}
+
+TEST(finding, says_when_fusing_loses) {
+  tax_report report = sample_report();
+  for (tax_row& row : report.rows) row.steps.back().time = {40, 39, 41};
+  EXPECT_NE(finding(report).find("fusing loses here"), std::string::npos) << finding(report);
+}
+
+}  // namespace
+}  // namespace untax::test

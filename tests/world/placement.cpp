@@ -1,0 +1,124 @@
+#include <untax/world/placement.hpp>
+
+#include <untax/world/world.hpp>
+
+#include "support.hpp"
+
+namespace {
+
+using untax::environment;
+using untax::errc;
+using untax::placement;
+using untax::placement_from;
+using world_test::error_of;
+using world_test::expect_error;
+using variables = std::map<std::string, std::string>;
+
+placement place(const variables& v) { return placement_from(environment(v)); }
+
+TEST(placement, nobody_started_us) {
+  const placement p = place({{"RANK", "3"}, {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}});
+  EXPECT_EQ(p.rank, 0);
+  EXPECT_EQ(p.world_size, 1);
+  EXPECT_EQ(p.launcher, "");
+  EXPECT_EQ(
+      untax::world::from_environment(world_test::small_world(), environment(variables{})).kind(),
+      "alone");
+}
+
+TEST(placement, knows_every_launcher) {
+  const std::vector<std::pair<std::string, variables>> launchers = {
+      {"untax", {{"UNTAX_RANK", "1"}, {"UNTAX_WORLD_SIZE", "4"}}},
+      {"torchrun",
+       {{"RANK", "1"},
+        {"WORLD_SIZE", "4"},
+        {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "4"},
+        {"MASTER_ADDR", "h"},
+        {"MASTER_PORT", "29500"}}},
+      {"Open MPI",
+       {{"OMPI_COMM_WORLD_RANK", "1"},
+        {"OMPI_COMM_WORLD_SIZE", "4"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+        {"PMIX_NAMESPACE", "job@1"}}},
+      {"MPICH", {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}}},
+      {"Slurm",
+       {{"SLURM_PROCID", "1"},
+        {"SLURM_STEP_NUM_TASKS", "4"},
+        {"SLURM_JOB_ID", "77"},
+        {"SLURM_STEP_ID", "0"}}},
+  };
+  variables everything;
+  for (auto it = launchers.rbegin(); it != launchers.rend(); ++it) {
+    const placement p = place(it->second);
+    EXPECT_EQ(p.launcher, it->first);
+    EXPECT_EQ(p.rank, 1);
+    EXPECT_EQ(p.world_size, 4);
+    everything.insert(it->second.begin(), it->second.end());
+    EXPECT_EQ(place(everything).launcher, it->first) << "the innermost launcher counts";
+  }
+}
+
+TEST(placement, jobs_have_names_of_their_own) {
+  const auto torch = [](const char* port, const char* run) {
+    return place({{"RANK", "0"},
+                  {"WORLD_SIZE", "2"},
+                  {"MASTER_ADDR", "h"},
+                  {"MASTER_PORT", port},
+                  {"TORCHELASTIC_RUN_ID", run}})
+        .job;
+  };
+  EXPECT_EQ(torch("1", "a"), torch("1", "a"));
+  EXPECT_NE(torch("1", "a"), torch("2", "a"));
+  EXPECT_NE(torch("1", "a"), torch("1", "b"));
+  const auto slurm = [](const char* job, const char* step) {
+    return place({{"SLURM_PROCID", "0"},
+                  {"SLURM_STEP_NUM_TASKS", "2"},
+                  {"SLURM_JOB_ID", job},
+                  {"SLURM_STEP_ID", step}})
+        .job;
+  };
+  EXPECT_NE(slurm("1", "0"), slurm("1", "1"));
+  EXPECT_NE(slurm("1", "0"), slurm("2", "0"));
+}
+
+TEST(placement, slurm_shells_are_no_ranks) {
+  const variables batch = {
+      {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "4294967291"}};
+  EXPECT_EQ(place(batch).launcher, "");
+}
+
+TEST(placement, refuses_what_makes_no_sense) {
+  expect_error(error_of([] {
+                 place({{"UNTAX_RANK", "4"}, {"UNTAX_WORLD_SIZE", "4"}});
+               }),
+               errc::invalid_argument, {"UNTAX_RANK", "\"4\"", "from 0 to 3"});
+  expect_error(error_of([] {
+                 place({{"RANK", "0"}, {"WORLD_SIZE", "many"}});
+               }),
+               errc::invalid_argument, {"WORLD_SIZE", "\"many\""});
+  expect_error(error_of([] {
+                 place({{"PMI_RANK", "0"}, {"PMI_SIZE", "1000"}});
+               }),
+               errc::invalid_argument, {"PMI_SIZE", "\"1000\"", "from 1 to 64"});
+  expect_error(error_of([] {
+                 place({{"UNTAX_RANK", "0"}});
+               }),
+               errc::invalid_argument, {"UNTAX_RANK", "UNTAX_WORLD_SIZE", "together"});
+}
+
+TEST(placement, refuses_several_hosts) {
+  expect_error(error_of([] {
+                 place({{"RANK", "0"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "8"}});
+               }),
+               errc::unsupported, {"torchrun", "16 ranks", "LOCAL_WORLD_SIZE is 8"});
+  expect_error(error_of([] {
+                 place({{"SLURM_PROCID", "0"},
+                        {"SLURM_STEP_NUM_TASKS", "4"},
+                        {"SLURM_STEP_ID", "0"},
+                        {"SLURM_STEP_NUM_NODES", "2"}});
+               }),
+               errc::unsupported, {"Slurm", "SLURM_STEP_NUM_NODES is 2"});
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+#include <untax/flow/control.hpp>
+#include <untax/world/options.hpp>
+
+namespace world_test {
+
+using namespace std::chrono_literals;
+
+/// Small heaps with guards; a wait that ends soon when a test goes wrong.
+inline untax::world_options small_world(std::chrono::milliseconds limit = 10s) {
+  untax::world_options options;
+  options.heap_bytes = std::size_t{1} << 20;
+  options.heap_guards = true;
+  options.wait_limit = limit;
+  return options;
+}
+
+/// The error that `call` throws; the test fails if it throws none.
+template <class Call>
+untax::error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const untax::error& e) {
+    return e;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {untax::errc::internal, "nothing was thrown"};
+}
+
+inline void expect_error(const untax::error& e, untax::errc code,
+                         const std::vector<std::string>& parts) {
+  EXPECT_EQ(untax::name_of(e.code()), untax::name_of(code)) << e.what();
+  for (const std::string& part : parts) {
+    EXPECT_NE(std::string_view(e.what()).find(part), std::string_view::npos)
+        << "missing: " << part << "\nin: " << e.what();
+  }
+}
+
+/// Random numbers from a fresh seed, which is printed so that a failure can be repeated.
+inline std::mt19937_64 random_numbers() {
+  const std::uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  return std::mt19937_64(seed);
+}
+
+/// A control block of its own, for tests of what works on it.
+class lone_control {
+ public:
+  explicit lone_control(int ranks)
+      : words_((untax::control::bytes(ranks) + 7) / 8),
+        view(reinterpret_cast<std::byte*>(words_.data()), ranks) {
+    for (int rank = 0; rank < ranks; ++rank) view.set_status(rank, untax::rank_status::running);
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+
+ public:
+  untax::control view;
+};
+
+}  // namespace world_test
