@@ -22,16 +22,22 @@ std::uint64_t hash_of(std::string_view text) noexcept {
   return hash;
 }
 
-bool is_private_directory(const std::string& path) {
+enum class finding : std::uint8_t { nothing, private_directory, something_else };
+
+// One look, since other ranks make and remove the directory in the meantime.
+finding look_at(const std::string& path) {
   struct stat status {};
-  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == geteuid() && (status.st_mode & 077U) == 0;
+  if (lstat(path.c_str(), &status) != 0) {
+    return errno == ENOENT ? finding::nothing : finding::something_else;
+  }
+  const bool ours = S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+  return ours && (status.st_mode & 077U) == 0 ? finding::private_directory
+                                              : finding::something_else;
 }
 
 // Throws unless `path` is a directory of ours, or nothing at all.
 void require_private(const std::string& path) {
-  struct stat status {};
-  if (is_private_directory(path) || (lstat(path.c_str(), &status) != 0 && errno == ENOENT)) return;
+  if (look_at(path) != finding::something_else) return;
   throw error(errc::invalid_argument,
               fmt::format("{} is no directory that belongs to this user alone (mode 0700); {} can "
                           "name another",
@@ -54,7 +60,7 @@ making make_directory(const std::string& path) {
 
 std::string base_directory(const environment& env) {
   const auto runtime = env.text(variable::runtime_directory);
-  if (runtime && is_private_directory(*runtime)) return *runtime + "/untax";
+  if (runtime && look_at(*runtime) == finding::private_directory) return *runtime + "/untax";
   return fmt::format("/tmp/untax-{}", geteuid());
 }
 
