@@ -6,13 +6,16 @@
 #include <limits>
 #include <thread>
 
+#include <untax/flow/device_control.hpp>
+
 namespace untax {
 namespace {
 
 /// What a worker keeps of widened 16-bit weights at most.
 constexpr std::int64_t widened_bytes = std::int64_t{16} << 20;
-/// The wait records of a rank, less the one of the rank itself, bound its workers.
-constexpr int most_workers = wait_slots - 1;
+/// The wait records of a rank, less the one of the rank itself and those of kernels, bound its
+/// workers.
+constexpr int most_workers = first_kernel_slot - 1;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 

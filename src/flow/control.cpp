@@ -12,13 +12,6 @@ namespace {
 using words::load;
 using words::store;
 
-// verb in the low byte, then peer (16 bits), then room (32 bits).
-std::uint64_t pack(const wait_site& site) noexcept {
-  return static_cast<std::uint64_t>(site.what) |
-         std::uint64_t{static_cast<std::uint16_t>(site.peer)} << 8U |
-         std::uint64_t{static_cast<std::uint32_t>(site.room)} << 24U;
-}
-
 void unpack(std::uint64_t where, wait_snapshot& to) noexcept {
   to.what = static_cast<verb>(where & 0xffU);
   to.peer = static_cast<std::int16_t>(where >> 8U & 0xffffU);
@@ -56,7 +49,7 @@ void control::publish_wait(int rank, int slot, const wait_site& site, std::uint6
   if (slot < 0 || slot >= wait_slots) return;
   wait_record& record = block_->ranks[rank].waits[slot];
   store(record.since, 0);
-  store(record.where, pack(site));
+  store(record.where, packed_place(static_cast<std::uint8_t>(site.what), site.peer, site.room));
   store(record.expected, site.expected);
   store(record.seen, seen);
   store(block_->ranks[rank].progress[slot], site.progress);

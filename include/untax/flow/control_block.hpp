@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// What the ranks of a world share besides their arenas. It lies at the start of the segment, is
@@ -12,8 +14,8 @@ namespace untax {
 
 inline constexpr int max_ranks = 64;
 /// Wait records of one rank: the first belongs to the rank's own waits (barrier, agree), the others
-/// to its workers.
-inline constexpr int wait_slots = 64;
+/// to its workers, and from `first_kernel_slot` on to its kernels.
+inline constexpr int wait_slots = 256;
 /// How many calls back the ranks can compare word by word.
 inline constexpr int ledger_entries = 32;
 
@@ -28,6 +30,13 @@ struct wait_record {
 };
 static_assert(sizeof(wait_record) == 64);
 
+/// `wait_record::where`: verb in the low byte, then peer (16 bits), then room (32 bits).
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t packed_place(std::uint8_t what, int peer,
+                                                                     int room) noexcept {
+  return what | std::uint64_t{static_cast<std::uint16_t>(peer)} << 8U |
+         std::uint64_t{static_cast<std::uint32_t>(room)} << 24U;
+}
+
 /// One collective call of a rank: what it was, and a hash over all calls so far.
 struct ledger_entry {
   std::uint64_t sequence;  ///< from 1; written last
@@ -41,7 +50,9 @@ struct rank_block {
   std::uint64_t status;
   std::uint64_t process;  ///< process id; 0 in a world of threads
   std::uint64_t posted;   ///< sequence of the last entry in the ledger
-  std::uint64_t spare[5];
+  /// Of kernels, see `device_control`: 1 + slot of the wait that gave up; whether one was stopped.
+  std::uint64_t kernel_outcome[2];
+  std::uint64_t spare[3];
   std::uint64_t arrived[max_ranks];  ///< by rank: how many barriers it has entered
   wait_record waits[wait_slots];
   std::uint64_t progress[wait_slots];  ///< by wait record: `wait_site::progress`

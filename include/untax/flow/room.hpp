@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// One use of a room: a region that `producer` fills and `consumer` reads, and that is filled again
@@ -27,8 +29,8 @@ struct room {
   std::uint64_t use = 0;
   std::uint64_t credit = 1;
 
-  [[nodiscard]] constexpr bool named() const noexcept { return number >= 0; }
-  [[nodiscard]] constexpr std::uint64_t needed_free() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool named() const noexcept { return number >= 0; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t needed_free() const noexcept {
     return use > credit ? use - credit : 0;
   }
 };
@@ -38,11 +40,12 @@ struct room {
 struct room_sets {
   int sets = 2;
 
-  [[nodiscard]] constexpr int set_of(std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int set_of(std::uint64_t epoch) const noexcept {
     return static_cast<int>((epoch - 1) % static_cast<std::uint64_t>(sets));
   }
   /// Which use of its set the epoch is, from 1.
-  [[nodiscard]] constexpr std::uint64_t use_of(std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t use_of(
+      std::uint64_t epoch) const noexcept {
     return (epoch - 1) / static_cast<std::uint64_t>(sets) + 1;
   }
 };

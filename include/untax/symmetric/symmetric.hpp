@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// Names an allocation in the symmetric heaps of all ranks: `size()` elements at each. A handle is
@@ -15,20 +17,24 @@ class symmetric {
  public:
   symmetric() = default;
   /// `local` is this rank's copy; `span` bytes lie between the copies of neighbouring ranks.
-  symmetric(T* local, std::size_t size, int rank, std::size_t span) noexcept
+  UNTAX_HOST_DEVICE symmetric(T* local, std::size_t size, int rank, std::size_t span) noexcept
       : local_(local), size_(size), rank_(rank), span_(static_cast<std::ptrdiff_t>(span)) {}
 
   /// Element `i` at this rank.
-  [[nodiscard]] T* local(std::size_t i = 0) const noexcept { return local_ + i; }
+  [[nodiscard]] UNTAX_HOST_DEVICE T* local(std::size_t i = 0) const noexcept { return local_ + i; }
   /// Element `i` at rank `peer`, which has to be reachable (`world::reachable`).
-  [[nodiscard]] T* at(int peer, std::size_t i = 0) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE T* at(int peer, std::size_t i = 0) const noexcept {
     using byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
     return reinterpret_cast<T*>(reinterpret_cast<byte*>(local_) + (peer - rank_) * span_) + i;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
-  [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return local_ != nullptr; }
+  [[nodiscard]] UNTAX_HOST_DEVICE std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE std::size_t size_bytes() const noexcept {
+    return size_ * sizeof(T);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE int rank() const noexcept { return rank_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE explicit operator bool() const noexcept {
+    return local_ != nullptr;
+  }
 
  private:
   T* local_ = nullptr;
