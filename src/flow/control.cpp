@@ -54,7 +54,7 @@ void control::publish_wait(int rank, int slot, const wait_site& site, std::uint6
   store(record.seen, seen);
   store(block_->ranks[rank].progress[slot], site.progress);
   std::array<char, sizeof record.operator_name> name{};
-  site.operator_name.copy(name.data(), name.size());
+  std::string_view(site.operator_name).copy(name.data(), name.size());
   words::store_text(record.operator_name, {name.data(), name.size()});
   store(record.since, since);
 }

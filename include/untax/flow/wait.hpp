@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/flow/wait_site.hpp>
 #include <untax/memory/policy.hpp>
 
@@ -25,9 +26,10 @@ concept wait_guard = requires(G& guard, const wait_site& site, std::uint64_t see
 /// untax: every other file calls it, so every wait is bounded and names its suspect.
 ///
 /// The fast path is one load. `guard` is asked only when the wait has lasted a while.
+UNTAX_CALLS_ANY_SIDE
 template <memory_policy M, wait_guard Guard>
-[[nodiscard]] wait_outcome wait_until(typename M::counter& counter, const wait_site& site,
-                                      Guard& guard) {
+[[nodiscard]] UNTAX_HOST_DEVICE wait_outcome wait_until(typename M::counter& counter,
+                                                        const wait_site& site, Guard& guard) {
   std::uint64_t seen = M::load_acquire(counter);
   bool looked = false;
   for (poll_count polls = 0; seen < site.expected; ++polls) {

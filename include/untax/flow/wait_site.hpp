@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <untax/flow/name_ref.hpp>
+
 namespace untax {
 
 /// The verbs that can wait, as they appear in messages.
@@ -16,7 +18,7 @@ enum class verb : std::uint8_t { reserve, acquire, wait_until, barrier, agree, d
 
 /// Where and for what somebody waits. `peer` is the rank that would raise the counter: the suspect.
 struct wait_site {
-  std::string_view operator_name;
+  name_ref operator_name;
   verb what = verb::wait_until;
   int peer = -1;
   int room = -1;

@@ -12,7 +12,7 @@ namespace untax {
 
 /// A group that can wait: it carries the guard that bounds its waits, and knows how to give up.
 template <class G>
-concept waiting_group = thread_group<G> &&
+concept waiting_group = host_group<G> &&
     requires(G& group, wait_outcome outcome, std::string_view name) {
   requires wait_guard<std::remove_reference_t<decltype(group.guard())>>;
   /// Throws untax::error for a wait that did not end well.
@@ -21,9 +21,9 @@ concept waiting_group = thread_group<G> &&
 
 /// How a wait is named when it takes too long.
 struct awaited {
-  std::string_view name = "program";  ///< what the program calls this wait, at most 32 characters
-  int peer = -1;  ///< the rank that raises the counter, the suspect; -1: not known
-  int room = -1;  ///< which of several waits with this name
+  name_ref name = "program";  ///< what the program calls this wait, at most 32 characters
+  int peer = -1;              ///< the rank that raises the counter, the suspect; -1: not known
+  int room = -1;              ///< which of several waits with this name
 };
 
 /// Waits until `*counter >= value`, and returns how that ended. Acquire: what was written before

@@ -31,7 +31,7 @@ template <class T>
   return static_cast<std::size_t>(count) * sizeof(T);
 }
 
-template <transferable T, thread_group G>
+template <transferable T, host_group G>
 void move_elements(std::string_view verb, const G& group, T* to, const T* from,
                    std::int64_t count) {
   check_count<T>(verb, "elements", count);
@@ -49,26 +49,26 @@ void move_elements(std::string_view verb, const G& group, T* to, const T* from,
 }  // namespace detail
 
 /// Copies `count` elements between any two places.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void copy(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("copy", group, to, from, count);
 }
 
 /// Writes `count` elements of this rank to a peer.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void put(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("put", group, to, from, count);
 }
 
 /// Reads `count` elements of a peer.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void get(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("get", group, to, from, count);
 }
 
 /// Copies the elements of a tile that lie inside `bounds`; both tiles have the same shape, and each
 /// its own stride. Dense tiles and long rows move as fast as memory does.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
           tile_bounds bounds) {
   const detail::tile_pair<T> tile("copy", to, from, bounds);
@@ -87,14 +87,14 @@ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const 
 }
 
 /// Copies a whole tile.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from) {
   copy(group, to, from, to.bounds());
 }
 
 /// Copies the elements of a tile for which `mask(row, column)` holds. The others are neither read
 /// nor written.
-template <thread_group G, transferable T, tile_mask Mask>
+template <host_group G, transferable T, tile_mask Mask>
 void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
           Mask&& mask) {
   const detail::tile_pair<T> tile("copy", to, from, to.bounds());

@@ -22,6 +22,10 @@ concept thread_group = memory_policy<typename G::memory> && requires(const G& gr
   group.sync();
 };
 
+/// A group of threads of a CPU. Groups of a GPU are in rma/device_group.cuh.
+template <class G>
+concept host_group = thread_group<G> && std::same_as<typename G::memory, host_memory>;
+
 /// The group of one thread of a CPU, for verbs that never wait.
 struct lone_thread {
   using memory = host_memory;
@@ -31,7 +35,7 @@ struct lone_thread {
   static constexpr void sync() noexcept {}
 };
 
-static_assert(thread_group<lone_thread>);
+static_assert(host_group<lone_thread>);
 
 namespace detail {
 

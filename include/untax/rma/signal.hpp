@@ -19,7 +19,7 @@ namespace untax {
 ///
 /// Values are absolute and each counter has one writer, so a signal that comes twice or late does
 /// no harm.
-template <thread_group G>
+template <host_group G>
 void signal(const G& group, typename G::memory::counter* counter, std::uint64_t value) {
   detail::check_address("signal", "counter", counter, alignof(typename G::memory::counter));
   group.sync();
@@ -29,7 +29,7 @@ void signal(const G& group, typename G::memory::counter* counter, std::uint64_t 
 /// Adds `amount` to `*counter`. Release. For a counter that many writers raise in any order, when
 /// the waiter needs only their number. A repeated signal_add does count twice, so protocols that
 /// must survive one use `signal`.
-template <thread_group G>
+template <host_group G>
 void signal_add(const G& group, std::uint64_t* counter, std::uint64_t amount) {
   detail::check_address("signal_add", "counter", counter, alignof(std::uint64_t));
   group.sync();
@@ -37,7 +37,7 @@ void signal_add(const G& group, std::uint64_t* counter, std::uint64_t amount) {
 }
 
 /// `put`, then `signal`: the elements are there before the counter says so.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void put_with_signal(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count,
                      typename G::memory::counter* counter, std::uint64_t value) {
   put(group, to, from, count);
@@ -45,7 +45,7 @@ void put_with_signal(const G& group, T* to, const std::type_identity_t<T>* from,
 }
 
 /// `copy` of the part of a tile inside `bounds`, then `signal`.
-template <thread_group G, transferable T>
+template <host_group G, transferable T>
 void put_with_signal(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
                      tile_bounds bounds, typename G::memory::counter* counter,
                      std::uint64_t value) {
@@ -59,7 +59,7 @@ void put_with_signal(const G& group, tile_view<T> to, std::type_identity_t<tile_
 ///
 /// It tells nobody anything: another rank may look at the bytes only after a signal, which orders
 /// all puts before it by itself. No operator of untax calls fence.
-template <thread_group G>
+template <host_group G>
 void fence(const G& group) {
   group.sync();
 }
@@ -67,7 +67,7 @@ void fence(const G& group) {
 /// Returns when the puts of this group are complete: the sources may be changed, and a thread that
 /// is synchronised with this group may signal for them. On the host they are complete when put
 /// returns.
-template <thread_group G>
+template <host_group G>
 void quiet(const G& group) {
   group.sync();
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
+#include <untax/core/host_device.hpp>
 #include <untax/rma/check.hpp>
 
 namespace untax {
@@ -15,6 +15,17 @@ struct tile_bounds {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
 };
+
+namespace detail {
+
+/// The number of [0, most] that is nearest to `value`. As std::clamp, also in kernels.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t clamped(std::int64_t value,
+                                                               std::int64_t most) noexcept {
+  if (value < 0) return 0;
+  return value < most ? value : most;
+}
+
+}  // namespace detail
 
 /// A rectangle of elements in somebody else's memory, local or at a peer, row by row; `stride`
 /// elements lie between the starts of two rows.
@@ -27,35 +38,41 @@ struct tile_view {
 
   constexpr tile_view() = default;
   /// `row_stride` 0 means densely packed.
-  constexpr tile_view(T* elements, std::int64_t row_count, std::int64_t col_count,
-                      std::int64_t row_stride = 0) noexcept
+  UNTAX_HOST_DEVICE constexpr tile_view(T* elements, std::int64_t row_count, std::int64_t col_count,
+                                        std::int64_t row_stride = 0) noexcept
       : data(elements),
         rows(row_count),
         cols(col_count),
         stride(row_stride == 0 ? col_count : row_stride) {}
   /// A view that only reads.
   template <class U>
-  requires std::is_same_v<T, const U>
-  constexpr tile_view(const tile_view<U>& other) noexcept  // NOLINT(google-explicit-constructor)
+  requires std::is_same_v<T, const U> UNTAX_HOST_DEVICE constexpr tile_view(
+      const tile_view<U>& other) noexcept  // NOLINT(google-explicit-constructor)
       : tile_view(other.data, other.rows, other.cols, other.stride) {}
 
-  [[nodiscard]] constexpr T* at(std::int64_t row, std::int64_t col) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr T* at(std::int64_t row,
+                                                  std::int64_t col) const noexcept {
     return data + row * stride + col;
   }
   /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col), cut
   /// off at the edges.
-  [[nodiscard]] constexpr tile_view part(std::int64_t row, std::int64_t col, std::int64_t max_rows,
-                                         std::int64_t max_cols) const noexcept {
-    const std::int64_t first_row = std::clamp<std::int64_t>(row, 0, rows);
-    const std::int64_t first_col = std::clamp<std::int64_t>(col, 0, cols);
-    const std::int64_t part_rows = std::clamp<std::int64_t>(max_rows, 0, rows - first_row);
-    const std::int64_t part_cols = std::clamp<std::int64_t>(max_cols, 0, cols - first_col);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_view part(std::int64_t row, std::int64_t col,
+                                                           std::int64_t max_rows,
+                                                           std::int64_t max_cols) const noexcept {
+    const std::int64_t first_row = detail::clamped(row, rows);
+    const std::int64_t first_col = detail::clamped(col, cols);
+    const std::int64_t part_rows = detail::clamped(max_rows, rows - first_row);
+    const std::int64_t part_cols = detail::clamped(max_cols, cols - first_col);
     const bool nothing = part_rows == 0 || part_cols == 0;
     return {nothing ? data : at(first_row, first_col), part_rows, part_cols, stride};
   }
   /// Whether the rows lie without gaps.
-  [[nodiscard]] constexpr bool dense() const noexcept { return stride == cols || rows <= 1; }
-  [[nodiscard]] constexpr tile_bounds bounds() const noexcept { return {rows, cols}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool dense() const noexcept {
+    return stride == cols || rows <= 1;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_bounds bounds() const noexcept {
+    return {rows, cols};
+  }
 };
 
 namespace detail {
@@ -115,8 +132,8 @@ struct tile_pair {
                        std::to_string(to.cols) + " but the source is " + std::to_string(from.rows) +
                        " x " + std::to_string(from.cols) + "; both tiles must have the same shape");
     }
-    to.rows = from.rows = std::clamp<std::int64_t>(bounds.rows, 0, to.rows);
-    to.cols = from.cols = std::clamp<std::int64_t>(bounds.cols, 0, to.cols);
+    to.rows = from.rows = clamped(bounds.rows, to.rows);
+    to.cols = from.cols = clamped(bounds.cols, to.cols);
     if (!empty() && overlapping(to, from)) [[unlikely]] {
       refuse(verb, "the destination tile at " + text_of(address_of(to.data), sizeof(T)) +
                        " overlaps the source tile at " + text_of(address_of(from.data), sizeof(T)) +
