@@ -26,7 +26,7 @@ void narrow(const float* from, std::int64_t from_stride, std::int64_t rows, std:
 void accumulate(const tile_memory& from, std::int64_t rows, std::int64_t cols, bool overwrite,
                 float* sum, std::int64_t sum_stride);
 
-/// to[rows x cols] = from; both of the same element type.
+/// to[rows x cols] = from; both of the same element type, and the same rectangle or apart.
 void copy_tile(const tile_memory& from, std::int64_t rows, std::int64_t cols,
                const tile_memory& to);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 
+#include "engines/host/combine.hpp"
 #include "engines/host/race_marks.hpp"
 
 namespace untax::host {
@@ -56,7 +57,15 @@ void tile_math::perform(const step& s, const operand_table& operands) {
     case action::store:
       return narrow(floats(resolve(s.from, operands).data), tile_.cols, s.rows, s.cols,
                     resolve(s.to, operands));
+    case action::reduce:
+      return reduce(s, operands);
   }
+}
+
+void tile_math::reduce(const step& s, const operand_table& operands) {
+  addends_.clear();
+  for (std::int64_t i = 0; i < s.depth; ++i) addends_.push_back(resolve(addend(s, i), operands));
+  combine(s.combine, addends_, s.rows, s.cols, resolve(s.to, operands));
 }
 
 void tile_math::multiply(const step& s, const operand_table& operands) {

@@ -36,6 +36,7 @@ class tile_math {
     std::int64_t stride;
   };
 
+  void reduce(const step& s, const operand_table& operands);
   void multiply(const step& s, const operand_table& operands);
   /// A block of the columns of a step, which begins at column `begin` of the private tile.
   void multiply_columns(const step& s, const float_tile& a, std::int64_t begin,
@@ -53,6 +54,7 @@ class tile_math {
   std::vector<float> sum_;
   std::vector<float> panel_;
   std::int64_t panel_stride_ = 1;
+  std::vector<tile_memory> addends_;
   widened left_;
   widened right_;
 };

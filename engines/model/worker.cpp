@@ -70,6 +70,7 @@ void worker::speak(const step& s, channel_verb verb, Use&& use) {
 
 void worker::act(const step& s) {
   if (s.what == action::multiply) return multiply(s);
+  if (s.what == action::reduce) return reduce(s);
   for (std::int64_t i = 0; i < s.rows; ++i) {
     for (std::int64_t j = 0; j < s.cols; ++j) {
       if (s.what == action::add) {
@@ -93,6 +94,18 @@ void worker::multiply(const step& s) {
       }
       // Engines may keep the running sum where the result goes, so a chain writes there from its
       // first step on.
+      put(s.to, i, j, total);
+    }
+  }
+}
+
+void worker::reduce(const step& s) {
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      std::uint64_t total = get(addend(s, 0), i, j);
+      for (std::int64_t k = 1; k < s.depth; ++k) {
+        total = combined(s.combine, total, get(addend(s, k), i, j));
+      }
       put(s.to, i, j, total);
     }
   }

@@ -69,7 +69,7 @@ extent panel_extent(const rank_plan& plan) noexcept {
 }
 
 const char* name_of(action what) noexcept {
-  constexpr const char* names[] = {"only signals", "copy", "multiply", "add", "store"};
+  constexpr const char* names[] = {"only signals", "copy", "multiply", "add", "store", "reduce"};
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -82,6 +82,10 @@ void each_access(const step& s, Visit&& visit) {
       visit(access{s.from, s.rows, s.cols, false});
       visit(access{s.to, s.rows, s.cols, true});
       return;
+    case action::reduce:
+      for (std::int64_t i = 0; i < s.depth; ++i) visit(access{addend(s, i), s.rows, s.cols, false});
+      visit(access{s.to, s.rows, s.cols, true});
+      return;
   }
 }
 

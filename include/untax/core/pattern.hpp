@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// Ways to overlap communication with computation, from none to all of it.
@@ -28,7 +30,7 @@ inline constexpr std::array<pattern, 6> all_patterns = {
 }
 
 /// Whether computation and communication are separate stages with a barrier between them.
-[[nodiscard]] constexpr bool is_bulk(pattern p) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_bulk(pattern p) noexcept {
   return p == pattern::bulk_library || p == pattern::bulk_synchronous;
 }
 

@@ -4,13 +4,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// Element types of matrices. Arithmetic accumulates in fp32 whatever the elements are.
 enum class dtype : std::uint8_t { f32, f16, bf16 };
 
 /// Bytes of one element.
-[[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::size_t size_of(dtype type) noexcept {
   return type == dtype::f32 ? 4 : 2;
 }
 
@@ -29,13 +31,13 @@ enum class dtype : std::uint8_t { f32, f16, bf16 };
 
 /// ceil(a / b) for a >= 0, b > 0.
 template <class Integer>
-[[nodiscard]] constexpr Integer ceil_div(Integer a, Integer b) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr Integer ceil_div(Integer a, Integer b) noexcept {
   return (a + b - 1) / b;
 }
 
 /// The smallest multiple of `step` that is not below `a`.
 template <class Integer>
-[[nodiscard]] constexpr Integer round_up(Integer a, Integer step) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr Integer round_up(Integer a, Integer step) noexcept {
   return ceil_div(a, step) * step;
 }
 

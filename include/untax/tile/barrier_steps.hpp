@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/tile/counter_layout.hpp>
 #include <untax/tile/step.hpp>
 
@@ -15,8 +16,9 @@ struct barrier_steps {
   int world = 1;
   counter_block flags;
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void program(std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void program(std::uint64_t epoch, Emit&& emit) const {
     for (int peer = 0; peer < world; ++peer) {
       if (peer != rank) emit(step{.publish = flag(rank, peer, epoch)});
     }
@@ -26,7 +28,7 @@ struct barrier_steps {
   }
 
  private:
-  [[nodiscard]] constexpr room flag(int from, int to, std::uint64_t epoch) const {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room flag(int from, int to, std::uint64_t epoch) const {
     const int index = flags.at(0, from);
     return {.producer = from, .consumer = to, .number = index, .ready = index, .use = epoch};
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <untax/core/host_device.hpp>
+
 namespace untax {
 
 /// Indices of a three-dimensional block of counters.
@@ -8,7 +10,7 @@ struct counter_block {
   int rows = 0;
   int cols = 0;
 
-  [[nodiscard]] constexpr int at(int plane, int row, int col = 0) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int plane, int row, int col = 0) const noexcept {
     return base + (plane * rows + row) * cols + col;
   }
 };
@@ -16,12 +18,12 @@ struct counter_block {
 /// Deals counter indices to the blocks of a protocol, in the same order on every rank.
 class counter_layout {
  public:
-  constexpr counter_block take(int planes, int rows, int cols) noexcept {
+  UNTAX_HOST_DEVICE constexpr counter_block take(int planes, int rows, int cols) noexcept {
     const counter_block block{size_, rows, cols};
     size_ += planes * rows * cols;
     return block;
   }
-  [[nodiscard]] constexpr int size() const noexcept { return size_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const noexcept { return size_; }
 
  private:
   int size_ = 0;

@@ -2,18 +2,20 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/tile/shard.hpp>
 
 namespace untax {
 
 /// Hop h = 1..world-1: rank r sends to r + h, so that at every hop each link carries one stream.
-[[nodiscard]] constexpr int receiver_at_hop(int rank, int hop, int world) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int receiver_at_hop(int rank, int hop,
+                                                              int world) noexcept {
   return (rank + hop) % world;
 }
 
 /// Whose data reaches `rank` at hop h, when everybody sends in the order above. Hop 0 is the rank
 /// itself.
-[[nodiscard]] constexpr int source_at_hop(int rank, int hop, int world) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_at_hop(int rank, int hop, int world) noexcept {
   return (rank - hop + world) % world;
 }
 
@@ -23,12 +25,13 @@ struct strided {
   int worker = 0;
   int workers = 1;
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Visit>
-  constexpr void each(int count, Visit&& visit) const {
+  UNTAX_HOST_DEVICE constexpr void each(int count, Visit&& visit) const {
     for (int i = worker; i < count; i += workers) visit(i);
   }
   /// How many of `count` things fall to this worker.
-  [[nodiscard]] constexpr int share_of(int count) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int share_of(int count) const noexcept {
     return worker < count ? (count - worker - 1) / workers + 1 : 0;
   }
 };
@@ -40,11 +43,13 @@ struct tile_grid {
   pieces rows;
   pieces cols;
 
-  [[nodiscard]] constexpr int count() const noexcept { return rows.count() * cols.count(); }
-  [[nodiscard]] constexpr range rows_of(int tile) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
+    return rows.count() * cols.count();
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range rows_of(int tile) const noexcept {
     return rows.at(tile % rows.count());
   }
-  [[nodiscard]] constexpr range cols_of(int tile) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range cols_of(int tile) const noexcept {
     return cols.at(tile / rows.count());
   }
 };

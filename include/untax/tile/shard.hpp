@@ -1,19 +1,27 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/core/types.hpp>
 
 namespace untax {
+
+/// The smaller of two sizes; std::min is not for kernels.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t smaller(std::int64_t a,
+                                                               std::int64_t b) noexcept {
+  return b < a ? b : a;
+}
 
 /// A half-open interval of indices.
 struct range {
   std::int64_t begin = 0;
   std::int64_t size = 0;
 
-  [[nodiscard]] constexpr std::int64_t end() const noexcept { return begin + size; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return size == 0; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t end() const noexcept {
+    return begin + size;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool empty() const noexcept { return size == 0; }
 };
 
 /// How `extent` elements are dealt to `parts` owners in order: ceil(extent / parts) each, the last
@@ -23,12 +31,12 @@ struct sharding {
   int parts = 1;
 
   /// Size of a full shard.
-  [[nodiscard]] constexpr std::int64_t full() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t full() const noexcept {
     return ceil_div<std::int64_t>(extent, parts);
   }
-  [[nodiscard]] constexpr range of(int part) const noexcept {
-    const std::int64_t begin = std::min(extent, part * full());
-    return {begin, std::min(extent, begin + full()) - begin};
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range of(int part) const noexcept {
+    const std::int64_t begin = smaller(extent, part * full());
+    return {begin, smaller(extent, begin + full()) - begin};
   }
 };
 
@@ -37,12 +45,12 @@ struct pieces {
   range whole;
   std::int64_t step = 1;
 
-  [[nodiscard]] constexpr int count() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
     return static_cast<int>(ceil_div(whole.size, step));
   }
-  [[nodiscard]] constexpr range at(int i) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range at(int i) const noexcept {
     const std::int64_t begin = whole.begin + i * step;
-    return {begin, std::min(step, whole.end() - begin)};
+    return {begin, smaller(step, whole.end() - begin)};
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
+#include <untax/core/reduction.hpp>
 #include <untax/flow/room.hpp>
 
 namespace untax {
@@ -35,6 +37,8 @@ enum class action : std::uint8_t {
              ///< completes
   add,       ///< sum (+)= from[rows x cols]; `first` overwrites
   store,     ///< to = from (product or sum), converted to the element type of `to`
+  reduce,    ///< to = the `depth` ranks' contributions combined in rank order, in fp32, rounded
+             ///< once: that of rank i lies i * rows rows below `from`, the own one at `weights`
 };
 
 /// What one worker does next: at most one verb of each kind around one action. The order is
@@ -55,8 +59,17 @@ struct step {
   room acquire = {};
   room publish = {};
   room retire = {};
-  int reader = 0;  ///< which reader of `retire` this worker is
+  reduction combine = reduction::sum;  ///< how `reduce` combines
+  int reader = 0;                      ///< which reader of `retire` this worker is
 };
+
+/// Where the contribution of rank `i` to a `reduce` lies.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr place addend(const step& s, std::int64_t i) noexcept {
+  if (i == s.from.rank) return s.weights;
+  place at = s.from;
+  at.row += i * s.rows;
+  return at;
+}
 
 /// Workers that are launched together. Kernels of one stage run at the same time; a stage starts
 /// when all kernels of the stage before have ended at this rank (not at others).
