@@ -39,16 +39,16 @@ std::string spread_text(const spread& time) {
 
 void print_host(const std::vector<bench::comparison>& all) {
   using side = table::align;
-  table rows({{"untax"},
-              {"median (p10 to p90)", side::right},
-              {"reference"},
-              {"median (p10 to p90)", side::right},
+  table rows({{"untax beside reference"},
+              {"untax (p10 to p90)", side::right},
+              {"reference (p10 to p90)", side::right},
               {"ratio", side::right},
               {"bar"},
               {""}});
   for (const bench::comparison& c : all) {
-    rows.add({c.name, spread_text(c.time), c.reference, spread_text(c.reference_time),
-              fmt::format("{:.2f}", c.ratio()), c.bar_text(), c.met() ? "met" : "MISSED"});
+    rows.add({fmt::format("{} beside {}", c.name, c.reference), spread_text(c.time),
+              spread_text(c.reference_time), fmt::format("{:.2f}", c.ratio()), c.bar_text(),
+              c.met() ? "met" : "MISSED"});
   }
   std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
 }

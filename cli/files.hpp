@@ -8,8 +8,8 @@ namespace untax::cli {
 /// "-", which stands for stdout, always can.
 void require_writable(const std::string& path);
 
-/// Writes `text` to a file and says so on stdout, or for "-" to stdout. Throws `invalid_argument` if
-/// that fails.
+/// Writes `text` to a file and says so on stdout, or for "-" to stdout. Throws `invalid_argument`
+/// if that fails.
 void write_json(const std::string& path, const std::string& text);
 
 }  // namespace untax::cli

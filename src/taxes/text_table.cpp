@@ -36,6 +36,18 @@ std::string fitted(std::string_view text, std::size_t width, text_table::align s
   return side == text_table::align::left ? cell + blanks : blanks + cell;
 }
 
+// The lines that `text` takes in a column; an empty text takes one.
+std::vector<std::string> broken(std::string_view text, std::size_t width) {
+  const std::string lines = wrapped(text, static_cast<int>(width));
+  std::vector<std::string> all;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin);
+    all.push_back(lines.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
+
 std::size_t with_gaps(const std::vector<std::size_t>& wide) {
   return wide.empty() ? 0 : std::accumulate(wide.begin(), wide.end(), gap * (wide.size() - 1));
 }
@@ -97,21 +109,42 @@ std::vector<std::size_t> text_table::natural_widths() const {
   return wide;
 }
 
+std::vector<std::size_t> text_table::longest_words() const {
+  std::vector<std::size_t> wide(columns_.size(), narrowest);
+  const auto look = [&](std::size_t c, std::string_view text) {
+    for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+      end = std::min(text.find(' '), text.size());
+      wide[c] = std::max(wide[c], columns_of(text.substr(0, end)));
+    }
+  };
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    look(c, columns_[c].title);
+    for (const auto& row : rows_) {
+      if (!row.empty()) look(c, row[c]);
+    }
+  }
+  return wide;
+}
+
 std::vector<std::size_t> text_table::widths_within(std::size_t limit) const {
   std::vector<std::size_t> wide = natural_widths();
-  // Text can lose its end and still be read, a number cannot: text gives way first.
-  for (const align side : {align::left, align::right}) {
+  const auto shrink = [&](align side, const std::vector<std::size_t>& least) {
     while (with_gaps(wide) > limit) {
       auto widest = wide.end();
       for (std::size_t c = 0; c < wide.size(); ++c) {
-        if (columns_[c].side != side || wide[c] <= narrowest) continue;
+        if (columns_[c].side != side || wide[c] <= least[c]) continue;
         const auto here = wide.begin() + static_cast<std::ptrdiff_t>(c);
         if (widest == wide.end() || *here > *widest) widest = here;
       }
-      if (widest == wide.end()) break;
+      if (widest == wide.end()) return;
       --*widest;
     }
-  }
+  };
+  // Text can be broken into lines and still be read, a word less well, a number not at all.
+  const std::vector<std::size_t> any(wide.size(), narrowest);
+  shrink(align::left, longest_words());
+  shrink(align::left, any);
+  shrink(align::right, any);
   return wide;
 }
 
@@ -125,33 +158,34 @@ std::string text_table::render(int width, bool utf8) const {
   for (std::size_t i = 0; i < std::min(with_gaps(wide), limit); ++i)
     line_of_rule += utf8 ? "─" : "-";
 
+  std::vector<std::string> titles;
+  for (const column& c : columns_) titles.push_back(c.title);
+  std::string out = lines_of(titles, wide, limit) + line_of_rule + "\n";
+  for (const auto& row : rows_) {
+    out += row.empty() ? line_of_rule + "\n" : lines_of(row, wide, limit);
+  }
+  return out;
+}
+
+std::string text_table::lines_of(const std::vector<std::string>& row,
+                                 const std::vector<std::size_t>& wide, std::size_t limit) const {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = 1;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    cells.push_back(columns_[c].side == align::left ? broken(row[c], wide[c])
+                                                    : std::vector<std::string>{row[c]});
+    height = std::max(height, cells[c].size());
+  }
   std::string out;
-  const auto put = [&](const auto& text_of) {
+  for (std::size_t i = 0; i < height; ++i) {
     std::string line;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (c > 0) line.append(gap, ' ');
-      line += fitted(text_of(c), wide[c], columns_[c].side);
+      line += fitted(i < cells[c].size() ? cells[c][i] : "", wide[c], columns_[c].side);
     }
     line = prefix(line, limit);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
-  };
-  put([&](std::size_t c) -> std::string_view { return columns_[c].title; });
-  out += line_of_rule + "\n";
-  for (const auto& row : rows_) {
-    if (row.empty()) {
-      out += line_of_rule + "\n";
-      continue;
-    }
-    std::string last = row.back();
-    if (columns_.back().side == align::left) last = wrapped(last, static_cast<int>(wide.back()));
-    for (std::size_t begin = 0, end = 0; begin == 0 || begin < last.size(); begin = end + 1) {
-      end = std::min(last.find('\n', begin), last.size());
-      put([&](std::size_t c) -> std::string_view {
-        if (c + 1 == row.size()) return std::string_view(last).substr(begin, end - begin);
-        return begin == 0 ? std::string_view(row[c]) : std::string_view();
-      });
-    }
   }
   return out;
 }

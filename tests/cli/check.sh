@@ -15,8 +15,8 @@ assert all(p["schedules_proved"] == 32 and p["executions_explored"] >= 60 and no
 assert all(p["mutants"] and all(m["killed"] and m["failure"] for m in p["mutants"]) for p in protocols)
 PYTHON
 
-# One execution catches few mutants, and the command has to admit it.
+# One execution with two ranks does not catch every mutant, and the command has to admit it.
 expect 1 check gemm_reduce_scatter --quick --executions 1 --ranks 2
-says "$out" '^survived: gemm_reduce_scatter .* in [0-9]+ executions$'
+says "$out" '^survived: gemm_reduce_scatter '
 says "$out" 'WRONG$'
 finish

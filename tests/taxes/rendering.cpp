@@ -93,7 +93,7 @@ TEST(table, units_follow_the_size) {
   }
 }
 
-TEST(text_table, aligns_and_cuts_text_first) {
+TEST(text_table, aligns_and_breaks_text_first) {
   text_table table({{"name", text_table::align::left}, {"value", text_table::align::right}});
   table.add({"a", "1"});
   table.rule();
@@ -107,17 +107,27 @@ TEST(text_table, aligns_and_cuts_text_first) {
             "---------------------\n"
             "something long  12345\n"
             "\u00e9\u00e9\n");
-  EXPECT_EQ(lines_of(table.render(15, false))[4], "someth..  12345");
+  EXPECT_EQ(lines_of(table.render(16, false))[4], "something  12345");
+  EXPECT_EQ(lines_of(table.render(16, false))[5], "long");
   EXPECT_NE(error_text([&] { table.add({"1", "2", "3"}); }), "");
   EXPECT_NE(error_text([&] { table.add({}); }), "");
 }
 
-TEST(text_table, last_column_is_broken_into_lines) {
+TEST(text_table, columns_of_text_are_broken_into_lines) {
   text_table table({{"n", text_table::align::right}, {"meaning"}});
   table.add({"1", "some words that go on"});
   table.add({"2", ""});
   EXPECT_EQ(table.render(15, false),
             "n  meaning\n---------------\n1  some words\n   that go on\n2\n");
+  text_table both({{"two words"}, {"value", text_table::align::right}, {"more"}});
+  both.add({"a b c d e f g h", "12345", "one two"});
+  EXPECT_EQ(both.render(18, false),
+            "two    value  more\n"
+            "words\n"
+            "------------------\n"
+            "a b c  12345  one\n"
+            "d e f         two\n"
+            "g h\n");
 }
 
 TEST(text_table, wrapped_text_keeps_its_words) {

@@ -38,13 +38,15 @@ class text_table {
   [[nodiscard]] int natural_width() const;
 
   /// The table, a newline after each line. Where it would be wider than `width`, columns of text
-  /// become narrower, the widest first: the last one is broken into lines, others are cut and end
-  /// in "..".
+  /// become narrower, the widest first, and their cells are broken into lines.
   [[nodiscard]] std::string render(int width = 100, bool utf8 = true) const;
 
  private:
   [[nodiscard]] std::vector<std::size_t> natural_widths() const;
+  [[nodiscard]] std::vector<std::size_t> longest_words() const;
   [[nodiscard]] std::vector<std::size_t> widths_within(std::size_t limit) const;
+  [[nodiscard]] std::string lines_of(const std::vector<std::string>& row,
+                                     const std::vector<std::size_t>& wide, std::size_t limit) const;
 
   std::vector<column> columns_;
   std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
