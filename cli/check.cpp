@@ -51,7 +51,7 @@ std::string table_of(const check_report& report) {
   std::uint64_t killed = 0;
   std::size_t mutants = 0;
   for (const variant_findings& v : report.variants) {
-    rows.add({v.what.name(), fmt::to_string(v.schedules), fmt::to_string(v.executions),
+    rows.add({v.what.name, fmt::to_string(v.schedules), fmt::to_string(v.executions),
               fmt::format("{} of {}", v.killed(), v.mutants.size()),
               v.right() ? "right" : "WRONG"});
     schedules += v.schedules;

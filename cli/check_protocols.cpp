@@ -12,7 +12,7 @@ check_report check_protocols(const check_request& request) {
   check_report report;
   for (const protocol_variant& variant : request.variants) {
     const auto advance = [&] {
-      if (request.progress) request.progress(variant.name());
+      if (request.progress) request.progress(variant.name);
     };
     variant_findings found{variant, 0, 0, {}, {}};
     for (int ranks = 1; ranks <= most_ranks_of_schedules; ++ranks) {

@@ -88,7 +88,7 @@ std::string to_json(const check_report& report) {
                          {"scenario", fate.scenario},
                          {"failure", fate.failure}});
     }
-    out["protocols"].push_back({{"protocol", v.what.name()},
+    out["protocols"].push_back({{"protocol", v.what.name},
                                 {"schedules_proved", v.schedules},
                                 {"executions_explored", v.executions},
                                 {"failures", v.failures},

@@ -5,6 +5,26 @@
 namespace untax {
 namespace {
 
+/// One way to carry an operator out.
+struct gemm_variant {
+  const operator_entry* entry = nullptr;
+  pattern how = pattern::fused_sequential;
+  gather_axis gather = gather_axis::rows;
+  direction move = direction::push;
+
+  [[nodiscard]] std::string name() const;
+};
+
+/// A variant on one problem, cut in one way, for a number of ranks.
+struct grid_case {
+  gemm_variant what;
+  gemm_problem problem;
+  gemm_plan plan;  ///< of rank 0
+  std::uint64_t epochs = 1;
+
+  [[nodiscard]] std::string name() const;
+};
+
 /// How a problem is cut.
 struct cut {
   int workers;
@@ -27,7 +47,7 @@ bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
-grid_case make_case(const protocol_variant& variant, int ranks, const shape& size, const cut& by) {
+grid_case make_case(const gemm_variant& variant, int ranks, const shape& size, const cut& by) {
   grid_case c;
   c.what = variant;
   c.problem = {.m = size.m, .n = size.n, .k = size.k};
@@ -45,7 +65,7 @@ grid_case make_case(const protocol_variant& variant, int ranks, const shape& siz
   return c;
 }
 
-std::vector<grid_case> make_cases(const protocol_variant& variant, int ranks,
+std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
                                   const std::vector<shape>& shapes, const std::vector<cut>& cuts) {
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
@@ -54,9 +74,7 @@ std::vector<grid_case> make_cases(const protocol_variant& variant, int ranks,
   return cases;
 }
 
-}  // namespace
-
-std::string protocol_variant::name() const {
+std::string gemm_variant::name() const {
   std::string text = fmt::format("{} {}", entry->name, name_of(how));
   if (entry->gathers) text += fmt::format(", gather {}", name_of(gather));
   if (can_pull(*entry, how)) text += fmt::format(", {}", name_of(move));
@@ -70,20 +88,7 @@ std::string grid_case::name() const {
       plan.tile_m, plan.tile_n, plan.panel_k, epochs);
 }
 
-std::vector<protocol_variant> variants_of(const operator_entry& entry) {
-  std::vector<protocol_variant> variants;
-  for (const pattern how : all_patterns) {
-    if (how == pattern::automatic) continue;
-    for (const auto gather : {gather_axis::rows, gather_axis::k}) {
-      if (gather == gather_axis::k && !entry.gathers) continue;
-      variants.push_back({&entry, how, gather, direction::push});
-      if (can_pull(entry, how)) variants.push_back({&entry, how, gather, direction::pull});
-    }
-  }
-  return variants;
-}
-
-std::vector<grid_case> schedule_cases(const protocol_variant& variant, int ranks, bool quick) {
+std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bool quick) {
   if (quick) {
     return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
                       {{1, 1, 512, 512, 512}, {2, 1, 8, 16, 9}});
@@ -94,7 +99,7 @@ std::vector<grid_case> schedule_cases(const protocol_variant& variant, int ranks
       {{1, 1, 512, 512, 2048}, {1, 1, 16, 32, 16}, {2, 1, 24, 20, 33}, {3, 2, 40, 64, 50}});
 }
 
-std::vector<grid_case> model_cases(const protocol_variant& variant, int ranks) {
+std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
   const auto size = static_cast<std::int64_t>(ranks);
   const auto cube = [](std::int64_t side) { return shape{side, side, side}; };
   const cut plain{1, 1, 1, 1, 1};
@@ -162,6 +167,36 @@ model::scenario scenario_of(const grid_case& c) {
     return sum;
   };
   return s;
+}
+
+protocol_variant checked(const gemm_variant& what) {
+  const auto schedules = [what](int ranks, bool quick) {
+    std::vector<schedule_case> cases;
+    for (const grid_case& c : schedule_cases(what, ranks, quick))
+      cases.push_back({c.name(), [c] { return plans_of(c); }});
+    return cases;
+  };
+  const auto scenarios = [what](int ranks) {
+    std::vector<model::scenario> all;
+    for (const grid_case& c : model_cases(what, ranks)) all.push_back(scenario_of(c));
+    return all;
+  };
+  return {what.name(), schedules, scenarios};
+}
+
+}  // namespace
+
+std::vector<protocol_variant> variants_of(const operator_entry& entry) {
+  std::vector<protocol_variant> variants;
+  for (const pattern how : all_patterns) {
+    if (how == pattern::automatic) continue;
+    for (const auto gather : {gather_axis::rows, gather_axis::k}) {
+      if (gather == gather_axis::k && !entry.gathers) continue;
+      variants.push_back(checked({&entry, how, gather, direction::push}));
+      if (can_pull(entry, how)) variants.push_back(checked({&entry, how, gather, direction::pull}));
+    }
+  }
+  return variants;
 }
 
 }  // namespace untax

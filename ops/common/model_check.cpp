@@ -13,12 +13,6 @@ namespace {
 constexpr std::uint64_t most_bounded_executions = 200'000;
 constexpr unsigned switches = 2;
 
-std::vector<model::scenario> scenarios_of(const protocol_variant& variant, int ranks) {
-  std::vector<model::scenario> scenarios;
-  for (const grid_case& c : model_cases(variant, ranks)) scenarios.push_back(scenario_of(c));
-  return scenarios;
-}
-
 int threads_of(const model::scenario& s) {
   int threads = 0;
   for (const schedule::rank_plan& plan : s.plans) threads += plan.lanes();
@@ -43,7 +37,7 @@ std::vector<std::string> variant_findings::troubles() const {
   for (const std::string& failure : failures) all.push_back("failed: " + failure);
   for (const model::mutant_fate& fate : mutants) {
     if (fate.killed) continue;
-    all.push_back(fmt::format("survived: {}: {}{}", what.name(), fate.name,
+    all.push_back(fmt::format("survived: {}: {}{}", what.name, fate.name,
                               fate.harmless
                                   ? ", and the schedule checker proves that nothing needs that verb"
                                   : fmt::format(", in {} executions", fate.executions)));
@@ -52,19 +46,19 @@ std::vector<std::string> variant_findings::troubles() const {
 }
 
 void prove_schedules(variant_findings& found, int ranks, const check_effort& effort) {
-  for (const grid_case& c : schedule_cases(found.what, ranks, effort.quick)) {
-    const auto proof = schedule::check_schedule(plans_of(c));
+  for (const schedule_case& c : found.what.schedule_cases(ranks, effort.quick)) {
+    const auto proof = schedule::check_schedule(c.plans());
     if (proof.ok()) {
       ++found.schedules;
     } else {
       found.failures.push_back(
-          fmt::format("the schedule of {}: {}", c.name(), proof.problems.front()));
+          fmt::format("the schedule of {}: {}", c.name, proof.problems.front()));
     }
   }
 }
 
 void explore_executions(variant_findings& found, int ranks, const check_effort& effort) {
-  for (const model::scenario& s : scenarios_of(found.what, ranks)) {
+  for (const model::scenario& s : found.what.scenarios(ranks)) {
     explore(found, s, {.how = model::strategy::random, .executions = effort.executions});
     if (effort.quick || threads_of(s) > 2) continue;
     explore(found, s,
@@ -77,7 +71,7 @@ void explore_executions(variant_findings& found, int ranks, const check_effort& 
 void hunt_mutants(variant_findings& found, const check_effort& effort) {
   std::vector<model::scenario> scenarios;
   for (const int ranks : effort.ranks) {
-    for (model::scenario& s : scenarios_of(found.what, ranks)) scenarios.push_back(std::move(s));
+    for (model::scenario& s : found.what.scenarios(ranks)) scenarios.push_back(std::move(s));
   }
   found.mutants = model::hunt_mutants(scenarios, {.executions = effort.executions});
 }

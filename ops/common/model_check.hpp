@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engines/model/explore.hpp"
-#include "ops/common/check_grid.hpp"
+#include "ops/common/protocol_variant.hpp"
 
 namespace untax {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/common/check_grid.hpp"
 #include "ops/common/model_check.hpp"
 
 namespace untax::testing {
@@ -10,7 +11,7 @@ namespace untax::testing {
 template <class Look>
 void check_variants(const operator_entry& entry, Look&& look) {
   for (const protocol_variant& variant : variants_of(entry)) {
-    SCOPED_TRACE(variant.name());
+    SCOPED_TRACE(variant.name);
     variant_findings found{variant, 0, 0, {}, {}};
     look(found);
     for (const std::string& trouble : found.troubles()) ADD_FAILURE() << trouble;
