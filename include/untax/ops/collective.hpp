@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <untax/core/elements.hpp>
+#include <untax/ops/collective_problems.hpp>
+#include <untax/tile/program.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+namespace host {
+class engine;
+}
+struct collective_need;
+
+/// What all collectives have in common: operators that move, and perhaps combine, but do not
+/// multiply. Planned once, run many times. Construction and destruction are collective.
+class collective {
+ public:
+  collective(collective&&) noexcept;
+  collective& operator=(collective&&) noexcept;
+
+  [[nodiscard]] const collective_plan& plan() const noexcept { return plan_; }
+  /// What was chosen, and why.
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
+ protected:
+  /// Where a result may lie, if not apart from the input.
+  struct in_place {
+    bool possible = false;
+    std::int64_t at = 0;  ///< input element, counted from the first of the result; may be negative
+  };
+
+  /// Makes the plan. Throws `invalid_argument` for a problem or options that cannot be.
+  collective(const world& w, const collective_need& need, const collective_options& options);
+  ~collective();
+
+  /// Compares problem and plan with those of the other ranks, and makes the engine.
+  void start(world& w, const std::string& problem, const program& p,
+             const collective_options& options);
+  /// Refuses what is not `count` elements of the problem's type.
+  void check(std::string_view what, const const_elements& given, std::int64_t count) const;
+  /// Refuses an input and a result that share memory, unless they lie as `allowed`.
+  void check_apart(const const_elements& in, const elements& out, const in_place& allowed) const;
+  void carry_out(const const_elements& in, const elements& out);
+
+ private:
+  std::string_view name_;
+  collective_plan plan_;
+  std::string explanation_;
+  dtype type_ = dtype::f32;
+  std::unique_ptr<host::engine> engine_;
+};
+
+}  // namespace untax

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/core/reduction.hpp>
+#include <untax/core/types.hpp>
+#include <untax/flow/fault_tap.hpp>
+
+namespace untax {
+
+/// Every rank ends with all `count` elements, of which rank r has shard r: ceil(count / W), the
+/// last shards are shorter or empty.
+struct all_gather_problem {
+  std::int64_t count = 0;  ///< elements of the result
+  dtype type = dtype::bf16;
+};
+
+/// Rank r ends with shard r of the combination of all ranks' inputs: ceil(count / W) elements, the
+/// last shards are shorter or empty. fp32, rank order, rounded once: bitwise reproducible.
+struct reduce_scatter_problem {
+  std::int64_t count = 0;  ///< elements of the input of each rank
+  dtype type = dtype::bf16;
+  reduction how = reduction::sum;
+};
+
+/// Every rank ends with the combination of all ranks' inputs. fp32, rank order, rounded once:
+/// bitwise reproducible, and the same bits at every rank.
+struct all_reduce_problem {
+  std::int64_t count = 0;  ///< elements of the input, and of the result
+  dtype type = dtype::bf16;
+  reduction how = reduction::sum;
+};
+
+/// Every rank has a part for every rank, in rank order, and ends with the parts that the ranks have
+/// for it, in rank order. Parts have `count` elements each or, where `counts` is not empty, part
+/// (from, to) has counts[from * W + to]; the matrix is the same at all ranks.
+struct all_to_all_problem {
+  std::int64_t count = 0;  ///< elements of each part
+  dtype type = dtype::bf16;
+  std::vector<std::int64_t> counts = {};
+};
+
+/// Every rank ends with the `count` elements of rank `root`.
+struct broadcast_problem {
+  std::int64_t count = 0;
+  dtype type = dtype::bf16;
+  int root = 0;
+};
+
+/// How a collective is carried out. Zero means: let untax choose.
+struct collective_options {
+  /// bulk_synchronous, fused_sequential, fused_specialized or automatic.
+  pattern how = pattern::automatic;
+  /// all_reduce and broadcast. 1: everything goes straight to everybody, for few bytes. 2: each
+  /// element goes to one rank, which passes it on (reduced, if need be).
+  int phases = 0;
+  launch_mode launch = launch_mode::graph;
+  int workers = 0;               ///< of a rank; each has its own chunks
+  std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
+  int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
+  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests
+};
+
+/// What a protocol needs to know beside the problem. All values are positive. Plain, so that it can
+/// be handed to kernels.
+struct collective_plan {
+  int world = 1;
+  int rank = 0;
+  pattern how = pattern::fused_sequential;
+  int phases = 1;
+  int workers = 1;
+  std::int64_t chunk = 1;  ///< elements
+  int depth = 2;
+};
+
+}  // namespace untax

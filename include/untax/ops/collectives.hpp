@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/ops/collective.hpp>
+
+namespace untax {
+
+// `w` has to outlive the operator. Constructors throw `invalid_argument`, `disagreement` and
+// `out_of_memory`; `run`, which is collective and one epoch, throws `invalid_argument` before
+// anything moves, and `timeout`, `peer_lost` or `aborted` when a wait fails. When it returns, this
+// rank's result is complete and its input is its own again. Results lie apart from the input or,
+// where that is said, in place.
+
+/// Every rank ends with the shards of all. ops/all_gather/README.md draws it.
+class all_gather : public collective {
+ public:
+  all_gather(world& w, const all_gather_problem& problem, const collective_options& options = {});
+
+  /// `in`: this rank's shard. `out`: all `count` elements, written; in place if `in` is this rank's
+  /// part of `out`.
+  void run(const const_elements& in, const elements& out);
+
+  /// Elements of this rank's shard.
+  [[nodiscard]] static std::int64_t shard(const all_gather_problem& problem, int world, int rank);
+
+ private:
+  all_gather_problem problem_;
+};
+
+/// Rank r ends with shard r of what all inputs come to together. ops/reduce_scatter/README.md draws
+/// it.
+class reduce_scatter : public collective {
+ public:
+  reduce_scatter(world& w, const reduce_scatter_problem& problem,
+                 const collective_options& options = {});
+
+  /// `in`: `count` elements. `out`: this rank's shard, written; in place if it is this rank's part
+  /// of `in`.
+  void run(const const_elements& in, const elements& out);
+
+  /// Elements of this rank's shard.
+  [[nodiscard]] static std::int64_t shard(const reduce_scatter_problem& problem, int world,
+                                          int rank);
+
+ private:
+  reduce_scatter_problem problem_;
+};
+
+/// Every rank ends with what all inputs come to together, the same bits everywhere and for any
+/// timing. ops/all_reduce/README.md draws it.
+class all_reduce : public collective {
+ public:
+  all_reduce(world& w, const all_reduce_problem& problem, const collective_options& options = {});
+
+  /// `in` and `out`: `count` elements; in place if they are the same (not in fused_specialized with
+  /// one phase, where some workers send what others would overwrite).
+  void run(const const_elements& in, const elements& out);
+
+ private:
+  all_reduce_problem problem_;
+};
+
+/// Every rank ends with the parts that the others have for it. ops/all_to_all/README.md draws it.
+class all_to_all : public collective {
+ public:
+  all_to_all(world& w, const all_to_all_problem& problem, const collective_options& options = {});
+
+  /// `in`: the parts for rank 0, 1, ...; `out`: the parts of rank 0, 1, ..., written.
+  void run(const const_elements& in, const elements& out);
+
+  /// Elements of part (from, to).
+  [[nodiscard]] static std::int64_t part(const all_to_all_problem& problem, int world, int from,
+                                         int to);
+  /// Elements that a rank has for others, itself included.
+  [[nodiscard]] static std::int64_t sent_by(const all_to_all_problem& problem, int world, int rank);
+  /// Elements that it ends with.
+  [[nodiscard]] static std::int64_t received_by(const all_to_all_problem& problem, int world,
+                                                int rank);
+
+ private:
+  all_to_all_problem problem_;
+};
+
+/// Every rank ends with what the root has. ops/broadcast/README.md draws it.
+class broadcast : public collective {
+ public:
+  broadcast(world& w, const broadcast_problem& problem, const collective_options& options = {});
+
+  /// `in`: `count` elements at the root; looked at nowhere else. `out`: `count` elements, written;
+  /// in place if they are the same.
+  void run(const const_elements& in, const elements& out);
+
+ private:
+  broadcast_problem problem_;
+};
+
+}  // namespace untax

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "ops/collectives_common/exchange_protocol.hpp"
+#include "ops/collectives_common/parts.hpp"
+#include "ops/collectives_common/planning.hpp"
+
+namespace untax {
+
+using all_gather_protocol = exchange_protocol<gathered_parts>;
+
+[[nodiscard]] inline all_gather_protocol protocol_for(const all_gather_problem& problem,
+                                                      const collective_plan& plan) {
+  return {gathered_parts{{problem.count, plan.world}}, plan};
+}
+
+[[nodiscard]] inline collective_need need_of(const all_gather_problem& problem, int world) {
+  const std::int64_t shard = sharding{problem.count, world}.full();
+  return {"all_gather", problem.type, shard, shard, problem.count, false};
+}
+
+static_assert(protocol<all_gather_protocol>);
+
+}  // namespace untax

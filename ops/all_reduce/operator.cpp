@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include <untax/ops/collectives.hpp>
+
+#include "ops/all_reduce/protocol.hpp"
+
+namespace untax {
+
+all_reduce::all_reduce(world& w, const all_reduce_problem& problem,
+                       const collective_options& options)
+    : collective(w, need_of(problem, w.size()), options), problem_(problem) {
+  start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+        program(protocol_for(problem_, plan())), options);
+}
+
+void all_reduce::run(const const_elements& in, const elements& out) {
+  check("in", in, problem_.count);
+  check("out", as_const(out), problem_.count);
+  const bool others_send = plan().how == pattern::fused_specialized && plan().phases == 1;
+  check_apart(in, out, {!others_send || plan().world == 1, 0});
+  carry_out(in, out);
+}
+
+}  // namespace untax

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/reduce_protocol.hpp"
+
+namespace untax {
+
+[[nodiscard]] inline reduce_protocol protocol_for(const all_reduce_problem& problem,
+                                                  const collective_plan& plan) {
+  return {problem.count, problem.how, reduce_target::everywhere, plan};
+}
+
+[[nodiscard]] inline collective_need need_of(const all_reduce_problem& problem, int world) {
+  const std::int64_t shard = sharding{problem.count, world}.full();
+  return {"all_reduce", problem.type, shard, problem.count, problem.count, true};
+}
+
+}  // namespace untax

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/collectives.hpp>
+
+#include "ops/all_to_all/protocol.hpp"
+
+namespace untax {
+namespace {
+
+/// Refuses a matrix of counts that is none.
+const all_to_all_problem& checked(const all_to_all_problem& problem, int world, int rank) {
+  if (problem.counts.empty()) return problem;
+  const auto pairs = static_cast<std::size_t>(world) * static_cast<std::size_t>(world);
+  if (problem.counts.size() != pairs) {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: all_to_all: counts has {} entries; {} ranks need {}", rank,
+                            problem.counts.size(), world, pairs));
+  }
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto ranks = static_cast<std::size_t>(world);
+    require_count("all_to_all", rank,
+                  fmt::format("the part of rank {} for rank {}", i / ranks, i % ranks),
+                  problem.counts[i]);
+  }
+  return problem;
+}
+
+std::string text_of(const all_to_all_problem& problem) {
+  if (problem.counts.empty()) return fmt::format("count {}", problem.count);
+  return fmt::format("counts {}", fmt::join(problem.counts, " "));
+}
+
+}  // namespace
+
+all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
+                       const collective_options& options)
+    : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
+      problem_(problem) {
+  with_protocol_for(problem_, plan(), [&](auto protocol) {
+    start(w, text_of(problem_), program(std::move(protocol)), options);
+  });
+}
+
+std::int64_t all_to_all::part(const all_to_all_problem& problem, int world, int from, int to) {
+  if (problem.counts.empty()) return problem.count;
+  return problem.counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(world) +
+                        static_cast<std::size_t>(to)];
+}
+
+std::int64_t all_to_all::sent_by(const all_to_all_problem& problem, int world, int rank) {
+  std::int64_t sum = 0;
+  for (int to = 0; to < world; ++to) sum += part(problem, world, rank, to);
+  return sum;
+}
+
+std::int64_t all_to_all::received_by(const all_to_all_problem& problem, int world, int rank) {
+  std::int64_t sum = 0;
+  for (int from = 0; from < world; ++from) sum += part(problem, world, from, rank);
+  return sum;
+}
+
+void all_to_all::run(const const_elements& in, const elements& out) {
+  check("in", in, sent_by(problem_, plan().world, plan().rank));
+  check("out", as_const(out), received_by(problem_, plan().world, plan().rank));
+  check_apart(in, out, {});
+  carry_out(in, out);
+}
+
+}  // namespace untax

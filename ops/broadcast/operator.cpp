@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/collectives.hpp>
+
+#include "ops/broadcast/protocol.hpp"
+
+namespace untax {
+namespace {
+
+const broadcast_problem& checked(const broadcast_problem& problem, int world, int rank) {
+  if (problem.root >= 0 && problem.root < world) return problem;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: broadcast: root is {}; it has to be between 0 and {}", rank,
+                          problem.root, world - 1));
+}
+
+}  // namespace
+
+broadcast::broadcast(world& w, const broadcast_problem& problem, const collective_options& options)
+    : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
+      problem_(problem) {
+  with_protocol_for(problem_, plan(), [&](auto protocol) {
+    start(w, fmt::format("count {}, root {}", problem.count, problem.root),
+          program(std::move(protocol)), options);
+  });
+}
+
+void broadcast::run(const const_elements& in, const elements& out) {
+  check("out", as_const(out), problem_.count);
+  if (plan().rank == problem_.root) {
+    check("in", in, problem_.count);
+    check_apart(in, out, {true, 0});
+  }
+  carry_out(in, out);
+}
+
+}  // namespace untax

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/collectives_common/exchange_protocol.hpp"
+#include "ops/collectives_common/parts.hpp"
+#include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/two_phase_layout.hpp"
+
+namespace untax {
+
+/// broadcast in two phases: the root sends each chunk to one other rank, which passes it on to the
+/// rest, so that the root's link carries the data once. (One phase is an exchange.)
+class relay_protocol : public two_phase_layout {
+ public:
+  /// `plan.world` is 2 at least.
+  UNTAX_HOST_DEVICE constexpr relay_protocol(std::int64_t count, int root,
+                                             const collective_plan& plan) noexcept
+      : two_phase_layout(plan, 2, {{count, plan.world - 1}, root + 1, plan.world}, root),
+        whole_{0, count},
+        root_(root) {}
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
+                                           Emit&& emit) const {
+    if (kernel_index % 2 == 1) return pass_barrier(kernel_index, epoch, emit);
+    const role mine = role_of(kernel_index, worker);
+    run_rounds(
+        mine, true, epoch,
+        [&](int i) { return rank() == root_ && deal_round(mine.lane, i, epoch, emit); },
+        [&](int i) {
+          return rank() == root_ ? keep_round(mine.lane, i, emit)
+                                 : relay_round(mine.lane, i, epoch, emit);
+        },
+        emit);
+  }
+
+ private:
+  /// The root: chunk `i` of each share, to the rank that passes it on.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr bool deal_round(int lane, int i, std::uint64_t epoch,
+                                              Emit&& emit) const {
+    bool busy = false;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      const lane_chunks all = owned_chunks(peer, lane);
+      const int count = all.count();
+      if (i >= count) continue;
+      busy = true;
+      const range chunk = all.at(i);
+      send(ring_, parcel_of(rank(), peer, lane, i, count, epoch), in_a(chunk.begin), chunk.size,
+           emit);
+    }
+    return busy;
+  }
+
+  /// The root's own result.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr bool keep_round(int lane, int i, Emit&& emit) const {
+    const lane_chunks all = chunks_of(whole_, lane);
+    if (i >= all.count()) return false;
+    const range chunk = all.at(i);
+    emit(step{.what = action::copy,
+              .rows = 1,
+              .cols = chunk.size,
+              .from = in_a(chunk.begin),
+              .to = in_c(chunk.begin)});
+    return true;
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr bool relay_round(int lane, int i, std::uint64_t epoch,
+                                               Emit&& emit) const {
+    const lane_chunks all = owned_chunks(rank(), lane);
+    const int count = all.count();
+    if (i >= count) return false;
+    const range chunk = all.at(i);
+    take(ring_, parcel_of(root_, rank(), lane, i, count, epoch), in_c(chunk.begin), chunk.size,
+         emit);
+    pass_on(lane, i, epoch, emit);
+    return true;
+  }
+
+  range whole_;
+  int root_;
+};
+
+/// Calls `use` with the protocol for the problem.
+template <class Use>
+auto with_protocol_for(const broadcast_problem& problem, const collective_plan& plan, Use&& use) {
+  if (plan.phases == 2) return use(relay_protocol(problem.count, problem.root, plan));
+  return use(exchange_protocol<root_parts>({problem.count, problem.root}, plan));
+}
+
+[[nodiscard]] inline collective_need need_of(const broadcast_problem& problem, int world) {
+  const std::int64_t share = world > 1 ? sharding{problem.count, world - 1}.full() : problem.count;
+  return {"broadcast", problem.type, share, problem.count, problem.count, true};
+}
+
+static_assert(protocol<relay_protocol>);
+
+}  // namespace untax

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/flow/room.hpp>
+#include <untax/ops/collective_problems.hpp>
+#include <untax/tile/counter_layout.hpp>
+#include <untax/tile/order.hpp>
+#include <untax/tile/step.hpp>
+
+namespace untax {
+
+/// The chunks of a range that fall to one worker of each rank, its lane: chunks are dealt in turn.
+struct lane_chunks {
+  pieces all;
+  strided share;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
+    return share.share_of(all.count());
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range at(int i) const noexcept {
+    return all.at(share.worker + i * share.workers);
+  }
+};
+
+/// One chunk on its way from a rank to another one.
+struct parcel {
+  int from = 0;
+  int to = 0;
+  int lane = 0;
+  std::uint64_t number = 0;  ///< of those before it on this way and lane, in all epochs
+};
+
+/// Rooms for chunks on their way: for each lane and source `depth` rooms in turn in the inbox of
+/// the receiver. An inbox row is a room; those of all sources with the same lane and turn lie below
+/// each other, in rank order, so that a reduction finds its addends one row apart.
+///
+/// With one chunk an epoch and a depth of two these are the two sets by epoch parity of other
+/// operators; with more chunks the rooms go round within an epoch, so that the memory does not grow
+/// with the message.
+struct chunk_ring {
+  int world = 1;
+  int depth = 1;
+  bool has_rooms = true;  ///< false where barriers keep the order
+  std::int64_t first_row = 0;
+  counter_block ready;  ///< at the receiver: [lane][turn][source]
+  counter_block free;   ///< at the source: [lane][turn][receiver]
+
+  UNTAX_HOST_DEVICE constexpr chunk_ring(const collective_plan& plan, counter_layout& layout,
+                                         std::int64_t row) noexcept
+      : world(plan.world),
+        depth(plan.depth),
+        has_rooms(!is_bulk(plan.how)),
+        first_row(row),
+        ready(layout.take(plan.workers, plan.depth, plan.world)),
+        free(layout.take(plan.workers, plan.depth, plan.world)) {}
+
+  /// Rows of the inbox that `plan` needs for a ring.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::int64_t rows_for(
+      const collective_plan& plan) noexcept {
+    return std::int64_t{plan.workers} * plan.depth * plan.world;
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room room_of(const parcel& p) const noexcept {
+    if (!has_rooms) return {};
+    const int index = ready.at(p.lane, turn_of(p), p.from);
+    return {.producer = p.from,
+            .consumer = p.to,
+            .number = index,
+            .ready = index,
+            .free = free.at(p.lane, turn_of(p), p.to),
+            .use = p.number / static_cast<std::uint64_t>(depth) + 1};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const parcel& p) const noexcept {
+    const std::int64_t turns = std::int64_t{p.lane} * depth + turn_of(p);
+    return {operand::inbox, p.to, first_row + turns * world + p.from, 0};
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turn_of(const parcel& p) const noexcept {
+    return static_cast<int>(p.number % static_cast<std::uint64_t>(depth));
+  }
+};
+
+}  // namespace untax

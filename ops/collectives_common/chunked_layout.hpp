@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/tile/barrier_steps.hpp>
+#include <untax/tile/protocol.hpp>
+
+#include "ops/collectives_common/chunk_ring.hpp"
+
+namespace untax {
+
+/// What the protocols of all collectives share: who they are, the kernels of each pattern, and the
+/// steps that carry one chunk from rank to rank. A collective has one phase (everything goes
+/// straight to where it is wanted) or two (ranks pass on what came to them).
+class chunked_layout {
+ public:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept {
+    return {phases_ * chunk_ring::rows_for(plan_), plan_.chunk};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept { return {}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept { return {}; }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
+    return is_bulk(plan_.how) ? 1 + 2 * phases_ : 1;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
+    if (plan_.how == pattern::fused_sequential) return {"collective", 0, plan_.workers};
+    if (plan_.how == pattern::fused_specialized) return {"collective", 0, 2 * plan_.workers};
+    if (i % 2 == 1) return {"barrier", i, 1};
+    return {i == 0 ? "send" : i == 2 ? "receive" : "collect", i, plan_.workers};
+  }
+
+ protected:
+  /// What a worker does of the three things there are to do: send its rank's data; receive and,
+  /// with two phases, pass on; collect what was passed on.
+  struct role {
+    int lane = 0;
+    bool sends = false;
+    bool receives = false;
+    bool collects = false;
+  };
+
+  UNTAX_HOST_DEVICE constexpr chunked_layout(const collective_plan& plan, int phases) noexcept
+      : plan_(plan),
+        phases_(phases),
+        ring_(plan, layout_, 0),
+        second_ring_(phases == 2 ? chunk_ring(plan, layout_, chunk_ring::rows_for(plan)) : ring_),
+        barrier_{plan.rank, plan.world, layout_.take(1, plan.world, 1)},
+        second_barrier_{plan.rank, plan.world, layout_.take(1, plan.world, 1)},
+        counters_(layout_.size()) {}
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr role role_of(int kernel_index,
+                                                         int worker) const noexcept {
+    if (plan_.how == pattern::fused_sequential) return {worker, true, true, true};
+    if (plan_.how == pattern::fused_specialized) {
+      const bool sends = worker < plan_.workers;
+      return {sends ? worker : worker - plan_.workers, sends, !sends, !sends};
+    }
+    return {worker, kernel_index == 0, kernel_index == 2, kernel_index == 4};
+  }
+  /// How many chunks receiving stays behind sending, and collecting behind receiving, where one
+  /// worker does both: with chunks on their way it need not wait for each. Less than the depth,
+  /// since a worker that waits for room to send has to have emptied that of chunks long gone.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int lag_of(bool both) const noexcept {
+    return both ? plan_.depth / 2 : 0;
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks_of(range whole,
+                                                                  int lane) const noexcept {
+    return {{whole, plan_.chunk}, {lane, plan_.workers}};
+  }
+  /// Chunk `i` of `count` that go from one rank to another in each epoch.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr parcel parcel_of(int from, int to, int lane,
+                                                                    int i, int count,
+                                                                    std::uint64_t epoch) noexcept {
+    return {from, to, lane,
+            (epoch - 1) * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(i)};
+  }
+
+  /// Into the receiver's inbox.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void send(const chunk_ring& ring, const parcel& p, place from,
+                                        std::int64_t size, Emit&& emit) const {
+    const room r = ring.room_of(p);
+    emit(step{.what = action::copy,
+              .rows = 1,
+              .cols = size,
+              .from = from,
+              .to = ring.place_of(p),
+              .reserve = r,
+              .publish = r});
+  }
+  /// Out of the own inbox.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void take(const chunk_ring& ring, const parcel& p, place to,
+                                        std::int64_t size, Emit&& emit) const {
+    const room r = ring.room_of(p);
+    emit(step{.what = action::copy,
+              .rows = 1,
+              .cols = size,
+              .from = ring.place_of(p),
+              .to = to,
+              .acquire = r,
+              .retire = r});
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_a(std::int64_t at) const noexcept {
+    return {operand::a, rank(), 0, at};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_c(std::int64_t at) const noexcept {
+    return {operand::c, rank(), 0, at};
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void pass_barrier(int kernel_index, std::uint64_t epoch,
+                                                Emit&& emit) const {
+    (kernel_index == 1 ? barrier_ : second_barrier_).program(epoch, emit);
+  }
+
+ private:
+  collective_plan plan_;
+  int phases_;
+  counter_layout layout_;
+
+ protected:
+  chunk_ring ring_;
+  chunk_ring second_ring_;  ///< where phases are two: what is passed on
+
+ private:
+  barrier_steps barrier_;
+  barrier_steps second_barrier_;
+  int counters_;
+};
+
+}  // namespace untax

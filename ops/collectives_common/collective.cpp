@@ -1,0 +1,91 @@
+#include <untax/ops/collective.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+#include <untax/core/error.hpp>
+
+#include "engines/host/engine.hpp"
+#include "ops/collectives_common/planning.hpp"
+
+namespace untax {
+namespace {
+
+std::uintptr_t address(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p);  // NOLINT(*-reinterpret-cast)
+}
+
+/// A caller's elements as an operand of one row that only this rank has.
+host::operand_memory row_of(const const_elements& e, int rank) {
+  // The input is read only; the operand table holds one kind of pointer for all.
+  auto* data = static_cast<std::byte*>(const_cast<void*>(e.data));  // NOLINT(*-const-cast)
+  return {.base = data, .bytes_per_rank = 0, .stride = e.count, .type = e.type, .rank = rank};
+}
+
+}  // namespace
+
+collective::collective(const world& w, const collective_need& need,
+                       const collective_options& options)
+    : name_(need.name), type_(need.type) {
+  require_count(need.name, w.rank(), "the number of elements", need.total);
+  planned_collective made = plan_collective(w.size(), w.rank(), need, options);
+  plan_ = made.plan;
+  explanation_ = std::move(made.explanation);
+}
+collective::collective(collective&&) noexcept = default;
+collective& collective::operator=(collective&&) noexcept = default;
+collective::~collective() = default;
+
+void collective::start(world& w, const std::string& problem, const program& p,
+                       const collective_options& options) {
+  w.agree(name_, fmt::format("{}, {}, {} phases, {} workers, chunks of {}, depth {}, {}",
+                             name_of(type_), name_of(plan_.how), plan_.phases, plan_.workers,
+                             plan_.chunk, plan_.depth, problem));
+  engine_ = std::make_unique<host::engine>(
+      w, p, host::engine_options{std::string(name_), type_, type_, options.launch, options.faults});
+}
+
+void collective::check(std::string_view what, const const_elements& given,
+                       std::int64_t count) const {
+  const auto refuse = [&](const std::string& text) {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {} {}", plan_.rank, name_, what, text));
+  };
+  if (given.count != count)
+    refuse(fmt::format("has {} elements; this problem needs {}", given.count, count));
+  if (count == 0) return;
+  if (given.type != type_)
+    refuse(fmt::format("is {}; this problem needs {}", name_of(given.type), name_of(type_)));
+  if (given.data == nullptr) refuse(fmt::format("is null; it has to hold {} elements", count));
+  if (address(given.data) % size_of(type_) != 0) {
+    refuse(fmt::format("lies at {}; elements of {} bytes have to be aligned to their size",
+                       fmt::ptr(given.data), size_of(type_)));
+  }
+}
+
+void collective::check_apart(const const_elements& in, const elements& out,
+                             const in_place& allowed) const {
+  const auto from = address(in.data);
+  const auto to = address(out.data);
+  if (in.count == 0 || out.count == 0) return;
+  if (from >= to + out.size_bytes() || to >= from + in.size_bytes()) return;
+  const auto offset =
+      static_cast<std::intptr_t>(allowed.at) * static_cast<std::intptr_t>(size_of(type_));
+  if (allowed.possible && static_cast<std::intptr_t>(from - to) == offset) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: input and result share memory at {}; they have to lie "
+                          "apart{}",
+                          plan_.rank, name_, fmt::ptr(from > to ? in.data : out.data),
+                          allowed.possible ? ", or in place, element for element" : ""));
+}
+
+void collective::carry_out(const const_elements& in, const elements& out) {
+  host::operand_table operands;
+  operands[operand::a] = row_of(in, plan_.rank);
+  operands[operand::c] = row_of(as_const(out), plan_.rank);
+  engine_->run(operands);
+}
+
+}  // namespace untax

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/collectives_common/chunked_layout.hpp"
+
+namespace untax {
+
+/// Data that goes from each rank straight to others, unchanged: all_gather, all_to_all, broadcast
+/// in one phase.
+///
+/// `Parts` says what goes where: `sent(from, to)` is a range of a of `from`, and `lands(from, to)`
+/// where it begins in c of `to`. What a rank sends to itself is copied.
+///
+/// In each round a worker sends one chunk to every peer, nearest first, and takes one from every
+/// peer in the order in which they come.
+template <class Parts>
+class exchange_protocol : public chunked_layout {
+ public:
+  UNTAX_HOST_DEVICE constexpr exchange_protocol(const Parts& parts,
+                                                const collective_plan& plan) noexcept
+      : chunked_layout(plan, 1), parts_(parts) {}
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
+                                           Emit&& emit) const {
+    if (kernel_index == 1) return pass_barrier(kernel_index, epoch, emit);
+    const role mine = role_of(kernel_index, worker);
+    const int lag = lag_of(mine.sends && mine.receives);
+    for (int i = 0, idle = 0; idle <= lag; ++i) {
+      bool busy = false;
+      if (mine.sends) busy = send_round(mine.lane, i, epoch, emit) || busy;
+      if (mine.receives && i >= lag) busy = take_round(mine.lane, i - lag, epoch, emit) || busy;
+      idle = busy ? 0 : idle + 1;
+    }
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks(int from, int to,
+                                                               int lane) const noexcept {
+    return chunks_of(parts_.sent(from, to), lane);
+  }
+
+  /// Chunk `i` of each peer; false if none has so many.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr bool send_round(int lane, int i, std::uint64_t epoch,
+                                              Emit&& emit) const {
+    bool busy = false;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      const lane_chunks all = chunks(rank(), peer, lane);
+      const int count = all.count();
+      if (i >= count) continue;
+      busy = true;
+      const range chunk = all.at(i);
+      send(ring_, parcel_of(rank(), peer, lane, i, count, epoch), in_a(chunk.begin), chunk.size,
+           emit);
+    }
+    return busy;
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr bool take_round(int lane, int i, std::uint64_t epoch,
+                                              Emit&& emit) const {
+    bool busy = false;
+    for (int hop = 0; hop < world(); ++hop) {
+      const int source = source_at_hop(rank(), hop, world());
+      const lane_chunks all = chunks(source, rank(), lane);
+      const int count = all.count();
+      if (i >= count) continue;
+      busy = true;
+      const range chunk = all.at(i);
+      const place to = in_c(parts_.lands(source, rank()) + chunk.begin - all.all.whole.begin);
+      if (hop == 0) {
+        emit(step{.what = action::copy,
+                  .rows = 1,
+                  .cols = chunk.size,
+                  .from = in_a(chunk.begin),
+                  .to = to});
+      } else {
+        take(ring_, parcel_of(source, rank(), lane, i, count, epoch), to, chunk.size, emit);
+      }
+    }
+    return busy;
+  }
+
+  Parts parts_;
+};
+
+}  // namespace untax

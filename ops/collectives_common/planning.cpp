@@ -1,0 +1,141 @@
+#include "ops/collectives_common/planning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include <untax/core/error.hpp>
+#include <untax/flow/control_block.hpp>
+
+namespace untax {
+namespace {
+
+/// Chunks begin where vector loads may begin.
+constexpr std::int64_t alignment = 16;
+/// Large enough that a signal costs little beside it, small enough for the second cache.
+constexpr std::int64_t usual_chunk_bytes = 128 << 10;
+constexpr int usual_depth = 4;
+constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
+constexpr int most_depth = 64;
+constexpr int most_workers = wait_slots / 2 - 1;
+/// From here on, the bytes that a second phase saves are worth its additional way.
+constexpr std::int64_t two_phase_bytes = 64 << 10;
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+class planner {
+ public:
+  planner(int world, int rank, const collective_need& need, const collective_options& options)
+      : world_(world), rank_(rank), need_(need), options_(options) {}
+
+  planned_collective make() {
+    require("workers", options_.workers, most_workers);
+    require("chunk_bytes", options_.chunk_bytes, most_chunk_bytes);
+    require("depth", options_.depth, most_depth);
+    require("phases", options_.phases, need_.can_have_two_phases ? 2 : 1);
+    collective_plan& plan = made_.plan;
+    plan.world = world_;
+    plan.rank = rank_;
+    plan.how = options_.how == pattern::automatic ? pattern::fused_sequential : options_.how;
+    if (plan.how == pattern::bulk_library || plan.how == pattern::producer_consumer) {
+      refuse(
+          fmt::format("has no pattern {}; it has bulk_synchronous, fused_sequential and "
+                      "fused_specialized",
+                      name_of(plan.how)));
+    }
+    plan.workers =
+        options_.workers > 0 ? options_.workers : std::clamp(cores() / world_, 1, most_workers);
+    const std::string why = choose_phases();
+    cut();
+    made_.explanation = fmt::format(
+        "{}: {}, {} {}{}, {} workers, chunks of {} elements, {} rooms in turn", need_.name,
+        name_of(plan.how), plan.phases, plan.phases == 1 ? "phase" : "phases", why, plan.workers,
+        plan.chunk, plan.depth);
+    return std::move(made_);
+  }
+
+ private:
+  void require(std::string_view what, std::int64_t value, std::int64_t most) const {
+    if (value >= 0 && value <= most) return;
+    refuse(fmt::format("option {} is {}; it has to be between 0 (untax chooses) and {}", what,
+                       value, most));
+  }
+  [[noreturn]] void refuse(const std::string& text) const {
+    throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", rank_, need_.name, text));
+  }
+
+  std::string choose_phases() {
+    int& phases = made_.plan.phases;
+    if (!need_.can_have_two_phases || world_ == 1) {
+      phases = 1;
+      return "";
+    }
+    phases = options_.phases;
+    if (phases > 0) return " (as asked)";
+    const std::int64_t bytes = need_.total * size();
+    phases = world_ > 2 && bytes >= two_phase_bytes ? 2 : 1;
+    return fmt::format(" (chosen for {} bytes and {} ranks; two from {} bytes and 3 ranks on)",
+                       bytes, world_, two_phase_bytes);
+  }
+
+  void cut() {
+    collective_plan& plan = made_.plan;
+    const std::int64_t part = plan.phases == 2 ? need_.largest : need_.largest_one;
+    if (options_.chunk_bytes > 0) {
+      plan.chunk = std::max<std::int64_t>(1, options_.chunk_bytes / size());
+    } else {
+      const std::int64_t share =
+          round_up(ceil_div<std::int64_t>(part, plan.workers), alignment / size());
+      plan.chunk = std::clamp<std::int64_t>(share, alignment / size(), usual_chunk_bytes / size());
+    }
+    plan.chunk = std::min(plan.chunk, std::max<std::int64_t>(part, 1));
+    const std::int64_t chunks = ceil_div<std::int64_t>(ceil_div(part, plan.chunk), plan.workers);
+    if (chunks > std::numeric_limits<std::int32_t>::max() / 4) {
+      refuse(
+          fmt::format("chunks of {} elements cut a part of {} into too many; option chunk_bytes "
+                      "has to be larger",
+                      plan.chunk, part));
+    }
+    // Two epochs fit, each in rooms of its own; where there is no room to wait for, they have to.
+    const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
+    const int asked = options_.depth > 0 ? options_.depth : usual_depth;
+    plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
+  }
+
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(size_of(need_.type)); }
+
+  int world_;
+  int rank_;
+  const collective_need& need_;
+  const collective_options& options_;
+  planned_collective made_;
+};
+
+}  // namespace
+
+planned_collective plan_collective(int world, int rank, const collective_need& need,
+                                   const collective_options& options) {
+  return planner(world, rank, need, options).make();
+}
+
+std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
+  const auto rooms = static_cast<std::size_t>(plan.phases) *
+                     static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.depth) *
+                     static_cast<std::size_t>(plan.world);
+  constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
+  constexpr std::size_t slack = std::size_t{1} << 16;
+  return rooms * (static_cast<std::size_t>(plan.chunk) * size_of(type) + counters_of_a_room) +
+         slack;
+}
+
+void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  if (count >= 0 && count < most) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: {} is {}; it has to be between 0 and {}", rank, name, what,
+                          count, most - 1));
+}
+
+}  // namespace untax

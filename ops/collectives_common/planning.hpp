@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <untax/ops/collective_problems.hpp>
+
+namespace untax {
+
+/// A collective as far as cutting it into chunks is concerned.
+struct collective_need {
+  std::string_view name;
+  dtype type = dtype::f32;
+  std::int64_t largest = 0;          ///< elements of the largest part that one rank sends another
+  std::int64_t largest_one = 0;      ///< the same if it is carried out in one phase
+  std::int64_t total = 0;            ///< elements of the result
+  bool can_have_two_phases = false;  ///< and then `largest` is that of two phases
+};
+
+struct planned_collective {
+  collective_plan plan;
+  std::string explanation;
+};
+
+/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+[[nodiscard]] planned_collective plan_collective(int world, int rank, const collective_need& need,
+                                                 const collective_options& options);
+
+/// Bytes of symmetric heap that a planned collective takes from each rank, at most.
+[[nodiscard]] std::size_t heap_for(const collective_plan& plan, dtype type) noexcept;
+
+/// Throws `invalid_argument` unless 0 <= count < 2^48.
+void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count);
+
+}  // namespace untax

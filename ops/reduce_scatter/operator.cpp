@@ -1,0 +1,28 @@
+#include <fmt/format.h>
+
+#include <untax/ops/collectives.hpp>
+
+#include "ops/reduce_scatter/protocol.hpp"
+
+namespace untax {
+
+reduce_scatter::reduce_scatter(world& w, const reduce_scatter_problem& problem,
+                               const collective_options& options)
+    : collective(w, need_of(problem, w.size()), options), problem_(problem) {
+  start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+        program(protocol_for(problem_, plan())), options);
+}
+
+std::int64_t reduce_scatter::shard(const reduce_scatter_problem& problem, int world, int rank) {
+  return sharding{problem.count, world}.of(rank).size;
+}
+
+void reduce_scatter::run(const const_elements& in, const elements& out) {
+  const range own = sharding{problem_.count, plan().world}.of(plan().rank);
+  check("in", in, problem_.count);
+  check("out", as_const(out), own.size);
+  check_apart(in, out, {true, -own.begin});
+  carry_out(in, out);
+}
+
+}  // namespace untax

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/reduce_protocol.hpp"
+
+namespace untax {
+
+[[nodiscard]] inline reduce_protocol protocol_for(const reduce_scatter_problem& problem,
+                                                  const collective_plan& plan) {
+  return {problem.count, problem.how, reduce_target::owner, plan};
+}
+
+[[nodiscard]] inline collective_need need_of(const reduce_scatter_problem& problem, int world) {
+  const std::int64_t shard = sharding{problem.count, world}.full();
+  return {"reduce_scatter", problem.type, shard, shard, problem.count, false};
+}
+
+}  // namespace untax
