@@ -1,6 +1,8 @@
 # The sm_90a engine: sets UNTAX_CUDA_SOURCES, and UNTAX_HAS_CUDA when CUDA code is compiled.
 set(UNTAX_CUDA_SOURCES "")
 set(UNTAX_HAS_CUDA OFF)
+# Sources in cuda/ and in no_cuda/ stand for each other: those that match this are left out.
+set(UNTAX_LEFT_OUT "/src/[a-z_]+/cuda/")
 if(NOT UNTAX_CUDA)
   return()
 endif()
@@ -37,3 +39,4 @@ file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/sm90.cu
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
 list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
 set(UNTAX_HAS_CUDA ON)
+set(UNTAX_LEFT_OUT "/src/[a-z_]+/no_cuda/")

@@ -17,6 +17,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::heap_guards,
     &variable::wait_limit,
     &variable::join_limit,
+    &variable::memory,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

@@ -68,6 +68,7 @@ void control::clear_wait(int rank, int slot) const noexcept {
 }
 
 std::optional<wait_snapshot> control::wait_at(int rank, int slot) const {
+  if (slot < 0 || slot >= wait_slots) return std::nullopt;
   const wait_record& record = block_->ranks[rank].waits[slot];
   wait_snapshot snapshot;
   snapshot.since = load(record.since);
@@ -108,6 +109,26 @@ std::optional<stop_report> control::report() const {
   return stop_report{static_cast<int>(load(block.claim)) - 1,
                      static_cast<int>(load(block.suspect)) - 1, static_cast<errc>(load(block.code)),
                      words::load_text(block.text, load(block.length))};
+}
+
+device_control control::kernel_view(int rank) const noexcept {
+  rank_block& block = block_->ranks[rank];
+  device_control view;
+  view.rank = rank;
+  view.ranks = ranks_;
+  view.records = block.waits;
+  view.progress = block.progress;
+  view.host_stop = &block_->stop.flag;
+  view.outcome = block.kernel_outcome;
+  return view;
+}
+
+int control::kernel_gave_up(int rank) const noexcept {
+  return static_cast<int>(load(block_->ranks[rank].kernel_outcome[0])) - 1;
+}
+
+bool control::kernel_stopped(int rank) const noexcept {
+  return load(block_->ranks[rank].kernel_outcome[1]) != 0;
 }
 
 void control::post(int rank, const ledger_line& line) const noexcept {

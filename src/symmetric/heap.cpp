@@ -1,7 +1,6 @@
 #include <untax/symmetric/heap.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -79,19 +78,18 @@ void symmetric_heap::check() const {
 }
 
 void symmetric_heap::write_guard(std::size_t offset, const block& b) const {
-  std::memset(memory_->arena(rank_) + offset + b.bytes, std::to_integer<int>(guard_pattern),
-              b.span - b.bytes);
+  memory_->fill(rank_, memory_->arena(rank_) + offset + b.bytes, guard_pattern, b.span - b.bytes);
 }
 
 void symmetric_heap::check_guard(std::size_t offset, const block& b) const {
-  const std::byte* const begin = memory_->arena(rank_) + offset;
-  const std::byte* const broken = std::find_if(
-      begin + b.bytes, begin + b.span, [](std::byte value) { return value != guard_pattern; });
-  if (broken == begin + b.span) return;
+  const std::size_t guard = b.span - b.bytes;
+  const std::size_t whole =
+      memory_->matching(rank_, memory_->arena(rank_) + offset + b.bytes, guard_pattern, guard);
+  if (whole == guard) return;
   throw error(errc::internal, fmt::format("rank {}: something wrote past the end of \"{}\" ({} "
                                           "bytes at offset {}), at byte {}; it was "
                                           "a write to it, or one before the start of what follows",
-                                          rank_, b.label, b.bytes, offset, broken - begin));
+                                          rank_, b.label, b.bytes, offset, b.bytes + whole));
 }
 
 std::size_t symmetric_heap::capacity() const noexcept {

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -31,7 +34,8 @@ namespace {
 void check(const segment_layout& layout) {
   const auto ranks = static_cast<std::size_t>(layout.ranks);
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
-  if (layout.arena_bytes > (most - layout.control_span()) / ranks - segment_layout::page) {
+  const std::size_t rounding = layout.arena_page + segment_layout::stop_bytes;
+  if (layout.arena_bytes > (most - layout.control_span()) / ranks - rounding) {
     throw error(errc::out_of_memory,
                 fmt::format("{} is {} for each of {} ranks, more than can be addressed; lower it",
                             variable::heap_bytes.name, layout.arena_bytes, layout.ranks));
@@ -83,16 +87,19 @@ segment segment::attach(int descriptor, const segment_layout& layout) {
 segment::segment(segment&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
       layout_(other.layout_),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      devices_(std::move(other.devices_)) {}
 
 segment& segment::operator=(segment&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(layout_, other.layout_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(devices_, other.devices_);
   return *this;
 }
 
 segment::~segment() {
+  devices_.reset();  // it has the control region registered
   close_descriptor();
   if (base_ != nullptr) munmap(base_, layout_.total());
 }
@@ -101,8 +108,39 @@ void segment::close_descriptor() noexcept {
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
+void segment::put_arenas(std::unique_ptr<device_arenas> arenas) noexcept {
+  devices_ = std::move(arenas);
+}
+
 std::byte* segment::arena(int rank) const noexcept {
-  return base_ + layout_.control_span() + static_cast<std::size_t>(rank) * layout_.arena_span();
+  std::byte* const first = devices_ ? devices_->base() : base_ + layout_.control_span();
+  return first + static_cast<std::size_t>(rank) * layout_.arena_span();
+}
+
+std::uint64_t* segment::stop_word(int rank) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(arena(rank) + layout_.arena_span() -
+                                          segment_layout::stop_bytes);
+}
+
+void segment::fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const {
+  if (bytes == 0) return;
+  if (devices_) return devices_->fill(rank, at, value, bytes);
+  std::memset(at, std::to_integer<int>(value), bytes);
+}
+
+std::size_t segment::matching(int rank, const std::byte* at, std::byte value,
+                              std::size_t bytes) const {
+  const auto differs = [value](std::byte b) { return b != value; };
+  if (!devices_) return static_cast<std::size_t>(std::find_if(at, at + bytes, differs) - at);
+  std::array<std::byte, 4096> copy;  // NOLINT(cppcoreguidelines-pro-type-member-init): read into
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t part = std::min(bytes - done, copy.size());
+    devices_->read(rank, copy.data(), at + done, part);
+    const auto found = std::find_if(copy.begin(), copy.begin() + part, differs);
+    done += static_cast<std::size_t>(found - copy.begin());
+    if (found != copy.begin() + part) return done;
+  }
+  return bytes;
 }
 
 int segment::owner_of(const void* p, std::size_t bytes) const noexcept {

@@ -6,7 +6,9 @@
 #include <untax/symmetric/segment.hpp>
 #include <untax/world/placement.hpp>
 
+#include "descriptor.hpp"
 #include "meeting_place.hpp"
+#include "own_share.hpp"
 #include "settings.hpp"
 
 namespace untax {
@@ -14,20 +16,22 @@ namespace untax {
 /// What a process needs to take part in a world.
 struct membership {
   segment memory;
-  std::vector<int> processes;  ///< process ids by rank; 0: not visible from here
+  std::vector<int> processes;      ///< process ids by rank; 0: not visible from here
+  std::vector<descriptor> shares;  ///< by rank, of worlds of GPUs
+  std::vector<device_id> devices;  ///< by rank
 };
 
 /// What a rank tells the others about itself. All ranks have to say the same.
-[[nodiscard]] std::string introduction(const placement& p, const settings& s);
-[[nodiscard]] segment_layout layout_of(const placement& p, const settings& s);
+[[nodiscard]] std::string introduction(const own_share& mine, const settings& s);
 
 /// Rank 0: waits for the others at `place`, compares what they say about themselves, and hands out
 /// the segment. Throws (and tells the others the same) `disagreement`, `timeout` if ranks do not
-/// come, `peer_lost` if one ends meanwhile.
-[[nodiscard]] membership gather_ranks(const placement& p, const settings& s, meeting_place& place);
+/// come, `peer_lost` if one ends meanwhile, and what keeps a rank from taking part.
+[[nodiscard]] membership gather_ranks(const placement& p, const settings& s, const own_share& mine,
+                                      meeting_place& place);
 
 /// Every other rank: finds rank 0 and gets the segment from it.
-[[nodiscard]] membership join_rank_0(const placement& p, const settings& s,
+[[nodiscard]] membership join_rank_0(const placement& p, const settings& s, const own_share& mine,
                                      const meeting_place& place);
 
 }  // namespace untax

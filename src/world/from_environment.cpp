@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <untax/world/placement.hpp>
 #include <untax/world/world.hpp>
 
@@ -8,18 +10,50 @@
 #include "process_liveness.hpp"
 
 namespace untax {
+namespace {
+
+// Maps the memory of all ranks' devices. The others wait in the first barrier by now: if it fails,
+// they hear why.
+void map_devices(const placement& p, own_share& mine, membership& m) {
+  device_shares all;
+  for (const descriptor& d : m.shares) all.descriptors.push_back(d.get());
+  all.ids = m.devices;
+  try {
+    m.memory.put_arenas(
+        arenas_of_processes(m.memory, p.rank, mine.device, std::move(mine.memory), all));
+    use_device(mine.device);
+  } catch (const error& e) {
+    control(m.memory.control(), m.memory.ranks()).stop({p.rank, p.rank, e.code(), e.what()});
+    throw;
+  }
+}
+
+}  // namespace
 
 world world::from_environment(const world_options& options, const environment& env) {
   const placement p = placement_from(env);
   const settings s = settings::of(options, env);
-  if (p.world_size == 1) return std::move(member::threads(1, s).front());
+  const bool on_devices = s.memory == memory_kind::cuda;
+  if (p.world_size == 1) {
+    world alone =
+        std::move((on_devices ? member::local_gpus(1, s) : member::threads(1, s)).front());
+    alone.use_device();
+    return alone;
+  }
 
+  own_share mine = own_share::make(p, s);
   meeting_place place(p, env);
-  membership m = p.rank == 0 ? gather_ranks(p, s, place) : join_rank_0(p, s, place);
+  membership m = p.rank == 0 ? gather_ranks(p, s, mine, place) : join_rank_0(p, s, mine, place);
   m.memory.close_descriptor();
+  if (on_devices) map_devices(p, mine, m);
+  const auto memory = std::make_shared<segment>(std::move(m.memory));
   auto alive = std::make_unique<process_liveness>(m.processes);
-  world joined(std::make_unique<member>(std::make_shared<segment>(std::move(m.memory)), p.rank,
-                                        "processes", s, std::move(alive)));
+  const liveness* watched = alive.get();
+  world joined(std::make_unique<member>(memory, p.rank, "processes", s, std::move(alive)));
+  if (on_devices) {
+    joined.member_->monitor =
+        std::make_shared<device_monitor>(memory, std::vector<int>{p.rank}, s.wait_limit, watched);
+  }
   joined.member_->state.set_process(p.rank, getpid());
   joined.member_->state.set_status(p.rank, rank_status::running);
   joined.barrier();

@@ -29,6 +29,8 @@ constexpr auto farewell = 2000ms;
 struct guest {
   unix_socket socket;
   int rank = -1;
+  device_id device{};
+  descriptor share{};  // the memory of its device
 };
 
 /// What went wrong, for everybody to hear.
@@ -40,16 +42,20 @@ struct trouble {
 /// Rank 0 while it waits for the others.
 class host {
  public:
-  host(const placement& p, const settings& s, unix_socket listener)
+  host(const placement& p, const settings& s, const own_share& mine, unix_socket listener)
       : placement_(p),
         settings_(s),
-        introduction_(introduction(p, s)),
+        mine_(mine),
+        introduction_(introduction(mine, s)),
         listener_(std::move(listener)),
         expected_(p.world_size) {}
 
   void wait_for_all();
   [[nodiscard]] const std::optional<trouble>& found() const noexcept { return trouble_; }
   [[nodiscard]] std::vector<int> processes() const;
+  /// Of all ranks, this one included.
+  [[nodiscard]] std::vector<device_id> devices() const;
+  [[nodiscard]] std::vector<descriptor> take_shares();
   void welcome(const segment& memory) const;
   /// Tells all that have come, and those that come within a moment, what went wrong, and throws it.
   [[noreturn]] void send_away(const trouble& t);
@@ -65,6 +71,7 @@ class host {
 
   const placement& placement_;
   const settings& settings_;
+  const own_share& mine_;
   std::string introduction_;
   unix_socket listener_;
   std::vector<guest> guests_;
@@ -107,11 +114,13 @@ void host::accept_all() {
 
 bool host::listen_to(guest& g) {
   greeting hello{};
-  const auto received = g.socket.receive(writable_bytes_of(hello));
+  auto received = g.socket.receive(writable_bytes_of(hello));
   if (!received) return true;
   if (received->bytes == sizeof hello && hello.magic == greeting::expected_magic && g.rank < 0) {
     check(g, hello);
     g.rank = hello.rank;
+    g.device = hello.device;
+    if (!received->attachments.empty()) g.share = std::move(received->attachments.front());
     return true;
   }
   if (g.rank >= 0)
@@ -121,10 +130,12 @@ bool host::listen_to(guest& g) {
 
 void host::check(const guest& g, const greeting& hello) {
   expected_ = std::max(expected_, std::min(hello.world_size, max_ranks));
-  const std::string theirs = hello.introduction.get();
+  const std::string theirs = hello.text.get();
   const bool taken = std::any_of(guests_.begin(), guests_.end(),
                                  [&](const guest& other) { return other.rank == hello.rank; });
-  if (theirs != introduction_) {
+  if (hello.trouble >= 0) {
+    note(static_cast<errc>(hello.trouble), theirs);
+  } else if (theirs != introduction_) {
     note(
         errc::disagreement,
         fmt::format("the ranks were started with different settings:\n  rank 0: {}\n  rank {}: {}\n"
@@ -163,12 +174,37 @@ std::vector<int> host::processes() const {
   return found;
 }
 
+std::vector<device_id> host::devices() const {
+  std::vector<device_id> found(static_cast<std::size_t>(placement_.world_size));
+  found[0] = mine_.id();
+  for (const guest& g : guests_) {
+    if (g.rank > 0) found[static_cast<std::size_t>(g.rank)] = g.device;
+  }
+  return found;
+}
+
+std::vector<descriptor> host::take_shares() {
+  std::vector<descriptor> taken(static_cast<std::size_t>(placement_.world_size));
+  for (guest& g : guests_) {
+    if (g.rank > 0) taken[static_cast<std::size_t>(g.rank)] = std::move(g.share);
+  }
+  return taken;
+}
+
 void host::welcome(const segment& memory) const {
   answer reply{};
   reply.welcome = 1;
   std::ranges::copy(processes(), reply.processes.begin());
+  std::ranges::copy(devices(), reply.devices.begin());
+  std::vector<int> attachments = {memory.descriptor()};
+  if (mine_.memory) {
+    attachments.resize(1 + static_cast<std::size_t>(placement_.world_size), mine_.descriptor());
+    for (const guest& g : guests_) {
+      if (g.rank > 0) attachments[1 + static_cast<std::size_t>(g.rank)] = g.share.get();
+    }
+  }
   // A guest that has gone meanwhile is found by the first barrier.
-  for (const guest& g : guests_) g.socket.send(bytes_of(reply), memory.descriptor());
+  for (const guest& g : guests_) g.socket.send(bytes_of(reply), attachments);
 }
 
 void host::send_away(const trouble& t) {
@@ -187,31 +223,30 @@ void host::send_away(const trouble& t) {
     if (all_told || limit.passed()) break;
     poll_once(limit.poll_time());
   }
-  throw error(t.code, fmt::format("rank 0: {}", t.text));
+  const bool own = t.text.starts_with("rank 0: ");
+  throw error(t.code, own ? t.text : fmt::format("rank 0: {}", t.text));
 }
 
 }  // namespace
 
-std::string introduction(const placement& p, const settings& s) {
+std::string introduction(const own_share& mine, const settings& s) {
   return fmt::format(
-      "untax {} (layout {}), {} ranks, heap {} bytes {} guards, host memory, wait limit {} ms",
-      version, sizeof(control_block), p.world_size, s.heap_bytes,
-      s.heap_guards ? "with" : "without", s.wait_limit.count());
+      "untax {} (layout {}), {} ranks, heap {} bytes {} guards, {}, wait limit {} ms", version,
+      sizeof(control_block), mine.layout.ranks, s.heap_bytes, s.heap_guards ? "with" : "without",
+      mine.kind, s.wait_limit.count());
 }
 
-segment_layout layout_of(const placement& p, const settings& s) {
-  return {p.world_size, control::bytes(p.world_size), s.heap_bytes};
-}
-
-membership gather_ranks(const placement& p, const settings& s, meeting_place& place) {
-  host h(p, s, place.open());
+membership gather_ranks(const placement& p, const settings& s, const own_share& mine,
+                        meeting_place& place) {
+  host h(p, s, mine, place.open());
+  if (mine.trouble) h.send_away({mine.trouble->code(), mine.trouble->what()});
   h.wait_for_all();
   if (h.found()) h.send_away(*h.found());
   place.close();
   try {
-    segment memory = segment::shareable(layout_of(p, s));
+    segment memory = segment::shareable(mine.layout);
     h.welcome(memory);
-    return {std::move(memory), h.processes()};
+    return {std::move(memory), h.processes(), h.take_shares(), h.devices()};
   } catch (const error& e) {
     h.send_away({e.code(), e.what()});
   }

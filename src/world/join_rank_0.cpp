@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include <fmt/format.h>
@@ -38,16 +39,22 @@ unix_socket find_rank_0(const placement& p, const settings& s, const std::string
 
 }  // namespace
 
-membership join_rank_0(const placement& p, const settings& s, const meeting_place& place) {
+membership join_rank_0(const placement& p, const settings& s, const own_share& mine,
+                       const meeting_place& place) {
   place.check();
   const unix_socket rank_0 = find_rank_0(p, s, place.socket_path());
   if (rank_0.other_side().user != geteuid()) {
     refuse(errc::invalid_argument, p,
            fmt::format("{} belongs to user {}", place.socket_path(), rank_0.other_side().user));
   }
-  greeting hello{greeting::expected_magic, p.rank, p.world_size, {}};
-  hello.introduction.set(introduction(p, s));
-  const bool sent = rank_0.send(bytes_of(hello));
+  greeting hello{greeting::expected_magic, p.rank, p.world_size, -1, mine.id(), {}};
+  hello.text.set(introduction(mine, s));
+  if (mine.trouble) {
+    hello.trouble = static_cast<std::int32_t>(mine.trouble->code());
+    hello.text.set(mine.trouble->what());
+  }
+  const int share = mine.descriptor();
+  const bool sent = rank_0.send(bytes_of(hello), std::span(&share, share >= 0 ? 1 : 0));
 
   // Rank 0 began to wait before this rank found it and knows who is missing: its verdict comes
   // first.
@@ -57,6 +64,7 @@ membership join_rank_0(const placement& p, const settings& s, const meeting_plac
   while (sent && !received && !limit.passed()) {
     if (rank_0.wait(limit.poll_time())) received = rank_0.receive(writable_bytes_of(reply));
   }
+  if (mine.trouble) throw *mine.trouble;
   if (sent && !received) {
     refuse(errc::timeout, p,
            fmt::format("rank 0 did not answer within {} ms", s.join_limit.count()));
@@ -65,8 +73,20 @@ membership join_rank_0(const placement& p, const settings& s, const meeting_plac
     refuse(errc::peer_lost, p, "rank 0 ended while the world was set up");
   }
   if (reply.welcome == 0) refuse(static_cast<errc>(reply.code), p, reply.reason.get());
-  return {segment::attach(received->attachment.release(), layout_of(p, s)),
-          {reply.processes.begin(), reply.processes.begin() + p.world_size}};
+  std::vector<descriptor>& all = received->attachments;
+  const std::size_t expected = 1 + (mine.memory ? static_cast<std::size_t>(p.world_size) : 0);
+  if (all.size() != expected) {
+    refuse(errc::internal, p,
+           fmt::format("rank 0 sent {} descriptors instead of {}; is the limit of open files "
+                       "(ulimit -n) too low?",
+                       all.size(), expected));
+  }
+  segment memory = segment::attach(all.front().release(), mine.layout);
+  all.erase(all.begin());
+  return {std::move(memory),
+          {reply.processes.begin(), reply.processes.begin() + p.world_size},
+          std::move(all),
+          {reply.devices.begin(), reply.devices.begin() + p.world_size}};
 }
 
 }  // namespace untax

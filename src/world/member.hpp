@@ -9,6 +9,7 @@
 #include <untax/flow/barrier.hpp>
 #include <untax/world/world.hpp>
 
+#include "device_monitor.hpp"
 #include "settings.hpp"
 
 namespace untax {
@@ -35,6 +36,8 @@ struct world::member {
 
   /// The views of all ranks of a new world of threads.
   [[nodiscard]] static std::vector<world> threads(int ranks, const settings& s);
+  /// Likewise of a world of GPUs.
+  [[nodiscard]] static std::vector<world> local_gpus(int ranks, const settings& s);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
   }
@@ -48,7 +51,8 @@ struct world::member {
   agreement ledger;
   rank_barrier meeting;
   symmetric_heap heap;
-  std::uint64_t runs = 0;  // of operators
+  std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
+  std::uint64_t runs = 0;                   // of operators
   bool failed = false;
   int exceptions_before = std::uncaught_exceptions();
 };

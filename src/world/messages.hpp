@@ -27,21 +27,25 @@ struct message_text {
   }
 };
 
-/// From every rank to rank 0.
+/// From every rank to rank 0; the memory of the rank's device comes with it, if it has one.
 struct greeting {
-  static constexpr std::uint64_t expected_magic = 0x756e746178686931;  // "untaxhi1"
+  static constexpr std::uint64_t expected_magic = 0x756e746178686932;  // "untaxhi2"
 
   std::uint64_t magic;
   std::int32_t rank;
   std::int32_t world_size;
-  message_text<496> introduction;
+  std::int32_t trouble;  ///< -1, or errc: the rank cannot take part, and the text says why
+  std::array<std::uint8_t, 16> device;
+  message_text<988> text;  ///< the introduction, otherwise
 };
 
-/// From rank 0 to every rank; the segment comes with it if the rank is welcome.
+/// From rank 0 to every rank. If the rank is welcome, the segment comes with it, and then the
+/// memory of the ranks' devices in their order, if they have any.
 struct answer {
   std::int32_t welcome;
   std::int32_t code;  ///< errc, otherwise
   std::array<std::int32_t, max_ranks> processes;
+  std::array<std::array<std::uint8_t, 16>, max_ranks> devices;
   message_text<3072> reason;
 };
 

@@ -19,7 +19,10 @@ struct ending {
 ending run_rank(world mine, const std::function<void(world&)>& body) {
   ending e;
   try {
-    mine.run(body);
+    mine.run([&body](world& self) {
+      self.use_device();
+      body(self);
+    });
   } catch (...) {
     e.failure = std::current_exception();
     if (const auto report = mine.state().report()) e.reporter = report->reporter;
@@ -38,10 +41,7 @@ void rethrow_cause(const std::vector<ending>& endings) {
   }
 }
 
-}  // namespace
-
-void run_threads(int ranks, const std::function<void(world&)>& body, const world_options& options) {
-  std::vector<world> views = world::threads(ranks, options);
+void run_all(std::vector<world> views, const std::function<void(world&)>& body) {
   std::vector<ending> endings(views.size());
   std::vector<std::thread> threads;
   const auto join_all = [&threads] {
@@ -60,6 +60,16 @@ void run_threads(int ranks, const std::function<void(world&)>& body, const world
   }
   join_all();
   rethrow_cause(endings);
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(world&)>& body, const world_options& options) {
+  run_all(world::threads(ranks, options), body);
+}
+
+void run_gpus(int ranks, const std::function<void(world&)>& body, const world_options& options) {
+  run_all(world::local_gpus(ranks, options), body);
 }
 
 }  // namespace untax

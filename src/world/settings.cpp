@@ -2,6 +2,10 @@
 
 #include <limits>
 
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
 namespace untax {
 namespace {
 
@@ -19,6 +23,16 @@ std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& 
   return given ? *given : std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
 }
 
+memory_kind memory_of(const environment& env) {
+  const std::string name = env.text(variable::memory).value_or(variable::memory.fallback);
+  for (const memory_kind kind : {memory_kind::host, memory_kind::cuda}) {
+    if (name == name_of(kind)) return kind;
+  }
+  throw error(errc::invalid_argument,
+              fmt::format("{} is \"{}\"; it has to be host or cuda ({})", variable::memory.name,
+                          name, variable::memory.meaning));
+}
+
 }  // namespace
 
 settings settings::of(const world_options& options, const environment& env) {
@@ -28,6 +42,7 @@ settings settings::of(const world_options& options, const environment& env) {
   s.heap_guards = options.heap_guards
                       ? *options.heap_guards
                       : env.number(variable::heap_guards, 0, 1).value_or(debug_build ? 1 : 0) == 1;
+  s.memory = options.memory ? *options.memory : memory_of(env);
   s.wait_limit = limit(options.wait_limit, env, variable::wait_limit);
   s.join_limit = limit(options.join_limit, env, variable::join_limit);
   return s;

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <untax/core/environment.hpp>
+#include <untax/core/memory_kind.hpp>
 #include <untax/world/options.hpp>
 
 namespace untax {
@@ -12,6 +13,7 @@ namespace untax {
 struct settings {
   std::size_t heap_bytes = 0;
   bool heap_guards = false;
+  memory_kind memory = memory_kind::host;
   std::chrono::milliseconds wait_limit{0};
   std::chrono::milliseconds join_limit{0};
 

@@ -16,6 +16,8 @@
 namespace untax {
 namespace {
 
+constexpr std::size_t attachment_space = CMSG_SPACE(unix_socket::most_attachments * sizeof(int));
+
 [[noreturn]] void refuse(const std::string& what) {
   const int failure = errno;
   throw error(errc::internal, fmt::format("{}: {}", what, system_message(failure)));
@@ -81,20 +83,20 @@ unix_socket::credentials unix_socket::other_side() const {
   return {found.pid, found.uid};
 }
 
-bool unix_socket::send(std::span<const std::byte> data, int attachment) const {
+bool unix_socket::send(std::span<const std::byte> data, std::span<const int> attachments) const {
   iovec part{const_cast<std::byte*>(data.data()), data.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  if (attachment >= 0) {
+  alignas(cmsghdr) char space[attachment_space] = {};
+  if (!attachments.empty()) {
     message.msg_control = space;
-    message.msg_controllen = sizeof space;
+    message.msg_controllen = CMSG_SPACE(attachments.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &attachment, sizeof attachment);
+    header->cmsg_len = CMSG_LEN(attachments.size_bytes());
+    std::memcpy(CMSG_DATA(header), attachments.data(), attachments.size_bytes());
   }
   return sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(data.size());
 }
@@ -104,7 +106,7 @@ std::optional<unix_socket::packet> unix_socket::receive(std::span<std::byte> dat
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char space[attachment_space] = {};
   message.msg_control = space;
   message.msg_controllen = sizeof space;
   const ssize_t bytes = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
@@ -115,9 +117,12 @@ std::optional<unix_socket::packet> unix_socket::receive(std::span<std::byte> dat
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int attachment = -1;
-    std::memcpy(&attachment, CMSG_DATA(header), sizeof attachment);
-    received.attachment.reset(attachment);
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int attachment = -1;
+      std::memcpy(&attachment, CMSG_DATA(header) + i * sizeof attachment, sizeof attachment);
+      received.attachments.emplace_back(attachment);
+    }
   }
   return received;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "descriptor.hpp"
 
@@ -20,8 +21,8 @@ class unix_socket {
     unsigned user = 0;
   };
   struct packet {
-    std::size_t bytes = 0;    ///< 0: the other side has closed
-    descriptor attachment{};  ///< the descriptor that came with it, if any
+    std::size_t bytes = 0;                  ///< 0: the other side has closed
+    std::vector<descriptor> attachments{};  ///< the descriptors that came with it
   };
 
   /// Listens at `path`. False if somebody else listens there; what nobody listens at is removed
@@ -33,8 +34,10 @@ class unix_socket {
   /// The next connection; nothing if none is waiting.
   [[nodiscard]] std::optional<unix_socket> accept() const;
   [[nodiscard]] credentials other_side() const;
+  /// At most this many descriptors go with a packet.
+  static constexpr std::size_t most_attachments = 128;
   /// False if the other side has gone. Does not wait.
-  bool send(std::span<const std::byte> data, int attachment = -1) const;
+  bool send(std::span<const std::byte> data, std::span<const int> attachments = {}) const;
   /// The next packet, cut to the size of `data`; nothing if none is there yet.
   [[nodiscard]] std::optional<packet> receive(std::span<std::byte> data) const;
   /// Waits until there is something to accept or to receive. False after `milliseconds` (-1:

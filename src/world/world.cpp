@@ -1,7 +1,5 @@
 #include <untax/world/world.hpp>
 
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include "member.hpp"
@@ -82,7 +80,7 @@ void world::clear(void* local, std::size_t bytes) {
   // Before the first barrier a peer may still be in what it did last, and signal into memory that
   // was freed here.
   barrier();
-  std::memset(local, 0, bytes);
+  member_->memory->fill(rank(), static_cast<std::byte*>(local), std::byte{0}, bytes);
   barrier();
 }
 
@@ -107,6 +105,10 @@ void world::fail(errc code, const std::string& text) noexcept {
 bool world::stopped() const noexcept { return member_->state.stopped(); }
 
 void world::check() const {
+  if (member_->monitor) {
+    member_->monitor->settle(rank());
+    if (member_->state.kernel_stopped(rank())) throw_failure(wait_outcome::aborted, "a kernel");
+  }
   if (stopped()) throw_failure(wait_outcome::aborted, "the world");
 }
 

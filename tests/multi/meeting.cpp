@@ -83,8 +83,8 @@ void false_guest(int rank, int size, const std::string& introduction) {
   while (true) {
     const auto socket = unix_socket::connect(place.socket_path());
     if (socket) {
-      untax::greeting hello{untax::greeting::expected_magic, rank, size, {}};
-      hello.introduction.set(introduction);
+      untax::greeting hello{untax::greeting::expected_magic, rank, size, -1, {}, {}};
+      hello.text.set(introduction);
       EXPECT_TRUE(socket->send(untax::bytes_of(hello)));
       untax::answer reply{};
       if (rank > 1 && socket->wait(5000)) {
@@ -114,7 +114,8 @@ const rank_body leaver("leaves the meeting", [] {
   if (launched_rank() == 1) {
     const environment env = as_rank(1, 3);
     const auto s = untax::settings::of(impatient(20s), env);
-    return false_guest(1, 3, untax::introduction(untax::placement_from(env), s));
+    return false_guest(
+        1, 3, untax::introduction(untax::own_share::make(untax::placement_from(env), s), s));
   }
   world w = world::from_environment(impatient(20s));
 });
@@ -238,12 +239,13 @@ TEST(unix_sockets, carry_packets_descriptors_and_credentials) {
     std::array<std::byte, 8> data{std::byte{1}};
     EXPECT_FALSE(host->receive(data)) << "nothing is there yet";
     EXPECT_FALSE(host->wait(1));
-    EXPECT_TRUE(guest->send(std::span(data).first(3), host->number()));
+    EXPECT_TRUE(guest->send(std::span(data).first(3), std::array{host->number(), guest->number()}));
     EXPECT_TRUE(host->wait(1000));
     const auto received = host->receive(data);
     ASSERT_TRUE(received);
     EXPECT_EQ(received->bytes, 3U);
-    EXPECT_GE(received->attachment.get(), 0);
+    ASSERT_EQ(received->attachments.size(), 2U);
+    for (const auto& one : received->attachments) EXPECT_TRUE(one);
   }
   EXPECT_FALSE(unix_socket::connect(path)) << "nobody listens any more";
   std::filesystem::remove_all(directory);

@@ -28,6 +28,8 @@ inline constexpr environment_variable wait_limit{
     "UNTAX_WAIT_LIMIT_MS", "milliseconds after which a wait is an error; 0 waits for ever", "20000"};
 inline constexpr environment_variable join_limit{
     "UNTAX_JOIN_LIMIT_MS", "milliseconds in which all processes of a world have to start; 0 waits for ever", "60000"};
+inline constexpr environment_variable memory{
+    "UNTAX_MEMORY", "where the symmetric heaps of processes lie: host, or cuda for a GPU each", "host"};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{

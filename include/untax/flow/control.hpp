@@ -8,6 +8,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
+#include <untax/flow/device_control.hpp>
 #include <untax/flow/wait_site.hpp>
 
 namespace untax {
@@ -80,8 +81,18 @@ class control {
   bool stop(const stop_report& report) const noexcept;
   /// One load.
   [[nodiscard]] bool stopped() const noexcept;
+  /// The word that `stopped` loads: not 0 once the report can be read.
+  [[nodiscard]] std::uint64_t& stop_flag() const noexcept { return block_->stop.flag; }
   /// Why, once it is stopped.
   [[nodiscard]] std::optional<stop_report> report() const;
+
+  /// What the kernels of `rank` share with the host, at the host's addresses.
+  [[nodiscard]] device_control kernel_view(int rank) const noexcept;
+  /// The slot of the first wait of a kernel of `rank` that took too long, or -1. The slot may lie
+  /// outside the table.
+  [[nodiscard]] int kernel_gave_up(int rank) const noexcept;
+  /// Whether a wait of a kernel of `rank` ended because the world was stopped.
+  [[nodiscard]] bool kernel_stopped(int rank) const noexcept;
 
   /// The ledger of collective calls. `post` writes the next entry of `rank`.
   void post(int rank, const ledger_line& line) const noexcept;

@@ -41,11 +41,7 @@ class watch {
   void leave() noexcept;
 
  private:
-  [[nodiscard]] int lost_rank(int peer) const noexcept;
-  [[nodiscard]] wait_outcome report_lost(const wait_snapshot& wait, int lost, std::uint64_t now);
-  [[nodiscard]] wait_outcome report_limit(const wait_snapshot& wait, std::uint64_t now);
-  [[nodiscard]] wait_outcome stop(errc code, int suspect, const std::string& text,
-                                  wait_outcome mine, std::uint64_t now);
+  [[nodiscard]] wait_outcome stop(const stop_report& report, wait_outcome mine, std::uint64_t now);
 
   control world_;
   int rank_;

@@ -1,34 +1,47 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/core/types.hpp>
+#include <untax/symmetric/device_arenas.hpp>
 
 namespace untax {
 
-/// How a segment is divided: a control region, then one arena for each rank, each rounded up to
-/// whole pages.
+/// How a segment is divided: a control region, which is host memory, then one arena for each rank,
+/// each rounded up to whole pages.
 struct segment_layout {
   static constexpr std::size_t page = 4096;
+  /// Behind an arena in device memory, room for the word that stops kernels, in a line of its own.
+  static constexpr std::size_t stop_bytes = 512;
 
   int ranks = 1;
   std::size_t control_bytes = 0;
   std::size_t arena_bytes = 0;
+  memory_kind memory = memory_kind::host;  ///< of the arenas
+  std::size_t arena_page = page;           ///< arenas are made of pages of this size
 
   [[nodiscard]] constexpr std::size_t control_span() const noexcept {
     return round_up(control_bytes, page);
   }
   /// Distance between the arenas of neighbouring ranks.
   [[nodiscard]] constexpr std::size_t arena_span() const noexcept {
-    return round_up(arena_bytes, page);
+    return round_up(arena_bytes + (memory == memory_kind::cuda ? stop_bytes : 0), arena_page);
   }
+  [[nodiscard]] constexpr std::size_t all_arenas() const noexcept {
+    return static_cast<std::size_t>(ranks) * arena_span();
+  }
+  /// Bytes of host memory.
   [[nodiscard]] constexpr std::size_t total() const noexcept {
-    return control_span() + static_cast<std::size_t>(ranks) * arena_span();
+    return control_span() + (memory == memory_kind::host ? all_arenas() : 0);
   }
 };
 
-/// One mapping that holds the arenas of all ranks, zero at first. Pages take memory when they are
-/// first touched.
+/// The control region and the arenas of all ranks, zero at first. In host memory they are one
+/// mapping, whose pages take memory when they are first touched. In device memory the arenas are
+/// mapped elsewhere, side by side; `put_arenas` says where.
 ///
 /// In a world of threads every rank uses the same segment (two mappings of the same memory would
 /// hide races from ThreadSanitizer); in a world of processes each maps the same file, at an address
@@ -44,6 +57,11 @@ class segment {
   /// size is not that of `layout`.
   [[nodiscard]] static segment attach(int descriptor, const segment_layout& layout);
 
+  /// Takes over the arenas of a layout whose memory is not that of the host.
+  void put_arenas(std::unique_ptr<device_arenas> arenas) noexcept;
+  /// The arenas, if they are in device memory, or null.
+  [[nodiscard]] const device_arenas* devices() const noexcept { return devices_.get(); }
+
   segment(segment&& other) noexcept;
   segment& operator=(segment&& other) noexcept;
   ~segment();
@@ -52,6 +70,13 @@ class segment {
   [[nodiscard]] int ranks() const noexcept { return layout_.ranks; }
   [[nodiscard]] std::byte* control() const noexcept { return base_; }
   [[nodiscard]] std::byte* arena(int rank) const noexcept;
+  /// The word behind the arena of `rank` that stops its kernels; device memory only.
+  [[nodiscard]] std::uint64_t* stop_word(int rank) const noexcept;
+  /// Sets bytes of the arena of `rank`, which belongs to this process.
+  void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const;
+  /// How many of the bytes of the arena of `rank` have that value, up to the first that has not.
+  [[nodiscard]] std::size_t matching(int rank, const std::byte* at, std::byte value,
+                                     std::size_t bytes) const;
   /// Whether loads and stores of this process reach the arena of `peer`. Ask before you use
   /// `translate`: a world over several hosts has peers that only messages reach.
   [[nodiscard]] bool reachable(int peer) const noexcept {
@@ -75,6 +100,7 @@ class segment {
   std::byte* base_ = nullptr;
   segment_layout layout_;
   int descriptor_ = -1;
+  std::unique_ptr<device_arenas> devices_;
 };
 
 }  // namespace untax

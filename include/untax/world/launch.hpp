@@ -16,6 +16,10 @@ namespace untax {
 void run_threads(int ranks, const std::function<void(world&)>& body,
                  const world_options& options = {});
 
+/// The same on GPUs, rank r on GPU r, which is the current device of its thread.
+void run_gpus(int ranks, const std::function<void(world&)>& body,
+              const world_options& options = {});
+
 /// Ranks to be started as processes of their own.
 struct process_launch {
   int ranks = 1;

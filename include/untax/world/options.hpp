@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <optional>
 
+#include <untax/core/memory_kind.hpp>
+
 namespace untax {
 
 /// What a world can be told. What is left open comes from the environment, and its defaults
 /// (core/environment.hpp).
 struct world_options {
   std::optional<std::size_t> heap_bytes;                ///< of each rank; UNTAX_HEAP_BYTES
+  std::optional<memory_kind> memory;                    ///< from_environment only; UNTAX_MEMORY
   std::optional<bool> heap_guards;                      ///< UNTAX_HEAP_GUARDS
   std::optional<std::chrono::milliseconds> wait_limit;  ///< 0 waits for ever; UNTAX_WAIT_LIMIT_MS
   std::optional<std::chrono::milliseconds> join_limit;  ///< 0 waits for ever; UNTAX_JOIN_LIMIT_MS

@@ -11,6 +11,7 @@
 
 #include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
+#include <untax/flow/device_control.hpp>
 #include <untax/flow/watch.hpp>
 #include <untax/symmetric/heap.hpp>
 #include <untax/world/options.hpp>
@@ -30,10 +31,20 @@ class world {
   /// The views of `ranks` ranks that are threads of this process: give each to a thread of its own,
   /// or use `run_threads`. Throws `invalid_argument`, `out_of_memory`.
   [[nodiscard]] static std::vector<world> threads(int ranks, const world_options& options = {});
+  /// The views of `ranks` ranks of this process, rank r on GPU r with its heap in that GPU's
+  /// memory: give each to a thread of its own, or use `run_gpus`. Throws `unsupported` if there are
+  /// fewer GPUs or one of them cannot reach another's memory, `out_of_memory`.
+  ///
+  /// The host can neither read nor write such heaps by their addresses; kernels and cudaMemcpyAsync
+  /// do, and so `translate` and `symmetric::at` are for them. Before the last view goes, it waits
+  /// for everything that runs on these GPUs.
+  [[nodiscard]] static std::vector<world> local_gpus(int ranks, const world_options& options = {});
   /// The rank of this process, in the world its launcher describes: `untax run --processes`,
-  /// torchrun, mpirun or srun; a world of one rank if there is no launcher. Collective: it returns
-  /// when all ranks have come. Throws `disagreement` when their settings differ, `timeout` when a
-  /// rank does not come, `peer_lost` when one dies.
+  /// torchrun, mpirun or srun; a world of one rank if there is no launcher. With `memory` cuda,
+  /// rank r is on GPU r modulo those that are visible, which becomes the current device of the
+  /// calling thread, and what `local_gpus` says of heaps holds. Collective: it returns when all
+  /// ranks have come. Throws `disagreement` when their settings differ, `timeout` when a rank does
+  /// not come, `peer_lost` when one dies.
   [[nodiscard]] static world from_environment(const world_options& options = {},
                                               const environment& env = environment());
 
@@ -43,8 +54,18 @@ class world {
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
-  /// "threads", "processes" or "alone".
+  /// "threads", "processes", "GPUs" (of this process) or "alone".
   [[nodiscard]] std::string_view kind() const noexcept;
+  /// Where the heaps lie.
+  [[nodiscard]] memory_kind memory() const noexcept;
+  /// The number of the rank's GPU, as this process counts; -1 if the heaps are in host memory.
+  [[nodiscard]] int device() const noexcept;
+  /// Makes the rank's GPU the current one of the calling thread. Nothing if the heaps are in host
+  /// memory.
+  void use_device() const;
+  /// What kernels of this rank need to wait and to be stopped. It is good for as long as the world
+  /// lives. Throws `unsupported` if the heaps are in host memory.
+  [[nodiscard]] device_control device_state() const;
   [[nodiscard]] std::chrono::milliseconds wait_limit() const noexcept;
 
   /// Collective. `count` elements at every rank, aligned to 512 bytes; nothing is cleared and
@@ -97,7 +118,8 @@ class world {
   /// a world counts.
   void fail(errc code, const std::string& text) noexcept;
   [[nodiscard]] bool stopped() const noexcept;
-  /// Throws if the world was stopped.
+  /// Throws if the world was stopped, also by a kernel that gave up waiting: after kernels of this
+  /// rank have ended, it says whether they ended well.
   void check() const;
   /// Calls `body`; an exception that leaves it stops the world with its text, and goes on.
   void run(const std::function<void(world&)>& body);

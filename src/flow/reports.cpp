@@ -1,0 +1,41 @@
+#include "reports.hpp"
+
+#include <fmt/format.h>
+
+#include <untax/flow/wait_graph.hpp>
+
+namespace untax {
+
+int lost_rank(const control& world, const liveness* alive, int rank, int peer) noexcept {
+  const auto ended_badly = [&](int one) {
+    const rank_state state = state_of(world, alive, one);
+    return state == rank_state::gone || state == rank_state::failed;
+  };
+  const bool other_rank = peer >= 0 && peer < world.ranks() && peer != rank;
+  if (other_rank && (ended_badly(peer) || world.status(peer) == rank_status::finished)) return peer;
+  for (int one = 0; one < world.ranks(); ++one) {
+    if (one != rank && one != peer && ended_badly(one)) return one;
+  }
+  return -1;
+}
+
+stop_report report_of_loss(const control& world, const liveness* alive, int rank,
+                           const wait_snapshot& wait, int lost, std::uint64_t now) {
+  const wait_graph graph = wait_graph::of(world, alive);
+  return {
+      rank, lost, errc::peer_lost,
+      fmt::format("{} without signalling, while rank {} waited for rank {}: {}\n{}",
+                  graph.describe(lost), rank, wait.peer, describe(wait), graph.text(rank, now))};
+}
+
+stop_report report_of_limit(const control& world, const liveness* alive, int rank,
+                            const wait_snapshot& wait, std::chrono::milliseconds limit,
+                            std::uint64_t now) {
+  const wait_graph graph = wait_graph::of(world, alive);
+  const int suspect = graph.suspect(rank);
+  return {rank, suspect, errc::timeout,
+          fmt::format("waited {} ms for rank {}: {}. Suspect: {}\n{}", limit.count(), wait.peer,
+                      describe(wait), graph.describe(suspect), graph.text(rank, now))};
+}
+
+}  // namespace untax

@@ -1,0 +1,155 @@
+#include "arenas.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "clock.hpp"
+
+namespace untax::cuda {
+namespace {
+
+std::string place(int rank, int device) { return fmt::format("rank {} (GPU {})", rank, device); }
+
+}  // namespace
+
+arenas::arenas(const segment& memory, const std::vector<int>& devices,
+               const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts)
+    : range_(memory.ranks(), memory.layout().arena_span(), memory.layout().arena_page),
+      seats_(devices.size()) {
+  for (std::size_t rank = 0; rank < parts.size(); ++rank)
+    range_.map(static_cast<int>(rank), parts[rank]);
+  try {
+    open_seats(devices);
+    let_in(whereabouts);
+    register_control(memory);
+    for (int rank = 0; rank < memory.ranks(); ++rank) {
+      if (device_of(rank) < 0) continue;
+      const std::size_t span = memory.layout().arena_span();
+      fill(rank, range_.base() + static_cast<std::size_t>(rank) * span, std::byte{0}, span);
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+arenas::~arenas() { release(); }
+
+void arenas::release() noexcept {
+  const auto in_each = [this](const auto& what) {
+    for (const seat& s : seats_) {
+      if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;
+      what(s);
+      CUcontext popped = nullptr;
+      driver().pop_context(&popped);
+    }
+  };
+  // Kernels may still be at work in what goes away now.
+  in_each([](const seat& /*s*/) { cudaDeviceSynchronize(); });
+  in_each([this](const seat& s) {
+    if (control_ != nullptr) cudaHostUnregister(std::exchange(control_, nullptr));
+    if (s.stream != nullptr) cudaStreamDestroy(s.stream);
+    if (s.urgent != nullptr) cudaStreamDestroy(s.urgent);
+  });
+  cudaGetLastError();
+}
+
+void arenas::open_seats(const std::vector<int>& devices) {
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    if (devices[rank] < 0) continue;
+    seat& s = seats_[rank];
+    s.device = devices[rank];
+    s.context = context_of(s.device);
+    const device_scope scope(s.context);
+    const std::string who = place(static_cast<int>(rank), s.device);
+    int least = 0;
+    int greatest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&least, &greatest), who);
+    require(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), who);
+    require(cudaStreamCreateWithPriority(&s.urgent, cudaStreamNonBlocking, greatest), who);
+    require(measure_clock_offset(s.stream, s.clock_offset),
+            who + " does not run a kernel of untax, which is compiled for sm_90a");
+  }
+}
+
+// Every device of this process reads and writes every arena.
+void arenas::let_in(const std::vector<std::string>& whereabouts) const {
+  std::vector<int> ours;
+  for (const seat& s : seats_) {
+    if (s.device >= 0 && std::find(ours.begin(), ours.end(), s.device) == ours.end())
+      ours.push_back(s.device);
+  }
+  for (int part = 0; part < static_cast<int>(seats_.size()); ++part) {
+    if (range_.allow(part, ours) == CUDA_SUCCESS) continue;
+    for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) {
+      if (device_of(rank) < 0) continue;
+      const CUresult result = range_.allow(part, {device_of(rank)});
+      if (result == CUDA_SUCCESS) continue;
+      throw error(
+          errc::unsupported,
+          fmt::format("{} cannot reach the memory of rank {}: {}; {}", place(rank, device_of(rank)),
+                      part, text_of(result), whereabouts[static_cast<std::size_t>(part)]));
+    }
+    throw error(errc::internal, fmt::format("the memory of rank {} cannot be opened for all GPUs "
+                                            "of this process, although for each of them",
+                                            part));
+  }
+}
+
+void arenas::register_control(const segment& memory) {
+  const auto first = std::find_if(seats_.begin(), seats_.end(),
+                                  [](const seat& s) { return s.context != nullptr; });
+  const device_scope scope(first->context);
+  const std::size_t bytes = memory.layout().control_span();
+  require(
+      cudaHostRegister(memory.control(), bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+      fmt::format("cannot make {} bytes of host memory visible to GPU {}", bytes, first->device));
+  control_ = memory.control();
+}
+
+void arenas::use(int rank) const {
+  require(cudaSetDevice(device_of(rank)), place(rank, device_of(rank)));
+}
+
+void arenas::fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const {
+  const seat& s = seat_of(rank);
+  const device_scope scope(s.context);
+  const std::string who = place(rank, s.device);
+  require(cudaMemsetAsync(at, std::to_integer<int>(value), bytes, s.stream), who);
+  require(cudaStreamSynchronize(s.stream), who);
+}
+
+void arenas::read(int rank, std::byte* to, const std::byte* from, std::size_t bytes) const {
+  const seat& s = seat_of(rank);
+  const device_scope scope(s.context);
+  const std::string who = place(rank, s.device);
+  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, s.stream), who);
+  require(cudaStreamSynchronize(s.stream), who);
+}
+
+// From registered memory it goes through a copy engine, and so past kernels that fill the device.
+bool arenas::send_word(int rank, std::uint64_t* to, const std::uint64_t* from) const noexcept {
+  const seat& s = seat_of(rank);
+  if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) return false;
+  const cudaError_t result =
+      cudaMemcpyAsync(to, from, sizeof *to, cudaMemcpyHostToDevice, s.urgent);
+  if (result != cudaSuccess) cudaGetLastError();
+  CUcontext popped = nullptr;
+  driver().pop_context(&popped);
+  return result == cudaSuccess;
+}
+
+void* arenas::address_on_device(int rank, const void* host) const {
+  const seat& s = seat_of(rank);
+  const device_scope scope(s.context);
+  const std::ptrdiff_t offset = static_cast<const std::byte*>(host) - control_;
+  void* found = nullptr;
+  require(cudaHostGetDevicePointer(&found, control_, 0), place(rank, s.device));
+  return static_cast<std::byte*>(found) + offset;
+}
+
+}  // namespace untax::cuda

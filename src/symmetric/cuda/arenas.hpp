@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/symmetric/device_memory.hpp"
+#include "vmm.hpp"
+
+namespace untax::cuda {
+
+/// Arenas in the memory of GPUs. Registers the control region, so that kernels reach it.
+class arenas final : public device_arenas {
+ public:
+  /// `devices` by rank, -1 for ranks of other processes. `parts` by rank are mapped, and the arenas
+  /// of this process are cleared. `reason` says why one of our devices (by rank) cannot reach the
+  /// memory of a rank.
+  arenas(const segment& memory, const std::vector<int>& devices,
+         const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts);
+  ~arenas() override;
+
+  [[nodiscard]] std::byte* base() const noexcept override { return range_.base(); }
+  [[nodiscard]] int device_of(int rank) const noexcept override { return seat_of(rank).device; }
+  void use(int rank) const override;
+  void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const override;
+  void read(int rank, std::byte* to, const std::byte* from, std::size_t bytes) const override;
+  bool send_word(int rank, std::uint64_t* to, const std::uint64_t* from) const noexcept override;
+  [[nodiscard]] void* address_on_device(int rank, const void* host) const override;
+  [[nodiscard]] std::int64_t clock_offset(int rank) const noexcept override {
+    return seat_of(rank).clock_offset;
+  }
+
+ private:
+  /// What a rank of this process has on its device.
+  struct seat {
+    int device = -1;
+    CUcontext context = nullptr;
+    cudaStream_t stream = nullptr;
+    cudaStream_t urgent = nullptr;  // for words that have to pass while the other one waits
+    std::int64_t clock_offset = 0;
+  };
+
+  [[nodiscard]] const seat& seat_of(int rank) const noexcept {
+    return seats_[static_cast<std::size_t>(rank)];
+  }
+  void open_seats(const std::vector<int>& devices);
+  void register_control(const segment& memory);
+  void let_in(const std::vector<std::string>& whereabouts) const;
+  void release() noexcept;
+
+  address_range range_;
+  std::vector<seat> seats_;
+  std::byte* control_ = nullptr;
+};
+
+}  // namespace untax::cuda

@@ -1,0 +1,158 @@
+#include "src/symmetric/device_memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "arenas.hpp"
+
+namespace untax {
+namespace {
+
+device_id id_of(int device) {
+  cudaDeviceProp found{};
+  cuda::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
+  device_id id{};
+  static_assert(sizeof id == sizeof found.uuid);
+  std::memcpy(id.data(), &found.uuid, sizeof id);
+  return id;
+}
+
+bool can_reach(int device, int other) {
+  int can = 0;
+  cuda::require(cudaDeviceCanAccessPeer(&can, device, other),
+                fmt::format("GPU {} and GPU {}", device, other));
+  return can != 0;
+}
+
+constexpr const char* no_peer_access =
+    "cudaDeviceCanAccessPeer says no. Worlds of GPUs need peer-to-peer access between all of them, "
+    "over NVLink or PCIe; `nvidia-smi topo -p2p rw` shows which have it";
+
+class cuda_share final : public device_share {
+ public:
+  cuda_share(int rank, int device, std::size_t bytes)
+      : memory(cuda::allocation::make(rank, device, bytes, true)), id_(id_of(device)) {
+    cuda::require(
+        cuda::driver().export_handle(&descriptor_, memory.handle(),
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        fmt::format("rank {}: cannot share memory of GPU {} with other processes", rank, device));
+  }
+  cuda_share(const cuda_share&) = delete;
+  cuda_share& operator=(const cuda_share&) = delete;
+  ~cuda_share() override {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+  [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
+  [[nodiscard]] device_id id() const noexcept override { return id_; }
+
+  cuda::allocation memory;
+
+ private:
+  int descriptor_ = -1;
+  device_id id_;
+};
+
+// Why `device` may be unable to reach the device `id`, or what is known about it.
+std::string whereabouts(int device, const device_id& id) {
+  for (int other = 0; other < visible_devices(); ++other) {
+    if (id_of(other) != id) continue;
+    if (device != other && !can_reach(device, other)) return no_peer_access;
+    return fmt::format("it is GPU {} of this process", other);
+  }
+  return "its GPU is not visible to this process (CUDA_VISIBLE_DEVICES), so more is not known";
+}
+
+}  // namespace
+
+int visible_devices() {
+  int found = 0;
+  const cudaError_t result = cudaGetDeviceCount(&found);
+  if (result == cudaSuccess && found > 0) return found;
+  cudaGetLastError();
+  throw error(errc::unsupported, fmt::format("no GPU can be used here: {}", cuda::text_of(result)));
+}
+
+std::string device_name(int device) {
+  cudaDeviceProp found{};
+  cuda::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
+  return fmt::format("{} (sm_{}{})", found.name, found.major, found.minor);
+}
+
+std::size_t device_page(int device) {
+  int supported = 0;
+  cuda::require(cuda::driver().attribute(
+                    &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
+                fmt::format("GPU {}", device));
+  if (supported == 0) {
+    throw error(
+        errc::unsupported,
+        fmt::format("GPU {}, {}, has no virtual memory management, which symmetric heaps need",
+                    device, device_name(device)));
+  }
+  const CUmemAllocationProp how = cuda::properties(device, true);
+  std::size_t page = 0;
+  cuda::require(cuda::driver().granularity(&page, &how, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                fmt::format("GPU {}", device));
+  return page;
+}
+
+segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t arena_bytes,
+                             int device) {
+  return {ranks, control_bytes, arena_bytes, memory_kind::cuda, device_page(device)};
+}
+
+void use_device(int device) { cuda::require(cudaSetDevice(device), fmt::format("GPU {}", device)); }
+
+std::unique_ptr<device_share> device_share::make(int rank, int device, std::size_t bytes) {
+  return std::make_unique<cuda_share>(rank, device, bytes);
+}
+
+std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory) {
+  const int ranks = memory.ranks();
+  std::vector<int> devices(static_cast<std::size_t>(ranks));
+  std::iota(devices.begin(), devices.end(), 0);
+  for (const int device : devices) {
+    for (const int other : devices) {
+      if (device == other || can_reach(device, other)) continue;
+      throw error(
+          errc::unsupported,
+          fmt::format("rank {} (GPU {}, {}) cannot reach the memory of rank {} (GPU {}, {}): {}",
+                      device, device, device_name(device), other, other, device_name(other),
+                      no_peer_access));
+    }
+  }
+  std::vector<cuda::allocation> parts;
+  for (const int device : devices) {
+    parts.push_back(cuda::allocation::make(device, device, memory.layout().arena_span(), false));
+  }
+  const std::vector<std::string> where(devices.size(), "peer access was promised");
+  return std::make_unique<cuda::arenas>(memory, devices, parts, where);
+}
+
+std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank, int device,
+                                                   std::unique_ptr<device_share> mine,
+                                                   const device_shares& all) {
+  const auto ranks = static_cast<std::size_t>(memory.ranks());
+  const auto self = static_cast<std::size_t>(rank);
+  std::vector<int> devices(ranks, -1);
+  devices[self] = device;
+  std::vector<cuda::allocation> parts;
+  std::vector<std::string> where;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    where.push_back(whereabouts(device, all.ids[r]));
+    parts.push_back(r == self ? std::move(static_cast<cuda_share&>(*mine).memory)
+                              : cuda::allocation::import(static_cast<int>(r), all.descriptors[r]));
+  }
+  return std::make_unique<cuda::arenas>(memory, devices, parts, where);
+}
+
+}  // namespace untax

@@ -1,0 +1,109 @@
+#include "driver.hpp"
+
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax::cuda {
+namespace {
+
+// All functions in the table have kept their form since this version.
+constexpr unsigned asked_version = 12000;
+
+template <class Function>
+void look_up(Function& to, const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult how{};
+  const cudaError_t result =
+      cudaGetDriverEntryPointByVersion(name, &found, asked_version, cudaEnableDefault, &how);
+  if (result != cudaSuccess || how != cudaDriverEntryPointSuccess || found == nullptr) {
+    cudaGetLastError();
+    throw error(errc::unsupported,
+                fmt::format("the CUDA driver has no {} ({}); GPU worlds need driver 525 or newer",
+                            name, text_of(result)));
+  }
+  to = reinterpret_cast<Function>(found);
+}
+
+driver_calls load() {
+  driver_calls d{};
+  look_up(d.init, "cuInit");
+  look_up(d.error_name, "cuGetErrorName");
+  look_up(d.error_string, "cuGetErrorString");
+  look_up(d.retain_context, "cuDevicePrimaryCtxRetain");
+  look_up(d.push_context, "cuCtxPushCurrent");
+  look_up(d.pop_context, "cuCtxPopCurrent");
+  look_up(d.attribute, "cuDeviceGetAttribute");
+  look_up(d.granularity, "cuMemGetAllocationGranularity");
+  look_up(d.create, "cuMemCreate");
+  look_up(d.release, "cuMemRelease");
+  look_up(d.reserve, "cuMemAddressReserve");
+  look_up(d.free_addresses, "cuMemAddressFree");
+  look_up(d.map, "cuMemMap");
+  look_up(d.unmap, "cuMemUnmap");
+  look_up(d.set_access, "cuMemSetAccess");
+  look_up(d.export_handle, "cuMemExportToShareableHandle");
+  look_up(d.import_handle, "cuMemImportFromShareableHandle");
+  if (const CUresult result = d.init(0); result != CUDA_SUCCESS) {
+    throw error(errc::unsupported,
+                fmt::format("the CUDA driver does not start (error {})", static_cast<int>(result)));
+  }
+  return d;
+}
+
+}  // namespace
+
+const driver_calls& driver() {
+  static const driver_calls loaded = load();
+  return loaded;
+}
+
+std::string text_of(CUresult result) {
+  const char* name = nullptr;
+  const char* meaning = nullptr;
+  driver().error_name(result, &name);
+  driver().error_string(result, &meaning);
+  return fmt::format("{} ({})", name != nullptr ? name : "an unknown error",
+                     meaning != nullptr ? meaning : std::to_string(static_cast<int>(result)));
+}
+
+std::string text_of(cudaError_t result) {
+  return fmt::format("{} ({})", cudaGetErrorName(result), cudaGetErrorString(result));
+}
+
+void require(CUresult result, const std::string& what) {
+  if (result == CUDA_SUCCESS) return;
+  throw error(errc::internal, fmt::format("{}: {}", what, text_of(result)));
+}
+
+void require(cudaError_t result, const std::string& what) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();
+  throw error(errc::internal, fmt::format("{}: {}", what, text_of(result)));
+}
+
+CUcontext context_of(int device) {
+  static std::mutex mutex;
+  static std::map<int, CUcontext> contexts;
+  const std::lock_guard lock(mutex);
+  const auto known = contexts.find(device);
+  if (known != contexts.end()) return known->second;
+  CUcontext made = nullptr;
+  require(driver().retain_context(&made, device), fmt::format("cannot use GPU {}", device));
+  contexts.emplace(device, made);
+  return made;
+}
+
+device_scope::device_scope(CUcontext context) {
+  require(driver().push_context(context), "cannot make a device current");
+}
+
+device_scope::~device_scope() {
+  CUcontext popped = nullptr;
+  driver().pop_context(&popped);
+}
+
+}  // namespace untax::cuda

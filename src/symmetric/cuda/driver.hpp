@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace untax::cuda {
+
+/// The functions of the driver that untax calls. They are looked up when first needed, so that
+/// programs start, and do what needs no GPU, on machines without a driver.
+struct driver_calls {
+  decltype(&cuInit) init;
+  decltype(&cuGetErrorName) error_name;
+  decltype(&cuGetErrorString) error_string;
+  decltype(&cuDevicePrimaryCtxRetain) retain_context;
+  decltype(&cuCtxPushCurrent) push_context;
+  decltype(&cuCtxPopCurrent) pop_context;
+  decltype(&cuDeviceGetAttribute) attribute;
+  decltype(&cuMemGetAllocationGranularity) granularity;
+  decltype(&cuMemCreate) create;
+  decltype(&cuMemRelease) release;
+  decltype(&cuMemAddressReserve) reserve;
+  decltype(&cuMemAddressFree) free_addresses;
+  decltype(&cuMemMap) map;
+  decltype(&cuMemUnmap) unmap;
+  decltype(&cuMemSetAccess) set_access;
+  decltype(&cuMemExportToShareableHandle) export_handle;
+  decltype(&cuMemImportFromShareableHandle) import_handle;
+};
+
+/// Throws `unsupported` if there is no driver, or one that lacks a function.
+[[nodiscard]] const driver_calls& driver();
+
+/// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
+[[nodiscard]] std::string text_of(CUresult result);
+[[nodiscard]] std::string text_of(cudaError_t result);
+
+/// Throws `internal` with `what` unless the call went well. An error of the runtime is not left
+/// behind for the next to find.
+void require(CUresult result, const std::string& what);
+void require(cudaError_t result, const std::string& what);
+
+/// The context that the runtime uses on `device`; it is kept for as long as the process lives.
+[[nodiscard]] CUcontext context_of(int device);
+
+/// Makes a device current for as long as it lives, and then the one that was before; unlike
+/// cudaSetDevice, this does not start a device that the thread never used.
+class device_scope {
+ public:
+  explicit device_scope(CUcontext context);
+  device_scope(const device_scope&) = delete;
+  device_scope& operator=(const device_scope&) = delete;
+  ~device_scope();
+};
+
+}  // namespace untax::cuda

@@ -1,0 +1,97 @@
+#include "vmm.hpp"
+
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+
+#include "src/symmetric/device_memory.hpp"
+
+namespace untax::cuda {
+
+CUmemAllocationProp properties(int device, bool shared) {
+  CUmemAllocationProp p{};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  p.location.id = device;
+  p.requestedHandleTypes =
+      shared ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+  return p;
+}
+
+allocation allocation::make(int rank, int device, std::size_t bytes, bool shared) {
+  const CUmemAllocationProp how = properties(device, shared);
+  CUmemGenericAllocationHandle made = 0;
+  const CUresult result = driver().create(&made, bytes, &how, 0);
+  if (result == CUDA_SUCCESS) return allocation(made);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) {
+    require(result,
+            fmt::format("rank {}: cannot make {} on GPU {}", rank, format_bytes(bytes), device));
+  }
+  const device_scope scope(context_of(device));
+  std::size_t available = 0;
+  std::size_t all = 0;
+  require(cudaMemGetInfo(&available, &all), fmt::format("rank {}: GPU {}", rank, device));
+  throw error(
+      errc::out_of_memory,
+      fmt::format("rank {}: no room for a symmetric heap of {} on GPU {}, {}: {} of {} are "
+                  "free; lower {} to {}M or less",
+                  rank, format_bytes(bytes), device, device_name(device), format_bytes(available),
+                  format_bytes(all), variable::heap_bytes.name, available >> 20U));
+}
+
+allocation allocation::import(int rank, int descriptor) {
+  CUmemGenericAllocationHandle made = 0;
+  void* const how =
+      reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));  // as CUDA wants it
+  require(driver().import_handle(&made, how, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+          fmt::format("cannot take over the symmetric heap of rank {}", rank));
+  return allocation(made);
+}
+
+allocation::allocation(allocation&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+
+allocation& allocation::operator=(allocation&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+allocation::~allocation() {
+  if (handle_ != 0) driver().release(handle_);
+}
+
+address_range::address_range(int parts, std::size_t part_bytes, std::size_t page)
+    : bytes_(static_cast<std::size_t>(parts) * part_bytes), part_bytes_(part_bytes) {
+  require(
+      driver().reserve(&base_, bytes_, page, 0, 0),
+      fmt::format("cannot reserve {} of addresses for the symmetric heaps of {} ranks; lower {}",
+                  format_bytes(bytes_), parts, variable::heap_bytes.name));
+}
+
+address_range::~address_range() {
+  for (const int part : mapped_) driver().unmap(at(part), part_bytes_);
+  driver().free_addresses(base_, bytes_);
+}
+
+void address_range::map(int part, const allocation& memory) {
+  require(driver().map(at(part), part_bytes_, 0, memory.handle(), 0),
+          fmt::format("cannot map the symmetric heap of rank {}", part));
+  mapped_.push_back(part);
+}
+
+CUresult address_range::allow(int part, const std::vector<int>& devices) const {
+  std::vector<CUmemAccessDesc> all;
+  for (const int device : devices) {
+    CUmemAccessDesc one{};
+    one.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    one.location.id = device;
+    one.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    all.push_back(one);
+  }
+  return driver().set_access(at(part), part_bytes_, all.data(), all.size());
+}
+
+}  // namespace untax::cuda

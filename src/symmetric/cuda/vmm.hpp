@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "driver.hpp"
+
+namespace untax::cuda {
+
+/// How memory on `device` is made: pinned, and, if `shared`, with a POSIX descriptor.
+[[nodiscard]] CUmemAllocationProp properties(int device, bool shared);
+
+/// Owns memory on a device that is not mapped anywhere yet, or a share of it.
+class allocation {
+ public:
+  allocation() = default;
+  /// Throws `out_of_memory`, which says how much the device has.
+  [[nodiscard]] static allocation make(int rank, int device, std::size_t bytes, bool shared);
+  /// From a descriptor that another process exported, and which stays the caller's.
+  [[nodiscard]] static allocation import(int rank, int descriptor);
+
+  allocation(allocation&& other) noexcept;
+  allocation& operator=(allocation&& other) noexcept;
+  ~allocation();
+
+  [[nodiscard]] CUmemGenericAllocationHandle handle() const noexcept { return handle_; }
+
+ private:
+  explicit allocation(CUmemGenericAllocationHandle handle) noexcept : handle_(handle) {}
+
+  CUmemGenericAllocationHandle handle_ = 0;
+};
+
+/// A range of addresses, the same for the host and all devices of this process, in which `parts`
+/// allocations of equal size are mapped side by side.
+class address_range {
+ public:
+  address_range(int parts, std::size_t part_bytes, std::size_t page);
+  address_range(const address_range&) = delete;
+  address_range& operator=(const address_range&) = delete;
+  ~address_range();
+
+  /// Maps part `part`, which keeps the memory alive.
+  void map(int part, const allocation& memory);
+  /// Lets `devices` read and write the part, once it is mapped.
+  [[nodiscard]] CUresult allow(int part, const std::vector<int>& devices) const;
+
+  [[nodiscard]] std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_); }
+
+ private:
+  [[nodiscard]] CUdeviceptr at(int part) const noexcept {
+    return base_ + static_cast<std::size_t>(part) * part_bytes_;
+  }
+
+  CUdeviceptr base_ = 0;
+  std::size_t bytes_;
+  std::size_t part_bytes_;
+  std::vector<int> mapped_;
+};
+
+}  // namespace untax::cuda

@@ -1,0 +1,28 @@
+#include "own_share.hpp"
+
+#include <fmt/format.h>
+
+#include <untax/flow/control.hpp>
+
+namespace untax {
+
+own_share own_share::make(const placement& p, const settings& s) {
+  own_share mine;
+  mine.layout = {p.world_size, control::bytes(p.world_size), s.heap_bytes};
+  if (s.memory == memory_kind::host) return mine;
+  try {
+    // A world is on one host, so ranks are counted as a launcher counts local ranks.
+    mine.device = p.rank % visible_devices();
+    mine.layout = device_layout(p.world_size, mine.layout.control_bytes, s.heap_bytes, mine.device);
+    mine.kind = fmt::format("memory of {} in pages of {} bytes", device_name(mine.device),
+                            mine.layout.arena_page);
+    mine.memory = device_share::make(p.rank, mine.device, mine.layout.arena_span());
+  } catch (const error& e) {
+    const std::string prefix = fmt::format("rank {}: ", p.rank);
+    const std::string_view text = e.what();
+    mine.trouble.emplace(e.code(), text.starts_with(prefix) ? e.what() : prefix + e.what());
+  }
+  return mine;
+}
+
+}  // namespace untax
