@@ -22,6 +22,7 @@ ALLOWED = {
     "include/untax/flow/wait.hpp": ({"yield", "load"}, "the one place that waits"),
     "include/untax/memory/": ({"yield", "exchange"}, "defines each memory's pause, and raises by retry"),
     "include/untax/rma/atomic.hpp": ({"exchange"}, "min and max, which C++20 lacks: retried only if another won"),
+    "include/untax/rma/device_atomic.cuh": ({"exchange"}, "the same in kernels"),
     "src/flow/fault_plan.cpp": ({"yield"}, "injects the delays that fault tests ask for"),
     "src/world/join_rank_0.cpp": ({"yield"}, "tries again to reach a socket, not memory"),
     "bench/suites/host.cpp": ({"yield", "load"}, "the bare atomic ping-pong that a signal is compared with"),

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/flow/device_watch.cuh>
+#include <untax/flow/wait_verbs.hpp>
+#include <untax/rma/device_group.cuh>
+
+namespace untax {
+
+/// A group of a kernel that can wait: it carries the watch that bounds its waits.
+template <class G>
+concept waiting_device_group = device_group<G> && requires(G& group) {
+  { group.guard() } -> std::same_as<device_watch&>;
+};
+
+/// `G` with a watch. `slot` (from 0) names its wait record and differs among the groups of a rank
+/// that wait at the same time; all threads of a group have the same.
+template <device_group G>
+class waiting : public G {
+ public:
+  __device__ waiting(const device_control& world, int slot) noexcept : guard_(world, slot) {}
+
+  [[nodiscard]] __device__ int rank() const noexcept { return guard_.world().rank; }
+  [[nodiscard]] __device__ int ranks() const noexcept { return guard_.world().ranks; }
+  [[nodiscard]] __device__ device_watch& guard() noexcept { return guard_; }
+
+ private:
+  device_watch guard_;
+};
+
+namespace detail {
+
+/// What all threads of a group make of their outcomes: `ok` if all have it. Synchronises them, so
+/// that what one has acquired is visible to all.
+template <device_group G>
+[[nodiscard]] __device__ wait_outcome agreed(const G& group, wait_outcome mine) {
+  if (!group.any(mine != wait_outcome::ok)) return wait_outcome::ok;
+  return group.any(mine == wait_outcome::timeout) ? wait_outcome::timeout : wait_outcome::aborted;
+}
+
+}  // namespace detail
+
+/// Waits until `*counter >= value`, and returns how that ended; all threads of the group get the
+/// same. Acquire: what was written before the signal is visible to the group after `ok`. The
+/// counter lies at this rank.
+template <waiting_device_group G>
+[[nodiscard]] __device__ wait_outcome try_wait_until(G& group, std::uint64_t* counter,
+                                                     std::uint64_t value, const awaited& who = {}) {
+  wait_outcome outcome = wait_outcome::ok;
+  if (group.thread_rank() == 0) {
+    const wait_site site{who.name, verb::wait_until, who.peer, who.room, value};
+    outcome = wait_until<cuda_memory>(*counter, site, group.guard());
+  }
+  return detail::agreed(group, outcome);
+}
+
+/// As try_wait_until; whether the signal came. If it did not, leave the kernel through its normal
+/// exit, and touch no more of what was waited for: `world::check` on the host then throws the
+/// reason.
+template <waiting_device_group G>
+[[nodiscard]] __device__ bool wait_until(G& group, std::uint64_t* counter, std::uint64_t value,
+                                         const awaited& who = {}) {
+  return try_wait_until(group, counter, value, who) == wait_outcome::ok;
+}
+
+}  // namespace untax

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/flow/device_watch.cuh>
+#include <untax/memory/lanes_memory.cuh>
+
+namespace untax::detail {
+
+/// Lets the first lane look after the wait of all. Where lane i waits for rank `first_rank` + i, it
+/// names the first that is missing.
+template <int lanes, class Counter>
+class lanes_watch {
+ public:
+  __device__ lanes_watch(device_watch& watch, const Counter& counter, bool first_lane,
+                         int first_rank = -1) noexcept
+      : watch_(watch), counter_(counter), first_lane_(first_lane), first_rank_(first_rank) {}
+
+  [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
+    return device_watch::due(polls);
+  }
+  [[nodiscard]] __device__ wait_outcome look(const wait_site& site, std::uint64_t seen) {
+    wait_site named = site;
+    if (first_rank_ >= 0) named.peer = first_rank_ + __ffs(counter_.missing) - 1;
+    wait_outcome outcome = wait_outcome::ok;
+    if (first_lane_) outcome = watch_.look(named, seen);
+    return in_step<lanes>::from(0, outcome);
+  }
+  __device__ void leave() noexcept {
+    if (first_lane_) watch_.leave();
+  }
+
+ private:
+  device_watch& watch_;
+  const Counter& counter_;
+  bool first_lane_;
+  int first_rank_;
+};
+
+}  // namespace untax::detail

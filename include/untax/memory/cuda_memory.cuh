@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include <untax/memory/policy.hpp>
+
+namespace untax {
+
+/// Ranks are GPUs that reach each other's memory; order comes from the PTX memory model at system
+/// scope, on the operation on the counter itself. For kernels only.
+struct cuda_memory {
+  using counter = std::uint64_t;
+  template <class T>
+  using cell = T;
+
+  /// ld.acquire.sys.
+  __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
+    return ref(c).load(cuda::memory_order_acquire);
+  }
+
+  /// red.release.sys.max: one operation that returns nothing, so nobody waits for its way back.
+  __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
+    asm volatile("red.release.sys.global.max.u64 [%0], %1;"
+                 :
+                 : "l"(__cvta_generic_to_global(&c)), "l"(value)
+                 : "memory");
+  }
+
+  /// red.release.sys.add, for counters that many raise.
+  __device__ static void add_release(counter& c, std::uint64_t amount) noexcept {
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;"
+                 :
+                 : "l"(__cvta_generic_to_global(&c)), "l"(amount)
+                 : "memory");
+  }
+
+  /// Nothing at first: a look at memory takes most of a microsecond anyway. Whoever waits longer
+  /// leaves the instruction slots of its multiprocessor to others.
+  __device__ static void pause(poll_count polls) noexcept {
+    if (polls >= 512) __nanosleep(polls < 4096 ? 100 : 400);
+  }
+
+  /// %globaltimer: nanoseconds, the same clock on every multiprocessor, not that of the host.
+  __device__ static std::uint64_t now() noexcept {
+    std::uint64_t nanoseconds = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+  }
+
+  __device__ static cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system> ref(
+      const counter& c) noexcept {
+    return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(const_cast<counter&>(c));
+  }
+};
+
+static_assert(memory_policy<cuda_memory>);
+
+}  // namespace untax

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/memory/cuda_memory.cuh>
+
+// Threads that run in step (`lanes` of a group: a warp, or one thread) and wait for something of
+// each of them. They look at memory together, so it takes as long as one look, and they go on
+// together.
+
+namespace untax::detail {
+
+template <int lanes>
+struct in_step {
+  static_assert(lanes == 1 || lanes == 32);
+  static constexpr unsigned everybody = 0xffffffffU;
+
+  /// A bit for each lane for which `mine` holds.
+  [[nodiscard]] __device__ static unsigned ballot(bool mine) noexcept {
+    if constexpr (lanes == 1) return mine ? 1U : 0U;
+    return __ballot_sync(everybody, mine);
+  }
+  /// What `lane` has.
+  template <class Value>
+  [[nodiscard]] __device__ static Value from(int lane, Value mine) noexcept {
+    if constexpr (lanes == 1) return mine;
+    return static_cast<Value>(__shfl_sync(everybody, static_cast<unsigned long long>(mine), lane));
+  }
+};
+
+/// The memory policy of such waits. `Look` says how a lane looks: `look()` returns what it has seen
+/// of its part, with acquire order. The value of the common counter is that of the first lane whose
+/// part has not come, and `expected` when all have.
+template <int lanes, class Look>
+struct lanes_memory {
+  struct counter {
+    Look part;
+    std::uint64_t expected;
+    unsigned missing = 0;
+  };
+  template <class T>
+  using cell = T;
+
+  __device__ static std::uint64_t load_acquire(counter& c) {
+    const std::uint64_t seen = c.part.look();
+    c.missing = in_step<lanes>::ballot(seen < c.expected);
+    return c.missing == 0 ? c.expected : in_step<lanes>::from(__ffs(c.missing) - 1, seen);
+  }
+  /// These counters are views of others, which are raised one by one.
+  __device__ static void raise_release(counter& c, std::uint64_t value) { c.part.raise(value); }
+  __device__ static void pause(poll_count polls) noexcept { cuda_memory::pause(polls); }
+  __device__ static std::uint64_t now() noexcept { return cuda_memory::now(); }
+};
+
+}  // namespace untax::detail

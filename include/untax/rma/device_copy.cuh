@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <untax/rma/copy.hpp>
+#include <untax/rma/device_group.cuh>
+#include <untax/rma/tile_view.hpp>
+#include <untax/rma/vector_copy.cuh>
+
+// The verbs of rma/copy.hpp for groups of a kernel. They choose the width of their accesses from
+// the addresses; 16-byte alignment of both sides modulo 16 is what makes them fast. Each returns
+// when all threads of the group have issued their stores, which says nothing to anybody else: a
+// peer may look after a signal.
+//
+// A kernel cannot throw, so what the host verbs refuse is a precondition here: addresses are not
+// null and multiples of the element's alignment, sizes are not negative, source and destination do
+// not overlap, both tiles have the same shape and a stride of at least their columns. Pointers to
+// symmetric memory must not be marked `const __restrict__` in a kernel that waits for what they
+// point to: the compiler may then read it before the wait.
+
+namespace untax {
+
+namespace detail {
+
+/// Elements are dealt to the threads in words of at least their alignment.
+template <class T>
+inline constexpr int narrowest_word = alignof(T) < 16 ? static_cast<int>(alignof(T)) : 16;
+
+/// The group's threads move `bytes` bytes; nobody is synchronised.
+template <int narrowest, device_group G>
+__device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
+                           std::int64_t bytes) {
+  const auto target = reinterpret_cast<std::uintptr_t>(to);
+  const auto source = reinterpret_cast<std::uintptr_t>(from);
+  const int width = widest_word<narrowest>(target ^ source);
+  // What comes before the first whole word of the destination, and after the last.
+  std::int64_t head = static_cast<std::int64_t>(-target & (width - 1U));
+  if (head > bytes) head = bytes;
+  const std::int64_t words = (bytes - head) / width;
+  const std::int64_t body_end = head + words * width;
+  const int me = group.thread_rank();
+  const int everybody = group.size();
+  with_word<narrowest>(
+      width, [&]<int w>() { move_words<w>(to + head, from + head, words, me, everybody); });
+  if (width == narrowest) return;
+  move_words<narrowest>(to, from, head / narrowest, me, everybody);
+  move_words<narrowest>(to + body_end, from + body_end, (bytes - body_end) / narrowest, me,
+                        everybody);
+}
+
+/// As move_bytes for rows of `bytes` bytes each.
+template <int narrowest, device_group G>
+__device__ void move_byte_rows(const G& group, byte_rows to, byte_rows from, std::int64_t rows,
+                               std::int64_t bytes) {
+  const auto target = reinterpret_cast<std::uintptr_t>(to.data);
+  const auto source = reinterpret_cast<std::uintptr_t>(from.data);
+  const auto strides = static_cast<std::uint64_t>(to.stride | from.stride);
+  const int width = widest_word<narrowest>((target ^ source) | strides);
+  std::int64_t head = static_cast<std::int64_t>(-target & (width - 1U));
+  if (head > bytes) head = bytes;
+  const std::int64_t words = (bytes - head) / width;
+  const std::int64_t body_end = head + words * width;
+  const int me = group.thread_rank();
+  const int everybody = group.size();
+  const auto move = [&]<int w>(std::int64_t begin, std::int64_t length) {
+    if (length == 0) return;
+    move_word_rows<w>({to.data + begin, to.stride}, {from.data + begin, from.stride}, rows,
+                      static_cast<std::int32_t>(length), me, everybody);
+  };
+  with_word<narrowest>(width, [&]<int w>() { move.template operator()<w>(head, words); });
+  if (width == narrowest) return;
+  move.template operator()<narrowest>(0, head / narrowest);
+  move.template operator()<narrowest>(body_end, (bytes - body_end) / narrowest);
+}
+
+template <class T, device_group G>
+__device__ void move_elements(const G& group, T* to, const T* from, std::int64_t count) {
+  move_bytes<narrowest_word<T>>(group, reinterpret_cast<std::byte*>(to),
+                                reinterpret_cast<const std::byte*>(from),
+                                count * static_cast<std::int64_t>(sizeof(T)));
+}
+
+template <class T, device_group G>
+__device__ void move_tile(const G& group, tile_view<T> to, tile_view<const T> from,
+                          tile_bounds bounds) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t rows = clamped(bounds.rows, to.rows);
+  const std::int64_t cols = clamped(bounds.cols, to.cols);
+  if (rows == 0 || cols == 0) return;
+  if (rows == 1 || (to.stride == cols && from.stride == cols)) {
+    move_elements<T>(group, to.data, from.data, rows * cols);
+    return;
+  }
+  move_byte_rows<narrowest_word<T>>(
+      group, {reinterpret_cast<const std::byte*>(to.data), to.stride * size},
+      {reinterpret_cast<const std::byte*>(from.data), from.stride * size}, rows, cols * size);
+}
+
+}  // namespace detail
+
+/// Copies `count` elements between any two places.
+template <device_group G, transferable T>
+__device__ void copy(const G& group, T* to, const std::type_identity_t<T>* from,
+                     std::int64_t count) {
+  detail::move_elements<T>(group, to, from, count);
+  group.sync();
+}
+
+/// Writes `count` elements of this rank to a peer.
+template <device_group G, transferable T>
+__device__ void put(const G& group, T* to, const std::type_identity_t<T>* from,
+                    std::int64_t count) {
+  copy(group, to, from, count);
+}
+
+/// Reads `count` elements of a peer.
+template <device_group G, transferable T>
+__device__ void get(const G& group, T* to, const std::type_identity_t<T>* from,
+                    std::int64_t count) {
+  copy(group, to, from, count);
+}
+
+/// Copies the elements of a tile that lie inside `bounds`. A tile has fewer than 2^31 words of its
+/// element's alignment in a row.
+template <device_group G, transferable T>
+__device__ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
+                     tile_bounds bounds) {
+  detail::move_tile<T>(group, to, from, bounds);
+  group.sync();
+}
+
+/// Copies a whole tile.
+template <device_group G, transferable T>
+__device__ void copy(const G& group, tile_view<T> to,
+                     std::type_identity_t<tile_view<const T>> from) {
+  copy(group, to, from, to.bounds());
+}
+
+/// Copies the elements of a tile for which `mask(row, column)`, a device function, holds.
+template <device_group G, transferable T, tile_mask Mask>
+__device__ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
+                     Mask&& mask) {
+  for (std::int64_t i = group.thread_rank(); i < to.rows * to.cols; i += group.size()) {
+    const std::int64_t row = i / to.cols;
+    const std::int64_t col = i % to.cols;
+    if (mask(row, col)) *to.at(row, col) = *from.at(row, col);
+  }
+  group.sync();
+}
+
+}  // namespace untax

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include <untax/memory/cuda_memory.cuh>
+#include <untax/rma/group.hpp>
+
+namespace untax {
+
+/// A group of threads of a kernel. `lanes` is how many of its threads run in step: 1, or a warp.
+template <class G>
+concept device_group =
+    thread_group<G> && std::same_as<typename G::memory, cuda_memory> && requires {
+  { G::lanes } -> std::convertible_to<int>;
+};
+
+/// The calling thread alone.
+struct device_thread {
+  using memory = cuda_memory;
+  static constexpr int lanes = 1;
+
+  [[nodiscard]] __device__ static constexpr int thread_rank() noexcept { return 0; }
+  [[nodiscard]] __device__ static constexpr int size() noexcept { return 1; }
+  __device__ static constexpr void sync() noexcept {}
+  /// Whether `mine` holds for any thread of the group, which it synchronises as `sync` does.
+  [[nodiscard]] __device__ static bool any(bool mine) noexcept { return mine; }
+};
+
+/// The 32 threads of the calling thread's warp. All of them have to take part.
+struct device_warp {
+  using memory = cuda_memory;
+  static constexpr int lanes = 32;
+
+  [[nodiscard]] __device__ static int thread_rank() noexcept {
+    int lane = 0;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+  }
+  [[nodiscard]] __device__ static constexpr int size() noexcept { return 32; }
+  __device__ static void sync() noexcept { __syncwarp(); }
+  [[nodiscard]] __device__ static bool any(bool mine) noexcept {
+    const bool found = __any_sync(0xffffffffU, mine) != 0;
+    __syncwarp();  // a vote orders no memory
+    return found;
+  }
+};
+
+/// All threads of the calling thread's block, of any shape; a whole number of warps. Uses the
+/// block's barrier 0, as __syncthreads does.
+struct device_block {
+  using memory = cuda_memory;
+  static constexpr int lanes = 32;
+
+  [[nodiscard]] __device__ static int thread_rank() noexcept {
+    return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+  }
+  [[nodiscard]] __device__ static int size() noexcept {
+    return static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  }
+  __device__ static void sync() noexcept { __syncthreads(); }
+  [[nodiscard]] __device__ static bool any(bool mine) noexcept {
+    return __syncthreads_or(mine) != 0;
+  }
+};
+
+/// All threads of the kernel, for put, get and copy: what is moved is dealt to all blocks word by
+/// word, so that they walk through memory together. `sync` is that of the block: when a verb
+/// returns, the calling block's share is done. It cannot signal; the blocks can.
+struct device_grid {
+  using memory = cuda_memory;
+  static constexpr int lanes = 32;
+
+  [[nodiscard]] __device__ static int thread_rank() noexcept {
+    const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    return static_cast<int>(block) * device_block::size() + device_block::thread_rank();
+  }
+  [[nodiscard]] __device__ static int size() noexcept {
+    return static_cast<int>(gridDim.x * gridDim.y * gridDim.z) * device_block::size();
+  }
+  __device__ static void sync() noexcept { __syncthreads(); }
+};
+
+/// The part of [0, count) that falls to part `index` of `parts`, in whole multiples of `grain`: how
+/// blocks of a kernel share what they move. `grain` elements should be 16 bytes or more.
+struct part {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+[[nodiscard]] __host__ __device__ constexpr part part_of(std::int64_t count, int index, int parts,
+                                                         std::int64_t grain) noexcept {
+  const std::int64_t grains = (count + grain - 1) / grain;
+  const std::int64_t each = grains / parts;
+  const std::int64_t rest = grains % parts;
+  const std::int64_t first = index * each + (index < rest ? index : rest);
+  const std::int64_t last = first + each + (index < rest ? 1 : 0);
+  const std::int64_t begin = first * grain;
+  const std::int64_t end = last * grain;
+  const std::int64_t cut = end < count ? end : count;
+  return {begin < count ? begin : count, cut > begin ? cut - begin : 0};
+}
+
+static_assert(device_group<device_thread> && device_group<device_warp> &&
+              device_group<device_block>);
+
+}  // namespace untax

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <untax/core/host_device.hpp>
+#include <untax/rma/check.hpp>
+#include <untax/rma/device_group.cuh>
+
+// Small messages whose data are their own flag: no separate signal, and nothing to wait for before
+// one could be sent. A packet is one 16-byte access, which arrives whole or not at all.
+//
+// Half of it is the flag. Twelve bytes of data and four of flag would carry half as much again, but
+// a 32-bit epoch wraps around within hours, and elements of 8 bytes would not fit; what is sent
+// this way is small enough that latency is what counts.
+
+namespace untax {
+
+struct alignas(16) packet {
+  std::uint64_t data = 0;
+  std::uint64_t epoch = 0;  ///< zero at first, then only raised
+};
+
+/// What packets carry: elements of 1, 2, 4 or 8 bytes.
+template <class T>
+concept packed_element = transferable<T> &&
+    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+
+/// How many packets `count` elements take.
+template <packed_element T>
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t packets_for(std::int64_t count) noexcept {
+  constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
+  return (count + each - 1) / each;
+}
+
+namespace detail {
+
+/// st.relaxed.sys.b128: one access.
+__device__ inline void store_packet(packet* to, const packet& value) noexcept {
+  asm volatile(
+      "{\n\t.reg .b128 whole;\n\tmov.b128 whole, {%1, %2};\n\t"
+      "st.relaxed.sys.global.b128 [%0], whole;\n\t}"
+      :
+      : "l"(__cvta_generic_to_global(to)), "l"(value.data), "l"(value.epoch)
+      : "memory");
+}
+
+/// ld.relaxed.sys.b128.
+[[nodiscard]] __device__ inline packet load_packet(const packet* from) noexcept {
+  packet value;
+  asm volatile(
+      "{\n\t.reg .b128 whole;\n\tld.relaxed.sys.global.b128 whole, [%2];\n\t"
+      "mov.b128 {%0, %1}, whole;\n\t}"
+      : "=l"(value.data), "=l"(value.epoch)
+      : "l"(__cvta_generic_to_global(from))
+      : "memory");
+  return value;
+}
+
+template <class T>
+union packet_data {
+  std::uint64_t word;
+  T elements[sizeof(packet::data) / sizeof(T)];
+};
+
+/// Whether packet `i` of a message can be read or written as one word.
+template <class T>
+[[nodiscard]] __device__ bool is_whole(const T* message, std::int64_t i, std::int64_t count) {
+  constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
+  return reinterpret_cast<std::uintptr_t>(message) % 8 == 0 && (i + 1) * each <= count;
+}
+
+/// The data of packet `i` of a message; zeros behind its end.
+template <class T>
+[[nodiscard]] __device__ std::uint64_t pack(const T* from, std::int64_t i, std::int64_t count) {
+  constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
+  if (is_whole(from, i, count)) return reinterpret_cast<const std::uint64_t*>(from)[i];
+  packet_data<T> packed{0};
+#pragma unroll
+  for (int k = 0; k < each; ++k) {
+    if (i * each + k < count) packed.elements[k] = from[i * each + k];
+  }
+  return packed.word;
+}
+
+template <class T>
+__device__ void unpack(std::uint64_t data, T* to, std::int64_t i, std::int64_t count) {
+  constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
+  if (is_whole(to, i, count)) {
+    reinterpret_cast<std::uint64_t*>(to)[i] = data;
+    return;
+  }
+  const packet_data<T> packed{data};
+#pragma unroll
+  for (int k = 0; k < each; ++k) {
+    if (i * each + k < count) to[i * each + k] = packed.elements[k];
+  }
+}
+
+}  // namespace detail
+
+/// Writes `count` elements to a peer as packets_for(count) packets marked `epoch`, which is higher
+/// than that of any message that these packets held before. The peer takes them with
+/// receive_packets, and gives them back by a signal, or by its next message, before they are used
+/// again. Orders nothing else: what has to be seen with the message is in the message.
+template <device_group G, packed_element T>
+__device__ void send_packets(const G& group, packet* to, const T* from, std::int64_t count,
+                             std::uint64_t epoch) {
+  for (std::int64_t i = group.thread_rank(); i < packets_for<T>(count); i += group.size())
+    detail::store_packet(to + i, {detail::pack<T>(from, i, count), epoch});
+  group.sync();
+}
+
+}  // namespace untax

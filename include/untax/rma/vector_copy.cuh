@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/rma/device_group.cuh>
+
+// How device verbs move bytes: in the widest words that both sides are aligned for, each thread
+// with several loads in flight before its first store. A load from a peer takes about 1.5 us, and
+// what is in flight meanwhile is what fills the link.
+
+namespace untax::detail {
+
+/// Words that a thread loads before it stores the first: as many as a block of 1024 threads has
+/// registers for, which is 64 a thread.
+inline constexpr int words_in_flight = 6;
+
+template <int bytes>
+struct word_of;
+template <>
+struct word_of<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct word_of<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct word_of<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct word_of<8> {
+  using type = uint2;
+};
+template <>
+struct word_of<16> {
+  using type = uint4;
+};
+
+/// Places of the words of one side of a tile in the order in which a thread takes them: every
+/// `step`th, row after row. `at` advances by whole rows and columns, so that a step needs no
+/// division.
+struct word_walk {
+  const std::byte* at;
+  std::int32_t column;
+
+  struct pace {
+    std::int64_t bytes;       // from one word of the thread to its next, as long as the row lasts
+    std::int64_t wrap;        // what to add where the next row begins
+    std::int32_t columns;     // words to the right
+    std::int32_t row_length;  // in words
+  };
+  __device__ void advance(const pace& p) {
+    at += p.bytes;
+    column += p.columns;
+    if (column >= p.row_length) {
+      column -= p.row_length;
+      at += p.wrap;
+    }
+  }
+};
+
+/// One side of a tile, in bytes.
+struct byte_rows {
+  const std::byte* data;
+  std::int64_t stride;
+
+  [[nodiscard]] __device__ word_walk walk(std::int64_t row, std::int32_t column,
+                                          int word) const noexcept {
+    return {data + row * stride + std::int64_t{column} * word, column};
+  }
+  [[nodiscard]] __device__ word_walk::pace pace(std::int64_t rows, std::int32_t columns,
+                                                std::int32_t row_length, int word) const noexcept {
+    return {rows * stride + std::int64_t{columns} * word, stride - std::int64_t{row_length} * word,
+            columns, row_length};
+  }
+};
+
+/// Moves words first, first + step, first + 2 step, ... of `count`.
+template <int bytes>
+__device__ void move_words(std::byte* to, const std::byte* from, std::int64_t count,
+                           std::int32_t first, std::int32_t step) {
+  using word = typename word_of<bytes>::type;
+  if (first >= count) return;
+  std::int64_t left = (count - first + step - 1) / step;
+  const std::byte* source = from + std::int64_t{first} * bytes;
+  std::byte* target = to + std::int64_t{first} * bytes;
+  const std::int32_t pace = step * bytes;
+  word held[words_in_flight];
+  const auto load = [&](word& w) {
+    w = *reinterpret_cast<const word*>(source);
+    source += pace;
+  };
+  const auto store = [&](const word& w) {
+    *reinterpret_cast<word*>(target) = w;
+    target += pace;
+  };
+  for (; left >= words_in_flight; left -= words_in_flight) {
+#pragma unroll
+    for (int i = 0; i < words_in_flight; ++i) load(held[i]);
+#pragma unroll
+    for (int i = 0; i < words_in_flight; ++i) store(held[i]);
+  }
+  const auto rest = static_cast<std::int32_t>(left);
+#pragma unroll
+  for (int i = 0; i < words_in_flight; ++i) {
+    if (i < rest) load(held[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < words_in_flight; ++i) {
+    if (i < rest) store(held[i]);
+  }
+}
+
+/// As move_words for `rows` rows of `row_length` words each.
+template <int bytes>
+__device__ void move_word_rows(byte_rows to, byte_rows from, std::int64_t rows,
+                               std::int32_t row_length, std::int32_t first, std::int32_t step) {
+  using word = typename word_of<bytes>::type;
+  const std::int64_t count = rows * row_length;
+  if (first >= count) return;
+  std::int64_t left = (count - first + step - 1) / step;
+  word_walk source = from.walk(first / row_length, first % row_length, bytes);
+  word_walk target = to.walk(first / row_length, first % row_length, bytes);
+  const auto source_pace = from.pace(step / row_length, step % row_length, row_length, bytes);
+  const auto target_pace = to.pace(step / row_length, step % row_length, row_length, bytes);
+  word held[words_in_flight];
+  const auto load = [&](word& w) {
+    w = *reinterpret_cast<const word*>(source.at);
+    source.advance(source_pace);
+  };
+  const auto store = [&](const word& w) {
+    *reinterpret_cast<word*>(const_cast<std::byte*>(target.at)) = w;
+    target.advance(target_pace);
+  };
+  for (; left >= words_in_flight; left -= words_in_flight) {
+#pragma unroll
+    for (int i = 0; i < words_in_flight; ++i) load(held[i]);
+#pragma unroll
+    for (int i = 0; i < words_in_flight; ++i) store(held[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < words_in_flight; ++i) {
+    if (i < left) load(held[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < words_in_flight; ++i) {
+    if (i < left) store(held[i]);
+  }
+}
+
+/// The widest word, from `narrowest` to 16 bytes, that all of `places` are multiples of.
+template <int narrowest>
+[[nodiscard]] __device__ int widest_word(std::uint64_t places) noexcept {
+  if (places % 16 == 0) return 16;
+  if (places % 8 == 0) return 8;
+  if (places % 4 == 0) return 4;
+  if (places % 2 == 0) return 2;
+  return narrowest;
+}
+
+/// Calls `body.template operator()<bytes>()` for the width, which is at least `narrowest`.
+template <int narrowest, class Body>
+__device__ void with_word(int bytes, const Body& body) {
+  if (bytes == 16) {
+    body.template operator()<16>();
+    return;
+  }
+  if constexpr (narrowest <= 8) {
+    if (bytes == 8) {
+      body.template operator()<8>();
+      return;
+    }
+  }
+  if constexpr (narrowest <= 4) {
+    if (bytes == 4) {
+      body.template operator()<4>();
+      return;
+    }
+  }
+  if constexpr (narrowest <= 2) {
+    if (bytes == 2) {
+      body.template operator()<2>();
+      return;
+    }
+  }
+  if constexpr (narrowest == 1) body.template operator()<1>();
+}
+
+}  // namespace untax::detail
