@@ -2,7 +2,7 @@
 set(UNTAX_CUDA_SOURCES "")
 set(UNTAX_HAS_CUDA OFF)
 # Sources in cuda/ and in no_cuda/ stand for each other: those that match this are left out.
-set(UNTAX_LEFT_OUT "/src/[a-z_]+/cuda/")
+set(UNTAX_LEFT_OUT "/(src|engines)/[a-z_]+/cuda/")
 if(NOT UNTAX_CUDA)
   return()
 endif()
@@ -39,4 +39,10 @@ file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/sm90.cu
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
 list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
 set(UNTAX_HAS_CUDA ON)
-set(UNTAX_LEFT_OUT "/src/[a-z_]+/no_cuda/")
+# NCCL is the baseline; its header is enough to build, its library is looked for at run time.
+find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/bulk)/no_cuda/")
+if(NOT UNTAX_NCCL_INCLUDE)
+  message(STATUS "nccl.h was not found: building without the baseline")
+  set(UNTAX_LEFT_OUT "/(src/[a-z_]+/no_cuda|engines/bulk/cuda)/")
+endif()

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <untax/core/reduction.hpp>
+#include <untax/core/stream_ref.hpp>
+#include <untax/core/types.hpp>
+#include <untax/world/world.hpp>
+
+// The baseline: what people run today. NCCL is looked for when the build is configured (for its
+// header) and when it is first used (for the library), so that nothing else depends on it.
+
+namespace untax::bulk {
+
+struct availability {
+  bool there = false;
+  std::string text;  ///< "NCCL 2.28.9", or why it cannot be used
+};
+
+/// Whether NCCL can be used by this program on this machine. Loads it the first time.
+[[nodiscard]] const availability& nccl();
+
+/// The ranks of a world of GPUs, as NCCL knows them. Construction and destruction are collective.
+///
+/// The calls are asynchronous on `stream`, can be captured in a CUDA graph, and are made by every
+/// rank in the same order. Counts are in elements. In place works as NCCL says. Throws
+/// `unsupported` where `nccl()` says no, `internal` with NCCL's text when a call fails.
+class communicator {
+ public:
+  explicit communicator(world& w);
+  communicator(communicator&&) noexcept;
+  communicator& operator=(communicator&&) noexcept;
+  ~communicator();
+
+  /// `out` gets the `shard` elements of all ranks.
+  void all_gather(const void* in, void* out, std::int64_t shard, dtype type, stream_ref stream);
+  /// `out` gets this rank's `shard` elements of the combination.
+  void reduce_scatter(const void* in, void* out, std::int64_t shard, dtype type, reduction how,
+                      stream_ref stream);
+  void all_reduce(const void* in, void* out, std::int64_t count, dtype type, reduction how,
+                  stream_ref stream);
+  /// `part` elements from every rank to every rank.
+  void all_to_all(const void* in, void* out, std::int64_t part, dtype type, stream_ref stream);
+  void broadcast(const void* in, void* out, std::int64_t count, dtype type, int root,
+                 stream_ref stream);
+
+ private:
+  struct connection;
+  std::unique_ptr<connection> connection_;
+};
+
+}  // namespace untax::bulk
