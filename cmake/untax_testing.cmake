@@ -37,7 +37,7 @@ endfunction()
 # untax_test_options(target) compiles a test program quickly: nothing in it is timed.
 function(untax_test_options target)
   separate_arguments(flags UNIX_COMMAND "${UNTAX_TEST_FLAGS}")
-  target_compile_options(${target} PRIVATE ${flags})
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
   target_link_libraries(${target} PRIVATE untax GTest::gtest)
   untax_warnings(${target})
 endfunction()
@@ -70,4 +70,17 @@ function(untax_add_test name)
     set(serial SERIAL)
   endif()
   untax_register(${name} LABEL ${arg_LABEL} ${serial} COMMAND $<TARGET_FILE:${target}>)
+endfunction()
+
+# untax_add_gpu_test(name SOURCES file...) makes a GoogleTest program of .cu and .cpp files. Its tests skip themselves
+# where there are too few GPUs. Nothing runs beside it.
+function(untax_add_gpu_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
+  set(target ${name}_test)
+  add_executable(${target} ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  untax_test_options(${target})
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  untax_register(${name} LABEL gpu SERIAL COMMAND $<TARGET_FILE:${target}>)
 endfunction()

@@ -22,8 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long rank 0 stays to tell those that come late what went wrong.
+// How long rank 0 stays to tell those that come late what went wrong. Ranks with a GPU come when it
+// has started, which may take one of them seconds longer than another.
 constexpr auto farewell = 2000ms;
+constexpr auto farewell_of_gpus = 10000ms;
 
 /// A process that has connected; its rank is known once it has introduced itself.
 struct guest {
@@ -212,7 +214,9 @@ void host::send_away(const trouble& t) {
   reply.code = static_cast<std::int32_t>(t.code);
   reply.reason.set(t.text);
   // Those that did not come in time are not waited for again.
-  const deadline limit(t.code == errc::timeout ? 1ms : farewell);
+  const auto patience =
+      mine_.layout.memory == memory_kind::cuda || mine_.trouble ? farewell_of_gpus : farewell;
+  const deadline limit(t.code == errc::timeout ? 1ms : patience);
   std::vector<guest> told;
   while (true) {
     for (guest& g : guests_) {

@@ -78,7 +78,11 @@ int visible_devices() {
   const cudaError_t result = cudaGetDeviceCount(&found);
   if (result == cudaSuccess && found > 0) return found;
   cudaGetLastError();
-  throw error(errc::unsupported, fmt::format("no GPU can be used here: {}", cuda::text_of(result)));
+  int driver = 0;
+  const bool no_driver = cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0;
+  throw error(errc::unsupported,
+              fmt::format("no GPU can be used here: {}",
+                          no_driver ? "there is no NVIDIA driver" : cuda::text_of(result)));
 }
 
 std::string device_name(int device) {

@@ -1,0 +1,38 @@
+#include "gpus.hpp"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace gpu_test {
+
+int gpus() {
+  int found = 0;
+  if (cudaGetDeviceCount(&found) == cudaSuccess) return found;
+  cudaGetLastError();
+  return 0;
+}
+
+std::string missing(int needed) {
+  int found = 0;
+  const cudaError_t result = cudaGetDeviceCount(&found);
+  if (result != cudaSuccess) {
+    cudaGetLastError();
+    return fmt::format("needs {} GPUs: {}", needed, cudaGetErrorString(result));
+  }
+  return found >= needed ? "" : fmt::format("needs {} GPUs, there are {}", needed, found);
+}
+
+untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {
+  untax::world_options options;
+  options.heap_bytes = std::size_t{4} << 20;
+  options.memory = untax::memory_kind::cuda;
+  options.wait_limit = wait_limit;
+  return options;
+}
+
+void ok(cudaError_t result) {
+  if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
+}
+
+}  // namespace gpu_test

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+#include <untax/world/options.hpp>
+
+namespace gpu_test {
+
+using namespace std::chrono_literals;
+
+/// How many GPUs this process sees; 0 also if there is no driver.
+int gpus();
+/// Why a test that takes `needed` GPUs cannot run here; empty if it can.
+std::string missing(int needed);
+
+/// Heaps of 4 MiB in GPU memory.
+untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
+
+/// Fails the test, and throws, unless the call of CUDA went well.
+void ok(cudaError_t result);
+
+/// A stream of the current device, as users should have one.
+class stream {
+ public:
+  stream() { ok(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() { cudaStreamDestroy(stream_); }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  /// Returns when everything is done; false if a kernel failed.
+  bool done() const { return cudaStreamSynchronize(stream_) == cudaSuccess; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// Copies in any direction, and waits.
+template <class T>
+void copy(T* to, const T* from, std::size_t count, const stream& s) {
+  ok(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, s.get()));
+  ok(cudaStreamSynchronize(s.get()));
+}
+
+/// What `count` elements on a device are.
+template <class T>
+std::vector<T> values(const T* from, std::size_t count, const stream& s) {
+  std::vector<T> found(count);
+  copy(found.data(), from, count, s);
+  return found;
+}
+
+/// The error that `call` throws; the test fails if it throws none.
+template <class Call>
+untax::error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const untax::error& e) {
+    return e;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {untax::errc::internal, "nothing was thrown"};
+}
+
+inline void expect_error(const untax::error& e, untax::errc code,
+                         const std::vector<std::string>& parts) {
+  EXPECT_EQ(untax::name_of(e.code()), untax::name_of(code)) << e.what();
+  for (const std::string& part : parts) {
+    EXPECT_NE(std::string_view(e.what()).find(part), std::string_view::npos)
+        << "missing: " << part << "\nin: " << e.what();
+  }
+}
+
+}  // namespace gpu_test
+
+/// Skips the test, with the reason, where there are fewer GPUs.
+#define NEEDS_GPUS(count) \
+  if (const std::string why = gpu_test::missing(count); !why.empty()) GTEST_SKIP() << why
