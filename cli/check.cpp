@@ -8,6 +8,9 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
@@ -28,14 +31,21 @@ constexpr const char* footer =
     "is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks.\n\n"
     "  untax check all_gather_gemm --executions 5000";
 
+/// The variants of one operator, or of all.
 std::vector<protocol_variant> variants_named(const std::string& name) {
   std::vector<std::string> known;
-  for (const operator_entry& entry : operators()) known.push_back(entry.name);
-  if (!name.empty()) return variants_of(operators()[place_in("the operator", name, known)]);
+  std::vector<std::vector<protocol_variant>> variants;
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) {
+      known.push_back(entry.name);
+      variants.push_back(variants_of(entry));
+    }
+  };
+  add(operators());
+  add(collectives());
+  if (!name.empty()) return variants[place_in("the operator", name, known)];
   std::vector<protocol_variant> all;
-  for (const operator_entry& entry : operators()) {
-    for (const protocol_variant& variant : variants_of(entry)) all.push_back(variant);
-  }
+  for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());
   return all;
 }
 

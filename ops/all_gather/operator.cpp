@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_gather/protocol.hpp"
@@ -9,15 +11,20 @@ namespace untax {
 all_gather::all_gather(world& w, const all_gather_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
-  start(w, fmt::format("count {}", problem.count), program(protocol_for(problem_, plan())),
-        options);
+  with_protocol_for(problem_, plan(), [&](auto protocol) {
+    start(w, fmt::format("count {}", problem.count), program(std::move(protocol)), options);
+  });
 }
 
-std::int64_t all_gather::shard(const all_gather_problem& problem, int world, int rank) {
+std::int64_t all_gather::in_count(const all_gather_problem& problem, int world, int rank) {
   return sharding{problem.count, world}.of(rank).size;
 }
 
-void all_gather::run(const const_elements& in, const elements& out) {
+std::int64_t all_gather::out_count(const all_gather_problem& problem, int /*world*/, int /*rank*/) {
+  return problem.count;
+}
+
+void all_gather::run(const const_array_view& in, const array_view& out) {
   const range own = sharding{problem_.count, plan().world}.of(plan().rank);
   check("in", in, own.size);
   check("out", as_const(out), problem_.count);

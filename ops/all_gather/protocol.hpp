@@ -8,9 +8,10 @@ namespace untax {
 
 using all_gather_protocol = exchange_protocol<gathered_parts>;
 
-[[nodiscard]] inline all_gather_protocol protocol_for(const all_gather_problem& problem,
-                                                      const collective_plan& plan) {
-  return {gathered_parts{{problem.count, plan.world}}, plan};
+/// Calls `use` with the protocol for the problem.
+template <class Use>
+auto with_protocol_for(const all_gather_problem& problem, const collective_plan& plan, Use&& use) {
+  return use(all_gather_protocol(gathered_parts{{problem.count, plan.world}}, plan));
 }
 
 [[nodiscard]] inline collective_need need_of(const all_gather_problem& problem, int world) {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_reduce/protocol.hpp"
@@ -9,11 +11,21 @@ namespace untax {
 all_reduce::all_reduce(world& w, const all_reduce_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
-  start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-        program(protocol_for(problem_, plan())), options);
+  with_protocol_for(problem_, plan(), [&](auto protocol) {
+    start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+          program(std::move(protocol)), options);
+  });
 }
 
-void all_reduce::run(const const_elements& in, const elements& out) {
+std::int64_t all_reduce::in_count(const all_reduce_problem& problem, int /*world*/, int /*rank*/) {
+  return problem.count;
+}
+
+std::int64_t all_reduce::out_count(const all_reduce_problem& problem, int /*world*/, int /*rank*/) {
+  return problem.count;
+}
+
+void all_reduce::run(const const_array_view& in, const array_view& out) {
   check("in", in, problem_.count);
   check("out", as_const(out), problem_.count);
   const bool others_send = plan().how == pattern::fused_specialized && plan().phases == 1;

@@ -5,9 +5,10 @@
 
 namespace untax {
 
-[[nodiscard]] inline reduce_protocol protocol_for(const all_reduce_problem& problem,
-                                                  const collective_plan& plan) {
-  return {problem.count, problem.how, reduce_target::everywhere, plan};
+/// Calls `use` with the protocol for the problem.
+template <class Use>
+auto with_protocol_for(const all_reduce_problem& problem, const collective_plan& plan, Use&& use) {
+  return use(reduce_protocol(problem.count, problem.how, reduce_target::everywhere, plan));
 }
 
 [[nodiscard]] inline collective_need need_of(const all_reduce_problem& problem, int world) {

@@ -50,21 +50,21 @@ std::int64_t all_to_all::part(const all_to_all_problem& problem, int world, int 
                         static_cast<std::size_t>(to)];
 }
 
-std::int64_t all_to_all::sent_by(const all_to_all_problem& problem, int world, int rank) {
+std::int64_t all_to_all::in_count(const all_to_all_problem& problem, int world, int rank) {
   std::int64_t sum = 0;
   for (int to = 0; to < world; ++to) sum += part(problem, world, rank, to);
   return sum;
 }
 
-std::int64_t all_to_all::received_by(const all_to_all_problem& problem, int world, int rank) {
+std::int64_t all_to_all::out_count(const all_to_all_problem& problem, int world, int rank) {
   std::int64_t sum = 0;
   for (int from = 0; from < world; ++from) sum += part(problem, world, from, rank);
   return sum;
 }
 
-void all_to_all::run(const const_elements& in, const elements& out) {
-  check("in", in, sent_by(problem_, plan().world, plan().rank));
-  check("out", as_const(out), received_by(problem_, plan().world, plan().rank));
+void all_to_all::run(const const_array_view& in, const array_view& out) {
+  check("in", in, in_count(problem_, plan().world, plan().rank));
+  check("out", as_const(out), out_count(problem_, plan().world, plan().rank));
   check_apart(in, out, {});
   carry_out(in, out);
 }

@@ -28,7 +28,15 @@ broadcast::broadcast(world& w, const broadcast_problem& problem, const collectiv
   });
 }
 
-void broadcast::run(const const_elements& in, const elements& out) {
+std::int64_t broadcast::in_count(const broadcast_problem& problem, int /*world*/, int /*rank*/) {
+  return problem.count;
+}
+
+std::int64_t broadcast::out_count(const broadcast_problem& problem, int /*world*/, int /*rank*/) {
+  return problem.count;
+}
+
+void broadcast::run(const const_array_view& in, const array_view& out) {
   check("out", as_const(out), problem_.count);
   if (plan().rank == problem_.root) {
     check("in", in, problem_.count);

@@ -18,7 +18,7 @@ std::uintptr_t address(const void* p) {
 }
 
 /// A caller's elements as an operand of one row that only this rank has.
-host::operand_memory row_of(const const_elements& e, int rank) {
+host::operand_memory row_of(const const_array_view& e, int rank) {
   // The input is read only; the operand table holds one kind of pointer for all.
   auto* data = static_cast<std::byte*>(const_cast<void*>(e.data));  // NOLINT(*-const-cast)
   return {.base = data, .bytes_per_rank = 0, .stride = e.count, .type = e.type, .rank = rank};
@@ -47,7 +47,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
       w, p, host::engine_options{std::string(name_), type_, type_, options.launch, options.faults});
 }
 
-void collective::check(std::string_view what, const const_elements& given,
+void collective::check(std::string_view what, const const_array_view& given,
                        std::int64_t count) const {
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument,
@@ -65,7 +65,7 @@ void collective::check(std::string_view what, const const_elements& given,
   }
 }
 
-void collective::check_apart(const const_elements& in, const elements& out,
+void collective::check_apart(const const_array_view& in, const array_view& out,
                              const in_place& allowed) const {
   const auto from = address(in.data);
   const auto to = address(out.data);
@@ -81,7 +81,7 @@ void collective::check_apart(const const_elements& in, const elements& out,
                           allowed.possible ? ", or in place, element for element" : ""));
 }
 
-void collective::carry_out(const const_elements& in, const elements& out) {
+void collective::carry_out(const const_array_view& in, const array_view& out) {
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank);
   operands[operand::c] = row_of(as_const(out), plan_.rank);

@@ -8,8 +8,9 @@
 namespace untax::testing {
 
 /// Calls `look(findings)` for every variant of an operator and expects that nothing was found.
-template <class Look>
-void check_variants(const operator_entry& entry, Look&& look) {
+/// `Entry` is what some `variants_of` takes.
+template <class Entry, class Look>
+void check_variants(const Entry& entry, Look&& look) {
   for (const protocol_variant& variant : variants_of(entry)) {
     SCOPED_TRACE(variant.name);
     variant_findings found{variant, 0, 0, {}, {}};
@@ -19,7 +20,8 @@ void check_variants(const operator_entry& entry, Look&& look) {
 }
 
 /// Every schedule of the grid ends, does not race and is complete.
-inline void check_schedules(const operator_entry& entry, const check_effort& effort = {}) {
+template <class Entry>
+void check_schedules(const Entry& entry, const check_effort& effort = {}) {
   check_variants(entry, [&](variant_findings& found) {
     for (int ranks = 1; ranks <= most_ranks_of_schedules; ++ranks) {
       prove_schedules(found, ranks, effort);
@@ -29,7 +31,8 @@ inline void check_schedules(const operator_entry& entry, const check_effort& eff
 }
 
 /// No execution of any variant gives a wrong result, races or gets stuck.
-inline void check_executions(const operator_entry& entry, const check_effort& effort = {}) {
+template <class Entry>
+void check_executions(const Entry& entry, const check_effort& effort = {}) {
   check_variants(entry, [&](variant_findings& found) {
     for (const int ranks : effort.ranks) explore_executions(found, ranks, effort);
     EXPECT_GT(found.executions, 0U);
@@ -37,7 +40,8 @@ inline void check_executions(const operator_entry& entry, const check_effort& ef
 }
 
 /// Every protocol fails without one of its verbs, and with one that orders nothing.
-inline void check_mutants(const operator_entry& entry, const check_effort& effort = {}) {
+template <class Entry>
+void check_mutants(const Entry& entry, const check_effort& effort = {}) {
   check_variants(entry, [&](variant_findings& found) {
     hunt_mutants(found, effort);
     EXPECT_GT(found.mutants.size(), 0U);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <untax/ops/collectives.hpp>
 
 #include "ops/reduce_scatter/protocol.hpp"
@@ -9,15 +11,22 @@ namespace untax {
 reduce_scatter::reduce_scatter(world& w, const reduce_scatter_problem& problem,
                                const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
-  start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-        program(protocol_for(problem_, plan())), options);
+  with_protocol_for(problem_, plan(), [&](auto protocol) {
+    start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+          program(std::move(protocol)), options);
+  });
 }
 
-std::int64_t reduce_scatter::shard(const reduce_scatter_problem& problem, int world, int rank) {
+std::int64_t reduce_scatter::in_count(const reduce_scatter_problem& problem, int /*world*/,
+                                      int /*rank*/) {
+  return problem.count;
+}
+
+std::int64_t reduce_scatter::out_count(const reduce_scatter_problem& problem, int world, int rank) {
   return sharding{problem.count, world}.of(rank).size;
 }
 
-void reduce_scatter::run(const const_elements& in, const elements& out) {
+void reduce_scatter::run(const const_array_view& in, const array_view& out) {
   const range own = sharding{problem_.count, plan().world}.of(plan().rank);
   check("in", in, problem_.count);
   check("out", as_const(out), own.size);

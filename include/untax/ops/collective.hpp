@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include <untax/core/elements.hpp>
+#include <untax/core/array_view.hpp>
 #include <untax/ops/collective_problems.hpp>
 #include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
@@ -41,10 +41,11 @@ class collective {
   void start(world& w, const std::string& problem, const program& p,
              const collective_options& options);
   /// Refuses what is not `count` elements of the problem's type.
-  void check(std::string_view what, const const_elements& given, std::int64_t count) const;
+  void check(std::string_view what, const const_array_view& given, std::int64_t count) const;
   /// Refuses an input and a result that share memory, unless they lie as `allowed`.
-  void check_apart(const const_elements& in, const elements& out, const in_place& allowed) const;
-  void carry_out(const const_elements& in, const elements& out);
+  void check_apart(const const_array_view& in, const array_view& out,
+                   const in_place& allowed) const;
+  void carry_out(const const_array_view& in, const array_view& out);
 
  private:
   std::string_view name_;

@@ -19,10 +19,13 @@ class all_gather : public collective {
 
   /// `in`: this rank's shard. `out`: all `count` elements, written; in place if `in` is this rank's
   /// part of `out`.
-  void run(const const_elements& in, const elements& out);
+  void run(const const_array_view& in, const array_view& out);
 
-  /// Elements of this rank's shard.
-  [[nodiscard]] static std::int64_t shard(const all_gather_problem& problem, int world, int rank);
+  /// Elements of a rank's input, its shard, and of its result.
+  [[nodiscard]] static std::int64_t in_count(const all_gather_problem& problem, int world,
+                                             int rank);
+  [[nodiscard]] static std::int64_t out_count(const all_gather_problem& problem, int world,
+                                              int rank);
 
  private:
   all_gather_problem problem_;
@@ -37,11 +40,13 @@ class reduce_scatter : public collective {
 
   /// `in`: `count` elements. `out`: this rank's shard, written; in place if it is this rank's part
   /// of `in`.
-  void run(const const_elements& in, const elements& out);
+  void run(const const_array_view& in, const array_view& out);
 
-  /// Elements of this rank's shard.
-  [[nodiscard]] static std::int64_t shard(const reduce_scatter_problem& problem, int world,
-                                          int rank);
+  /// Elements of a rank's input, and of its result, its shard.
+  [[nodiscard]] static std::int64_t in_count(const reduce_scatter_problem& problem, int world,
+                                             int rank);
+  [[nodiscard]] static std::int64_t out_count(const reduce_scatter_problem& problem, int world,
+                                              int rank);
 
  private:
   reduce_scatter_problem problem_;
@@ -55,7 +60,13 @@ class all_reduce : public collective {
 
   /// `in` and `out`: `count` elements; in place if they are the same (not in fused_specialized with
   /// one phase, where some workers send what others would overwrite).
-  void run(const const_elements& in, const elements& out);
+  void run(const const_array_view& in, const array_view& out);
+
+  /// Elements of a rank's input, and of its result.
+  [[nodiscard]] static std::int64_t in_count(const all_reduce_problem& problem, int world,
+                                             int rank);
+  [[nodiscard]] static std::int64_t out_count(const all_reduce_problem& problem, int world,
+                                              int rank);
 
  private:
   all_reduce_problem problem_;
@@ -67,16 +78,16 @@ class all_to_all : public collective {
   all_to_all(world& w, const all_to_all_problem& problem, const collective_options& options = {});
 
   /// `in`: the parts for rank 0, 1, ...; `out`: the parts of rank 0, 1, ..., written.
-  void run(const const_elements& in, const elements& out);
+  void run(const const_array_view& in, const array_view& out);
 
   /// Elements of part (from, to).
   [[nodiscard]] static std::int64_t part(const all_to_all_problem& problem, int world, int from,
                                          int to);
-  /// Elements that a rank has for others, itself included.
-  [[nodiscard]] static std::int64_t sent_by(const all_to_all_problem& problem, int world, int rank);
-  /// Elements that it ends with.
-  [[nodiscard]] static std::int64_t received_by(const all_to_all_problem& problem, int world,
-                                                int rank);
+  /// Elements that a rank has for all, itself included, and that it gets.
+  [[nodiscard]] static std::int64_t in_count(const all_to_all_problem& problem, int world,
+                                             int rank);
+  [[nodiscard]] static std::int64_t out_count(const all_to_all_problem& problem, int world,
+                                              int rank);
 
  private:
   all_to_all_problem problem_;
@@ -89,7 +100,12 @@ class broadcast : public collective {
 
   /// `in`: `count` elements at the root; looked at nowhere else. `out`: `count` elements, written;
   /// in place if they are the same.
-  void run(const const_elements& in, const elements& out);
+  void run(const const_array_view& in, const array_view& out);
+
+  /// Elements of a rank's input, and of its result.
+  [[nodiscard]] static std::int64_t in_count(const broadcast_problem& problem, int world, int rank);
+  [[nodiscard]] static std::int64_t out_count(const broadcast_problem& problem, int world,
+                                              int rank);
 
  private:
   broadcast_problem problem_;

@@ -1,0 +1,28 @@
+#include <untax/ops/collectives.hpp>
+
+#include "ops/all_reduce/protocol.hpp"
+#include "ops/collectives_common/entry.hpp"
+#include "ops/collectives_common/registry.hpp"
+
+namespace untax {
+
+collective_entry all_reduce_entry() {
+  collective_entry entry =
+      entry_of<all_reduce>("all_reduce", [](const collective_problem& p, int /*world*/) {
+        return all_reduce_problem{p.count, p.type, p.how};
+      });
+  entry.summary = "every rank ends with what all inputs come to together, the same bits everywhere";
+  entry.combines = true;
+  entry.has_phases = true;
+  entry.origin_of = [](const collective_problem& /*p*/, int /*world*/, int /*rank*/,
+                       std::int64_t i) {
+    return origin{-1, i};
+  };
+  entry.bytes = [](const collective_problem& p, int world) {
+    return static_cast<double>(2 * p.count * (world - 1)) / world *
+           static_cast<double>(size_of(p.type));
+  };
+  return entry;
+}
+
+}  // namespace untax

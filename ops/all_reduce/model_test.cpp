@@ -1,0 +1,15 @@
+#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/protocol_test.hpp"
+
+namespace untax::testing {
+namespace {
+
+TEST(all_reduce_model, every_schedule_ends_and_is_complete) { check_schedules(all_reduce_entry()); }
+
+TEST(all_reduce_model, no_execution_goes_wrong) { check_executions(all_reduce_entry()); }
+
+TEST(all_reduce_model, every_mutant_is_killed) { check_mutants(all_reduce_entry()); }
+
+}  // namespace
+}  // namespace untax::testing

@@ -1,0 +1,106 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <untax/ops/collectives.hpp>
+
+#include "ops/collectives_common/collective_test.hpp"
+
+namespace untax::testing {
+namespace {
+
+TEST(all_reduce, is_right_for_random_sizes_worlds_and_patterns) {
+  check_random_cases(all_reduce_entry(), 1, 300);
+}
+
+TEST(all_reduce, is_right_for_many_chunks) { check_large_cases(all_reduce_entry()); }
+
+TEST(all_reduce, works_in_place) {
+  for (const pattern how : collective_patterns) {
+    for (const int phases : {1, 2}) {
+      if (how == pattern::fused_specialized && phases == 1) continue;
+      run_threads(4, [&](world& w) {
+        all_reduce op(w, {.count = 4003, .type = dtype::f32},
+                      {.how = how, .phases = phases, .workers = 2, .chunk_bytes = 64});
+        for (int epoch = 1; epoch <= 5; ++epoch) {
+          std::vector<float> values(4003);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = static_cast<float>(i * static_cast<std::size_t>(epoch + w.rank()));
+          op.run(values, values);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            ASSERT_EQ(values[i], static_cast<float>(i * static_cast<std::size_t>(4 * epoch + 6)));
+        }
+      });
+    }
+  }
+}
+
+TEST(all_reduce, keeps_the_order_of_ranks) {
+  // 2^24 + 1 is no fp32: only the order 2^24 - 2^24 + 1 gives 1.
+  constexpr float contributions[] = {16777216.0F, -16777216.0F, 1.0F};
+  run_threads(3, [&](world& w) {
+    for (const int phases : {1, 2}) {
+      all_reduce op(w, {.count = 1000, .type = dtype::f32}, {.phases = phases});
+      const std::vector<float> in(1000, contributions[w.rank()]);
+      std::vector<float> out(1000);
+      op.run(in, out);
+      for (const float value : out) ASSERT_EQ(value, 1.0F);
+    }
+  });
+}
+
+TEST(all_reduce, of_extremes_keeps_nan) {
+  run_threads(3, [](world& w) {
+    for (const reduction how : {reduction::max, reduction::min}) {
+      all_reduce op(w, {.count = 600, .type = dtype::f32, .how = how});
+      std::vector<float> values(600, static_cast<float>(w.rank()));
+      if (w.rank() == 1) values[7] = std::numeric_limits<float>::quiet_NaN();
+      op.run(values, values);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i == 7) {
+          EXPECT_TRUE(std::isnan(values[i]));
+        } else {
+          EXPECT_EQ(values[i], how == reduction::max ? 2.0F : 0.0F);
+        }
+      }
+    }
+  });
+}
+
+TEST(all_reduce, takes_two_phases_when_there_is_much_to_send) {
+  run_threads(4, [](world& w) {
+    EXPECT_EQ(all_reduce(w, {.count = 100}).plan().phases, 1);
+    EXPECT_EQ(all_reduce(w, {.count = 1 << 20}).plan().phases, 2);
+  });
+}
+
+TEST(all_reduce, refuses_wrong_arguments) {
+  std::vector<float> values(10);
+  expect_refusal(2, "share memory", [&](world& w) {
+    all_reduce(w, {.count = 9, .type = dtype::f32}).run({values.data(), 9}, {values.data() + 1, 9});
+  });
+  expect_refusal(2, "they have to lie apart", [&](world& w) {
+    all_reduce op(w, {.count = 10, .type = dtype::f32},
+                  {.how = pattern::fused_specialized, .phases = 1});
+    op.run(values, values);
+  });
+  expect_refusal(2, "option phases is 3",
+                 [](world& w) { all_reduce(w, {.count = 8}, {.phases = 3}); });
+}
+
+TEST(all_reduce, of_ranks_that_differ_is_a_disagreement) {
+  int told = 0;
+  try {
+    run_threads(2, [&](world& w) {
+      all_reduce op(w, {.count = 8, .how = w.rank() == 0 ? reduction::sum : reduction::max});
+      w.barrier();
+    });
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::disagreement) << e.what();
+    ++told;
+  }
+  EXPECT_EQ(told, 1);
+}
+
+}  // namespace
+}  // namespace untax::testing

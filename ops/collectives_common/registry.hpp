@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "ops/collectives_common/workload.hpp"
+
+namespace untax {
+
+/// All collectives, in the order in which people learn them.
+[[nodiscard]] const std::vector<collective_entry>& collectives();
+
+// One function a collective, in its own folder.
+[[nodiscard]] collective_entry all_gather_entry();
+[[nodiscard]] collective_entry reduce_scatter_entry();
+[[nodiscard]] collective_entry all_reduce_entry();
+[[nodiscard]] collective_entry all_to_all_entry();
+[[nodiscard]] collective_entry broadcast_entry();
+
+}  // namespace untax

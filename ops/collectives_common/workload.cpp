@@ -1,0 +1,146 @@
+#include "ops/collectives_common/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <untax/core/half.hpp>
+
+namespace untax {
+namespace {
+
+float rounded(dtype type, float value) {
+  switch (type) {
+    case dtype::f16:
+      return static_cast<float>(f16(value));
+    case dtype::bf16:
+      return static_cast<float>(bf16(value));
+    default:
+      return value;
+  }
+}
+
+array_view own(std::vector<std::byte>& memory, dtype type, std::int64_t count) {
+  memory.resize(static_cast<std::size_t>(count) * size_of(type));
+  return {memory.data(), type, count};
+}
+
+matrix as_row(const array_view& e) { return {e.data, e.type, 1, e.count}; }
+
+}  // namespace
+
+collective_workload::collective_workload(world& w, const collective_entry& entry,
+                                         const collective_problem& problem,
+                                         const collective_options& options, std::uint64_t seed)
+    : entry_(&entry),
+      problem_(problem),
+      world_(w.size()),
+      rank_(w.rank()),
+      in_(own(in_memory_, problem.type, entry.in_count(problem, w.size(), w.rank()))),
+      out_(own(out_memory_, problem.type, entry.out_count(problem, w.size(), w.rank()))),
+      op_(entry.make(w, problem, options)) {
+  refresh(seed);
+  poison_result();
+}
+
+void collective_workload::refresh(std::uint64_t seed) {
+  values_.seed = seed;
+  values_.fill(as_row(in_), {rank_, 1}, {0, in_.count});
+}
+
+void collective_workload::poison_result() { poison(as_row(out_)); }
+
+float collective_workload::input(int rank, std::int64_t i) const {
+  return rounded(problem_.type, values_.at(rank, i));
+}
+
+float collective_workload::result(std::int64_t i) const {
+  switch (problem_.type) {
+    case dtype::f16:
+      return static_cast<float>(static_cast<const f16*>(out_.data)[i]);
+    case dtype::bf16:
+      return static_cast<float>(static_cast<const bf16*>(out_.data)[i]);
+    default:
+      return static_cast<const float*>(out_.data)[i];
+  }
+}
+
+template <class T>
+T collective_workload::reference(std::int64_t i) const {
+  const origin source = entry_->origin_of(problem_, world_, rank_, i);
+  if (source.from >= 0) return static_cast<T>(input(source.from, source.index));
+  auto all = static_cast<T>(input(0, source.index));
+  for (int rank = 1; rank < world_; ++rank)
+    all = combined(problem_.how, all, static_cast<T>(input(rank, source.index)));
+  return all;
+}
+
+double collective_workload::relative_error() const {
+  double difference = 0;
+  double norm = 0;
+  for (std::int64_t i = 0; i < out_.count; ++i) {
+    const auto right = reference<double>(i);
+    difference += std::pow(static_cast<double>(result(i)) - right, 2);
+    norm += right * right;
+  }
+  // Few elements may come out near zero by chance, where no error is small beside them.
+  const double expected = static_cast<double>(out_.count) * (entry_->combines ? world_ : 1);
+  return out_.count > 0 ? std::sqrt(difference / std::max(norm, expected)) : 0;
+}
+
+std::int64_t collective_workload::wrong_bits() const {
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < out_.count; ++i) {
+    const float right = rounded(problem_.type, reference<float>(i));
+    wrong += std::bit_cast<std::uint32_t>(right) == std::bit_cast<std::uint32_t>(result(i)) ? 0 : 1;
+  }
+  return wrong;
+}
+
+std::string describe(const collective_entry& entry, const collective_problem& problem) {
+  std::string text =
+      fmt::format("{}, count {}, {}", entry.name, problem.count, name_of(problem.type));
+  if (entry.combines) text += fmt::format(", {}", name_of(problem.how));
+  if (entry.has_root) text += fmt::format(", root {}", problem.root);
+  if (problem.uneven) text += ", unequal parts";
+  return text;
+}
+
+trial_subject subject_of(const collective_entry& entry, const collective_problem& problem,
+                         const collective_options& options) {
+  const bool rounds = entry.combines && problem.how == reduction::sum;
+  const double rounding = problem.type == dtype::f32   ? 1e-5
+                          : problem.type == dtype::f16 ? 6e-4
+                                                       : 4e-3;
+  trial_subject subject;
+  subject.name = entry.name;
+  subject.description = describe(entry, problem);
+  subject.facts = {{"count", problem.count}, {"dtype", std::string(name_of(problem.type))}};
+  subject.patterns = {std::begin(collective_patterns), std::end(collective_patterns)};
+  subject.tolerance = rounds ? rounding : 0;
+  subject.rate_unit = "GB/s";
+  subject.rate_name = "bytes_per_second";
+  subject.work = [&entry, problem](int ranks) { return entry.bytes(problem, ranks); };
+  if (entry.combines) subject.facts.emplace_back("reduction", std::string(name_of(problem.how)));
+  if (entry.has_root) subject.facts.emplace_back("root", problem.root);
+  if (entry.has_uneven) subject.facts.emplace_back("unequal parts", problem.uneven ? 1 : 0);
+  subject.heap_bytes = [&entry, problem, options](int ranks) {
+    std::size_t most = 0;
+    for (const pattern how : collective_patterns) {
+      collective_options tried = options;
+      tried.how = how;
+      most = std::max(most, heap_for(entry.plan(problem, ranks, 0, tried), problem.type));
+    }
+    return most;
+  };
+  subject.make = [&entry, problem, options](world& w, pattern how, std::uint64_t seed) {
+    collective_options chosen = options;
+    chosen.how = how;
+    return std::make_unique<collective_workload>(w, entry, problem, chosen, seed);
+  };
+  return subject;
+}
+
+}  // namespace untax

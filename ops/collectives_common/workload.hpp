@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <untax/core/array_view.hpp>
+#include <untax/ops/collective_problems.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/schedule/plan.hpp"
+#include "ops/collectives_common/planning.hpp"
+#include "ops/common/random_matrix.hpp"
+#include "ops/common/trial.hpp"
+
+namespace untax {
+
+/// A problem for any of the collectives; each uses the fields it knows.
+struct collective_problem {
+  std::int64_t count = 0;
+  dtype type = dtype::f32;
+  reduction how = reduction::sum;
+  int root = 0;
+  bool uneven = false;  ///< all_to_all: parts of different sizes, some empty
+};
+
+/// Where an element of a result comes from: element `index` of rank `from`, or of all ranks,
+/// combined, if that is negative.
+struct origin {
+  int from = 0;
+  std::int64_t index = 0;
+};
+
+/// A collective as something that can be run, whatever it is called.
+class runnable_collective {
+ public:
+  runnable_collective() = default;
+  runnable_collective(const runnable_collective&) = delete;
+  runnable_collective& operator=(const runnable_collective&) = delete;
+  virtual ~runnable_collective() = default;
+
+  virtual void run(const const_array_view& in, const array_view& out) = 0;
+  [[nodiscard]] virtual const collective_plan& plan() const = 0;
+  [[nodiscard]] virtual const std::string& explain() const = 0;
+};
+
+/// What the command and the tests know about a collective. A collective adds itself to
+/// `collectives()`.
+struct collective_entry {
+  std::string name;
+  std::string summary;
+  bool combines = false;
+  bool has_root = false;
+  bool has_phases = false;
+  bool has_uneven = false;
+
+  std::function<std::unique_ptr<runnable_collective>(world&, const collective_problem&,
+                                                     const collective_options&)>
+      make;
+  std::function<std::int64_t(const collective_problem&, int world, int rank)> in_count;
+  std::function<std::int64_t(const collective_problem&, int world, int rank)> out_count;
+  std::function<origin(const collective_problem&, int world, int rank, std::int64_t element)>
+      origin_of;
+  std::function<collective_plan(const collective_problem&, int world, int rank,
+                                const collective_options&)>
+      plan;
+  /// All that a rank does in so many epochs.
+  std::function<schedule::rank_plan(const collective_problem&, const collective_plan&,
+                                    std::uint64_t epochs)>
+      schedule;
+  /// Bytes that have to cross the busiest link at least: what rates are made of.
+  std::function<double(const collective_problem&, int world)> bytes;
+};
+
+/// Pattern that collectives have.
+inline constexpr pattern collective_patterns[] = {
+    pattern::bulk_synchronous, pattern::fused_sequential, pattern::fused_specialized};
+
+/// One rank's collective with inputs from N(0, 1), and a result that can be checked.
+class collective_workload final : public trial {
+ public:
+  /// Collective.
+  collective_workload(world& w, const collective_entry& entry, const collective_problem& problem,
+                      const collective_options& options, std::uint64_t seed);
+
+  void refresh(std::uint64_t seed) override;
+  void poison_result() override;
+  void run() override { op_->run(as_const(in_), out_); }
+  /// For sums, relative at least to what is expected of N(0, 1) inputs.
+  [[nodiscard]] double relative_error() const override;
+  /// How many elements differ by a bit from the contributions combined in fp32 in rank order and
+  /// rounded once.
+  [[nodiscard]] std::int64_t wrong_bits() const;
+  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
+  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
+
+ private:
+  /// Element `i` of the input of a rank, rounded to the element type.
+  [[nodiscard]] float input(int rank, std::int64_t i) const;
+  [[nodiscard]] float result(std::int64_t i) const;
+  /// What element `i` of the result should be, computed as T, not rounded.
+  template <class T>
+  [[nodiscard]] T reference(std::int64_t i) const;
+
+  const collective_entry* entry_;
+  collective_problem problem_;
+  int world_;
+  int rank_;
+  random_matrix values_;
+  std::vector<std::byte> in_memory_;
+  std::vector<std::byte> out_memory_;
+  array_view in_;
+  array_view out_;
+  std::unique_ptr<runnable_collective> op_;
+};
+
+/// "all_reduce, count 1000, bf16, sum".
+[[nodiscard]] std::string describe(const collective_entry& entry,
+                                   const collective_problem& problem);
+
+/// What `untax run` makes of it; `entry` has to outlive it.
+[[nodiscard]] trial_subject subject_of(const collective_entry& entry,
+                                       const collective_problem& problem,
+                                       const collective_options& options);
+
+}  // namespace untax

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+/// One rank's operator with inputs, and a result that can be checked.
+class trial {
+ public:
+  trial() = default;
+  trial(const trial&) = delete;
+  trial& operator=(const trial&) = delete;
+  virtual ~trial() = default;
+
+  /// New inputs; the same seed gives the same ones. Not collective.
+  virtual void refresh(std::uint64_t seed) = 0;
+  /// The result becomes NaN.
+  virtual void poison_result() = 0;
+  /// One epoch. Collective.
+  virtual void run() = 0;
+  /// || result - reference || / || reference || in the Frobenius norm, reference in fp64; NaN or
+  /// infinity if the result has any.
+  [[nodiscard]] virtual double relative_error() const = 0;
+
+  [[nodiscard]] virtual pattern chosen() const = 0;
+  [[nodiscard]] virtual const std::string& explain() const = 0;
+};
+
+/// An operator on a problem, as something that can be run, checked and timed without knowing what
+/// it does.
+struct trial_subject {
+  std::string name;         ///< of the operator
+  std::string description;  ///< "all_gather_gemm, m 512, n 1024, k 768, fp32, gather rows"
+  /// The problem, for reports: names and values.
+  std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
+  std::vector<pattern> patterns;  ///< that it has
+  double tolerance = 0;           ///< the largest relative error that is right
+
+  std::string rate_unit;  ///< "GFLOP/s": what 1e9 units of work a second are
+  std::string rate_name;  ///< "flops_per_second", in JSON
+  /// Units of work in one run.
+  std::function<double(int ranks)> work;
+  /// Bytes of symmetric heap for each rank and pattern that are surely enough.
+  std::function<std::size_t(int ranks)> heap_bytes;
+  /// Collective.
+  std::function<std::unique_ptr<trial>(world&, pattern, std::uint64_t seed)> make;
+};
+
+}  // namespace untax
