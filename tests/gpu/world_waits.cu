@@ -19,7 +19,8 @@ using untax::world;
 using clock = std::chrono::steady_clock;
 
 /// One thread waits until `counter` is 5, under the name "never".
-__global__ void wait_for_five(device_control state, std::uint64_t* counter, int peer, int* came) {
+__global__ void wait_for_five(device_control state, std::uint64_t* counter, int peer,
+                              std::uint64_t* came) {
   untax::waiting<untax::device_thread> self(state, 3);
   *came = untax::wait_until(self, counter, 5, {.name = "never", .peer = peer, .room = 7}) ? 1 : 0;
 }
@@ -33,23 +34,22 @@ void ring(world& w) {
   const stream s;
   const int next = (w.rank() + 1) % w.size();
   const int before = (w.rank() + w.size() - 1) % w.size();
-  const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
-  const auto came = w.allocate_cleared<int>(1, "came");
+  const auto counter = w.allocate_cleared<std::uint64_t>(2, "counter, and whether it came");
   send<<<1, 1, 0, s.get()>>>(counter.at(next), 5);
-  wait_for_five<<<1, 1, 0, s.get()>>>(w.device_state(), counter.local(), before, came.local());
+  wait_for_five<<<1, 1, 0, s.get()>>>(w.device_state(), counter.local(), before, counter.local(1));
   EXPECT_TRUE(s.done());
   w.check();
-  EXPECT_EQ(values(came.local(), 1, s)[0], 1);
+  EXPECT_EQ(values(counter.local(1), 1, s)[0], 1U);
 }
 
-/// Waits in a kernel for `peer`, which never signals more than 2, and then asks the world.
+/// Waits in a kernel for `peer`, which never signals more than 2, and then asks the world. Not
+/// collective. The second counter says whether the signal came.
 void wait_in_kernel(world& w, const symmetric<std::uint64_t>& counter, int peer) {
   const stream s;
-  const auto came = w.allocate_cleared<int>(1, "came");
-  copy(counter.local(), std::vector<std::uint64_t>{2}.data(), 1, s);
-  wait_for_five<<<1, 1, 0, s.get()>>>(w.device_state(), counter.local(), peer, came.local());
+  copy(counter.local(), std::vector<std::uint64_t>{2, 1}.data(), 2, s);
+  wait_for_five<<<1, 1, 0, s.get()>>>(w.device_state(), counter.local(), peer, counter.local(1));
   EXPECT_TRUE(s.done()) << "the context is broken";
-  EXPECT_EQ(values(came.local(), 1, s)[0], 0);
+  EXPECT_EQ(values(counter.local(1), 1, s)[0], 0U);
   w.check();
   ADD_FAILURE() << "rank " << w.rank() << ": the world noticed nothing";
 }
@@ -68,7 +68,8 @@ TEST(gpu_waits, a_signal_that_never_comes_is_named_and_cuda_works_on) {
       untax::run_gpus(
           ranks,
           [&](world& w) {
-            const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
+            const auto counter =
+                w.allocate_cleared<std::uint64_t>(2, "counter, and whether it came");
             wait_in_kernel(w, counter, (w.rank() + 1) % ranks);
           },
           gpu_world(500ms));
@@ -88,7 +89,7 @@ TEST(gpu_waits, the_graph_mixes_kernels_and_threads) {
     untax::run_gpus(
         2,
         [&](world& w) {
-          const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
+          const auto counter = w.allocate_cleared<std::uint64_t>(2, "counter, and whether it came");
           if (w.rank() == 0) wait_in_kernel(w, counter, 1);
           // The kernel's wait has to be the first to reach the limit.
           std::this_thread::sleep_for(200ms);
@@ -108,7 +109,7 @@ TEST(gpu_waits, a_failure_of_a_rank_stops_the_kernels_of_others) {
     untax::run_gpus(
         2,
         [&](world& w) {
-          const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
+          const auto counter = w.allocate_cleared<std::uint64_t>(2, "counter, and whether it came");
           if (w.rank() == 0) wait_in_kernel(w, counter, 1);
           std::this_thread::sleep_for(100ms);
           throw untax::error(errc::unsupported, "cannot do this");
@@ -126,7 +127,7 @@ TEST(gpu_waits, a_rank_that_finished_is_missed) {
     untax::run_gpus(
         2,
         [&](world& w) {
-          const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
+          const auto counter = w.allocate_cleared<std::uint64_t>(2, "counter, and whether it came");
           if (w.rank() == 0) wait_in_kernel(w, counter, 1);
         },
         gpu_world(20s));
