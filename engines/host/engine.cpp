@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+
 namespace untax::host {
 namespace {
 
@@ -40,6 +45,12 @@ int stages_of(const program& p) { return p.kernel_at(p.kernels() - 1).stage + 1;
 
 engine::engine(world& w, program p, engine_options options)
     : world_(&w), program_(std::move(p)), options_(std::move(options)) {
+  if (w.memory() != memory_kind::host) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {} computes on the host, and the heaps of this world are in "
+                            "GPU memory; use a world of threads, or of processes with {}=host",
+                            w.rank(), options_.operator_name, variable::memory.name));
+  }
   inbox_ = allocate(program_.inbox(), options_.inbox_type, " inbox");
   outbox_ = allocate(program_.outbox(), options_.outbox_type, " outbox");
   const auto counters = static_cast<std::size_t>(std::max(program_.counters(), 1));
