@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: the release build with the style gates, then the same tests
-# under ThreadSanitizer and, with --all, under AddressSanitizer with UndefinedBehaviorSanitizer.
+# Installs what is missing, builds, and runs every test: the release build (with CUDA where nvcc is found) with the style
+# gates, then the same tests under ThreadSanitizer and, with --all, under AddressSanitizer with
+# UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source cmake/dependencies.sh
@@ -8,7 +9,7 @@ source cmake/dependencies.sh
 usage() {
   cat <<'TEXT'
 Usage: ./test.sh [--quick | --all] [--preset NAME]...
-Without arguments: the release build and ThreadSanitizer.
+Without arguments: the release build and ThreadSanitizer. The release build is the one called cuda where nvcc is found.
   --quick         only the release build
   --all           AddressSanitizer with UndefinedBehaviorSanitizer, too
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
@@ -16,11 +17,14 @@ The last line says how many tests passed, failed and were skipped in all builds 
 TEXT
 }
 
+release=release
+if PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc >/dev/null; then release=cuda; fi
+
 presets=()
 while (($# > 0)); do
   case "$1" in
-    --quick) presets+=(release) ;;
-    --all) presets+=(release tsan asan) ;;
+    --quick) presets+=("$release") ;;
+    --all) presets+=("$release" tsan asan) ;;
     --preset)
       if (($# < 2)); then
         echo "--preset needs a name: release, dev, tsan, asan or cuda" >&2
@@ -41,7 +45,7 @@ while (($# > 0)); do
   esac
   shift
 done
-if ((${#presets[@]} == 0)); then presets=(release tsan); fi
+if ((${#presets[@]} == 0)); then presets=("$release" tsan); fi
 for preset in "${presets[@]}"; do
   case "$preset" in
     release | dev | tsan | asan | cuda) ;;
@@ -69,7 +73,7 @@ run_stage() {
   ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$results/ctest.xml" "$@" </dev/null || true
   counts=$(python3 tests/summary.py "$results")
   echo "$preset, $stage: $counts"
-  read -r p _ f _ s _ <<<"$counts"
+  read -r p _ f _ s _ <<<"${counts%%$'\n'*}"
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Counts the results of one ctest run: "N passed, N failed, N skipped".
+"""Counts the results of one ctest run: "N passed, N failed, N skipped", and says why tests were skipped.
 
 A GoogleTest program counts with its single cases, read from the file that it wrote; any other test counts as one.
 A program that failed without a failed case (it crashed, ran out of time, or a sanitizer objected) adds a failure.
 """
 import sys
+from collections import Counter
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -41,5 +42,25 @@ def count(results):
     return passed, failed, skipped
 
 
+def reasons(results):
+    """Why cases were skipped, and how many for each reason."""
+    found = Counter()
+    for path in sorted(results.glob("*.xml")):
+        try:
+            root = xml.parse(path).getroot()
+        except xml.ParseError:
+            continue
+        for case in root.iter("testcase"):
+            for skipped in case.findall("skipped"):
+                lines = (skipped.get("message") or "").strip().splitlines()
+                # A GoogleTest program says why, ctest only that it did; the program's own words count.
+                if path.name != "ctest.xml" or not (results / f"{case.get('name')}.xml").exists():
+                    found[(path.stem, lines[-1] if lines else "no reason given")] += 1
+    return [f"  skipped: {number} of {program}: {why}" for (program, why), number in found.items()]
+
+
 if __name__ == "__main__":
-    print("{} passed, {} failed, {} skipped".format(*count(Path(sys.argv[1]))))
+    folder = Path(sys.argv[1])
+    print("{} passed, {} failed, {} skipped".format(*count(folder)))
+    for line in reasons(folder):
+        print(line)
