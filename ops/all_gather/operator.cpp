@@ -24,12 +24,12 @@ std::int64_t all_gather::out_count(const all_gather_problem& problem, int /*worl
   return problem.count;
 }
 
-void all_gather::run(const const_array_view& in, const array_view& out) {
+void all_gather::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   const range own = sharding{problem_.count, plan().world}.of(plan().rank);
   check("in", in, own.size);
   check("out", as_const(out), problem_.count);
   check_apart(in, out, {true, own.begin});
-  carry_out(in, out);
+  carry_out(in, out, stream);
 }
 
 }  // namespace untax

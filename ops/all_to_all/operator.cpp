@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
 #include <untax/core/error.hpp>
@@ -39,8 +40,9 @@ all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
       problem_(problem) {
-  with_protocol_for(problem_, plan(), [&](auto protocol) {
-    start(w, text_of(problem_), program(std::move(protocol)), options);
+  const auto kept = std::make_shared<const all_to_all_problem>(problem);
+  with_protocol_for(*kept, plan(), [&](auto protocol) {
+    start(w, text_of(problem), program(std::move(protocol)), options, kept);
   });
 }
 
@@ -62,11 +64,11 @@ std::int64_t all_to_all::out_count(const all_to_all_problem& problem, int world,
   return sum;
 }
 
-void all_to_all::run(const const_array_view& in, const array_view& out) {
+void all_to_all::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   check("in", in, in_count(problem_, plan().world, plan().rank));
   check("out", as_const(out), out_count(problem_, plan().world, plan().rank));
   check_apart(in, out, {});
-  carry_out(in, out);
+  carry_out(in, out, stream);
 }
 
 }  // namespace untax

@@ -36,13 +36,13 @@ std::int64_t broadcast::out_count(const broadcast_problem& problem, int /*world*
   return problem.count;
 }
 
-void broadcast::run(const const_array_view& in, const array_view& out) {
+void broadcast::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   check("out", as_const(out), problem_.count);
   if (plan().rank == problem_.root) {
     check("in", in, problem_.count);
     check_apart(in, out, {true, 0});
   }
-  carry_out(in, out);
+  carry_out(in, out, stream);
 }
 
 }  // namespace untax

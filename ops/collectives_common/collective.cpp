@@ -39,7 +39,8 @@ collective& collective::operator=(collective&&) noexcept = default;
 collective::~collective() = default;
 
 void collective::start(world& w, const std::string& problem, const program& p,
-                       const collective_options& options) {
+                       const collective_options& options, std::shared_ptr<const void> tables) {
+  tables_ = std::move(tables);
   w.agree(name_, fmt::format("{}, {}, {} phases, {} workers, chunks of {}, depth {}, {}",
                              name_of(type_), name_of(plan_.how), plan_.phases, plan_.workers,
                              plan_.chunk, plan_.depth, problem));
@@ -81,7 +82,8 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
                           allowed.possible ? ", or in place, element for element" : ""));
 }
 
-void collective::carry_out(const const_array_view& in, const array_view& out) {
+void collective::carry_out(const const_array_view& in, const array_view& out,
+                           stream_ref /*stream*/) {
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank);
   operands[operand::c] = row_of(as_const(out), plan_.rank);

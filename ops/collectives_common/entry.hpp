@@ -18,7 +18,9 @@ class collective_runner final : public runnable_collective {
   collective_runner(world& w, const Problem& problem, const collective_options& options)
       : op_(w, problem, options) {}
 
-  void run(const const_array_view& in, const array_view& out) override { op_.run(in, out); }
+  void run(const const_array_view& in, const array_view& out, stream_ref stream) override {
+    op_.run(in, out, stream);
+  }
   [[nodiscard]] const collective_plan& plan() const override { return op_.plan(); }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <untax/core/array_view.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/collective_problems.hpp>
 #include <untax/world/world.hpp>
 
@@ -42,7 +43,7 @@ class runnable_collective {
   runnable_collective& operator=(const runnable_collective&) = delete;
   virtual ~runnable_collective() = default;
 
-  virtual void run(const const_array_view& in, const array_view& out) = 0;
+  virtual void run(const const_array_view& in, const array_view& out, stream_ref stream) = 0;
   [[nodiscard]] virtual const collective_plan& plan() const = 0;
   [[nodiscard]] virtual const std::string& explain() const = 0;
 };
@@ -88,7 +89,7 @@ class collective_workload final : public trial {
 
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
-  void run() override { op_->run(as_const(in_), out_); }
+  void run() override { op_->run(as_const(in_), out_, {}); }
   /// For sums, relative at least to what is expected of N(0, 1) inputs.
   [[nodiscard]] double relative_error() const override;
   /// How many elements differ by a bit from the contributions combined in fp32 in rank order and

@@ -26,12 +26,12 @@ std::int64_t reduce_scatter::out_count(const reduce_scatter_problem& problem, in
   return sharding{problem.count, world}.of(rank).size;
 }
 
-void reduce_scatter::run(const const_array_view& in, const array_view& out) {
+void reduce_scatter::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   const range own = sharding{problem_.count, plan().world}.of(plan().rank);
   check("in", in, problem_.count);
   check("out", as_const(out), own.size);
   check_apart(in, out, {true, -own.begin});
-  carry_out(in, out);
+  carry_out(in, out, stream);
 }
 
 }  // namespace untax

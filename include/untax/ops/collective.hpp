@@ -4,6 +4,7 @@
 #include <string>
 
 #include <untax/core/array_view.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/collective_problems.hpp>
 #include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
@@ -37,21 +38,24 @@ class collective {
   collective(const world& w, const collective_need& need, const collective_options& options);
   ~collective();
 
-  /// Compares problem and plan with those of the other ranks, and makes the engine.
+  /// Compares problem and plan with those of the other ranks, and makes the engine. `tables` is
+  /// what the program points to; it is kept as long as the engine.
   void start(world& w, const std::string& problem, const program& p,
-             const collective_options& options);
+             const collective_options& options, std::shared_ptr<const void> tables = nullptr);
   /// Refuses what is not `count` elements of the problem's type.
   void check(std::string_view what, const const_array_view& given, std::int64_t count) const;
   /// Refuses an input and a result that share memory, unless they lie as `allowed`.
   void check_apart(const const_array_view& in, const array_view& out,
                    const in_place& allowed) const;
-  void carry_out(const const_array_view& in, const array_view& out);
+  /// In a world of the host `stream` means nothing.
+  void carry_out(const const_array_view& in, const array_view& out, stream_ref stream);
 
  private:
   std::string_view name_;
   collective_plan plan_;
   std::string explanation_;
   dtype type_ = dtype::f32;
+  std::shared_ptr<const void> tables_;
   std::unique_ptr<host::engine> engine_;
 };
 

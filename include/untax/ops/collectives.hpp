@@ -11,6 +11,12 @@ namespace untax {
 // anything moves, and `timeout`, `peer_lost` or `aborted` when a wait fails. When it returns, this
 // rank's result is complete and its input is its own again. Results lie apart from the input or,
 // where that is said, in place.
+//
+// In a world of GPUs both lie in memory of the rank's GPU, which is the current one of the calling
+// thread. With a stream `run` is asynchronous: it launches kernels on the stream, allocates and
+// reads back nothing, and can be captured in a CUDA graph; a wait that failed is thrown by
+// `world::check` after they have ended. Without one it returns as above; what writes the input has
+// to be done before. The runs of one operator are in order: on one stream, or made so by events.
 
 /// Every rank ends with the shards of all. ops/all_gather/README.md draws it.
 class all_gather : public collective {
@@ -19,7 +25,7 @@ class all_gather : public collective {
 
   /// `in`: this rank's shard. `out`: all `count` elements, written; in place if `in` is this rank's
   /// part of `out`.
-  void run(const const_array_view& in, const array_view& out);
+  void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of a rank's input, its shard, and of its result.
   [[nodiscard]] static std::int64_t in_count(const all_gather_problem& problem, int world,
@@ -40,7 +46,7 @@ class reduce_scatter : public collective {
 
   /// `in`: `count` elements. `out`: this rank's shard, written; in place if it is this rank's part
   /// of `in`.
-  void run(const const_array_view& in, const array_view& out);
+  void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of a rank's input, and of its result, its shard.
   [[nodiscard]] static std::int64_t in_count(const reduce_scatter_problem& problem, int world,
@@ -60,7 +66,7 @@ class all_reduce : public collective {
 
   /// `in` and `out`: `count` elements; in place if they are the same (not in fused_specialized with
   /// one phase, where some workers send what others would overwrite).
-  void run(const const_array_view& in, const array_view& out);
+  void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of a rank's input, and of its result.
   [[nodiscard]] static std::int64_t in_count(const all_reduce_problem& problem, int world,
@@ -78,7 +84,7 @@ class all_to_all : public collective {
   all_to_all(world& w, const all_to_all_problem& problem, const collective_options& options = {});
 
   /// `in`: the parts for rank 0, 1, ...; `out`: the parts of rank 0, 1, ..., written.
-  void run(const const_array_view& in, const array_view& out);
+  void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of part (from, to).
   [[nodiscard]] static std::int64_t part(const all_to_all_problem& problem, int world, int from,
@@ -100,7 +106,7 @@ class broadcast : public collective {
 
   /// `in`: `count` elements at the root; looked at nowhere else. `out`: `count` elements, written;
   /// in place if they are the same.
-  void run(const const_array_view& in, const array_view& out);
+  void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of a rank's input, and of its result.
   [[nodiscard]] static std::int64_t in_count(const broadcast_problem& problem, int world, int rank);
