@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,18 +23,12 @@
 #include <untax/world/launch.hpp>
 #include <untax/world/placement.hpp>
 
+#include "doctor.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
 namespace {
-
-/// What one examination found.
-struct diagnosis {
-  std::string subject;
-  mood verdict = mood::good;
-  std::string text;
-};
 
 diagnosis processor(const machine_facts& facts) {
   diagnosis found{"processor", mood::good,
@@ -139,14 +132,6 @@ diagnosis launcher(const environment& variables) {
   }
 }
 
-diagnosis graphics() {
-  int devices = 0;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", devices))) ++devices;
-  if (devices == 0) return {"GPU", mood::good, "none found; the host backend needs none"};
-  return {"GPU", mood::good,
-          fmt::format("{} NVIDIA found; this version computes on the CPU", devices)};
-}
-
 // Variables that look like ours and are not: most likely a slip of the pen.
 std::vector<diagnosis> unknown_variables() {
   std::vector<diagnosis> found;
@@ -177,16 +162,30 @@ std::string variable_list(const environment& variables, int columns, text_style 
   return list.render(columns, how.utf8);
 }
 
+// What cannot be read is reported by the ranks.
+std::size_t heap_bytes(const environment& variables) {
+  try {
+    return variables.bytes_or_fallback(variable::heap_bytes);
+  } catch (const error&) {
+    return 0;
+  }
+}
+
 int examine() {
   const text_style how = style(stream::out);
   const int columns = width(stream::out);
   const environment variables;
   const machine_facts facts = read_machine();
 
-  std::vector<diagnosis> all = {
-      processor(facts),     memory(facts),       {"system", mood::good, facts.system},
-      graphics(),           launcher(variables), meeting_directory(variables),
-      ranks_as_processes(), ranks_as_threads()};
+  std::vector<diagnosis> all = {processor(facts),
+                                memory(facts),
+                                {"system", mood::good, facts.system},
+                                launcher(variables),
+                                meeting_directory(variables),
+                                ranks_as_processes(),
+                                ranks_as_threads()};
+  gpu_examination gpus = examine_gpus(heap_bytes(variables), columns, how);
+  for (auto& one : gpus.findings) all.push_back(std::move(one));
   for (auto& one : unknown_variables()) all.push_back(std::move(one));
 
   std::string text = fmt::format("untax {} ({})\n\n", version, build_commit());
@@ -199,6 +198,7 @@ int examine() {
                         body.substr(25));
     bad += one.verdict == mood::bad ? 1 : 0;
   }
+  text += gpus.matrix;
   text += "\nEnvironment (- is not set, with the value that then holds)\n\n" +
           variable_list(variables, columns, how);
   text += bad == 0 ? "\nEverything that untax needs works.\n"

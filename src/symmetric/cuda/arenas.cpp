@@ -9,7 +9,7 @@
 
 #include "clock.hpp"
 
-namespace untax::cuda {
+namespace untax::gpu {
 namespace {
 
 std::string place(int rank, int device) { return fmt::format("rank {} (GPU {})", rank, device); }
@@ -152,4 +152,4 @@ void* arenas::address_on_device(int rank, const void* host) const {
   return static_cast<std::byte*>(found) + offset;
 }
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

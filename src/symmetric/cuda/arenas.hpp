@@ -6,7 +6,7 @@
 #include "src/symmetric/device_memory.hpp"
 #include "vmm.hpp"
 
-namespace untax::cuda {
+namespace untax::gpu {
 
 /// Arenas in the memory of GPUs. Registers the control region, so that kernels reach it.
 class arenas final : public device_arenas {
@@ -52,4 +52,4 @@ class arenas final : public device_arenas {
   std::byte* control_ = nullptr;
 };
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

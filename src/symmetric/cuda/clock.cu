@@ -3,7 +3,7 @@
 
 #include "clock.hpp"
 
-namespace untax::cuda {
+namespace untax::gpu {
 namespace {
 
 __global__ void read_timer(std::uint64_t* to) {
@@ -37,4 +37,4 @@ cudaError_t measure_clock_offset(cudaStream_t stream, std::int64_t& offset) {
   return result;
 }
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

@@ -18,7 +18,7 @@ namespace {
 
 device_id id_of(int device) {
   cudaDeviceProp found{};
-  cuda::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
+  gpu::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
   device_id id{};
   static_assert(sizeof id == sizeof found.uuid);
   std::memcpy(id.data(), &found.uuid, sizeof id);
@@ -27,8 +27,8 @@ device_id id_of(int device) {
 
 bool can_reach(int device, int other) {
   int can = 0;
-  cuda::require(cudaDeviceCanAccessPeer(&can, device, other),
-                fmt::format("GPU {} and GPU {}", device, other));
+  gpu::require(cudaDeviceCanAccessPeer(&can, device, other),
+               fmt::format("GPU {} and GPU {}", device, other));
   return can != 0;
 }
 
@@ -39,10 +39,10 @@ constexpr const char* no_peer_access =
 class cuda_share final : public device_share {
  public:
   cuda_share(int rank, int device, std::size_t bytes)
-      : memory(cuda::allocation::make(rank, device, bytes, true)), id_(id_of(device)) {
-    cuda::require(
-        cuda::driver().export_handle(&descriptor_, memory.handle(),
-                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      : memory(gpu::allocation::make(rank, device, bytes, true)), id_(id_of(device)) {
+    gpu::require(
+        gpu::driver().export_handle(&descriptor_, memory.handle(),
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         fmt::format("rank {}: cannot share memory of GPU {} with other processes", rank, device));
   }
   cuda_share(const cuda_share&) = delete;
@@ -54,7 +54,7 @@ class cuda_share final : public device_share {
   [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
   [[nodiscard]] device_id id() const noexcept override { return id_; }
 
-  cuda::allocation memory;
+  gpu::allocation memory;
 
  private:
   int descriptor_ = -1;
@@ -82,30 +82,30 @@ int visible_devices() {
   const bool no_driver = cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0;
   throw error(errc::unsupported,
               fmt::format("no GPU can be used here: {}",
-                          no_driver ? "there is no NVIDIA driver" : cuda::text_of(result)));
+                          no_driver ? "there is no NVIDIA driver" : gpu::text_of(result)));
 }
 
 std::string device_name(int device) {
   cudaDeviceProp found{};
-  cuda::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
+  gpu::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
   return fmt::format("{} (sm_{}{})", found.name, found.major, found.minor);
 }
 
 std::size_t device_page(int device) {
   int supported = 0;
-  cuda::require(cuda::driver().attribute(
-                    &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
-                fmt::format("GPU {}", device));
+  gpu::require(gpu::driver().attribute(
+                   &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
+               fmt::format("GPU {}", device));
   if (supported == 0) {
     throw error(
         errc::unsupported,
         fmt::format("GPU {}, {}, has no virtual memory management, which symmetric heaps need",
                     device, device_name(device)));
   }
-  const CUmemAllocationProp how = cuda::properties(device, true);
+  const CUmemAllocationProp how = gpu::properties(device, true);
   std::size_t page = 0;
-  cuda::require(cuda::driver().granularity(&page, &how, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-                fmt::format("GPU {}", device));
+  gpu::require(gpu::driver().granularity(&page, &how, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+               fmt::format("GPU {}", device));
   return page;
 }
 
@@ -114,7 +114,7 @@ segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t a
   return {ranks, control_bytes, arena_bytes, memory_kind::cuda, device_page(device)};
 }
 
-void use_device(int device) { cuda::require(cudaSetDevice(device), fmt::format("GPU {}", device)); }
+void use_device(int device) { gpu::require(cudaSetDevice(device), fmt::format("GPU {}", device)); }
 
 std::unique_ptr<device_share> device_share::make(int rank, int device, std::size_t bytes) {
   return std::make_unique<cuda_share>(rank, device, bytes);
@@ -134,12 +134,12 @@ std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory) {
                       no_peer_access));
     }
   }
-  std::vector<cuda::allocation> parts;
+  std::vector<gpu::allocation> parts;
   for (const int device : devices) {
-    parts.push_back(cuda::allocation::make(device, device, memory.layout().arena_span(), false));
+    parts.push_back(gpu::allocation::make(device, device, memory.layout().arena_span(), false));
   }
   const std::vector<std::string> where(devices.size(), "peer access was promised");
-  return std::make_unique<cuda::arenas>(memory, devices, parts, where);
+  return std::make_unique<gpu::arenas>(memory, devices, parts, where);
 }
 
 std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank, int device,
@@ -149,14 +149,14 @@ std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int ra
   const auto self = static_cast<std::size_t>(rank);
   std::vector<int> devices(ranks, -1);
   devices[self] = device;
-  std::vector<cuda::allocation> parts;
+  std::vector<gpu::allocation> parts;
   std::vector<std::string> where;
   for (std::size_t r = 0; r < ranks; ++r) {
     where.push_back(whereabouts(device, all.ids[r]));
     parts.push_back(r == self ? std::move(static_cast<cuda_share&>(*mine).memory)
-                              : cuda::allocation::import(static_cast<int>(r), all.descriptors[r]));
+                              : gpu::allocation::import(static_cast<int>(r), all.descriptors[r]));
   }
-  return std::make_unique<cuda::arenas>(memory, devices, parts, where);
+  return std::make_unique<gpu::arenas>(memory, devices, parts, where);
 }
 
 }  // namespace untax

@@ -7,7 +7,7 @@
 
 #include <untax/core/error.hpp>
 
-namespace untax::cuda {
+namespace untax::gpu {
 namespace {
 
 // All functions in the table have kept their form since this version.
@@ -106,4 +106,4 @@ device_scope::~device_scope() {
   driver().pop_context(&popped);
 }
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace untax::cuda {
+namespace untax::gpu {
 
 /// The functions of the driver that untax calls. They are looked up when first needed, so that
 /// programs start, and do what needs no GPU, on machines without a driver.
@@ -54,4 +54,4 @@ class device_scope {
   ~device_scope();
 };
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

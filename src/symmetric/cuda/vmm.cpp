@@ -10,7 +10,7 @@
 
 #include "src/symmetric/device_memory.hpp"
 
-namespace untax::cuda {
+namespace untax::gpu {
 
 CUmemAllocationProp properties(int device, bool shared) {
   CUmemAllocationProp p{};
@@ -94,4 +94,4 @@ CUresult address_range::allow(int part, const std::vector<int>& devices) const {
   return driver().set_access(at(part), part_bytes_, all.data(), all.size());
 }
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

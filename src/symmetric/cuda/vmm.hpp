@@ -6,7 +6,7 @@
 
 #include "driver.hpp"
 
-namespace untax::cuda {
+namespace untax::gpu {
 
 /// How memory on `device` is made: pinned, and, if `shared`, with a POSIX descriptor.
 [[nodiscard]] CUmemAllocationProp properties(int device, bool shared);
@@ -59,4 +59,4 @@ class address_range {
   std::vector<int> mapped_;
 };
 
-}  // namespace untax::cuda
+}  // namespace untax::gpu

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace untax::gpu {
+
+/// What NVIDIA's management library says, where it is installed.
+struct management_facts {
+  std::string driver;      ///< version of the driver; empty: not known
+  std::vector<int> links;  ///< by device: NVLinks that are up; -1: not known
+};
+
+/// `buses` are the PCI addresses of the devices.
+[[nodiscard]] management_facts ask_management(const std::vector<std::string>& buses);
+
+}  // namespace untax::gpu
