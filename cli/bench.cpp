@@ -6,6 +6,8 @@
 #include "arguments.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
+#include "bench/suites/rma.hpp"
+#include "bench_rma.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -21,15 +23,20 @@ struct bench_options {
   std::string suite;
   int repeats = 20;
   std::string json;
+  int ranks = 0;
 };
 
 constexpr const char* footer =
     "host       a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
     "           bare atomics; exit status 1 if one misses its bar. Leave the machine alone "
     "meanwhile.\n"
-    "operators  every operator and pattern over a few shapes\n\n"
+    "operators  every operator and pattern over a few shapes\n"
+    "rma        the verbs of kernels between GPUs: rates and times beside what the link can do; "
+    "exit\n"
+    "           status 1 if one misses its bar\n\n"
     "  untax bench host\n"
-    "  untax bench operators --repeat 50 --json operators.json";
+    "  untax bench operators --repeat 50 --json operators.json\n"
+    "  untax bench rma --ranks 4 --json rma.json";
 
 std::string spread_text(const spread& time) {
   const time_unit unit = unit_for(time.median);
@@ -70,8 +77,8 @@ int run_host(const bench_options& options) {
 
 void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
   for (const bench::operator_figures& figures : all) {
-    fmt::print("{}; {} ranks\n{}\n", describe(*figures.entry, figures.problem), ranks,
-               pattern_table(*figures.entry, figures.problem, ranks, figures.results, 0));
+    fmt::print("{}; {} ranks\n{}\n", figures.what.description, ranks,
+               pattern_table(figures.what, ranks, figures.results, 0));
   }
 }
 
@@ -89,21 +96,39 @@ int run_operators(const bench_options& options) {
   return 0;
 }
 
+int run_rma(const bench_options& options) {
+  bench::rma_suite_options suite{options.ranks, options.repeats, {}};
+  bench::rma_report report;
+  {
+    progress_bar bar("bench rma", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_rma_suite(suite);
+  }
+  if (options.json != "-") print_rma(report);
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
+  for (const std::string& missed : missed_bars(report))
+    fmt::print(stderr, "missed its bar: {}\n", missed);
+  return missed_bars(report).empty() ? 0 : 1;
+}
+
 int carry_out(const bench_options& options) {
-  const bool host = place_in("the suite", options.suite, {"host", "operators"}) == 0;
+  const std::size_t suite = place_in("the suite", options.suite, {"host", "operators", "rma"});
   if (!options.json.empty()) require_writable(options.json);
-  return host ? run_host(options) : run_operators(options);
+  if (suite == 2) return run_rma(options);
+  return suite == 0 ? run_host(options) : run_operators(options);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: host or operators");
+  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: host, operators or rma");
   const auto options = std::make_shared<bench_options>();
-  verb->add_option("SUITE", options->suite, "host or operators")->required();
+  verb->add_option("SUITE", options->suite, "host, operators or rma")->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
+  verb->add_option("--ranks", options->ranks, "GPUs that rma uses; all of them by default")
+      ->check(between(2, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });

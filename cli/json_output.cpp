@@ -29,23 +29,20 @@ json from(const spread& time) {
   return {{"median", time.median}, {"p10", time.p10}, {"p90", time.p90}};
 }
 
-json from(const operator_entry& entry, const gemm_problem& problem) {
-  json out = {{"operator", entry.name},
-              {"m", problem.m},
-              {"n", problem.n},
-              {"k", problem.k},
-              {"dtype", name_of(problem.type)}};
-  if (entry.gathers) out["gather"] = name_of(problem.gather);
-  if (entry.has_partials) out["partials"] = name_of(problem.partials);
+json from(const trial_subject& what) {
+  json out = {{"operator", what.name}};
+  for (const auto& [name, value] : what.facts) {
+    std::visit([&, key = name](const auto& v) { out[key] = v; }, value);
+  }
   return out;
 }
 
-json from(const bench::pattern_result& result, double operations) {
+json from(const bench::pattern_result& result, const trial_subject& what, int ranks) {
   json out = {{"pattern", name_of(result.asked)},
               {"chosen", name_of(result.chosen)},
               {"explanation", result.explanation},
               {"seconds", from(result.time)},
-              {"flops_per_second", operations / result.time.median}};
+              {what.rate_name, what.work(ranks) / result.time.median}};
   if (result.error) out["relative_error"] = *result.error;
   return out;
 }
@@ -57,7 +54,7 @@ std::string text_of(const json& document) { return document.dump(2) + "\n"; }
 std::string to_json(const run_report& report) {
   const bench::pattern_request& work = report.request->work;
   json out = head("untax-run");
-  out.update(from(*work.entry, work.problem));
+  out.update(from(work.what));
   out["ranks"] = report.ranks;
   out["kind"] = report.kind;
   out["repeats"] = work.repeats;
@@ -66,9 +63,8 @@ std::string to_json(const run_report& report) {
     out["tolerance"] = report.tolerance;
     out["right"] = report.right();
   }
-  const double operations = bench::operations_of(*work.entry, work.problem, report.ranks);
   for (const auto& result : report.results) {
-    json one = from(result, operations);
+    json one = from(result, work.what, report.ranks);
     if (work.verify) one["right"] = report.right(result);
     out["patterns"].push_back(std::move(one));
   }
@@ -117,10 +113,37 @@ std::string to_json(const std::vector<bench::operator_figures>& all, int ranks, 
   out["ranks"] = ranks;
   out["repeats"] = repeats;
   for (const bench::operator_figures& figures : all) {
-    json one = from(*figures.entry, figures.problem);
-    const double operations = bench::operations_of(*figures.entry, figures.problem, ranks);
-    for (const auto& result : figures.results) one["patterns"].push_back(from(result, operations));
+    json one = from(figures.what);
+    for (const auto& result : figures.results)
+      one["patterns"].push_back(from(result, figures.what, ranks));
     out["problems"].push_back(std::move(one));
+  }
+  return text_of(out);
+}
+
+std::string to_json(const bench::rma_report& report, int repeats) {
+  constexpr const char* tables[] = {"blocks", "sizes", "pairs", "all", "latency"};
+  json out = head("untax-bench-rma");
+  out["ranks"] = report.ranks;
+  out["device"] = report.device;
+  out["repeats"] = repeats;
+  for (const bench::rma_figure& f : report.figures) {
+    json one = {{"table", tables[static_cast<std::size_t>(f.table)]},
+                {"what", f.what},
+                {"method", f.method},
+                {"from", f.from},
+                {"to", f.to},
+                {"blocks", f.blocks},
+                {"bytes", f.bytes},
+                {"seconds", from(f.time)},
+                {"bound", f.bound}};
+    if (f.bytes > 0) one["bytes_per_second"] = f.rate();
+    if (f.bar > 0) {
+      one["bar"] = f.bar;
+      one["met"] = f.met();
+      one["met_by_any"] = met_by_any(report, f);
+    }
+    out["figures"].push_back(std::move(one));
   }
   return text_of(out);
 }

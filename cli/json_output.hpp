@@ -5,6 +5,7 @@
 
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
+#include "bench/suites/rma.hpp"
 #include "check_report.hpp"
 #include "run_request.hpp"
 
@@ -18,5 +19,6 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const std::vector<bench::comparison>& all, int repeats);
 [[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& all, int ranks,
                                   int repeats);
+[[nodiscard]] std::string to_json(const bench::rma_report& report, int repeats);
 
 }  // namespace untax::cli

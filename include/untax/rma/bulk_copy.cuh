@@ -39,7 +39,6 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
   }
   const auto head = static_cast<std::int64_t>(-target & 15U);
   const std::int64_t body = (bytes - head) & ~std::int64_t{15};
-  const std::int64_t tail = bytes - head - body;
   group.sync();  // what the other threads wrote to the source
   if (group.thread_rank() == 0) {
     ring.move({const_cast<std::byte*>(to.data) + head, from.data + head, to.stride, from.stride,
@@ -48,14 +47,8 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
     // The other threads do the edges meanwhile.
     const int me = group.thread_rank() - 1;
     const int everybody = group.size() - 1;
-    const auto edge = [&](std::int64_t begin, std::int64_t length) {
-      if (length > 0)
-        move_word_rows<narrowest>({to.data + begin, to.stride}, {from.data + begin, from.stride},
-                                  rows, static_cast<std::int32_t>(length / narrowest), me,
-                                  everybody);
-    };
-    edge(0, head);
-    edge(head + body, tail);
+    move_row_edges<narrowest>(to, from, rows, {0, head}, me, everybody);
+    move_row_edges<narrowest>(to, from, rows, {head + body, bytes}, me, everybody);
   }
   group.sync();
 }

@@ -51,51 +51,46 @@ class bulk_ring {
   /// destination, so that a release of this thread covers them. What it, or a thread that it is
   /// synchronised with, wrote to the source with ordinary stores is moved, too.
   __device__ void move(const bulk_rows& rows) {
-    const plan chunks(rows);
     // Ordinary stores and the copy engine take different ways to memory.
     cuda::ptx::fence_proxy_async();
-    for (std::int64_t i = 0; i < chunks.count && i < stages; ++i) load(chunks, i);
-    for (std::int64_t i = 0; i < chunks.count; ++i) {
-      store(chunks, i);
-      // The next load goes where chunk i - 1 was: chunk i may still be leaving, but not that.
-      const std::int64_t next = i - 1 + stages;
-      if (i == 0 || next >= chunks.count) continue;
+    chunk next(rows);
+    for (int i = 0; i < stages && next.row < rows.rows; ++i) load(rows, next);
+    chunk here(rows);
+    for (bool first = true; here.row < rows.rows; first = false) {
+      store(rows, here);
+      // The next load goes where the chunk before this one was: this one may still be leaving, but
+      // not that.
+      if (first || next.row >= rows.rows) continue;
       cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<1>());
-      load(chunks, next);
+      load(rows, next);
     }
     // Not only read but written: that is what a signal promises.
     cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
   }
 
  private:
-  /// The rows in pieces that fit a stage: several rows, or a part of one.
-  struct plan {
-    bulk_rows all;
-    std::int64_t rows_a_chunk;
-    std::int64_t chunks_a_row;
-    std::int64_t count;
-
-    explicit __device__ plan(const bulk_rows& rows) : all(rows) {
-      const bool several = rows.bytes * 2 <= stage_bytes;
-      rows_a_chunk = several ? stage_bytes / rows.bytes : 1;
-      chunks_a_row = several ? 1 : (rows.bytes + stage_bytes - 1) / stage_bytes;
-      count = (rows.rows + rows_a_chunk - 1) / rows_a_chunk * chunks_a_row;
-    }
-  };
-
-  /// One chunk: `rows` pieces of `bytes` bytes, the first at `row` and `offset`.
+  /// A piece that fits a stage: several rows, or a part of one.
   struct chunk {
-    std::int64_t row;
-    std::int64_t offset;
-    std::int32_t rows;
-    std::uint32_t bytes;
+    std::int64_t row = 0;
+    std::int64_t offset = 0;
+    std::int32_t most_rows;
 
-    __device__ chunk(const plan& p, std::int64_t i)
-        : row(i / p.chunks_a_row * p.rows_a_chunk), offset(i % p.chunks_a_row * stage_bytes) {
-      const std::int64_t rows_left = p.all.rows - row;
-      const std::int64_t bytes_left = p.all.bytes - offset;
-      rows = static_cast<std::int32_t>(rows_left < p.rows_a_chunk ? rows_left : p.rows_a_chunk);
-      bytes = static_cast<std::uint32_t>(bytes_left < stage_bytes ? bytes_left : stage_bytes);
+    explicit __device__ chunk(const bulk_rows& all)
+        : most_rows(all.bytes * 2 > stage_bytes ? 1 : stage_bytes / static_cast<int>(all.bytes)) {}
+
+    [[nodiscard]] __device__ std::int32_t rows(const bulk_rows& all) const {
+      const std::int64_t left = all.rows - row;
+      return left < most_rows ? static_cast<std::int32_t>(left) : most_rows;
+    }
+    [[nodiscard]] __device__ std::uint32_t bytes(const bulk_rows& all) const {
+      const std::int64_t left = all.bytes - offset;
+      return static_cast<std::uint32_t>(left < stage_bytes ? left : stage_bytes);
+    }
+    __device__ void advance(const bulk_rows& all) {
+      offset += stage_bytes;
+      if (offset < all.bytes) return;
+      offset = 0;
+      row += most_rows;
     }
   };
 
@@ -112,37 +107,43 @@ class bulk_ring {
     }
   };
 
-  __device__ void load(const plan& p, std::int64_t i) {
-    const chunk c(p, i);
+  __device__ void load(const bulk_rows& all, chunk& c) {
     std::uint64_t* arrived = &shared_->arrived[loading_.stage];
     std::byte* stage = shared_->stage[loading_.stage];
+    const std::int32_t rows = c.rows(all);
+    const std::uint32_t bytes = c.bytes(all);
     cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta,
-                                         cuda::ptx::space_shared, arrived, c.rows * c.bytes);
-    const std::byte* from = p.all.from + c.row * p.all.from_stride + c.offset;
-    for (std::int32_t row = 0; row < c.rows; ++row) {
+                                         cuda::ptx::space_shared, arrived,
+                                         static_cast<std::uint32_t>(rows) * bytes);
+    const std::byte* from = all.from + c.row * all.from_stride + c.offset;
+#pragma unroll 1
+    for (std::int32_t row = 0; row < rows; ++row) {
       cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, stage, from,
-                               c.bytes, arrived);
-      stage += c.bytes;
-      from += p.all.from_stride;
+                               bytes, arrived);
+      stage += bytes;
+      from += all.from_stride;
     }
+    c.advance(all);
     loading_.advance();
   }
 
-  __device__ void store(const plan& p, std::int64_t i) {
-    const chunk c(p, i);
+  __device__ void store(const bulk_rows& all, chunk& c) {
     // Not a wait for a peer: the barrier is raised by this multiprocessor's own copy engine, and a
     // memory that does not answer ends the kernel with an error.
     while (!cuda::ptx::mbarrier_try_wait_parity(&shared_->arrived[storing_.stage], storing_.turn)) {
     }
     const std::byte* stage = shared_->stage[storing_.stage];
-    std::byte* to = p.all.to + c.row * p.all.to_stride + c.offset;
-    for (std::int32_t row = 0; row < c.rows; ++row) {
-      cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, to, stage,
-                               c.bytes);
-      stage += c.bytes;
-      to += p.all.to_stride;
+    const std::int32_t rows = c.rows(all);
+    const std::uint32_t bytes = c.bytes(all);
+    std::byte* to = all.to + c.row * all.to_stride + c.offset;
+#pragma unroll 1
+    for (std::int32_t row = 0; row < rows; ++row) {
+      cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, to, stage, bytes);
+      stage += bytes;
+      to += all.to_stride;
     }
     cuda::ptx::cp_async_bulk_commit_group();
+    c.advance(all);
     storing_.advance();
   }
 

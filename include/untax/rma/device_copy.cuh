@@ -29,7 +29,7 @@ template <class T>
 inline constexpr int narrowest_word = alignof(T) < 16 ? static_cast<int>(alignof(T)) : 16;
 
 /// The group's threads move `bytes` bytes; nobody is synchronised.
-template <int narrowest, device_group G>
+template <int narrowest, int most = words_in_flight, device_group G>
 __device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
                            std::int64_t bytes) {
   const auto target = reinterpret_cast<std::uintptr_t>(to);
@@ -39,15 +39,16 @@ __device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
   std::int64_t head = static_cast<std::int64_t>(-target & (width - 1U));
   if (head > bytes) head = bytes;
   const std::int64_t words = (bytes - head) / width;
-  const std::int64_t body_end = head + words * width;
   const int me = group.thread_rank();
   const int everybody = group.size();
+  // The edges first: what they need is not kept in registers while the body is moved.
+  if (width > narrowest) {
+    const std::int64_t body_end = head + words * width;
+    move_edge<narrowest>(to, from, head, me, everybody);
+    move_edge<narrowest>(to + body_end, from + body_end, bytes - body_end, me, everybody);
+  }
   with_word<narrowest>(
-      width, [&]<int w>() { move_words<w>(to + head, from + head, words, me, everybody); });
-  if (width == narrowest) return;
-  move_words<narrowest>(to, from, head / narrowest, me, everybody);
-  move_words<narrowest>(to + body_end, from + body_end, (bytes - body_end) / narrowest, me,
-                        everybody);
+      width, [&]<int w>() { move_words<w, most>(to + head, from + head, words, me, everybody); });
 }
 
 /// As move_bytes for rows of `bytes` bytes each.
@@ -61,18 +62,18 @@ __device__ void move_byte_rows(const G& group, byte_rows to, byte_rows from, std
   std::int64_t head = static_cast<std::int64_t>(-target & (width - 1U));
   if (head > bytes) head = bytes;
   const std::int64_t words = (bytes - head) / width;
-  const std::int64_t body_end = head + words * width;
   const int me = group.thread_rank();
   const int everybody = group.size();
-  const auto move = [&]<int w>(std::int64_t begin, std::int64_t length) {
-    if (length == 0) return;
-    move_word_rows<w>({to.data + begin, to.stride}, {from.data + begin, from.stride}, rows,
-                      static_cast<std::int32_t>(length), me, everybody);
-  };
-  with_word<narrowest>(width, [&]<int w>() { move.template operator()<w>(head, words); });
-  if (width == narrowest) return;
-  move.template operator()<narrowest>(0, head / narrowest);
-  move.template operator()<narrowest>(body_end, (bytes - body_end) / narrowest);
+  if (width > narrowest) {
+    const std::int64_t body_end = head + words * width;
+    move_row_edges<narrowest>(to, from, rows, {0, head}, me, everybody);
+    move_row_edges<narrowest>(to, from, rows, {body_end, bytes}, me, everybody);
+  }
+  if (words == 0) return;
+  with_word<narrowest>(width, [&]<int w>() {
+    move_word_rows<w>({to.data + head, to.stride}, {from.data + head, from.stride}, rows,
+                      static_cast<std::int32_t>(words), me, everybody);
+  });
 }
 
 template <class T, device_group G>
@@ -90,7 +91,9 @@ __device__ void move_tile(const G& group, tile_view<T> to, tile_view<const T> fr
   const std::int64_t cols = clamped(bounds.cols, to.cols);
   if (rows == 0 || cols == 0) return;
   if (rows == 1 || (to.stride == cols && from.stride == cols)) {
-    move_elements<T>(group, to.data, from.data, rows * cols);
+    move_bytes<narrowest_word<T>, row_words_in_flight>(
+        group, reinterpret_cast<std::byte*>(to.data), reinterpret_cast<const std::byte*>(from.data),
+        rows * cols * size);
     return;
   }
   move_byte_rows<narrowest_word<T>>(

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/memory/cuda_memory.cuh>
 #include <untax/rma/group.hpp>
 
@@ -81,23 +82,26 @@ struct device_grid {
   __device__ static void sync() noexcept { __syncthreads(); }
 };
 
-/// The part of [0, count) that falls to part `index` of `parts`, in whole multiples of `grain`: how
-/// blocks of a kernel share what they move. `grain` elements should be 16 bytes or more.
+/// A contiguous part of [0, count).
 struct part {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
-[[nodiscard]] __host__ __device__ constexpr part part_of(std::int64_t count, int index, int parts,
-                                                         std::int64_t grain) noexcept {
-  const std::int64_t grains = (count + grain - 1) / grain;
-  const std::int64_t each = grains / parts;
-  const std::int64_t rest = grains % parts;
-  const std::int64_t first = index * each + (index < rest ? index : rest);
-  const std::int64_t last = first + each + (index < rest ? 1 : 0);
-  const std::int64_t begin = first * grain;
-  const std::int64_t end = last * grain;
-  const std::int64_t cut = end < count ? end : count;
-  return {begin < count ? begin : count, cut > begin ? cut - begin : 0};
+/// The part of `count` things that falls to `index` of `parts`, in whole multiples of `grain`: how
+/// blocks of a kernel share what they move. A grain should be 16 bytes or more, and there are fewer
+/// than 2^31 of them.
+template <std::int64_t grain = 1>
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(std::int64_t count, int index,
+                                                       int parts) noexcept {
+  const auto grains = static_cast<std::uint32_t>((count + grain - 1) / grain);
+  const auto wanted = static_cast<std::uint32_t>(index);
+  const std::uint32_t each = grains / static_cast<std::uint32_t>(parts);
+  const std::uint32_t rest = grains - each * static_cast<std::uint32_t>(parts);
+  const std::uint32_t first = wanted * each + (wanted < rest ? wanted : rest);
+  const std::uint32_t last = first + each + (wanted < rest ? 1 : 0);
+  const std::int64_t begin = first * grain < count ? first * grain : count;
+  const std::int64_t end = last * grain < count ? last * grain : count;
+  return {begin, end - begin};
 }
 
 static_assert(device_group<device_thread> && device_group<device_warp> &&

@@ -13,7 +13,9 @@ namespace untax::detail {
 
 /// Words that a thread loads before it stores the first: as many as a block of 1024 threads has
 /// registers for, which is 64 a thread.
-inline constexpr int words_in_flight = 6;
+inline constexpr int words_in_flight = 8;
+/// The same for rows, which need registers to find their way.
+inline constexpr int row_words_in_flight = 4;
 
 template <int bytes>
 struct word_of;
@@ -77,40 +79,51 @@ struct byte_rows {
   }
 };
 
+/// `value`, which the compiler takes for a new one each time. What is computed from it is computed
+/// where it is needed; kept in registers from before the caller's loops it would not fit.
+[[nodiscard]] __device__ inline std::int32_t afresh(std::int32_t value) noexcept {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+/// Fetches and delivers the words that a thread has `left`, in batches: as many as `most`, then
+/// half of that, and so on. There is no division in here (one of 64 bits is a call that spills
+/// registers) and no word under a condition of its own.
+template <int most, class Word, class Fetch, class Deliver>
+__device__ void in_batches(std::int64_t left, std::int32_t step, const Fetch& fetch,
+                           const Deliver& deliver) {
+  const std::int64_t whole = std::int64_t{step} * (most - 1);
+  while (left > whole) {
+    Word held[most];
+#pragma unroll
+    for (int i = 0; i < most; ++i) held[i] = fetch();
+#pragma unroll
+    for (int i = 0; i < most; ++i) deliver(held[i]);
+    left -= whole + step;
+  }
+  if constexpr (most > 1) in_batches<most / 2, Word>(left, step, fetch, deliver);
+}
+
 /// Moves words first, first + step, first + 2 step, ... of `count`.
-template <int bytes>
+template <int bytes, int most>
 __device__ void move_words(std::byte* to, const std::byte* from, std::int64_t count,
                            std::int32_t first, std::int32_t step) {
   using word = typename word_of<bytes>::type;
-  if (first >= count) return;
-  std::int64_t left = (count - first + step - 1) / step;
+  first = afresh(first);
+  step = afresh(step);
   const std::byte* source = from + std::int64_t{first} * bytes;
   std::byte* target = to + std::int64_t{first} * bytes;
   const std::int32_t pace = step * bytes;
-  word held[words_in_flight];
-  const auto load = [&](word& w) {
-    w = *reinterpret_cast<const word*>(source);
+  const auto fetch = [&] {
+    const word w = *reinterpret_cast<const word*>(source);
     source += pace;
+    return w;
   };
-  const auto store = [&](const word& w) {
+  const auto deliver = [&](const word& w) {
     *reinterpret_cast<word*>(target) = w;
     target += pace;
   };
-  for (; left >= words_in_flight; left -= words_in_flight) {
-#pragma unroll
-    for (int i = 0; i < words_in_flight; ++i) load(held[i]);
-#pragma unroll
-    for (int i = 0; i < words_in_flight; ++i) store(held[i]);
-  }
-  const auto rest = static_cast<std::int32_t>(left);
-#pragma unroll
-  for (int i = 0; i < words_in_flight; ++i) {
-    if (i < rest) load(held[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < words_in_flight; ++i) {
-    if (i < rest) store(held[i]);
-  }
+  in_batches<most, word>(count - first, step, fetch, deliver);
 }
 
 /// As move_words for `rows` rows of `row_length` words each.
@@ -118,35 +131,44 @@ template <int bytes>
 __device__ void move_word_rows(byte_rows to, byte_rows from, std::int64_t rows,
                                std::int32_t row_length, std::int32_t first, std::int32_t step) {
   using word = typename word_of<bytes>::type;
+  row_length = afresh(row_length);
+  first = afresh(first);
+  step = afresh(step);
   const std::int64_t count = rows * row_length;
-  if (first >= count) return;
-  std::int64_t left = (count - first + step - 1) / step;
   word_walk source = from.walk(first / row_length, first % row_length, bytes);
   word_walk target = to.walk(first / row_length, first % row_length, bytes);
   const auto source_pace = from.pace(step / row_length, step % row_length, row_length, bytes);
   const auto target_pace = to.pace(step / row_length, step % row_length, row_length, bytes);
-  word held[words_in_flight];
-  const auto load = [&](word& w) {
-    w = *reinterpret_cast<const word*>(source.at);
+  const auto fetch = [&] {
+    const word w = *reinterpret_cast<const word*>(source.at);
     source.advance(source_pace);
+    return w;
   };
-  const auto store = [&](const word& w) {
+  const auto deliver = [&](const word& w) {
     *reinterpret_cast<word*>(const_cast<std::byte*>(target.at)) = w;
     target.advance(target_pace);
   };
-  for (; left >= words_in_flight; left -= words_in_flight) {
-#pragma unroll
-    for (int i = 0; i < words_in_flight; ++i) load(held[i]);
-#pragma unroll
-    for (int i = 0; i < words_in_flight; ++i) store(held[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < words_in_flight; ++i) {
-    if (i < left) load(held[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < words_in_flight; ++i) {
-    if (i < left) store(held[i]);
+  in_batches<row_words_in_flight, word>(count - first, step, fetch, deliver);
+}
+
+/// Moves fewer than 16 bytes, element by element.
+template <int narrowest>
+__device__ void move_edge(std::byte* to, const std::byte* from, std::int64_t bytes,
+                          std::int32_t first, std::int32_t step) {
+  using word = typename word_of<narrowest>::type;
+  for (std::int32_t i = first; i < static_cast<std::int32_t>(bytes) / narrowest; i += step)
+    reinterpret_cast<word*>(to)[i] = reinterpret_cast<const word*>(from)[i];
+}
+
+/// The same for bytes [begin, end) of each row.
+template <int narrowest>
+__device__ void move_row_edges(byte_rows to, byte_rows from, std::int64_t rows, share bytes,
+                               std::int32_t first, std::int32_t step) {
+  if (bytes.begin == bytes.end) return;
+  for (std::int64_t row = first; row < rows; row += step) {
+    std::byte* target = const_cast<std::byte*>(to.data) + row * to.stride + bytes.begin;
+    move_edge<narrowest>(target, from.data + row * from.stride + bytes.begin,
+                         bytes.end - bytes.begin, 0, 1);
   }
 }
 

@@ -1,0 +1,153 @@
+#include "bench/suites/cuda/gpu_team.cuh"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include <untax/core/error.hpp>
+
+namespace untax::bench {
+namespace {
+
+/// Opens for all ranks at once, and only when what is to be measured is in their queues: one thread
+/// launches it, one rank after the other.
+__global__ void start_gate(device_world world, device_barrier barrier, std::uint64_t delay_ns) {
+  auto warp = world.warp(0);
+  if (!barrier.arrive_and_wait(warp, "start of a measurement")) return;
+  const std::uint64_t opens = cuda_memory::now() + delay_ns;
+  while (cuda_memory::now() < opens) {
+  }
+}
+
+int usable_ranks(int asked) {
+  int found = 0;
+  const cudaError_t status = cudaGetDeviceCount(&found);
+  if (status != cudaSuccess) found = 0;
+  const int needed = std::max(asked, 2);
+  if (found >= needed) return asked == 0 ? found : asked;
+  const std::string why =
+      status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";
+  throw error(errc::unsupported, "this needs " + std::to_string(needed) +
+                                     " GPUs that reach each other's memory, and there are " +
+                                     std::to_string(found) + why);
+}
+
+world_options with_heap(std::size_t bytes) {
+  world_options options;
+  options.heap_bytes = bytes;
+  return options;
+}
+
+}  // namespace
+
+void check_cuda(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw error(errc::internal, std::string(what) + " failed: " + cudaGetErrorName(status) + ", " +
+                                  cudaGetErrorString(status));
+}
+
+gpu_team::gpu_team(int ranks, std::size_t heap_bytes)
+    : worlds_(world::local_gpus(usable_ranks(ranks), with_heap(heap_bytes))) {
+  for (int rank = 0; rank < size(); ++rank) {
+    use(rank);
+    member m;
+    check_cuda(cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking), "making a stream");
+    check_cuda(cudaEventCreate(&m.begin), "making an event");
+    check_cuda(cudaEventCreate(&m.end), "making an event");
+    members_.push_back(m);
+    // Loaded before a kernel of another rank can wait for it.
+    cudaFuncAttributes attributes;
+    check_cuda(cudaFuncGetAttributes(&attributes, start_gate), "loading a kernel");
+  }
+  gate_ = allocate<std::uint64_t>(device_barrier::words(size()), "start gate");
+}
+
+gpu_team::~gpu_team() {
+  for (int rank = 0; rank < size(); ++rank) {
+    worlds_[static_cast<std::size_t>(rank)].use_device();
+    const member& m = members_[static_cast<std::size_t>(rank)];
+    cudaStreamSynchronize(m.stream);
+    cudaEventDestroy(m.begin);
+    cudaEventDestroy(m.end);
+    cudaStreamDestroy(m.stream);
+  }
+}
+
+std::string gpu_team::device_name() const {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, worlds_[0].device()), "asking for a device");
+  return properties.name;
+}
+
+void gpu_team::use(int rank) const { worlds_[static_cast<std::size_t>(rank)].use_device(); }
+
+void gpu_team::clear(int rank, void* local, std::size_t bytes) {
+  use(rank);
+  check_cuda(cudaMemsetAsync(local, 0, bytes, stream_of(rank)), "clearing memory");
+  check_cuda(cudaStreamSynchronize(stream_of(rank)), "clearing memory");
+}
+
+void gpu_team::together(const std::function<void(world&)>& body) {
+  std::vector<std::exception_ptr> failures(worlds_.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < worlds_.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        worlds_[rank].use_device();
+        body(worlds_[rank]);
+      } catch (...) {
+        failures[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+double gpu_team::timed(const std::vector<int>& ranks,
+                       const std::function<void(int, cudaStream_t)>& launch) {
+  // All ranks meet, also those that have nothing to do afterwards.
+  for (int rank = 0; rank < size(); ++rank) {
+    use(rank);
+    start_gate<<<1, 32, 0, stream_of(rank)>>>(
+        world_of(rank), device_barrier(gate_[static_cast<std::size_t>(rank)]), 200'000);
+  }
+  for (const int rank : ranks) {
+    const member& m = members_[static_cast<std::size_t>(rank)];
+    use(rank);
+    check_cuda(cudaEventRecord(m.begin, m.stream), "recording an event");
+    launch(rank, m.stream);
+    check_cuda(cudaEventRecord(m.end, m.stream), "recording an event");
+  }
+  finish();
+  double longest = 0;
+  for (const int rank : ranks) {
+    const member& m = members_[static_cast<std::size_t>(rank)];
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, m.begin, m.end), "reading a clock");
+    longest = std::max(longest, 1e-3 * static_cast<double>(milliseconds));
+  }
+  return longest;
+}
+
+void gpu_team::run(const std::vector<int>& ranks,
+                   const std::function<void(int, cudaStream_t)>& launch) {
+  for (const int rank : ranks) {
+    use(rank);
+    launch(rank, stream_of(rank));
+  }
+  finish();
+}
+
+void gpu_team::finish() {
+  for (int rank = 0; rank < size(); ++rank) {
+    use(rank);
+    check_cuda(cudaGetLastError(), "launching a kernel");
+    check_cuda(cudaStreamSynchronize(stream_of(rank)), "a kernel");
+  }
+  for (const world& w : worlds_) w.check();
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/world/device_world.cuh>
+
+// What moves bytes in the rma suite: what a kernel author would write.
+
+namespace untax::bench {
+
+/// How bytes are moved.
+enum class mover {
+  block_stores,  ///< each block puts its part
+  grid_stores,   ///< all blocks put together, word by word
+  bulk,          ///< each block puts its part with the copy engine
+  block_tile,    ///< the same three with tiles
+  grid_tile,
+  bulk_tile,
+};
+
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_bulk(mover m) {
+  return m == mover::bulk || m == mover::bulk_tile;
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_tile(mover m) { return m >= mover::block_tile; }
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int threads_of(mover m) {
+  return is_bulk(m) ? 128 : 1024;
+}
+
+using ring = bulk_ring<>;
+using half_word = std::uint16_t;  // an element of 2 bytes
+
+/// Tiles are 4096 elements wide in matrices of 6144 and 8192.
+inline constexpr std::int64_t tile_cols = 4096;
+inline constexpr std::int64_t from_stride = 6144;
+inline constexpr std::int64_t to_stride = 8192;
+/// Bytes of a matrix that has `bytes` bytes of tiles in it, at most.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t matrix_bytes(std::int64_t bytes) {
+  return bytes / tile_cols * to_stride;
+}
+
+/// One launch: `bytes` bytes, `turns` times, each turn `bytes` further on in `span` bytes.
+struct move_request {
+  half_word* to = nullptr;
+  const half_word* from = nullptr;
+  std::int64_t bytes = 0;
+  std::int64_t span = 0;
+  int turns = 1;
+};
+
+template <mover how>
+__device__ void move_once(const device_block& block, ring* engine, half_word* to,
+                          const half_word* from, std::int64_t count) {
+  const int index = static_cast<int>(blockIdx.x);
+  const int parts = static_cast<int>(gridDim.x);
+  if constexpr (how == mover::grid_stores) {
+    put(device_grid{}, to, from, count);
+  } else if constexpr (!is_tile(how)) {
+    const part mine = part_of<2048>(count, index, parts);
+    if constexpr (how == mover::bulk) {
+      bulk_put(block, *engine, to + mine.begin, from + mine.begin, mine.count);
+    } else {
+      put(block, to + mine.begin, from + mine.begin, mine.count);
+    }
+  } else {
+    const std::int64_t rows = count / tile_cols;
+    const tile_view<half_word> target(to, rows, tile_cols, to_stride);
+    const tile_view<const half_word> source(from, rows, tile_cols, from_stride);
+    if constexpr (how == mover::grid_tile) {
+      copy(device_grid{}, target, source);
+    } else {
+      const part mine = part_of(rows, index, parts);
+      const auto to_part = target.part(mine.begin, 0, mine.count, tile_cols);
+      const auto from_part = source.part(mine.begin, 0, mine.count, tile_cols);
+      if constexpr (how == mover::bulk_tile) {
+        bulk_copy(block, *engine, to_part, from_part, to_part.bounds());
+      } else {
+        copy(block, to_part, from_part);
+      }
+    }
+  }
+}
+
+template <mover how>
+__global__ void __launch_bounds__(threads_of(how), 1) move_kernel(move_request work) {
+  const device_block block;
+  const auto turns = [&](ring* engine) {
+    constexpr std::int64_t size = sizeof(half_word);
+    std::int64_t begin = 0;
+    for (int turn = 0; turn < work.turns; ++turn) {
+      if (begin + work.bytes > work.span) begin = 0;
+      const std::int64_t row = begin / (tile_cols * size);
+      const std::int64_t to_begin = is_tile(how) ? row * to_stride : begin / size;
+      const std::int64_t from_begin = is_tile(how) ? row * from_stride : begin / size;
+      move_once<how>(block, engine, work.to + to_begin, work.from + from_begin, work.bytes / size);
+      begin += work.bytes;
+    }
+  };
+  if constexpr (is_bulk(how)) {
+    extern __shared__ std::byte shared[];
+    ring engine(block, *reinterpret_cast<ring::memory*>(shared));
+    turns(&engine);
+  } else {
+    turns(nullptr);
+  }
+}
+
+/// What lies at word `i` of the source of `rank`: no two words that could be mixed up are the same.
+[[nodiscard]] __device__ inline std::uint32_t pattern(int rank, std::int64_t i) {
+  auto mixed = static_cast<std::uint32_t>(i * 2654435761 + rank * 40503 + (i >> 32U));
+  mixed ^= mixed >> 15U;
+  return mixed * 2246822519U;
+}
+
+}  // namespace untax::bench

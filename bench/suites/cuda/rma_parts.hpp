@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/suites/rma.hpp"
+
+namespace untax::bench {
+
+class gpu_team;
+
+/// The two halves of the rma suite. Each measures its variants in turn and checks the data.
+[[nodiscard]] std::vector<rma_figure> measure_rates(gpu_team& team,
+                                                    const rma_suite_options& options);
+[[nodiscard]] std::vector<rma_figure> measure_latencies(gpu_team& team,
+                                                        const rma_suite_options& options);
+/// How often they call `progress`.
+[[nodiscard]] int rate_steps(int ranks, int repeats);
+[[nodiscard]] int latency_steps(int repeats);
+
+/// Memory that they take of each rank's heap.
+inline constexpr std::size_t rma_heap_bytes = std::size_t{4608} << 20U;
+
+}  // namespace untax::bench

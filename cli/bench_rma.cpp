@@ -1,0 +1,109 @@
+#include "bench_rma.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/taxes/time_text.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::rma_figure;
+using bench::rma_table;
+
+constexpr const char* title_of(rma_table t) {
+  switch (t) {
+    case rma_table::blocks:
+      return "Rates from rank 0 to rank 1 by number of blocks, 256 MB";
+    case rma_table::sizes:
+      return "Rates from rank 0 to rank 1 by size, 132 blocks";
+    case rma_table::pairs:
+      return "Rates of every pair, 64 MB, 132 blocks";
+    case rma_table::all:
+      return "Rates of every rank to its next, all at once, 256 MB";
+    case rma_table::latency:
+      return "Times between kernels that run";
+  }
+  return "";
+}
+
+std::string size_text(std::int64_t bytes) {
+  return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
+}
+
+std::string verdict(const bench::rma_report& report, const rma_figure& f) {
+  if (f.bar == 0) return "";
+  if (f.met()) return "met";
+  return met_by_any(report, f) ? "met by another" : "MISSED";
+}
+
+std::string peers(const rma_figure& f) {
+  return f.to < 0 ? "all" : fmt::format("{} - {}", f.from, f.to);
+}
+
+void print_rates(const bench::rma_report& report, rma_table which) {
+  using side = table::align;
+  table rows({{"verb"},
+              {"method"},
+              {"ranks", side::right},
+              {"blocks", side::right},
+              {"size", side::right},
+              {"GB/s (p10 to p90)", side::right},
+              {"of link", side::right},
+              {"bar", side::right},
+              {""}});
+  for (const rma_figure& f : report.figures) {
+    if (f.table != which) continue;
+    const auto rate = [&](double seconds) { return 1e-9 * static_cast<double>(f.bytes) / seconds; };
+    rows.add({f.what, f.method, peers(f), std::to_string(f.blocks), size_text(f.bytes),
+              fmt::format("{:.0f} ({:.0f} to {:.0f})", rate(f.time.median), rate(f.time.p90),
+                          rate(f.time.p10)),
+              fmt::format("{:.2f}", f.rate() / f.bound),
+              f.bar == 0 ? "" : fmt::format("{:.0f}", 1e-9 * f.bar), verdict(report, f)});
+  }
+  fmt::print("{}\n{}\n", title_of(which), rows.render(width(stream::out), style(stream::out).utf8));
+}
+
+void print_latencies(const bench::rma_report& report) {
+  using side = table::align;
+  table rows({{"what"},
+              {"method"},
+              {"us (p10 to p90)", side::right},
+              {"bare flag", side::right},
+              {"bar", side::right},
+              {""}});
+  for (const rma_figure& f : report.figures) {
+    if (f.table != rma_table::latency) continue;
+    rows.add({f.what, f.method,
+              fmt::format("{:.2f} ({:.2f} to {:.2f})", 1e6 * f.time.median, 1e6 * f.time.p10,
+                          1e6 * f.time.p90),
+              fmt::format("{:.2f}", 1e6 * f.bound),
+              f.bar == 0 ? "" : fmt::format("{:.2f}", 1e6 * f.bar), verdict(report, f)});
+  }
+  fmt::print("{}\n{}\n", title_of(rma_table::latency),
+             rows.render(width(stream::out), style(stream::out).utf8));
+}
+
+}  // namespace
+
+void print_rma(const bench::rma_report& report) {
+  fmt::print("{} x {}\n\n", report.ranks, report.device);
+  print_latencies(report);
+  for (const rma_table t : {rma_table::blocks, rma_table::sizes, rma_table::pairs, rma_table::all})
+    print_rates(report, t);
+}
+
+std::vector<std::string> missed_bars(const bench::rma_report& report) {
+  std::vector<std::string> missed;
+  for (const rma_figure& f : report.figures) {
+    if (f.bar > 0 && !met_by_any(report, f))
+      missed.push_back(fmt::format("{}, {}, {} blocks", f.what, f.method, f.blocks));
+  }
+  return missed;
+}
+
+}  // namespace untax::cli
