@@ -32,29 +32,21 @@ std::string pattern_text(const bench::pattern_result& result) {
 
 }  // namespace
 
-std::string describe(const operator_entry& entry, const gemm_problem& problem) {
-  std::string text = fmt::format("{}, m {}, n {}, k {}, {}", entry.name, problem.m, problem.n,
-                                 problem.k, name_of(problem.type));
-  if (entry.gathers) text += fmt::format(", gather {}", name_of(problem.gather));
-  if (entry.has_partials) text += fmt::format(", partials {}", name_of(problem.partials));
-  return text;
-}
-
-std::string pattern_table(const operator_entry& entry, const gemm_problem& problem, int ranks,
+std::string pattern_table(const trial_subject& what, int ranks,
                           const std::vector<bench::pattern_result>& results, double tolerance) {
   using side = table::align;
   const bool verified = !results.empty() && results.front().error.has_value();
   const bench::pattern_result* baseline = baseline_of(results);
   const time_unit unit = unit_of(results);
   const text_style how = style(stream::out);
-  const double operations = bench::operations_of(entry, problem, ranks);
+  const double work = what.work(ranks);
 
   std::vector<table::column> columns = {
       {"pattern"},
       {fmt::format("median {}", how.utf8 ? unit.symbol : unit.name), side::right},
       {"p10", side::right},
       {"p90", side::right},
-      {"GFLOP/s", side::right}};
+      {what.rate_unit, side::right}};
   if (baseline != nullptr) columns.push_back({"vs library", side::right});
   if (verified) {
     columns.push_back({"error", side::right});
@@ -65,7 +57,7 @@ std::string pattern_table(const operator_entry& entry, const gemm_problem& probl
     const spread& time = result.time;
     std::vector<std::string> cells = {pattern_text(result), in_unit(time.median, unit),
                                       in_unit(time.p10, unit), in_unit(time.p90, unit),
-                                      fmt::format("{:.2f}", operations / time.median * 1e-9)};
+                                      fmt::format("{:.2f}", work / time.median * 1e-9)};
     if (baseline != nullptr) {
       cells.push_back(fmt::format("{:.2f}x", baseline->time.median / time.median));
     }

@@ -1,4 +1,7 @@
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -7,6 +10,8 @@
 #include "arguments.hpp"
 #include "files.hpp"
 #include "names.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/registry.hpp"
 #include "run_request.hpp"
 #include "verbs.hpp"
 
@@ -27,6 +32,9 @@ struct run_options {
   int ranks = 2;
   int repeats = 20;
   std::uint64_t seed = 1;
+  collective_problem collective{.count = 1 << 20};
+  collective_options chunks;
+  std::string reduction_name = "sum";
   double tolerance = 0;
   int wait_limit = 0;
   bool verify = false;
@@ -37,6 +45,7 @@ struct run_options {
 
 constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
 constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
+constexpr reduction reductions[] = {reduction::sum, reduction::max, reduction::min};
 constexpr direction directions[] = {direction::push, direction::pull};
 constexpr const char* footer =
     "Times are from the first rank that starts to the last one that ends. With --verify inputs "
@@ -45,63 +54,102 @@ constexpr const char* footer =
     "1.\n"
     "Started by torchrun, mpirun or srun, the command joins their world.\n\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 -n 1024 -k 768 --verify\n"
-    "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain";
+    "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
+    "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify";
 
 launch_mode launch_named(const std::string& text) {
   return place_in("--launch", text, {"graph", "eager"}) == 0 ? launch_mode::graph
                                                              : launch_mode::eager;
 }
 
-const operator_entry& entry_named(const std::string& text) {
-  std::vector<std::string> known;
-  for (const operator_entry& entry : operators()) known.push_back(entry.name);
-  return operators()[place_in("the operator", text, known)];
-}
-
-std::vector<pattern> patterns_named(const std::string& text) {
+std::vector<pattern> patterns_named(const std::string& text, const trial_subject& what) {
   std::vector<std::string> known;
   for (const pattern p : all_patterns) known.emplace_back(name_of(p));
   known.emplace_back("all");
   const std::size_t place = place_in("--pattern", text, known);
-  if (place == all_patterns.size()) return {all_patterns.begin(), all_patterns.end()};
+  if (place == all_patterns.size()) return bench::all_patterns_of(what);
   return {all_patterns[place]};
 }
 
 /// Refuses options that the operator does not have, so that nobody believes they did something.
-void refuse_foreign_options(const CLI::App& verb, const operator_entry& entry) {
-  const auto refuse = [&](const char* option, const char* reason) {
-    if (verb.count(option) == 0) return;
-    throw error(
-        errc::invalid_argument,
-        fmt::format("{} means nothing to {}, which {}; leave it out", option, entry.name, reason));
-  };
-  if (!entry.gathers) {
-    refuse("--gather", "gathers nothing");
-    refuse("--direction", "can only push");
-    refuse("--panel-k", "gathers nothing");
-  }
-  if (!entry.has_partials) refuse("--partials", "sends no partial results");
-}
+class option_check {
+ public:
+  option_check(const CLI::App& verb, std::string name) : verb_(verb), name_(std::move(name)) {}
 
-run_request request_of(const CLI::App& verb, const run_options& o) {
-  run_request request;
-  request.work.entry = &entry_named(o.operator_name);
-  refuse_foreign_options(verb, *request.work.entry);
-  request.work.problem = o.problem;
-  request.work.problem.type = named("--dtype", o.type, types);
-  request.work.problem.partials = named("--partials", o.partials, types);
-  request.work.problem.gather = named("--gather", o.gather, axes);
-  const dtype partials = request.work.problem.partials;
-  if (partials != dtype::f32 && partials != request.work.problem.type) {
+  void refuse(std::initializer_list<const char*> options, const char* reason) const {
+    for (const char* option : options) {
+      if (verb_.count(option) == 0) continue;
+      throw error(
+          errc::invalid_argument,
+          fmt::format("{} means nothing to {}, which {}; leave it out", option, name_, reason));
+    }
+  }
+
+ private:
+  const CLI::App& verb_;
+  std::string name_;
+};
+
+trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
+                           const operator_entry& entry) {
+  const option_check check(verb, entry.name);
+  if (!entry.gathers) {
+    check.refuse({"--gather", "--panel-k"}, "gathers nothing");
+    check.refuse({"--direction"}, "can only push");
+  }
+  if (!entry.has_partials) check.refuse({"--partials"}, "sends no partial results");
+  check.refuse({"--reduction", "--root", "--phases", "--unequal", "--chunk-bytes", "--depth"},
+               "multiplies");
+  gemm_problem problem = o.problem;
+  problem.type = named("--dtype", o.type, types);
+  problem.partials = named("--partials", o.partials, types);
+  problem.gather = named("--gather", o.gather, axes);
+  if (problem.partials != dtype::f32 && problem.partials != problem.type) {
     throw error(errc::invalid_argument,
                 fmt::format("--partials is {} and --dtype {}; partial results have to be fp32 or "
                             "of the same type as the operands",
                             o.partials, o.type));
   }
-  request.work.options = o.options;
-  request.work.options.move = named("--direction", o.direction, directions);
-  request.work.options.launch = launch_named(o.launch);
-  request.work.patterns = patterns_named(o.pattern_name);
+  operator_options options = o.options;
+  options.move = named("--direction", o.direction, directions);
+  options.launch = launch_named(o.launch);
+  return subject_of(entry, problem, options);
+}
+
+trial_subject collective_subject(const CLI::App& verb, const run_options& o,
+                                 const collective_entry& entry) {
+  const option_check check(verb, entry.name);
+  check.refuse({"-m", "-k", "--gather", "--partials", "--tile-m", "--tile-n", "--panel-k"},
+               "multiplies nothing");
+  check.refuse({"--direction"}, "can only push");
+  check.refuse({"--movers"}, "has as many movers as workers");
+  if (!entry.combines) check.refuse({"--reduction"}, "combines nothing");
+  if (!entry.has_root) check.refuse({"--root"}, "has no root");
+  if (!entry.has_phases) check.refuse({"--phases"}, "has one phase");
+  if (!entry.has_uneven) check.refuse({"--unequal"}, "has no parts of other sizes");
+  collective_problem problem = o.collective;
+  if (verb.count("-n") > 0) problem.count = o.problem.n;
+  problem.type = named("--dtype", o.type, types);
+  problem.how = named("--reduction", o.reduction_name, reductions);
+  collective_options options = o.chunks;
+  options.workers = o.options.workers;
+  options.launch = launch_named(o.launch);
+  return subject_of(entry, problem, options);
+}
+
+trial_subject subject_named(const CLI::App& verb, const run_options& o) {
+  std::vector<std::string> known;
+  for (const operator_entry& entry : operators()) known.push_back(entry.name);
+  for (const collective_entry& entry : collectives()) known.push_back(entry.name);
+  const std::size_t place = place_in("the operator", o.operator_name, known);
+  if (place < operators().size()) return gemm_subject(verb, o, operators()[place]);
+  return collective_subject(verb, o, collectives()[place - operators().size()]);
+}
+
+run_request request_of(const CLI::App& verb, const run_options& o) {
+  run_request request;
+  request.work.what = subject_named(verb, o);
+  request.work.patterns = patterns_named(o.pattern_name, request.work.what);
   request.work.repeats = o.repeats;
   request.work.seed = o.seed;
   request.work.verify = o.verify;
@@ -117,7 +165,8 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
 
 void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("OPERATOR", o.operator_name,
-                  "all_gather_gemm, gemm_all_scatter or gemm_reduce_scatter")
+                  "all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, all_gather, "
+                  "reduce_scatter, all_reduce, all_to_all or broadcast")
       ->required();
   verb.add_option("--ranks", o.ranks, "how many ranks share the work")
       ->check(between(1, 64))
@@ -128,7 +177,9 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("-m", o.problem.m, "rows of the whole A")
       ->check(at_least(1))
       ->capture_default_str();
-  verb.add_option("-n", o.problem.n, "columns of the result (of one rank where A is gathered)")
+  verb.add_option("-n", o.problem.n,
+                  "columns of the result (of one rank where A is gathered); elements of a "
+                  "collective")
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("-k", o.problem.k, "the reduction dimension, all ranks together")
@@ -152,6 +203,15 @@ void add_options(CLI::App& verb, run_options& o) {
       ->check(at_least(0));
   verb.add_option("--panel-k", o.options.panel_k,
                   "columns of a piece where k is gathered; 0: ditto")
+      ->check(at_least(0));
+  verb.add_option("--reduction", o.reduction_name, "sum, max or min")->capture_default_str();
+  verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
+  verb.add_option("--phases", o.chunks.phases, "of all_reduce and broadcast: 1, 2, or 0 to choose")
+      ->check(between(0, 2));
+  verb.add_flag("--unequal", o.collective.uneven, "parts of all_to_all differ in size");
+  verb.add_option("--chunk-bytes", o.chunks.chunk_bytes, "that move as a whole; 0: untax chooses")
+      ->check(at_least(0));
+  verb.add_option("--depth", o.chunks.depth, "chunks under way between two workers; 0: ditto")
       ->check(at_least(0));
   verb.add_option("--repeat", o.repeats, "timed runs of every pattern")
       ->check(between(1, 1'000'000))

@@ -31,11 +31,11 @@ run_report work(world& w, const run_request& request) {
   report.request = &request;
   report.ranks = w.size();
   report.kind = w.kind();
-  report.tolerance = request.tolerance.value_or(tolerance_of(request.work.problem));
+  report.tolerance = request.tolerance.value_or(request.work.what.tolerance);
   bench::pattern_request mine = request.work;
   std::unique_ptr<progress_bar> bar;
   if (w.rank() == 0) {
-    bar = std::make_unique<progress_bar>(mine.entry->name, bench::steps_of(mine));
+    bar = std::make_unique<progress_bar>(mine.what.name, bench::steps_of(mine));
     mine.progress = [&bar] { bar->advance(); };
   }
   report.results = bench::run_patterns(w, mine);

@@ -22,11 +22,11 @@ void present(const run_report& report) {
   const bench::pattern_request& work = request.work;
   if (request.json == "-") return write_json("-", to_json(report));
 
-  std::string text = fmt::format(
-      "{}; {}{}; {}\n\n", describe(*work.entry, work.problem), counted(report.ranks, "rank"),
-      report.ranks > 1 ? fmt::format(" as {}", report.kind) : "",
-      work.repeats == 1 ? "one run" : fmt::format("medians of {} runs", work.repeats));
-  text += pattern_table(*work.entry, work.problem, report.ranks, report.results, report.tolerance);
+  std::string text =
+      fmt::format("{}; {}{}; {}\n\n", work.what.description, counted(report.ranks, "rank"),
+                  report.ranks > 1 ? fmt::format(" as {}", report.kind) : "",
+                  work.repeats == 1 ? "one run" : fmt::format("medians of {} runs", work.repeats));
+  text += pattern_table(work.what, report.ranks, report.results, report.tolerance);
   if (request.explain) {
     text += "\n";
     for (const auto& result : report.results) {

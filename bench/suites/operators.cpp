@@ -2,6 +2,8 @@
 
 #include <untax/world/launch.hpp>
 
+#include "ops/common/registry.hpp"
+
 namespace untax::bench {
 namespace {
 
@@ -26,8 +28,10 @@ std::vector<pattern_request> requests_of(const operator_suite_options& options) 
       for (const auto gather : {gather_axis::rows, gather_axis::k}) {
         if (gather == gather_axis::k && !entry.gathers) continue;
         problem.gather = gather;
-        pattern_request request{&entry, problem, {}, {}, options.repeats, 1, false, {}};
-        request.patterns.assign(all_patterns.begin(), all_patterns.end());
+        pattern_request request;
+        request.what = subject_of(entry, problem, {});
+        request.patterns = all_patterns_of(request.what);
+        request.repeats = options.repeats;
         request.progress = options.progress;
         requests.push_back(std::move(request));
       }
@@ -41,7 +45,7 @@ std::vector<pattern_request> requests_of(const operator_suite_options& options) 
 std::vector<operator_figures> run_operator_suite(const operator_suite_options& options) {
   std::vector<operator_figures> all;
   for (const pattern_request& request : requests_of(options)) {
-    operator_figures figures{request.entry, request.problem, {}};
+    operator_figures figures{request.what, {}};
     world_options settings;
     settings.heap_bytes = heap_for(request, options.ranks);
     run_threads(

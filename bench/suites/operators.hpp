@@ -15,8 +15,7 @@ struct operator_suite_options {
 
 /// One operator on one problem, in every pattern.
 struct operator_figures {
-  const operator_entry* entry = nullptr;
-  gemm_problem problem;
+  trial_subject what;
   std::vector<pattern_result> results;
 };
 

@@ -20,12 +20,9 @@ class pattern_runner {
         request_(request),
         errors_(w.allocate<double>(static_cast<std::size_t>(w.size()), "relative errors")) {
     for (const pattern how : request.patterns) {
-      operator_options options = request.options;
-      options.how = how;
-      loads_.push_back(
-          std::make_unique<workload>(w, *request.entry, request.problem, options, request.seed));
-      const runnable& op = loads_.back()->op();
-      results_.push_back({how, op.plan().how, op.explain(), {}, std::nullopt});
+      loads_.push_back(request.what.make(w, how, request.seed));
+      const trial& load = *loads_.back();
+      results_.push_back({how, load.chosen(), load.explain(), {}, std::nullopt});
     }
   }
 
@@ -88,7 +85,7 @@ class pattern_runner {
   world& world_;
   const pattern_request& request_;
   symmetric<double> errors_;
-  std::vector<std::unique_ptr<workload>> loads_;
+  std::vector<std::unique_ptr<trial>> loads_;
   std::vector<pattern_result> results_;
 };
 
@@ -104,17 +101,13 @@ int steps_of(const pattern_request& request) {
 }
 
 std::size_t heap_for(const pattern_request& request, int ranks) {
-  return untax::heap_for(request.problem, ranks) * request.patterns.size();
+  return request.what.heap_bytes(ranks) * request.patterns.size() + (std::size_t{1} << 20);
 }
 
-double operations_of(const operator_entry& entry, const gemm_problem& problem, int ranks) {
-  double operations = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const gemm_share share = entry.share(problem, ranks, rank);
-    operations += 2.0 * static_cast<double>(problem.m) * static_cast<double>(share.b_rows.size) *
-                  static_cast<double>(share.b_cols.size);
-  }
-  return operations;
+std::vector<pattern> all_patterns_of(const trial_subject& what) {
+  std::vector<pattern> all = {pattern::automatic};
+  all.insert(all.end(), what.patterns.begin(), what.patterns.end());
+  return all;
 }
 
 }  // namespace untax::bench

@@ -10,15 +10,13 @@
 #include <untax/taxes/report.hpp>
 #include <untax/world/world.hpp>
 
-#include "ops/common/registry.hpp"
+#include "ops/common/trial.hpp"
 
 namespace untax::bench {
 
 /// One problem, to be run in several patterns.
 struct pattern_request {
-  const operator_entry* entry = nullptr;
-  gemm_problem problem;
-  operator_options options;  ///< `how` is taken from `patterns`
+  trial_subject what;
   std::vector<pattern> patterns;
   int repeats = 20;  ///< timed runs of each pattern
   std::uint64_t seed = 1;
@@ -46,8 +44,7 @@ struct pattern_result {
 /// Bytes of symmetric heap that each rank needs for the request.
 [[nodiscard]] std::size_t heap_for(const pattern_request& request, int ranks);
 
-/// Multiplications and additions of all ranks in one run.
-[[nodiscard]] double operations_of(const operator_entry& entry, const gemm_problem& problem,
-                                   int ranks);
+/// `automatic`, and what the subject has.
+[[nodiscard]] std::vector<pattern> all_patterns_of(const trial_subject& what);
 
 }  // namespace untax::bench

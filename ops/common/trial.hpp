@@ -43,7 +43,7 @@ struct trial_subject {
   std::string description;  ///< "all_gather_gemm, m 512, n 1024, k 768, fp32, gather rows"
   /// The problem, for reports: names and values.
   std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
-  std::vector<pattern> patterns;  ///< that it has
+  std::vector<pattern> patterns;  ///< that it has, beside `automatic`
   double tolerance = 0;           ///< the largest relative error that is right
 
   std::string rate_unit;  ///< "GFLOP/s": what 1e9 units of work a second are

@@ -15,6 +15,7 @@
 #include <untax/world/world.hpp>
 
 #include "ops/common/random_matrix.hpp"
+#include "ops/common/trial.hpp"
 
 namespace untax {
 
@@ -70,29 +71,26 @@ struct operator_entry {
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
 };
 
-/// One rank's operator with inputs, and a result that can be checked against fp64.
-class workload {
+/// One rank's GEMM operator with inputs, and a result that can be checked against fp64.
+class workload final : public trial {
  public:
   /// Collective.
   workload(world& w, const operator_entry& entry, const gemm_problem& problem,
            const operator_options& options, std::uint64_t seed);
 
-  /// New inputs; the same seed gives the same ones. Not collective.
-  void refresh(std::uint64_t seed);
-  /// The result becomes NaN.
-  void poison_result();
-  /// One epoch. Collective.
-  void run() { op_->run(as_const(a_), as_const(b_), c_); }
-  /// || result - reference || / || reference || in the Frobenius norm, where || reference || is at
-  /// least what is expected of N(0, 1) inputs; NaN or infinity if the result has any.
-  [[nodiscard]] double relative_error() const;
+  void refresh(std::uint64_t seed) override;
+  void poison_result() override;
+  void run() override { op_->run(as_const(a_), as_const(b_), c_); }
+  /// || reference || is at least what is expected of N(0, 1) inputs.
+  [[nodiscard]] double relative_error() const override;
+  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
+  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
   /// A hash of the bits of the result.
   [[nodiscard]] std::uint64_t fingerprint() const;
 
   [[nodiscard]] const matrix& a() const noexcept { return a_; }
   [[nodiscard]] const matrix& weights() const noexcept { return b_; }
   [[nodiscard]] const matrix& result() const noexcept { return c_; }
-  [[nodiscard]] const runnable& op() const noexcept { return *op_; }
 
  private:
   [[nodiscard]] matrix own(std::vector<std::byte>& memory, range rows, range cols) const;
@@ -117,5 +115,9 @@ class workload {
 /// Bytes of symmetric heap per rank that are surely enough for one operator on this problem, any
 /// pattern.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world) noexcept;
+
+/// What `untax run` and the benchmarks make of an operator on a problem; `entry` has to outlive it.
+[[nodiscard]] trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
+                                       const operator_options& options);
 
 }  // namespace untax
