@@ -31,7 +31,10 @@ struct world::member {
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
-    state.set_status(rank, failed || unwinding() ? rank_status::failed : rank_status::finished);
+    const bool badly = failed || unwinding();
+    // Whoever sees that the rank has finished may rely on all its signals, also those of kernels.
+    if (!badly && memory->devices() != nullptr) memory->devices()->finish(rank);
+    state.set_status(rank, badly ? rank_status::failed : rank_status::finished);
   }
 
   /// The views of all ranks of a new world of threads.

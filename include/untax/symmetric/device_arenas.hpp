@@ -26,6 +26,9 @@ class device_arenas {
   /// Makes the device of `rank` the current one of the calling thread.
   virtual void use(int rank) const = 0;
 
+  /// Waits for everything that runs on the device of `rank`; how it ended is not said.
+  virtual void finish(int rank) const noexcept = 0;
+
   /// Sets `bytes` bytes, in an arena of a rank of this process.
   virtual void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const = 0;
   /// Copies to host memory.

@@ -40,21 +40,16 @@ arenas::arenas(const segment& memory, const std::vector<int>& devices,
 arenas::~arenas() { release(); }
 
 void arenas::release() noexcept {
-  const auto in_each = [this](const auto& what) {
-    for (const seat& s : seats_) {
-      if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;
-      what(s);
-      CUcontext popped = nullptr;
-      driver().pop_context(&popped);
-    }
-  };
   // Kernels may still be at work in what goes away now.
-  in_each([](const seat& /*s*/) { cudaDeviceSynchronize(); });
-  in_each([this](const seat& s) {
+  for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) finish(rank);
+  for (const seat& s : seats_) {
+    if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;
     if (control_ != nullptr) cudaHostUnregister(std::exchange(control_, nullptr));
     if (s.stream != nullptr) cudaStreamDestroy(s.stream);
     if (s.urgent != nullptr) cudaStreamDestroy(s.urgent);
-  });
+    CUcontext popped = nullptr;
+    driver().pop_context(&popped);
+  }
   cudaGetLastError();
 }
 
@@ -113,6 +108,14 @@ void arenas::register_control(const segment& memory) {
 
 void arenas::use(int rank) const {
   require(cudaSetDevice(device_of(rank)), place(rank, device_of(rank)));
+}
+
+void arenas::finish(int rank) const noexcept {
+  const seat& s = seat_of(rank);
+  if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) return;
+  if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+  CUcontext popped = nullptr;
+  driver().pop_context(&popped);
 }
 
 void arenas::fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const {

@@ -12,8 +12,8 @@ namespace untax::gpu {
 class arenas final : public device_arenas {
  public:
   /// `devices` by rank, -1 for ranks of other processes. `parts` by rank are mapped, and the arenas
-  /// of this process are cleared. `reason` says why one of our devices (by rank) cannot reach the
-  /// memory of a rank.
+  /// of this process are cleared. `whereabouts` (by rank) is what messages say about a rank whose
+  /// memory cannot be reached.
   arenas(const segment& memory, const std::vector<int>& devices,
          const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts);
   ~arenas() override;
@@ -21,6 +21,7 @@ class arenas final : public device_arenas {
   [[nodiscard]] std::byte* base() const noexcept override { return range_.base(); }
   [[nodiscard]] int device_of(int rank) const noexcept override { return seat_of(rank).device; }
   void use(int rank) const override;
+  void finish(int rank) const noexcept override;
   void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const override;
   void read(int rank, std::byte* to, const std::byte* from, std::size_t bytes) const override;
   bool send_word(int rank, std::uint64_t* to, const std::uint64_t* from) const noexcept override;
