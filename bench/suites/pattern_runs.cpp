@@ -106,7 +106,7 @@ std::size_t heap_for(const pattern_request& request, int ranks) {
 
 std::vector<pattern> all_patterns_of(const trial_subject& what) {
   std::vector<pattern> all = {pattern::automatic};
-  all.insert(all.end(), what.patterns.begin(), what.patterns.end());
+  for (const pattern p : what.patterns) all.push_back(p);
   return all;
 }
 
