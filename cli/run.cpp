@@ -48,6 +48,8 @@ constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
 constexpr reduction reductions[] = {reduction::sum, reduction::max, reduction::min};
 constexpr direction directions[] = {direction::push, direction::pull};
 constexpr const char* footer =
+    "Operators:   all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter\n"
+    "Collectives: all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n\n"
     "Times are from the first rank that starts to the last one that ends. With --verify inputs "
     "are\n"
     "fresh, the result is NaN before, and fp64 tells what is right; a wrong result is exit status "
@@ -164,9 +166,7 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
 }
 
 void add_options(CLI::App& verb, run_options& o) {
-  verb.add_option("OPERATOR", o.operator_name,
-                  "all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, all_gather, "
-                  "reduce_scatter, all_reduce, all_to_all or broadcast")
+  verb.add_option("OPERATOR", o.operator_name, "an operator or a collective; see below")
       ->required();
   verb.add_option("--ranks", o.ranks, "how many ranks share the work")
       ->check(between(1, 64))
@@ -178,8 +178,7 @@ void add_options(CLI::App& verb, run_options& o) {
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("-n", o.problem.n,
-                  "columns of the result (of one rank where A is gathered); elements of a "
-                  "collective")
+                  "columns of the result (of one rank where A is gathered), or elements")
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("-k", o.problem.k, "the reduction dimension, all ranks together")

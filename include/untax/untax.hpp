@@ -3,6 +3,7 @@
 /// \file
 /// Everything that a program needs which runs operators of untax, or moves tiles itself.
 
+#include <untax/core/array_view.hpp>          // IWYU pragma: export
 #include <untax/core/error.hpp>               // IWYU pragma: export
 #include <untax/core/half.hpp>                // IWYU pragma: export
 #include <untax/core/matrix.hpp>              // IWYU pragma: export
@@ -10,6 +11,7 @@
 #include <untax/flow/channel.hpp>             // IWYU pragma: export
 #include <untax/flow/wait_verbs.hpp>          // IWYU pragma: export
 #include <untax/ops/all_gather_gemm.hpp>      // IWYU pragma: export
+#include <untax/ops/collectives.hpp>          // IWYU pragma: export
 #include <untax/ops/gemm_all_scatter.hpp>     // IWYU pragma: export
 #include <untax/ops/gemm_reduce_scatter.hpp>  // IWYU pragma: export
 #include <untax/rma/atomic.hpp>               // IWYU pragma: export

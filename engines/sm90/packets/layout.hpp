@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/reduction.hpp>
+
+#include "engines/sm90/transfer/code.hpp"
+#include "engines/sm90/transfer/messages.hpp"
+
+namespace untax::sm90 {
+
+/// Collectives of few bytes: every message is packets that carry their own flag (rma/packet.cuh),
+/// so a signal costs nothing and what was received is combined straight from registers.
+///
+/// Thread t of the grid has packets t, t + threads of the grid, ... of every message; the grid is
+/// the same at all ranks, so a block talks to the blocks with its number only.
+///
+/// The inbox of a rank: two sets, used in turn, for each phase; in a set `capacity` packets for
+/// each source. A block may write into a set again when its partner at the receiver has read what
+/// was there two epochs ago. It knows that without asking where the partner sends it something in
+/// each epoch: the partner's packet of the last epoch was sent after the partner had ended the one
+/// before. Where nothing comes back (a broadcast, unequal parts) the partner says so by a counter.
+struct packet_layout {
+  message_table messages;
+  std::int64_t capacity = 0;  ///< packets of the largest message
+  reduction how = reduction::sum;
+  /// Every rank passes the part that it has combined on to all: a second phase.
+  bool passes_on = false;
+};
+
+inline constexpr int packet_threads = 256;
+
+/// Messages that go as they are. `sent` and `got` are those of an exchange.
+[[nodiscard]] transfer_code packet_exchange(const message_table& messages, dtype type, int blocks);
+
+/// Messages that are combined in rank order: `sent` by receiver; the result goes to `got` of the
+/// own rank and, if it is passed on, those of others to theirs.
+[[nodiscard]] transfer_code packet_reduction(const message_table& messages, dtype type,
+                                             reduction how, bool passes_on, int blocks);
+
+}  // namespace untax::sm90

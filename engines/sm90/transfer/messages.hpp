@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/flow/control_block.hpp>
+#include <untax/tile/shard.hpp>
+
+namespace untax::sm90 {
+
+/// What one rank sends and gets, as a table: small enough to be a kernel's argument, and nothing
+/// has to be worked out from sizes and ranks again. In elements.
+struct message_table {
+  int ranks = 1;
+  int rank = 0;
+  range sent[max_ranks];  ///< of the input, by receiver
+  range got[max_ranks];   ///< of the result, by source
+};
+
+/// The same as what an exchange asks for. Of other ranks only what concerns this one is known.
+struct listed_parts {
+  message_table table;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range sent(int from, int to) const noexcept {
+    if (from == table.rank) return table.sent[to];
+    return {0, table.got[from].size};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t lands(int from,
+                                                               int /*to*/) const noexcept {
+    return table.got[from].begin;
+  }
+};
+
+/// The table of a rank for parts of any kind.
+template <class Parts>
+[[nodiscard]] message_table messages_of(const Parts& parts, int ranks, int rank) {
+  message_table table{.ranks = ranks, .rank = rank};
+  for (int peer = 0; peer < ranks; ++peer) {
+    table.sent[peer] = parts.sent(rank, peer);
+    table.got[peer] = {parts.lands(peer, rank), parts.sent(peer, rank).size};
+  }
+  return table;
+}
+
+}  // namespace untax::sm90

@@ -1,0 +1,50 @@
+#include "engines/sm90/packets/layout.hpp"
+#include "engines/sm90/transfer/kernel.cuh"
+#include "ops/collectives_common/device_code.hpp"
+
+namespace untax {
+namespace {
+
+template <class Mover>
+sm90::transfer_code rooms_code(const reduce_protocol& protocol, dtype type) {
+  switch (type) {
+    case dtype::f32:
+      return sm90::code_of<float, Mover>(protocol, 4);
+    case dtype::f16:
+      return sm90::code_of<f16, Mover>(protocol, 2);
+    case dtype::bf16:
+      return sm90::code_of<bf16, Mover>(protocol, 2);
+  }
+  return {};
+}
+
+/// What a rank sends to be combined, and where combined parts land in its result.
+sm90::message_table messages_of(std::int64_t count, reduce_target target,
+                                const collective_plan& plan) {
+  const sharding shards{count, plan.world};
+  const bool straight = target == reduce_target::everywhere && plan.phases == 1;
+  sm90::message_table table{.ranks = plan.world, .rank = plan.rank};
+  for (int peer = 0; peer < plan.world; ++peer) {
+    table.sent[peer] = straight ? range{0, count} : shards.of(peer);
+    if (target == reduce_target::everywhere && !straight) table.got[peer] = shards.of(peer);
+  }
+  const range& own = table.sent[plan.rank];
+  table.got[plan.rank] = {target == reduce_target::everywhere ? own.begin : 0, own.size};
+  return table;
+}
+
+}  // namespace
+
+sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
+                                   reduce_target target, const collective_plan& plan) {
+  if (plan.wire == wire_kind::packets) {
+    const bool passes_on = target == reduce_target::everywhere && plan.phases == 2;
+    return sm90::packet_reduction(messages_of(count, target, plan), type, how, passes_on,
+                                  plan.workers);
+  }
+  const reduce_protocol protocol(count, how, target, plan);
+  return plan.wire == wire_kind::bulk ? rooms_code<sm90::bulk_mover>(protocol, type)
+                                      : rooms_code<sm90::store_mover>(protocol, type);
+}
+
+}  // namespace untax

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/reduction.hpp>
+#include <untax/ops/collective_problems.hpp>
+
+#include "engines/sm90/transfer/code.hpp"
+#include "engines/sm90/transfer/messages.hpp"
+#include "ops/collectives_common/reduce_protocol.hpp"
+
+namespace untax {
+
+// The kernels of collectives, for GPUs. Where CUDA is not compiled in these refuse with
+// `unsupported`.
+
+/// What is sent unchanged: all_gather, all_to_all, broadcast in one phase.
+[[nodiscard]] sm90::transfer_code exchange_code(const sm90::message_table& messages, dtype type,
+                                                const collective_plan& plan);
+/// What is combined: reduce_scatter, all_reduce.
+[[nodiscard]] sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
+                                                 reduce_target target, const collective_plan& plan);
+/// broadcast in two phases.
+[[nodiscard]] sm90::transfer_code relay_code(std::int64_t count, dtype type, int root,
+                                             const collective_plan& plan);
+
+}  // namespace untax

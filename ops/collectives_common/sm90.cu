@@ -1,0 +1,18 @@
+#include "engines/sm90/packets/layout.hpp"
+#include "engines/sm90/transfer/kernel.cuh"
+#include "ops/collectives_common/device_code.hpp"
+#include "ops/collectives_common/exchange_protocol.hpp"
+
+namespace untax {
+
+// One kernel serves all: what goes where is a table, whatever the collective is called.
+sm90::transfer_code exchange_code(const sm90::message_table& messages, dtype type,
+                                  const collective_plan& plan) {
+  if (plan.wire == wire_kind::packets) return sm90::packet_exchange(messages, type, plan.workers);
+  const exchange_protocol<sm90::listed_parts> protocol({messages}, plan);
+  const int bytes = static_cast<int>(size_of(type));
+  return plan.wire == wire_kind::bulk ? sm90::code_of<void, sm90::bulk_mover>(protocol, bytes)
+                                      : sm90::code_of<void, sm90::store_mover>(protocol, bytes);
+}
+
+}  // namespace untax
