@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
+#include <untax/core/host_device.hpp>
 #include <untax/flow/room.hpp>
 #include <untax/flow/wait.hpp>
 
@@ -19,11 +19,14 @@ template <memory_policy M, counter_table<M> Table, wait_guard Guard>
 class channel {
  public:
   /// `progress`: see `wait_site`.
-  channel(std::string_view operator_name, Table table, Guard& guard, std::uint64_t progress = 0)
+  UNTAX_CALLS_ANY_SIDE
+  UNTAX_HOST_DEVICE channel(name_ref operator_name, Table table, Guard& guard,
+                            std::uint64_t progress = 0)
       : operator_name_(operator_name), table_(table), guard_(&guard), progress_(progress) {}
 
   /// Producer: waits until every reader has left the previous use of the room.
-  [[nodiscard]] wait_outcome reserve(const room& r) {
+  UNTAX_CALLS_ANY_SIDE
+  [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome reserve(const room& r) {
     if (r.free < 0 || r.needed_free() == 0) return wait_outcome::ok;
     for (int reader = 0; reader < r.readers; ++reader) {
       const auto outcome =
@@ -36,25 +39,31 @@ class channel {
 
   /// Producer: says that the bytes are there. Release: everything written before is visible to the
   /// acquirer.
-  void publish(const room& r) { M::raise_release(table_.at(r.consumer, r.ready), r.use); }
+  UNTAX_CALLS_ANY_SIDE
+  UNTAX_HOST_DEVICE void publish(const room& r) {
+    M::raise_release(table_.at(r.consumer, r.ready), r.use);
+  }
 
   /// Consumer: waits for the bytes. Acquire.
-  [[nodiscard]] wait_outcome acquire(const room& r) {
+  UNTAX_CALLS_ANY_SIDE
+  [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome acquire(const room& r) {
     return wait(table_.at(r.consumer, r.ready),
                 {operator_name_, verb::acquire, r.producer, r.number, r.use, progress_});
   }
 
   /// Consumer: worker `reader` will not touch this use of the room again. Release.
-  void retire(const room& r, int reader) {
+  UNTAX_CALLS_ANY_SIDE
+  UNTAX_HOST_DEVICE void retire(const room& r, int reader) {
     if (r.free >= 0) M::raise_release(table_.at(r.producer, r.free + reader), r.use);
   }
 
  private:
-  wait_outcome wait(typename M::counter& counter, const wait_site& site) {
+  UNTAX_CALLS_ANY_SIDE
+  UNTAX_HOST_DEVICE wait_outcome wait(typename M::counter& counter, const wait_site& site) {
     return wait_until<M>(counter, site, *guard_);
   }
 
-  std::string_view operator_name_;
+  name_ref operator_name_;
   Table table_;
   Guard* guard_;
   std::uint64_t progress_;
