@@ -18,9 +18,12 @@ std::string missing(int needed) {
   const cudaError_t result = cudaGetDeviceCount(&found);
   if (result != cudaSuccess) {
     cudaGetLastError();
-    return fmt::format("needs {} GPUs: {}", needed, cudaGetErrorString(result));
+    int driver = 0;
+    const bool no_driver = cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0;
+    return fmt::format("needs {} or more GPUs: {}", needed,
+                       no_driver ? "there is no NVIDIA driver" : cudaGetErrorString(result));
   }
-  return found >= needed ? "" : fmt::format("needs {} GPUs, there are {}", needed, found);
+  return found >= needed ? "" : fmt::format("needs {} or more GPUs, here {}", needed, found);
 }
 
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {
