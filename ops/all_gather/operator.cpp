@@ -5,14 +5,25 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_gather/protocol.hpp"
+#include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
+namespace {
+
+sm90::transfer_code kernels_of(const all_gather_problem& problem, const collective_plan& plan) {
+  const gathered_parts parts{{problem.count, plan.world}};
+  return exchange_code(sm90::messages_of(parts, plan.world, plan.rank), problem.type, plan);
+}
+
+}  // namespace
 
 all_gather::all_gather(world& w, const all_gather_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
   with_protocol_for(problem_, plan(), [&](auto protocol) {
-    start(w, fmt::format("count {}", problem.count), program(std::move(protocol)), options);
+    start(
+        w, fmt::format("count {}", problem.count), program(std::move(protocol)),
+        [&] { return kernels_of(problem_, plan()); }, options);
   });
 }
 

@@ -5,15 +5,24 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_reduce/protocol.hpp"
+#include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
+namespace {
+
+sm90::transfer_code kernels_of(const all_reduce_problem& problem, const collective_plan& plan) {
+  return reduction_code(problem.count, problem.type, problem.how, reduce_target::everywhere, plan);
+}
+
+}  // namespace
 
 all_reduce::all_reduce(world& w, const all_reduce_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
   with_protocol_for(problem_, plan(), [&](auto protocol) {
-    start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-          program(std::move(protocol)), options);
+    start(
+        w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
   });
 }
 

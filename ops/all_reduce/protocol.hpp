@@ -13,7 +13,7 @@ auto with_protocol_for(const all_reduce_problem& problem, const collective_plan&
 
 [[nodiscard]] inline collective_need need_of(const all_reduce_problem& problem, int world) {
   const std::int64_t shard = sharding{problem.count, world}.full();
-  return {"all_reduce", problem.type, shard, problem.count, problem.count, true};
+  return {"all_reduce", problem.type, shard, problem.count, problem.count, true, 2};
 }
 
 }  // namespace untax

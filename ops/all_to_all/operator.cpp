@@ -7,6 +7,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_to_all/protocol.hpp"
+#include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
 namespace {
@@ -34,6 +35,14 @@ std::string text_of(const all_to_all_problem& problem) {
   return fmt::format("counts {}", fmt::join(problem.counts, " "));
 }
 
+sm90::transfer_code kernels_of(const all_to_all_problem& problem, const collective_plan& plan) {
+  const auto code = [&](const auto& parts) {
+    return exchange_code(sm90::messages_of(parts, plan.world, plan.rank), problem.type, plan);
+  };
+  if (problem.counts.empty()) return code(equal_parts{problem.count});
+  return code(unequal_parts{problem.counts.data(), plan.world});
+}
+
 }  // namespace
 
 all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
@@ -42,7 +51,9 @@ all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
       problem_(problem) {
   const auto kept = std::make_shared<const all_to_all_problem>(problem);
   with_protocol_for(*kept, plan(), [&](auto protocol) {
-    start(w, text_of(problem), program(std::move(protocol)), options, kept);
+    start(
+        w, text_of(problem), program(std::move(protocol)),
+        [&] { return kernels_of(problem_, plan()); }, options, kept);
   });
 }
 

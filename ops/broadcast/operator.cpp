@@ -6,6 +6,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/broadcast/protocol.hpp"
+#include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
 namespace {
@@ -17,14 +18,21 @@ const broadcast_problem& checked(const broadcast_problem& problem, int world, in
                           problem.root, world - 1));
 }
 
+sm90::transfer_code kernels_of(const broadcast_problem& problem, const collective_plan& plan) {
+  if (plan.phases == 2) return relay_code(problem.count, problem.type, problem.root, plan);
+  const root_parts parts{problem.count, problem.root};
+  return exchange_code(sm90::messages_of(parts, plan.world, plan.rank), problem.type, plan);
+}
+
 }  // namespace
 
 broadcast::broadcast(world& w, const broadcast_problem& problem, const collective_options& options)
     : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
       problem_(problem) {
   with_protocol_for(problem_, plan(), [&](auto protocol) {
-    start(w, fmt::format("count {}, root {}", problem.count, problem.root),
-          program(std::move(protocol)), options);
+    start(
+        w, fmt::format("count {}, root {}", problem.count, problem.root),
+        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
   });
 }
 
@@ -42,7 +50,7 @@ void broadcast::run(const const_array_view& in, const array_view& out, stream_re
     check("in", in, problem_.count);
     check_apart(in, out, {true, 0});
   }
-  carry_out(in, out, stream);
+  carry_out(plan().rank == problem_.root ? in : const_array_view(), out, stream);
 }
 
 }  // namespace untax

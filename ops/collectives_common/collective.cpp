@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/host/engine.hpp"
+#include "engines/sm90/transfer/engine.hpp"
 #include "ops/collectives_common/planning.hpp"
 
 namespace untax {
@@ -30,7 +31,7 @@ collective::collective(const world& w, const collective_need& need,
                        const collective_options& options)
     : name_(need.name), type_(need.type) {
   require_count(need.name, w.rank(), "the number of elements", need.total);
-  planned_collective made = plan_collective(w.size(), w.rank(), need, options);
+  planned_collective made = plan_collective(w.size(), w.rank(), need, options, w.memory());
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
 }
@@ -39,11 +40,16 @@ collective& collective::operator=(collective&&) noexcept = default;
 collective::~collective() = default;
 
 void collective::start(world& w, const std::string& problem, const program& p,
+                       const std::function<sm90::transfer_code()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   tables_ = std::move(tables);
-  w.agree(name_, fmt::format("{}, {}, {} phases, {} workers, chunks of {}, depth {}, {}",
-                             name_of(type_), name_of(plan_.how), plan_.phases, plan_.workers,
-                             plan_.chunk, plan_.depth, problem));
+  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, depth {}, {}",
+                             name_of(type_), name_of(plan_.how), name_of(plan_.wire), plan_.phases,
+                             plan_.workers, plan_.chunk, plan_.depth, problem));
+  if (w.memory() == memory_kind::cuda) {
+    device_engine_ = std::make_unique<sm90::engine>(w, std::string(name_), kernels());
+    return;
+  }
   engine_ = std::make_unique<host::engine>(
       w, p, host::engine_options{std::string(name_), type_, type_, options.launch, options.faults});
 }
@@ -82,8 +88,8 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
                           allowed.possible ? ", or in place, element for element" : ""));
 }
 
-void collective::carry_out(const const_array_view& in, const array_view& out,
-                           stream_ref /*stream*/) {
+void collective::carry_out(const const_array_view& in, const array_view& out, stream_ref stream) {
+  if (device_engine_) return device_engine_->run(in.data, out.data, stream);
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank);
   operands[operand::c] = row_of(as_const(out), plan_.rank);

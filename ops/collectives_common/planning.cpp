@@ -9,6 +9,8 @@
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 
+#include "ops/collectives_common/device_choice.hpp"
+
 namespace untax {
 namespace {
 
@@ -20,6 +22,8 @@ constexpr int usual_depth = 4;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
 constexpr int most_workers = wait_slots / 2 - 1;
+/// More than any GPU holds at once; the engine knows how many that are.
+constexpr int most_blocks = 4096;
 /// From here on, the bytes that a second phase saves are worth its additional way.
 constexpr std::int64_t two_phase_bytes = 64 << 10;
 
@@ -27,11 +31,16 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 
 class planner {
  public:
-  planner(int world, int rank, const collective_need& need, const collective_options& options)
-      : world_(world), rank_(rank), need_(need), options_(options) {}
+  planner(int world, int rank, const collective_need& need, const collective_options& options,
+          memory_kind memory)
+      : world_(world),
+        rank_(rank),
+        need_(need),
+        options_(options),
+        on_device_(memory == memory_kind::cuda) {}
 
   planned_collective make() {
-    require("workers", options_.workers, most_workers);
+    require("workers", options_.workers, on_device_ ? most_blocks : most_workers);
     require("chunk_bytes", options_.chunk_bytes, most_chunk_bytes);
     require("depth", options_.depth, most_depth);
     require("phases", options_.phases, need_.can_have_two_phases ? 2 : 1);
@@ -45,14 +54,15 @@ class planner {
                       "fused_specialized",
                       name_of(plan.how)));
     }
+    choose_wire();
     plan.workers =
         options_.workers > 0 ? options_.workers : std::clamp(cores() / world_, 1, most_workers);
     const std::string why = choose_phases();
     cut();
     made_.explanation = fmt::format(
-        "{}: {}, {} {}{}, {} workers, chunks of {} elements, {} rooms in turn", need_.name,
-        name_of(plan.how), plan.phases, plan.phases == 1 ? "phase" : "phases", why, plan.workers,
-        plan.chunk, plan.depth);
+        "{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {} rooms in turn", need_.name,
+        name_of(plan.how), name_of(plan.wire), plan.phases, plan.phases == 1 ? "phase" : "phases",
+        why, plan.workers, on_device_ ? "blocks" : "workers", plan.chunk, plan.depth);
     return std::move(made_);
   }
 
@@ -64,6 +74,23 @@ class planner {
   }
   [[noreturn]] void refuse(const std::string& text) const {
     throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", rank_, need_.name, text));
+  }
+
+  void choose_wire() {
+    collective_plan& plan = made_.plan;
+    if (on_device_) options_ = device_choice(world_, need_, options_);
+    plan.wire = options_.wire == wire_kind::automatic ? wire_kind::stores : options_.wire;
+    if (!on_device_ && plan.wire != wire_kind::stores) {
+      refuse(
+          fmt::format("goes by {} between GPUs only; this world's heaps lie in memory of the "
+                      "host",
+                      name_of(plan.wire)));
+    }
+    if (plan.wire != wire_kind::packets) return;
+    if (plan.how != pattern::fused_sequential)
+      refuse(fmt::format("goes by packets as fused_sequential only, not {}", name_of(plan.how)));
+    if (options_.phases > need_.packet_phases)
+      refuse(fmt::format("goes by packets in one phase only, not in {}", options_.phases));
   }
 
   std::string choose_phases() {
@@ -91,6 +118,14 @@ class planner {
       plan.chunk = std::clamp<std::int64_t>(share, alignment / size(), usual_chunk_bytes / size());
     }
     plan.chunk = std::min(plan.chunk, std::max<std::int64_t>(part, 1));
+    if (plan.wire == wire_kind::packets) {
+      plan.chunk = std::max<std::int64_t>(part, 1);
+      plan.depth = 2;
+      return;
+    }
+    // Rooms lie side by side; vectors are loaded from all of them.
+    if (on_device_ && options_.chunk_bytes % alignment == 0)
+      plan.chunk = round_up<std::int64_t>(plan.chunk, alignment / size());
     const std::int64_t chunks = ceil_div<std::int64_t>(ceil_div(part, plan.chunk), plan.workers);
     if (chunks > std::numeric_limits<std::int32_t>::max() / 4) {
       refuse(
@@ -109,15 +144,16 @@ class planner {
   int world_;
   int rank_;
   const collective_need& need_;
-  const collective_options& options_;
+  collective_options options_;
+  bool on_device_;
   planned_collective made_;
 };
 
 }  // namespace
 
 planned_collective plan_collective(int world, int rank, const collective_need& need,
-                                   const collective_options& options) {
-  return planner(world, rank, need, options).make();
+                                   const collective_options& options, memory_kind memory) {
+  return planner(world, rank, need, options, memory).make();
 }
 
 std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
@@ -126,6 +162,16 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
                      static_cast<std::size_t>(plan.world);
   constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   constexpr std::size_t slack = std::size_t{1} << 16;
+  if (plan.wire == wire_kind::packets) {
+    // Two sets of packets, of which half are data, from each rank.
+    const auto ranks = static_cast<std::size_t>(plan.world);
+    const std::size_t message =
+        round_up<std::size_t>(2 * static_cast<std::size_t>(plan.chunk) * size_of(type), 16);
+    return (2 * static_cast<std::size_t>(plan.phases) * message +
+            static_cast<std::size_t>(plan.workers) * counters_of_a_room) *
+               ranks +
+           slack;
+  }
   return rooms * (static_cast<std::size_t>(plan.chunk) * size_of(type) + counters_of_a_room) +
          slack;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/ops/collective_problems.hpp>
 
 namespace untax {
@@ -17,6 +18,7 @@ struct collective_need {
   std::int64_t largest_one = 0;      ///< the same if it is carried out in one phase
   std::int64_t total = 0;            ///< elements of the result
   bool can_have_two_phases = false;  ///< and then `largest` is that of two phases
+  int packet_phases = 1;             ///< at most, if it goes by packets
 };
 
 struct planned_collective {
@@ -24,9 +26,11 @@ struct planned_collective {
   std::string explanation;
 };
 
-/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+/// Fills in what the options leave open, for a world whose heaps lie in `memory`. Throws
+/// `invalid_argument` for options that cannot be.
 [[nodiscard]] planned_collective plan_collective(int world, int rank, const collective_need& need,
-                                                 const collective_options& options);
+                                                 const collective_options& options,
+                                                 memory_kind memory = memory_kind::host);
 
 /// Bytes of symmetric heap that a planned collective takes from each rank, at most.
 [[nodiscard]] std::size_t heap_for(const collective_plan& plan, dtype type) noexcept;

@@ -4,16 +4,25 @@
 
 #include <untax/ops/collectives.hpp>
 
+#include "ops/collectives_common/device_code.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
 
 namespace untax {
+namespace {
+
+sm90::transfer_code kernels_of(const reduce_scatter_problem& problem, const collective_plan& plan) {
+  return reduction_code(problem.count, problem.type, problem.how, reduce_target::owner, plan);
+}
+
+}  // namespace
 
 reduce_scatter::reduce_scatter(world& w, const reduce_scatter_problem& problem,
                                const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
   with_protocol_for(problem_, plan(), [&](auto protocol) {
-    start(w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-          program(std::move(protocol)), options);
+    start(
+        w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
+        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
   });
 }
 

@@ -19,8 +19,7 @@ __global__ void __launch_bounds__(packet_threads)
     const Bits* own = worker.in(how.messages.sent[worker.rank()]);
     Bits* to = worker.out(how.messages.got[worker.rank()]);
     if (own != to) {
-      untax::detail::move_elements(device_grid(), to, own,
-                                   how.messages.sent[worker.rank()].size);
+      untax::detail::move_elements(device_grid(), to, own, how.messages.sent[worker.rank()].size);
     }
     well = worker.collect(0);
   }

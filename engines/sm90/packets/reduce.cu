@@ -20,7 +20,9 @@ template <class Element>
   combination<Element, 2> all;
   for (int begin = 0; begin < worker.ranks(); begin += packet_column::most) {
     packet_column column;
-    if (!worker.receive(0, begin, i, [&](int) { return has; }, column)) return false;
+    if (!worker.receive(
+            0, begin, i, [&](int) { return has; }, column))
+      return false;
 #pragma unroll
     for (int k = 0; k < packet_column::most; ++k) {
       const int rank = begin + k;

@@ -188,8 +188,8 @@ class packet_worker {
   [[nodiscard]] __device__ packet* slot(int phase, int at, int source,
                                         std::int64_t i) const noexcept {
     const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch_ & 1U);
-    return reinterpret_cast<packet*>(run_.inbox.at(at)) +
-           (set * ranks() + source) * how_.capacity + i;
+    return reinterpret_cast<packet*>(run_.inbox.at(at)) + (set * ranks() + source) * how_.capacity +
+           i;
   }
   __device__ void store(int phase, int peer, std::int64_t i, std::uint64_t data) const {
     untax::detail::store_packet(slot(phase, peer, rank(), i), {data, epoch_});
@@ -213,8 +213,8 @@ template <class Bits>
   code.first_argument = kernel_argument(how);
   code.blocks = {blocks};
   code.threads = packet_threads;
-  code.inbox_bytes = (how.passes_on ? 4 : 2) * ranks * static_cast<std::size_t>(how.capacity) *
-                     sizeof(packet);
+  code.inbox_bytes =
+      (how.passes_on ? 4 : 2) * ranks * static_cast<std::size_t>(how.capacity) * sizeof(packet);
   code.counters = blocks * how.messages.ranks;
   code.element_bytes = sizeof(Bits);
   code.text = "packets";

@@ -24,10 +24,7 @@ template <class Element, class Mover>
 class block_worker {
  public:
   __device__ block_worker(const run_arguments& run, Mover& mover, std::int64_t inbox_stride)
-      : run_(run),
-        mover_(mover),
-        inbox_stride_(inbox_stride),
-        epoch_(run.epochs[blockIdx.x] + 1) {}
+      : run_(run), mover_(mover), inbox_stride_(inbox_stride), epoch_(run.epochs[blockIdx.x] + 1) {}
 
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
 

@@ -36,7 +36,7 @@ struct transfer_code {
   std::size_t inbox_bytes = 0;   ///< of each rank
   int counters = 0;              ///< of each rank
   int element_bytes = 0;
-  std::string text;              ///< what was chosen, for people
+  std::string text;  ///< what was chosen, for people
 };
 
 }  // namespace untax::sm90

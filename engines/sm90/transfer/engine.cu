@@ -24,8 +24,8 @@ class engine::launcher {
     world_->use_device();
     load();
     require_room();
-    const auto blocks = static_cast<std::size_t>(
-        std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
+    const auto blocks =
+        static_cast<std::size_t>(std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
     const auto counters = static_cast<std::size_t>(std::max(code_.counters, 1));
     run_.world = world_->device_state();
     run_.inbox = world_->allocate_cleared<std::byte>(std::max<std::size_t>(code_.inbox_bytes, 16),
@@ -111,9 +111,8 @@ class engine::launcher {
     require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, code_.kernel, code_.threads,
                                                           code_.shared_bytes),
             "cannot ask for the number of blocks");
-    require(
-        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, world_->device()),
-        "cannot ask for the number of multiprocessors");
+    require(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, world_->device()),
+            "cannot ask for the number of multiprocessors");
     const int asked = *std::max_element(code_.blocks.begin(), code_.blocks.end());
     if (asked <= each * processors) return;
     throw error(errc::invalid_argument,

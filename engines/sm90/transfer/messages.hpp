@@ -34,7 +34,9 @@ struct listed_parts {
 /// The table of a rank for parts of any kind.
 template <class Parts>
 [[nodiscard]] message_table messages_of(const Parts& parts, int ranks, int rank) {
-  message_table table{.ranks = ranks, .rank = rank};
+  message_table table;
+  table.ranks = ranks;
+  table.rank = rank;
   for (int peer = 0; peer < ranks; ++peer) {
     table.sent[peer] = parts.sent(rank, peer);
     table.got[peer] = {parts.lands(peer, rank), parts.sent(peer, rank).size};

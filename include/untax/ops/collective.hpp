@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,10 @@ namespace untax {
 namespace host {
 class engine;
 }
+namespace sm90 {
+class engine;
+struct transfer_code;
+}  // namespace sm90
 struct collective_need;
 
 /// What all collectives have in common: operators that move, and perhaps combine, but do not
@@ -38,10 +43,12 @@ class collective {
   collective(const world& w, const collective_need& need, const collective_options& options);
   ~collective();
 
-  /// Compares problem and plan with those of the other ranks, and makes the engine. `tables` is
-  /// what the program points to; it is kept as long as the engine.
+  /// Compares problem and plan with those of the other ranks, and makes the engine. `kernels` is
+  /// asked in a world of GPUs only. `tables` is what the program points to; it is kept as long as
+  /// the engine.
   void start(world& w, const std::string& problem, const program& p,
-             const collective_options& options, std::shared_ptr<const void> tables = nullptr);
+             const std::function<sm90::transfer_code()>& kernels, const collective_options& options,
+             std::shared_ptr<const void> tables = nullptr);
   /// Refuses what is not `count` elements of the problem's type.
   void check(std::string_view what, const const_array_view& given, std::int64_t count) const;
   /// Refuses an input and a result that share memory, unless they lie as `allowed`.
@@ -57,6 +64,7 @@ class collective {
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;
   std::unique_ptr<host::engine> engine_;
+  std::unique_ptr<sm90::engine> device_engine_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

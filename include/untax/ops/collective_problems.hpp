@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <untax/core/pattern.hpp>
@@ -50,6 +51,19 @@ struct broadcast_problem {
   int root = 0;
 };
 
+/// How the bytes of a collective travel between GPUs.
+enum class wire_kind : std::uint8_t {
+  automatic,
+  stores,   ///< ordinary stores into rooms; the only one of the host
+  bulk,     ///< the copy engines of the multiprocessors, into rooms
+  packets,  ///< stores that carry their own flag: least latency, twice the bytes
+};
+
+[[nodiscard]] constexpr std::string_view name_of(wire_kind wire) noexcept {
+  constexpr std::string_view names[] = {"automatic", "stores", "bulk", "packets"};
+  return names[static_cast<std::uint8_t>(wire)];
+}
+
 /// How a collective is carried out. Zero means: let untax choose.
 struct collective_options {
   /// bulk_synchronous, fused_sequential, fused_specialized or automatic.
@@ -58,7 +72,8 @@ struct collective_options {
   /// element goes to one rank, which passes it on (reduced, if need be).
   int phases = 0;
   launch_mode launch = launch_mode::graph;
-  int workers = 0;               ///< of a rank; each has its own chunks
+  wire_kind wire = wire_kind::automatic;
+  int workers = 0;               ///< of a rank, blocks on a GPU; each has its own chunks
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests
@@ -70,6 +85,7 @@ struct collective_plan {
   int world = 1;
   int rank = 0;
   pattern how = pattern::fused_sequential;
+  wire_kind wire = wire_kind::stores;
   int phases = 1;
   int workers = 1;
   std::int64_t chunk = 1;  ///< elements
