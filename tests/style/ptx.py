@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
+that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
+rma suite. No kernel has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import gate
+
+SITES = "tests/ptx/sites.cu"
+MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu")
+ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
+
+RAISE = r"red\.release\.sys\.global\.max\.u64"
+POLL = r"ld\.acquire\.sys\.(b|u)64"
+BLOCK = r"(bar|barrier)\.(cta\.)?(sync|red)"
+STORE = r"st\.(global\.)?(v\d\.)?(b|u|s)(32|64)\b"
+
+# What has to stand in each kernel, one after the other. The text follows the blocks of the program, not its loops, so
+# what is in different loops is listed on its own.
+ORDER = {
+    "site_signal": [STORE, BLOCK, RAISE],
+    "site_signal_warp": [STORE, r"bar\.warp\.sync", RAISE],
+    "site_signal_add": [STORE, BLOCK, r"red\.release\.sys\.global\.add\.u64"],
+    "site_wait": [POLL, BLOCK, r"ld\.(global\.)?(b|u|s)32"],
+    "site_put_with_signal": [r"st\.(global\.)?v4", BLOCK, RAISE],
+    "site_bulk_put": [r"fence\.proxy\.async\.shared::cta", BLOCK, r"fence\.proxy\.async\s*;",
+                      r"mbarrier\.arrive\.expect_tx\.release\.cta", r"cp\.async\.bulk\.shared::cluster\.global"],
+    "site_bulk_put, on": [r"cp\.async\.bulk\.global\.shared::cta\.bulk_group", r"cp\.async\.bulk\.commit_group",
+                          r"cp\.async\.bulk\.wait_group\s+0", BLOCK, RAISE],
+    "site_bulk_put, stages": [r"mbarrier\.try_wait\.parity"],
+    "site_bulk_put, reuse": [r"cp\.async\.bulk\.wait_group\.read\s+1", r"cp\.async\.bulk\.shared::cluster\.global"],
+    "site_send_packets": [r"st\.relaxed\.sys\.global\.b128"],
+    "site_receive_packets": [r"ld\.relaxed\.sys\.global\.b128", r"vote\.sync\.ballot"],
+    "site_barrier": [BLOCK, RAISE, POLL, r"vote\.sync\.ballot", BLOCK],
+    "site_quiet": [STORE, BLOCK, r"fence\.acq_rel\.sys", BLOCK, STORE],
+    "site_channel": [POLL, RAISE, POLL, RAISE],
+    "site_atomics": [r"atom\.add\.acq_rel\.sys", r"st\.release\.sys\.(b|u)64", r"ld\.acquire\.sys\.(b|u)64"],
+}
+FORBIDDEN = {
+    r"\bmultimem\.": "multicast is not used",
+    r"\btrap\b": "a trap poisons the context",
+    r"fence\.sc": "release and acquire on the flag do",
+    r"ld\.relaxed\.sys\.(b|u)64": "whoever looks at a counter acquires",
+}
+
+
+def nvcc():
+    for path in (shutil.which("nvcc"), os.environ.get("CUDA_HOME", "") + "/bin/nvcc", "/usr/local/cuda/bin/nvcc"):
+        if path and Path(path).is_file():
+            return path
+    print("skipped: nvcc is not installed")
+    sys.exit(gate.SKIPPED)
+
+
+def compiled(tree, name, *options):
+    """What nvcc says, and the text that it makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        done = subprocess.run(
+            [nvcc(), "-std=c++20", ARCHITECTURE, "-DFMT_USE_CONSTEXPR=1", f"-I{tree.root}/include", f"-I{tree.root}",
+             f"-I{gate.PROJECT}/include", f"-I{gate.PROJECT}", *options, "-o", str(out), str(tree.root / name)],
+            capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr, None
+        return done.stdout + done.stderr, out.read_bytes().decode("ascii", errors="replace")
+
+
+def kernels(ptx):
+    """The instructions of each kernel, by its name."""
+    starts = [(match.start(), match.group(1)) for match in re.finditer(r"\.entry\s+(\w+)\s*\(", ptx)]
+    ends = [start for start, _ in starts[1:]] + [len(ptx)]
+    return {name: re.sub(r"//[^\n]*", "", ptx[start:end]) for (start, name), end in zip(starts, ends)}
+
+
+def first_missing(body, wanted):
+    """The first pattern that does not follow those before it, or None."""
+    at = 0
+    for pattern in wanted:
+        match = re.compile(pattern).search(body, at)
+        if not match:
+            return pattern
+        at = match.end()
+    return None
+
+
+def orders(tree):
+    said, ptx = compiled(tree, SITES, "-ptx")
+    if ptx is None:
+        return [f"{SITES}: does not compile: {said.strip()[-500:]}"]
+    findings = []
+    found = kernels(ptx)
+    for site, wanted in ORDER.items():
+        name = site.split(",")[0]
+        if name not in found:
+            findings.append(f"{SITES}: the kernel {name} is missing")
+        elif missing := first_missing(found[name], wanted):
+            findings.append(f"{SITES}: {name} has no '{missing}' where it belongs; docs/memory_model.md says why it "
+                            "has to be there")
+    return findings + [f"{SITES}: {name} has '{pattern}': {why}" for name, body in found.items()
+                       for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
+
+
+def spills(tree, name):
+    """Kernels of a file that use more registers than there are."""
+    said, code = compiled(tree, name, "-cubin", "-Xptxas", "-v")
+    if code is None:
+        return [f"{name}: does not compile: {said.strip()[-500:]}"]
+    findings = []
+    said_of_kernel = r"Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores"
+    for match in re.finditer(said_of_kernel, said):
+        kernel, stack, spilled = match.group(1), int(match.group(2)), int(match.group(3))
+        if stack or spilled:
+            findings.append(f"{name}: {kernel} has {stack} bytes of stack and spills {spilled}; kernels of a fast path "
+                            "have neither")
+    return findings
+
+
+def check(tree):
+    findings = orders(tree) + spills(tree, SITES)
+    for name in MEASURED:
+        if (tree.root / name).is_file():
+            findings += spills(tree, name)
+    return findings
+
+
+def with_change(header, old, new):
+    """A tree with the sites, and one header in which an instruction was weakened."""
+    text = (gate.PROJECT / "include/untax" / header).read_text()
+    if old not in text:
+        print(f"self-test: {header} has no '{old}' any more")
+        sys.exit(1)
+    return header, text.replace(old, new)
+
+
+MUTANTS = [
+    ("memory/cuda_memory.cuh", "red.release.sys.global.max", "red.relaxed.sys.global.max"),
+    ("memory/cuda_memory.cuh", "red.release.sys.global.add", "red.relaxed.sys.global.add"),
+    ("memory/cuda_memory.cuh", "load(cuda::memory_order_acquire)", "load(cuda::memory_order_relaxed)"),
+    ("rma/bulk_ring.cuh", "cp_async_bulk_wait_group(cuda::ptx::n32_t<0>())",
+     "cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>())"),
+    ("rma/bulk_ring.cuh", "    cuda::ptx::fence_proxy_async();\n", ""),
+    ("rma/device_signal.cuh", "  group.sync();\n  if (group.thread_rank() == 0) cuda_memory::raise_release",
+     "  if (group.thread_rank() == 0) cuda_memory::raise_release"),
+    ("rma/packet.cuh", "st.relaxed.sys.global.b128", "st.weak.global.b128"),
+]
+
+
+def self_test():
+    wrong = 0
+    for header, old, new in [(None, None, None), *MUTANTS]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name in (SITES,):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(gate.PROJECT / name, root / name)
+            if header:
+                # All headers of a layer lie beside the changed one, so that each finds it first.
+                shutil.copytree(gate.PROJECT / "include", root / "include")
+                path, text = with_change(header, old, new)
+                (root / "include/untax" / path).write_text(text)
+            findings = orders(gate.Tree(folder, folder, folder))
+        if bool(findings) != bool(header):
+            wrong += 1
+            print(f"should be {'rejected' if header else 'accepted'}: {header}: '{old}' -> '{new}'")
+            print("\n".join(findings))
+    print(f"self-test: {len(MUTANTS)} mutants and the tree itself, {wrong} judged wrongly")
+    return wrong
+
+
+if __name__ == "__main__":
+    if "--self-test" in sys.argv:
+        sys.exit(1 if self_test() else 0)
+    gate.main(check, [])
