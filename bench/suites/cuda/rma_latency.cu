@@ -208,7 +208,7 @@ std::vector<rma_figure> measure_latencies(gpu_team& team, const rma_suite_option
     f.method = std::move(method);
     f.blocks = 1;
     f.time = spread_of(seconds[figures.size()]);
-    f.bound = 1.33e-6;  // a flag alone, by the plainest program (docs/memory_model.md)
+    f.bound = 1.33e-6;  // a flag alone: st.release.sys, polled with ld.acquire.sys
     f.bar = bar;
     figures.push_back(std::move(f));
   };
