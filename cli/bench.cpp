@@ -1,12 +1,17 @@
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "bench/suites/collectives.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
+#include "bench_collectives.hpp"
 #include "bench_rma.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
@@ -24,19 +29,21 @@ struct bench_options {
   int repeats = 20;
   std::string json;
   int ranks = 0;
+  std::vector<std::int64_t> sizes;
+  bool sweep = false;
 };
 
 constexpr const char* footer =
-    "host       a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
-    "           bare atomics; exit status 1 if one misses its bar. Leave the machine alone "
-    "meanwhile.\n"
-    "operators  every operator and pattern over a few shapes\n"
-    "rma        the verbs of kernels between GPUs: rates and times beside what the link can do; "
-    "exit\n"
-    "           status 1 if one misses its bar\n\n"
+    "host         a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
+    "             bare atomics. Leave the machine alone meanwhile.\n"
+    "operators    every operator and pattern over a few shapes\n"
+    "rma          the verbs of kernels between GPUs: rates and times beside what the link can do\n"
+    "collectives  collectives between GPUs beside NCCL, in graphs\n\n"
+    "Where figures have bars, the exit status is 1 if one is missed.\n\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"
-    "  untax bench rma --ranks 4 --json rma.json";
+    "  untax bench rma --ranks 4 --json rma.json\n"
+    "  untax bench collectives --ranks 4 --size 65536 --sweep";
 
 std::string spread_text(const spread& time) {
   const time_unit unit = unit_for(time.median);
@@ -111,25 +118,52 @@ int run_rma(const bench_options& options) {
   return missed_bars(report).empty() ? 0 : 1;
 }
 
+int run_collectives(const bench_options& options) {
+  bench::collective_suite_options suite;
+  suite.ranks = options.ranks;
+  suite.repeats = options.repeats;
+  suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
+  if (options.sweep) suite.variants = swept_variants();
+  bench::collective_report report;
+  {
+    progress_bar bar("bench collectives",
+                     static_cast<std::int64_t>(suite.kinds.size() * suite.sizes.size()));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_collective_suite(suite);
+  }
+  if (options.json != "-") print_collectives(report);
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
+  return options.sweep || all_met(report) ? 0 : 1;
+}
+
 int carry_out(const bench_options& options) {
-  const std::size_t suite = place_in("the suite", options.suite, {"host", "operators", "rma"});
+  const std::size_t suite =
+      place_in("the suite", options.suite, {"host", "operators", "rma", "collectives"});
   if (!options.json.empty()) require_writable(options.json);
   if (suite == 2) return run_rma(options);
+  if (suite == 3) return run_collectives(options);
   return suite == 0 ? run_host(options) : run_operators(options);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: host, operators or rma");
+  CLI::App* verb =
+      app.add_subcommand("bench", "Measure a suite: host, operators, rma or collectives");
   const auto options = std::make_shared<bench_options>();
-  verb->add_option("SUITE", options->suite, "host, operators or rma")->required();
+  verb->add_option("SUITE", options->suite, "host, operators, rma or collectives")->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
-  verb->add_option("--ranks", options->ranks, "GPUs that rma uses; all of them by default")
+  verb->add_option("--ranks", options->ranks,
+                   "GPUs that rma and collectives use; all of them by default")
       ->check(between(2, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
+  verb->add_option("--size", options->sizes,
+                   "bytes of the vectors of collectives; several may be given")
+      ->check(between(4, std::numeric_limits<int>::max()));
+  verb->add_flag("--sweep", options->sweep,
+                 "measure collectives in many ways, and show the quickest");
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

@@ -148,4 +148,30 @@ std::string to_json(const bench::rma_report& report, int repeats) {
   return text_of(out);
 }
 
+std::string to_json(const bench::collective_report& report, int repeats) {
+  json out = head("untax-bench-collectives");
+  out["gpu"] = report.device;
+  out["ranks"] = report.ranks;
+  out["dtype"] = name_of(report.type);
+  out["library"] = report.library;
+  out["repeats"] = repeats;
+  for (const bench::collective_row& row : report.rows) {
+    json figures = json::array();
+    for (const bench::collective_figure& f : row.figures) {
+      json one = {{"by", f.variant}, {"explanation", f.explanation}};
+      if (f.time) {
+        one["seconds"] = from(*f.time);
+      } else {
+        one["refusal"] = f.refusal;
+      }
+      figures.push_back(std::move(one));
+    }
+    out["collectives"].push_back({{"collective", name_of(row.kind)},
+                                  {"bytes", row.bytes},
+                                  {"sent_bytes", row.sent_bytes(report.ranks)},
+                                  {"figures", std::move(figures)}});
+  }
+  return text_of(out);
+}
+
 }  // namespace untax::cli

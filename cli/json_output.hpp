@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/suites/collectives.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
@@ -20,5 +21,6 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& all, int ranks,
                                   int repeats);
 [[nodiscard]] std::string to_json(const bench::rma_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
 
 }  // namespace untax::cli

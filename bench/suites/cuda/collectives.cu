@@ -1,0 +1,233 @@
+#include "bench/suites/collectives.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/taxes/timing.hpp>
+
+#include "bench/suites/cuda/collective_runs.hpp"
+#include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/vectors.cuh"
+
+namespace untax::bench {
+namespace {
+
+constexpr std::size_t heap_bytes = std::size_t{12} << 30;
+
+/// How many runs one graph holds: enough that what surrounds them does not count.
+int runs_in_graph(std::int64_t bytes) {
+  return bytes <= 1 << 20 ? 20 : bytes <= 16 << 20 ? 8 : bytes <= 128 << 20 ? 3 : 1;
+}
+
+/// What a rank has for all measurements of the suite.
+struct rank_state {
+  rank_state(std::size_t bytes, world& w)
+      : in(bytes), out(bytes), expected(bytes), differences(sizeof(unsigned long long)) {
+    if (bulk::nccl().there) library.emplace(w);
+  }
+  device_buffer in;
+  device_buffer out;
+  device_buffer expected;
+  device_buffer differences;
+  std::optional<bulk::communicator> library;
+};
+
+/// One variant at all ranks: what runs, and the graph of several runs.
+class lined_up {
+ public:
+  explicit lined_up(int ranks) : runs_(static_cast<std::size_t>(ranks)), graphs_(runs_.size()) {}
+  lined_up(lined_up&&) noexcept = default;
+  ~lined_up() {
+    for (cudaGraphExec_t graph : graphs_) {
+      if (graph != nullptr) cudaGraphExecDestroy(graph);
+    }
+  }
+
+  planned_run& at(int rank) { return runs_[static_cast<std::size_t>(rank)]; }
+
+  void capture(gpu_team& team, int rank, int times) {
+    cudaStream_t stream = team.stream_of(rank);
+    cudaGraph_t graph = nullptr;
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
+    for (int i = 0; i < times; ++i) at(rank).run(stream);
+    check_cuda(cudaStreamEndCapture(stream, &graph), "capturing");
+    auto& ready = graphs_[static_cast<std::size_t>(rank)];
+    check_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph");
+    check_cuda(cudaGraphDestroy(graph), "ending a capture");
+    check_cuda(cudaGraphUpload(ready, stream), "loading a graph");
+  }
+  void launch(int rank, cudaStream_t stream) const {
+    check_cuda(cudaGraphLaunch(graphs_[static_cast<std::size_t>(rank)], stream), "a graph");
+  }
+
+ private:
+  std::vector<planned_run> runs_;
+  std::vector<cudaGraphExec_t> graphs_;
+};
+
+class suite {
+ public:
+  suite(const collective_suite_options& options, gpu_team& team)
+      : options_(options), team_(team), states_(static_cast<std::size_t>(team.size())) {
+    for (int rank = 0; rank < team.size(); ++rank) everybody_.push_back(rank);
+    const std::int64_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
+    team.together([&](world& w) {
+      const auto padding = static_cast<std::size_t>(4 * w.size());
+      states_[static_cast<std::size_t>(w.rank())] =
+          std::make_unique<rank_state>(static_cast<std::size_t>(most) + padding, w);
+    });
+  }
+  ~suite() {
+    // NCCL's communicators end together, each on its GPU.
+    team_.together([&](world& w) { states_[static_cast<std::size_t>(w.rank())].reset(); });
+  }
+
+  collective_row measure(collective_kind kind, std::int64_t bytes) {
+    collective_row row{kind, bytes, {}};
+    // Operators take symmetric memory, so not all variants of a sweep can be there at once.
+    constexpr std::size_t together = 3;
+    for (std::size_t i = 0; i < options_.variants.size(); i += together) {
+      const std::size_t end = std::min(i + together, options_.variants.size());
+      const collective_row some = measure(kind, bytes, i, end);
+      for (const collective_figure& f : some.figures) {
+        if (!f.library || i == 0) row.figures.push_back(f);
+      }
+    }
+    return row;
+  }
+
+ private:
+  /// Variants begin to end - 1, and NCCL, in turn.
+  collective_row measure(collective_kind kind, std::int64_t bytes, std::size_t begin,
+                         std::size_t end) {
+    collective_row row{kind, bytes, {}};
+    std::vector<std::optional<lined_up>> all;
+    if (bulk::nccl().there) {
+      row.figures.push_back({"NCCL", true, {}, {}, {}});
+      all.push_back(plan(row.figures.back(), row, nullptr));
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const collective_variant& v = options_.variants[i];
+      row.figures.push_back({v.name, false, {}, {}, {}});
+      all.push_back(plan(row.figures.back(), row, &v));
+    }
+    verify(row, all);
+    time(row, all);
+    team_.together([&](world& w) {  // operators end together
+      for (auto& variant : all) {
+        if (variant) variant->at(w.rank()) = {};
+      }
+    });
+    return row;
+  }
+
+  rank_state& of(int rank) { return *states_[static_cast<std::size_t>(rank)]; }
+  collective_work work_of(const collective_row& row, int rank) {
+    return {row.kind, row.bytes, options_.type, of(rank).in.data(), of(rank).out.data()};
+  }
+
+  std::optional<lined_up> plan(collective_figure& figure, const collective_row& row,
+                               const collective_variant* variant) {
+    lined_up made(team_.size());
+    try {
+      team_.together([&](world& w) {
+        const collective_work work = work_of(row, w.rank());
+        made.at(w.rank()) = variant != nullptr
+                                ? plan_untax(w, work, variant->options)
+                                : plan_library(*of(w.rank()).library, w.size(), work);
+      });
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported && e.code() != errc::invalid_argument) throw;
+      figure.refusal = e.what();
+      return std::nullopt;
+    }
+    figure.explanation = made.at(0).explanation;
+    return made;
+  }
+
+  /// The first variant says what is right, the others have to agree with it bit for bit.
+  void verify(const collective_row& row, std::vector<std::optional<lined_up>>& all) {
+    bool first = true;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i]) continue;
+      team_.together([&](world& w) {
+        rank_state& mine = of(w.rank());
+        cudaStream_t stream = team_.stream_of(w.rank());
+        const collective_work work = work_of(row, w.rank());
+        const std::int64_t count = elements_of(work, w.size());
+        const std::size_t bytes =
+            static_cast<std::size_t>(result_of(work, w.size())) * size_of(work.type);
+        fill_exact(mine.in.data(), count, work.type,
+                   static_cast<std::uint32_t>(977 * w.rank() + row.bytes), stream);
+        check_cuda(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
+        check_cuda(cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
+                   "clearing");
+        all[i]->at(w.rank()).run(stream);
+        if (first) {
+          check_cuda(cudaMemcpyAsync(mine.expected.data(), mine.out.data(), bytes,
+                                     cudaMemcpyDeviceToDevice, stream),
+                     "keeping a result");
+        }
+        count_differences(mine.out.data(), mine.expected.data(), bytes,
+                          static_cast<unsigned long long*>(mine.differences.data()), stream);
+        unsigned long long wrong = 0;
+        check_cuda(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
+                                   cudaMemcpyDeviceToHost, stream),
+                   "reading a count");
+        check_cuda(cudaStreamSynchronize(stream), row.figures[i].variant.c_str());
+        w.check();
+        if (wrong > 0) {
+          throw error(errc::internal, "rank " + std::to_string(w.rank()) + ": " +
+                                          row.figures[i].variant + ", " + name_of(row.kind) +
+                                          " of " + std::to_string(row.bytes) +
+                                          " bytes: " + std::to_string(wrong) + " words are wrong");
+        }
+      });
+      first = false;
+    }
+  }
+
+  void time(collective_row& row, std::vector<std::optional<lined_up>>& all) {
+    const int times = runs_in_graph(row.bytes);
+    std::vector<std::vector<double>> seconds(all.size());
+    for (auto& variant : all) {
+      if (!variant) continue;
+      team_.together([&](world& w) { variant->capture(team_, w.rank(), times); });
+    }
+    for (int repeat = -2; repeat < options_.repeats; ++repeat) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!all[i]) continue;
+        const double longest = team_.timed(
+            everybody_, [&](int rank, cudaStream_t stream) { all[i]->launch(rank, stream); });
+        if (repeat >= 0) seconds[i].push_back(longest / times);
+      }
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i]) row.figures[i].time = spread_of(seconds[i]);
+    }
+  }
+
+  const collective_suite_options& options_;
+  gpu_team& team_;
+  std::vector<int> everybody_;
+  std::vector<std::unique_ptr<rank_state>> states_;
+};
+
+}  // namespace
+
+collective_report run_collective_suite(const collective_suite_options& options) {
+  gpu_team team(options.ranks, heap_bytes);
+  collective_report report{team.size(), options.type, team.device_name(), bulk::nccl().text, {}};
+  suite measured(options, team);
+  for (const collective_kind kind : options.kinds) {
+    for (const std::int64_t bytes : options.sizes) {
+      report.rows.push_back(measured.measure(kind, bytes));
+      if (options.progress) options.progress();
+    }
+  }
+  return report;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,158 @@
+#include "bench_collectives.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::collective_figure;
+using bench::collective_kind;
+using bench::collective_report;
+using bench::collective_row;
+
+constexpr std::int64_t kb = 1 << 10;
+constexpr std::int64_t mb = 1 << 20;
+
+std::string size_text(std::int64_t bytes) {
+  return bytes >= mb ? fmt::format("{} MB", bytes / mb) : fmt::format("{} KB", bytes / kb);
+}
+
+/// Microseconds that a small collective may take.
+std::optional<double> microseconds_allowed(const collective_row& row) {
+  if (row.kind == collective_kind::all_reduce) {
+    if (row.bytes == 8 * kb) return 6;
+    if (row.bytes == 64 * kb) return 8;
+    if (row.bytes == 512 * kb) return 14;
+    return {};
+  }
+  if (row.kind != collective_kind::broadcast && row.bytes == 64 * kb) return 6;
+  return {};
+}
+
+/// How many times as fast as NCCL it has to be.
+double speedup_needed(const collective_row& row) { return row.bytes == 256 * mb ? 1.02 : 1 / 1.05; }
+
+double speedup(const collective_row& row, const collective_figure& f) {
+  return row.library()->time->median / f.time->median;
+}
+
+bool met(const collective_row& row, const collective_figure& f) {
+  if (!f.time) return false;
+  const auto most = microseconds_allowed(row);
+  if (most && 1e6 * f.time->median > *most) return false;
+  return row.library() == nullptr || speedup(row, f) >= speedup_needed(row);
+}
+
+std::string bar_text(const collective_row& row) {
+  std::string text;
+  if (const auto most = microseconds_allowed(row)) text = fmt::format("{:.0f} us ", *most);
+  if (row.library() != nullptr) text += fmt::format("{:.2f}x", speedup_needed(row));
+  return text;
+}
+
+void add_row(table& rows, const collective_report& report, const collective_row& row,
+             const collective_figure& f) {
+  if (!f.time) {
+    rows.add({size_text(row.bytes), f.variant, "-", "-", "-", "-", f.refusal});
+    return;
+  }
+  const auto us = [](double seconds) { return fmt::format("{:.2f}", 1e6 * seconds); };
+  const bool judged = !f.library;
+  rows.add({size_text(row.bytes), f.variant, us(f.time->median),
+            us(f.time->p10) + " to " + us(f.time->p90),
+            fmt::format("{:.1f}", 1e-9 * row.sent_bytes(report.ranks) / f.time->median),
+            judged && row.library() != nullptr ? fmt::format("{:.2f}x", speedup(row, f)) : "",
+            judged ? bar_text(row) + (met(row, f) ? " met" : " MISSED") : ""});
+}
+
+/// The figures of a row that are worth a line: NCCL's, and the quickest of the others.
+std::vector<collective_figure> shown_of(const collective_row& row) {
+  constexpr std::size_t most = 4;
+  std::vector<collective_figure> shown = row.figures;
+  const auto seconds = [](const collective_figure& f) {
+    return f.library ? 0.0 : f.time ? f.time->median : 1e9;
+  };
+  if (shown.size() <= most) return shown;
+  std::ranges::stable_sort(shown, {}, seconds);
+  shown.resize(most);
+  return shown;
+}
+
+}  // namespace
+
+void print_collectives(const collective_report& report) {
+  using side = table::align;
+  fmt::print(
+      "{} x {}, {}; {}\nGB/s are bytes that a rank sends, at the very least, over the time\n",
+      report.ranks, report.device, name_of(report.type), report.library);
+  std::optional<collective_kind> shown;
+  std::optional<table> rows;
+  const auto show = [&] {
+    if (rows) {
+      fmt::print("\n{}\n{}", name_of(*shown),
+                 rows->render(width(stream::out), style(stream::out).utf8));
+    }
+  };
+  for (const collective_row& row : report.rows) {
+    if (row.kind != shown) {
+      show();
+      shown = row.kind;
+      rows.emplace(table({{"size", side::right},
+                          {"by"},
+                          {"us", side::right},
+                          {"p10 to p90", side::right},
+                          {"GB/s", side::right},
+                          {"vs NCCL", side::right},
+                          {"bar"}}));
+    }
+    for (const collective_figure& f : shown_of(row)) add_row(*rows, report, row, f);
+  }
+  show();
+}
+
+bool all_met(const collective_report& report) {
+  for (const collective_row& row : report.rows) {
+    for (const collective_figure& f : row.figures) {
+      if (!f.library && !met(row, f)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<bench::collective_variant> swept_variants() {
+  std::vector<bench::collective_variant> all = {{"automatic", false, {}}};
+  const auto add = [&](wire_kind wire, pattern how, int phases, int workers, std::int64_t chunk) {
+    collective_options o;
+    o.wire = wire;
+    o.how = how;
+    o.phases = phases;
+    o.workers = workers;
+    o.chunk_bytes = chunk;
+    std::string name =
+        fmt::format("{} {} {}p {}w", name_of(wire),
+                    how == pattern::fused_sequential ? "seq" : "spec", phases, workers);
+    if (chunk > 0) name += fmt::format(" {}K", chunk / kb);
+    all.push_back({std::move(name), false, std::move(o)});
+  };
+  for (const int phases : {1, 2}) {
+    for (const int workers : {8, 32, 64, 128})
+      add(wire_kind::packets, pattern::fused_sequential, phases, workers, 0);
+    for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {
+      for (const pattern how : {pattern::fused_sequential, pattern::fused_specialized}) {
+        for (const int workers : {16, 32, 64, 128}) {
+          for (const std::int64_t chunk : {0 * kb, 512 * kb})
+            add(wire, how, phases, workers, chunk);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace untax::cli
