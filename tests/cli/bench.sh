@@ -31,4 +31,20 @@ operators = {p["operator"] for p in found["problems"]}
 assert operators == {"all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter"}
 assert all(len(p["patterns"]) == 6 and all(q["seconds"]["median"] > 0 for q in p["patterns"]) for p in found["problems"])
 PYTHON
+
+# Without two GPUs, or without CUDA, one line says what is missing.
+tests=$((tests + 1))
+timeout $((600 * scale)) "$untax" bench rma --repeat 1 --json "$file" >"$out" 2>"$err" </dev/null
+status=$?
+if ((status <= 1)); then
+  python3 - "$file" <<'PYTHON' || wrong "bench rma: the JSON says something else"
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert found["format"] == "untax-bench-rma" and found["ranks"] >= 2
+assert {f["table"] for f in found["figures"]} == {"blocks", "sizes", "pairs", "all", "latency"}
+PYTHON
+else
+  says "$err" 'needs 2 GPUs|this build has none'
+  (($(wc -l <"$err") == 1)) || wrong "bench rma: more than one line about what is missing"
+fi
 finish
