@@ -23,9 +23,7 @@ sm90::message_table messages_of(std::int64_t count, reduce_target target,
                                 const collective_plan& plan) {
   const sharding shards{count, plan.world};
   const bool straight = target == reduce_target::everywhere && plan.phases == 1;
-  sm90::message_table table;
-  table.ranks = plan.world;
-  table.rank = plan.rank;
+  sm90::message_table table(plan.world, plan.rank);
   for (int peer = 0; peer < plan.world; ++peer) {
     table.sent[peer] = straight ? range{0, count} : shards.of(peer);
     if (target == reduce_target::everywhere && !straight) table.got[peer] = shards.of(peer);

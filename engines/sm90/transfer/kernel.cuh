@@ -16,7 +16,7 @@ namespace untax::sm90 {
 template <protocol Protocol, class Element, class Mover>
 __global__ void __launch_bounds__(Mover::threads, 1)
     carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {
-  extern __shared__ std::byte shared[];
+  extern __shared__ __align__(128) std::byte shared[];
   if (run.launch < 0) return;
   Mover mover(shared);
   block_worker<Element, Mover> worker(run, mover, how.inbox().cols);

@@ -1,20 +1,33 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include <untax/core/error.hpp>
 #include <untax/core/host_device.hpp>
-#include <untax/flow/control_block.hpp>
 #include <untax/tile/shard.hpp>
 
 namespace untax::sm90 {
+
+/// Ranks of a world whose GPUs reach each other's memory, at most.
+inline constexpr int most_ranks = 16;
 
 /// What one rank sends and gets, as a table: small enough to be a kernel's argument, and nothing
 /// has to be worked out from sizes and ranks again. In elements.
 struct message_table {
   int ranks = 1;
   int rank = 0;
-  range sent[max_ranks];  ///< of the input, by receiver
-  range got[max_ranks];   ///< of the result, by source
+  range sent[most_ranks];  ///< of the input, by receiver
+  range got[most_ranks];   ///< of the result, by source
+
+  message_table() = default;
+  /// Throws `unsupported` for too many ranks.
+  message_table(int all, int own) : ranks(all), rank(own) {
+    if (ranks <= most_ranks) return;
+    throw error(errc::unsupported, "rank " + std::to_string(rank) + ": collectives on GPUs have " +
+                                       std::to_string(most_ranks) +
+                                       " ranks at most; this world has " + std::to_string(ranks));
+  }
 };
 
 /// The same as what an exchange asks for. Of other ranks only what concerns this one is known.
@@ -34,9 +47,7 @@ struct listed_parts {
 /// The table of a rank for parts of any kind.
 template <class Parts>
 [[nodiscard]] message_table messages_of(const Parts& parts, int ranks, int rank) {
-  message_table table;
-  table.ranks = ranks;
-  table.rank = rank;
+  message_table table(ranks, rank);
   for (int peer = 0; peer < ranks; ++peer) {
     table.sent[peer] = parts.sent(rank, peer);
     table.got[peer] = {parts.lands(peer, rank), parts.sent(peer, rank).size};

@@ -1,0 +1,274 @@
+// Collectives on GPUs: every result is compared, bit by bit, with the contributions combined in
+// fp32 in rank order and rounded once, so runs that differ among themselves are found, too.
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/ops/collectives.hpp>
+#include <untax/world/launch.hpp>
+
+#include "collective_trial.cuh"
+
+namespace {
+
+using namespace gpu_test;
+using untax::collective_entry;
+using untax::collective_options;
+using untax::collective_problem;
+using untax::dtype;
+using untax::pattern;
+using untax::reduction;
+using untax::wire_kind;
+using untax::world;
+
+untax::world_options roomy_world(std::chrono::milliseconds limit = 20s) {
+  untax::world_options options = gpu_world(limit);
+  options.heap_bytes = std::size_t{1} << 30;
+  return options;
+}
+
+struct collective_case {
+  const collective_entry* entry;
+  collective_problem problem;
+  collective_options options;
+  trial_layout layout;
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{}, {} {}, offsets {} and {}{}, phases {}, workers {}, chunk {}, depth {}",
+                       untax::describe(*entry, problem), name_of(options.how),
+                       name_of(options.wire), layout.in_offset, layout.out_offset,
+                       layout.in_place ? ", in place" : "", options.phases, options.workers,
+                       options.chunk_bytes, options.depth);
+  }
+};
+
+class case_maker {
+ public:
+  case_maker(int ranks, std::uint64_t seed) : ranks_(ranks), random_(seed) {}
+
+  collective_case make(const collective_entry& entry) {
+    collective_case c{&entry, {}, {}, {}};
+    c.problem.type = one_of({dtype::f32, dtype::f16, dtype::bf16});
+    c.problem.how = one_of({reduction::sum, reduction::max, reduction::min});
+    c.problem.count = count();
+    c.problem.root = below(ranks_);
+    c.problem.uneven = entry.has_uneven && below(2) == 0;
+    choose_wire(c);
+    if (below(2) == 0) {
+      c.layout.in_offset = below(9);
+      c.layout.out_offset = below(9);
+    }
+    // The others write parts of what they read, or need both sides to be of one size.
+    c.layout.in_place = entry.name == "all_reduce" && below(4) == 0 &&
+                        !(c.options.how == pattern::fused_specialized && c.options.phases != 2);
+    return c;
+  }
+
+ private:
+  int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
+  template <class T>
+  T one_of(std::initializer_list<T> all) {
+    return all.begin()[below(static_cast<int>(all.size()))];
+  }
+
+  std::int64_t count() {
+    switch (below(6)) {
+      case 0:
+        return below(ranks_ + 2);
+      case 1:
+        return below(200);
+      case 2:
+        return 1 + below(5000);
+      case 3:
+        return 8 * below(20000);
+      case 4:
+        return below(1000000);
+      default:
+        return below(3) == 0 ? (4 << 20) - below(3) * 13 : 1 << (10 + below(11));
+    }
+  }
+
+  void choose_wire(collective_case& c) {
+    collective_options& o = c.options;
+    o.phases = c.entry->has_phases ? below(3) : 0;
+    switch (below(4)) {
+      case 0:  // as untax chooses
+        o.phases = 0;
+        return;
+      case 1:
+        if (c.problem.count > 300000) c.problem.count = 300000 + below(1000);
+        o.wire = wire_kind::packets;
+        if (c.entry->name == "broadcast") o.phases = below(2);
+        o.workers = one_of({0, 1, 3, 20});
+        return;
+      default:
+        o.wire = one_of({wire_kind::stores, wire_kind::stores, wire_kind::bulk});
+    }
+    o.how = one_of({pattern::fused_sequential, pattern::fused_sequential,
+                    pattern::fused_specialized, pattern::bulk_synchronous});
+    o.workers = one_of({0, 1, 2, 7, 32});
+    if (o.workers > 0 && c.problem.count > 500000) o.workers = 32;
+    o.depth = one_of({0, 1, 2, 3});
+    // Small chunks of large problems are many.
+    if (c.problem.count < 3000) o.chunk_bytes = one_of({0, 4, 6, 64, 500});
+    if (c.problem.count >= 3000) o.chunk_bytes = one_of({0, 4096, 10000, 65536});
+    if (o.how == pattern::bulk_synchronous && o.chunk_bytes > 0)
+      o.chunk_bytes = std::max<std::int64_t>(o.chunk_bytes, c.problem.count / 64);
+  }
+
+  int ranks_;
+  std::mt19937_64 random_;
+};
+
+/// Runs cases for every number of ranks.
+void check_cases(const collective_entry& entry, std::uint64_t seed, int cases) {
+  NEEDS_GPUS(2);
+  for (int ranks = 1; ranks <= gpus(); ranks = ranks < 4 ? ranks + 1 : 2 * ranks) {
+    untax::run_gpus(
+        ranks,
+        [&](world& w) {
+          const stream s;
+          case_maker maker(ranks, seed);
+          for (int i = 0; i < cases; ++i) {
+            const collective_case c = maker.make(entry);
+            SCOPED_TRACE(fmt::format("rank {} of {}, case {}: {}", w.rank(), ranks, i, c.text()));
+            collective_trial trial(w, s, entry, c.problem, c.options, c.layout);
+            for (int epoch = 0; epoch < 5; ++epoch) trial.launch();
+            EXPECT_TRUE(s.done());
+            w.check();
+            EXPECT_EQ(trial.wrong(), 0U) << trial.explain();
+          }
+        },
+        roomy_world());
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(gpu_collectives, all_gather_is_right) { check_cases(untax::all_gather_entry(), 1, 60); }
+TEST(gpu_collectives, reduce_scatter_is_right) {
+  check_cases(untax::reduce_scatter_entry(), 2, 60);
+}
+TEST(gpu_collectives, all_reduce_is_right) { check_cases(untax::all_reduce_entry(), 3, 120); }
+TEST(gpu_collectives, all_to_all_is_right) { check_cases(untax::all_to_all_entry(), 4, 60); }
+TEST(gpu_collectives, broadcast_is_right) { check_cases(untax::broadcast_entry(), 5, 60); }
+
+TEST(gpu_collectives, a_graph_of_three_is_right_a_thousand_times) {
+  NEEDS_GPUS(2);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        const stream s;
+        const auto gather = untax::all_gather_entry();
+        const auto reduce = untax::all_reduce_entry();
+        const auto deal = untax::all_to_all_entry();
+        collective_trial first(w, s, gather, {.count = 300001, .type = dtype::bf16},
+                               {.wire = wire_kind::stores}, {});
+        collective_trial second(w, s, reduce, {.count = 8192, .type = dtype::bf16},
+                                {.wire = wire_kind::packets}, {});
+        collective_trial third(w, s, deal, {.count = 20000, .type = dtype::f32, .uneven = true},
+                               {.wire = wire_kind::bulk}, {});
+        // Kernels are loaded before anything is captured.
+        for (collective_trial* trial : {&first, &second, &third}) trial->launch_after_stall(1);
+        EXPECT_TRUE(s.done());
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t replay = nullptr;
+        ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
+        first.launch_after_stall(60);
+        second.launch_after_stall(30);
+        third.launch_after_stall(30);
+        ok(cudaStreamEndCapture(s.get(), &graph));
+        ok(cudaGraphInstantiate(&replay, graph, 0));
+        for (int i = 0; i < 1000; ++i) ok(cudaGraphLaunch(replay, s.get()));
+        EXPECT_TRUE(s.done());
+        w.check();
+        for (const collective_trial* trial : {&first, &second, &third})
+          EXPECT_EQ(trial->wrong(), 0U) << "rank " << w.rank() << ": " << trial->explain();
+        ok(cudaGraphExecDestroy(replay));
+        ok(cudaGraphDestroy(graph));
+      },
+      roomy_world());
+}
+
+TEST(gpu_collectives, without_a_stream_a_run_is_complete_when_it_returns) {
+  NEEDS_GPUS(2);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        const stream s;
+        const auto values_here = w.allocate<float>(1000, "values");
+        const auto sum = w.allocate<float>(1000, "sum");
+        untax::all_reduce op(w, {.count = 1000, .type = dtype::f32});
+        const std::vector<float> mine(1000, static_cast<float>(w.rank() + 1));
+        copy(values_here.local(), mine.data(), mine.size(), s);
+        op.run(untax::const_array_view(values_here.local(), 1000),
+               untax::array_view(sum.local(), 1000));
+        const auto right = static_cast<float>(w.size() * (w.size() + 1) / 2);
+        EXPECT_EQ(values(sum.local(), 1000, s), std::vector<float>(1000, right));
+      },
+      roomy_world());
+}
+
+TEST(gpu_collectives, refuse_what_cannot_be) {
+  NEEDS_GPUS(1);
+  std::vector<world> alone = world::local_gpus(1, gpu_world());
+  alone[0].use_device();
+  std::vector<float> host(8);
+  untax::all_reduce op(alone[0], {.count = 8, .type = dtype::f32});
+  expect_error(error_of([&] { op.run(host, host); }), untax::errc::invalid_argument,
+               {"rank 0: all_reduce: in lies at", "memory of the host"});
+  expect_error(error_of([&] {
+                 (void)untax::all_reduce(alone[0], {.count = 8, .type = dtype::f32},
+                                         {.wire = wire_kind::stores, .workers = 2000});
+               }),
+               untax::errc::invalid_argument, {"2000 blocks", "this GPU holds"});
+  expect_error(error_of([&] {
+                 (void)untax::all_gather(
+                     alone[0], {.count = 8},
+                     {.how = pattern::bulk_synchronous, .wire = wire_kind::packets});
+               }),
+               untax::errc::invalid_argument, {"all_gather", "packets as fused_sequential"});
+}
+
+TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_others_work_on) {
+  NEEDS_GPUS(2);
+  for (const wire_kind wire : {wire_kind::packets, wire_kind::stores}) {
+    const untax::error e = error_of([&] {
+      untax::run_gpus(
+          2,
+          [&](world& w) {
+            const stream s;
+            collective_trial trial(w, s, untax::all_reduce_entry(), {.count = 3000}, {.wire = wire},
+                                   {});
+            if (w.rank() == 0) {
+              trial.launch();
+              EXPECT_TRUE(s.done()) << "the context is broken";
+              w.check();
+            }
+            // The kernel's wait has to be the first to reach the limit.
+            std::this_thread::sleep_for(300ms);
+            w.barrier();
+          },
+          roomy_world(500ms));
+    });
+    expect_error(e, untax::errc::timeout, {"all_reduce acquire", "rank 1"});
+    untax::run_gpus(
+        2,
+        [&](world& w) {
+          const stream s;
+          collective_trial trial(w, s, untax::all_reduce_entry(), {.count = 3000}, {.wire = wire},
+                                 {});
+          trial.launch();
+          EXPECT_TRUE(s.done());
+          w.check();
+          EXPECT_EQ(trial.wrong(), 0U);
+        },
+        roomy_world());
+  }
+}
+
+}  // namespace
