@@ -23,8 +23,14 @@ namespace untax::sm90 {
 template <class Element, class Mover>
 class block_worker {
  public:
-  __device__ block_worker(const run_arguments& run, Mover& mover, std::int64_t inbox_stride)
-      : run_(run), mover_(mover), inbox_stride_(inbox_stride), epoch_(run.epochs[blockIdx.x] + 1) {}
+  __device__ block_worker(const run_arguments& run, Mover& mover, held_verbs& held,
+                          std::int64_t inbox_stride)
+      : run_(run),
+        mover_(mover),
+        inbox_stride_(inbox_stride),
+        epoch_(run.epochs[blockIdx.x] + 1),
+        waits_(held),
+        signals_(held) {}
 
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
 
@@ -45,7 +51,7 @@ class block_worker {
     if (going_) going_ = settle();
     block_.sync();
     if (!going_) return;
-    signals_.send(block_);
+    signals_.send();
     if (block_.thread_rank() == 0) run_.epochs[blockIdx.x] = epoch_;
   }
 
@@ -68,7 +74,7 @@ class block_worker {
   __device__ bool settle() {
     if (waits_.empty()) return true;
     if (!waits_.are_over(block_)) {
-      signals_.send(block_);
+      signals_.send();
       going_ = waits_.wait(block_, run_);
     }
     waits_.clear();
@@ -79,7 +85,7 @@ class block_worker {
   __device__ void signal(int rank, int counter, std::uint64_t value) {
     if (signals_.full()) {
       block_.sync();
-      signals_.send(block_);
+      signals_.send();
       scattered_ = false;
     }
     signals_.add(run_.counters.at(rank, static_cast<std::size_t>(counter)), value);

@@ -12,12 +12,12 @@ namespace untax::sm90 {
 
 /// One lane's part in a wait of its warp: a counter of this rank, or nothing.
 struct held_wait {
-  const std::uint64_t* counter = nullptr;
-  std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
+  const std::uint64_t* counter;
+  std::uint64_t expected;
+  std::uint64_t seen;
+  int peer;
+  int room;
+  verb what;
 
   /// 1 if it has come, else 0.
   [[nodiscard]] __device__ std::uint64_t look() {
@@ -80,34 +80,50 @@ template <class Part>
   return outcome;
 }
 
-/// Waits that a block has put off until something depends on them: then they are looked at
-/// together, which takes as long as one. Lane i of each warp holds the i-th; the first warp waits.
-class held_waits {
- public:
+/// Verbs that a block has put off, in its shared memory.
+struct held_verbs {
   static constexpr int most = 32;
 
+  held_wait waits[most];
+  std::uint64_t* signals[most];
+  std::uint64_t values[most];
+};
+
+/// Waits that a block has put off until something depends on them: then they are looked at
+/// together, a lane of the first warp each, which takes as long as one.
+class held_waits {
+ public:
+  explicit __device__ held_waits(held_verbs& memory) noexcept : waits_(memory.waits) {}
+
   [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
+  [[nodiscard]] __device__ bool full() const noexcept { return count_ == held_verbs::most; }
+  /// By all threads of the block.
   __device__ void add(const held_wait& wait) {
-    if (device_warp::thread_rank() == count_) mine_ = wait;
+    if (threadIdx.x == 0) waits_[count_] = wait;
     ++count_;
   }
   /// Whether all have come already. By all threads of the block, which it synchronises.
-  [[nodiscard]] __device__ bool are_over(const device_block& block) {
-    const bool over = block.thread_rank() >= 32 || __all_sync(0xffffffffU, mine_.look() != 0);
+  [[nodiscard]] __device__ bool are_over(const device_block& block) const {
+    bool over = true;
+    if (threadIdx.x < 32) {
+      __syncwarp();
+      held_wait mine = own();
+      over = mine.look() != 0;
+    }
     return !block.any(!over);
   }
   /// Waits for all of them. By all threads of the block, which it synchronises.
   [[nodiscard]] __device__ bool wait(const device_block& block, const run_arguments& run) const {
-    const bool well = block.thread_rank() >= 32 || wait_in_warp(run, mine_) == wait_outcome::ok;
+    const bool well = threadIdx.x >= 32 || wait_in_warp(run, own()) == wait_outcome::ok;
     return !block.any(!well);
   }
-  __device__ void clear() noexcept {
-    mine_ = {};
-    count_ = 0;
-  }
+  __device__ void clear() noexcept { count_ = 0; }
 
  private:
+  [[nodiscard]] __device__ held_wait own() const {
+    const int lane = device_warp::thread_rank();
+    return lane < count_ ? waits_[lane] : held_wait{};
+  }
   // Out of line: it is rare, and its registers are not those of the code around it.
   [[nodiscard]] __device__ __noinline__ static wait_outcome wait_in_warp(const run_arguments& run,
                                                                          held_wait mine) {
@@ -115,33 +131,36 @@ class held_waits {
     return wait_for_parts(mine, watch, run.operator_name());
   }
 
-  held_wait mine_;
+  held_wait* waits_;
   int count_ = 0;
 };
 
 /// Signals that a block has put off, so that one barrier and one release serve several peers.
 class held_signals {
  public:
-  static constexpr int most = 32;
+  explicit __device__ held_signals(held_verbs& memory) noexcept : memory_(memory) {}
 
-  [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
+  [[nodiscard]] __device__ bool full() const noexcept { return count_ == held_verbs::most; }
+  /// By all threads of the block.
   __device__ void add(std::uint64_t* counter, std::uint64_t value) {
-    if (device_warp::thread_rank() == count_) {
-      counter_ = counter;
-      value_ = value;
+    if (threadIdx.x == 0) {
+      memory_.signals[count_] = counter;
+      memory_.values[count_] = value;
     }
     ++count_;
   }
   /// Release. All threads of the block have been synchronised since their last stores.
-  __device__ void send(const device_block& block) {
-    if (block.thread_rank() < count_) cuda_memory::raise_release(*counter_, value_);
+  __device__ void send() {
+    if (threadIdx.x < 32) {
+      const int lane = device_warp::thread_rank();
+      if (lane < count_) cuda_memory::raise_release(*memory_.signals[lane], memory_.values[lane]);
+      __syncwarp();
+    }
     count_ = 0;
   }
 
  private:
-  std::uint64_t* counter_ = nullptr;
-  std::uint64_t value_ = 0;
+  held_verbs& memory_;
   int count_ = 0;
 };
 
