@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/sm90/gemm/arguments.hpp"
+#include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/protocol.cuh"
+#include "engines/sm90/ptx/barrier.cuh"
+#include "engines/sm90/ptx/cluster.cuh"
+
+namespace untax::sm90 {
+
+inline constexpr int staging_buffers = 2;  // for each math warpgroup
+
+/// Shared memory of a block. The swizzle of the copy engine counts from multiples of 1024 bytes.
+template <tile_config config>
+struct block_memory {
+  struct alignas(1024) slice {
+    std::byte x[tile_rows * slice_depth * 2];
+    std::byte y[config.columns * slice_depth * 2];
+  };
+  struct alignas(1024) chunk {
+    std::byte rows[chunk_side * chunk_side * 2];
+  };
+
+  slice slices[config.stages];
+  chunk staging[math_groups][staging_buffers];
+  stage_barrier full[config.stages];   // loader -> math
+  stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
+  stage_barrier staged[math_groups][staging_buffers];  // math -> storer
+  stage_barrier taken[math_groups][staging_buffers];   // storer -> math
+};
+
+/// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
+template <tile_config config>
+inline constexpr std::size_t shared_bytes = sizeof(block_memory<config>) + 1024;
+
+/// What all roles of a block know.
+template <tile_config config>
+struct block_view {
+  block_memory<config>& shared;
+  const gemm_arguments& arguments;
+  int cluster;               // the number of the cluster
+  std::uint32_t in_cluster;  // the number of the block in it
+
+  /// Calls `visit(work)` for everything that this cluster has to do, in the order in which all
+  /// roles do it.
+  template <class Visit>
+  __device__ void each_work(const Visit& visit) const {
+    const tile_schedule& schedule = arguments.schedule;
+    for (tile_work w = schedule.first(cluster); w.valid(); w = schedule.next(cluster, w)) visit(w);
+  }
+
+  /// The first row of x, and of y, of this block's tile.
+  [[nodiscard]] __device__ int x_begin(const tile_work& w) const {
+    return (arguments.schedule.x_of(w.tile) * config.cluster + static_cast<int>(in_cluster)) *
+           tile_rows;
+  }
+  [[nodiscard]] __device__ int y_begin(const tile_work& w) const {
+    return arguments.schedule.y_of(w.tile) * config.columns;
+  }
+  [[nodiscard]] __device__ tile_place place(const tile_work& w) const {
+    return config.swapped ? tile_place{y_begin(w), x_begin(w)} : tile_place{x_begin(w), y_begin(w)};
+  }
+};
+
+}  // namespace untax::sm90

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <untax/core/host_device.hpp>
+
+namespace untax::sm90 {
+
+/// What a kernel variant is compiled for.
+///
+/// The tensor cores multiply x * y^T, and x is the operand that comes in halves of 64 rows, one for
+/// each math warpgroup. In C = A * B^T, x is A where there are many rows of it. Where there are
+/// few, x is B, the weights, so that no row of a tile is wasted, and C is written transposed.
+struct tile_config {
+  int columns = 256;     ///< rows of y in a tile, which are columns of x * y^T: 16 to 256
+  int cluster = 2;       ///< blocks side by side along x, that share what they read of y
+  int stages = 4;        ///< how many slices of 64 elements are on their way, or being multiplied
+  bool swapped = false;  ///< x is B
+};
+
+inline constexpr int tile_rows = 128;   // rows of x in a tile: 64 for each math warpgroup
+inline constexpr int slice_depth = 64;  // elements of a row in a slice: 128 bytes, one swizzle
+inline constexpr int math_groups = 2;
+inline constexpr int group_threads = 128;
+inline constexpr int chunk_side = 64;  // results leave in squares of 64 x 64, or lower ones
+
+/// One warpgroup moves data, and two multiply.
+inline constexpr int block_threads = (1 + math_groups) * group_threads;
+inline constexpr int mover_registers = 40;
+inline constexpr int math_registers = 232;
+
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
+  return c.columns <= chunk_side ? 1 : c.columns / chunk_side;
+}
+/// How far a chunk reaches along y.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_columns(const tile_config& c) {
+  return c.columns < chunk_side ? c.columns : chunk_side;
+}
+/// Rows of y that each block of a cluster reads for all of them.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int own_columns(const tile_config& c) {
+  return c.columns / c.cluster;
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int slice_bytes(const tile_config& c) {
+  return (tile_rows + c.columns) * slice_depth * 2;
+}
+/// Bytes of fp32 sums that a block leaves behind if another one finishes its tile.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int partial_bytes(const tile_config& c) {
+  return tile_rows * c.columns * 4;
+}
+
+}  // namespace untax::sm90

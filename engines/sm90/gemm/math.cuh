@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "engines/sm90/gemm/block.cuh"
+#include "engines/sm90/gemm/helpers.cuh"
+#include "engines/sm90/mma/descriptor.cuh"
+#include "engines/sm90/mma/shapes.cuh"
+#include "engines/sm90/mma/warpgroup.cuh"
+#include "engines/sm90/ptx/matrix_store.cuh"
+
+namespace untax::sm90 {
+
+[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __nv_bfloat16 /*type*/) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __half /*type*/) {
+  const __half2 both = __floats2half2_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+
+/// A math warpgroup: 64 rows of the block's tile. Its sums stay in registers from the first slice
+/// to the last.
+template <class T, tile_config config>
+class math_group {
+ public:
+  __device__ math_group(const block_view<config>& block, int group)
+      : block_(block),
+        group_(group),
+        warp_(static_cast<int>(threadIdx.x) % group_threads / 32),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
+
+  __device__ void run() {
+    const shared_sums<config> others(block_, group_);
+    const tile_schedule& schedule = block_.arguments.schedule;
+    block_.each_work([&](const tile_work& w) {
+      multiply_slices(w);
+      if (schedule.leaves_sums(w)) {
+        others.leave(sums_);
+        return;
+      }
+      if (w.begin > 0) others.add(sums_, schedule.first_helper(block_.cluster, w));
+      stage_results();
+    });
+  }
+
+ private:
+  __device__ void multiply_slices(const tile_work& w) {
+    auto& shared = block_.shared;
+    std::uint32_t before = 0;  // the stage of the slice before this one
+#pragma unroll 1
+    for (int slice = w.begin; slice < w.end; ++slice) {
+      shared.full[reading_.stage].wait(reading_.parity);
+      const auto& here = shared.slices[reading_.stage];
+      const std::uint64_t x = operand_descriptor(here.x + group_ * (chunk_side * slice_depth * 2));
+      const std::uint64_t y = operand_descriptor(here.y);
+      math_fence();
+#pragma unroll
+      for (int k = 0; k < slice_depth; k += 16)
+        multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k),
+                                    k > 0 || slice > w.begin);
+      math_commit();
+      math_wait<1>();
+      if (slice > w.begin) release(before);
+      before = reading_.stage;
+      reading_.advance<config.stages>();
+    }
+    math_wait<0>();
+    release(before);
+  }
+
+  /// The stage may be overwritten, in all blocks of the cluster, as far as this warp is concerned.
+  __device__ void release(std::uint32_t stage) {
+    if (lane_ < config.cluster)
+      block_.shared.empty[stage].arrive_at(static_cast<std::uint32_t>(lane_));
+  }
+
+  /// Hands the sums to the storer, 64 columns at a time.
+  __device__ void stage_results() {
+    auto& shared = block_.shared;
+#pragma unroll
+    for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
+      shared.taken[group_][writing_.stage].wait(writing_.parity ^ 1);
+      std::byte* rows = shared.staging[group_][writing_.stage].rows;
+#pragma unroll
+      for (int j = 0; j < chunk_columns(config); j += 16) write_sixteen(rows, chunk, j);
+      // The copy engine reads what ordinary stores wrote.
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+      shared.staged[group_][writing_.stage].arrive();
+      writing_.advance<staging_buffers>();
+    }
+  }
+
+  /// Columns j to j + 15 of a chunk: four matrices of 8 x 8, this warp's 16 rows by 16 columns.
+  __device__ void write_sixteen(std::byte* rows, int chunk, int j) {
+    const int matrix = lane_ / 8;
+    // Matrices 0 and 1 are one below the other, 2 and 3 to the right of them.
+    const int x = warp_ * 16 + matrix % 2 * 8;
+    const int y = j + matrix / 2 * 8;
+    const int row = (config.swapped ? y : x) + lane_ % 8;
+    const int column = config.swapped ? x : y;
+    const int swizzled = (column / 8) ^ (row % 8);
+    const float* s = sums_ + (chunk * chunk_side + j) / 2;
+    store_matrices<config.swapped>(rows + row * (chunk_side * 2) + swizzled * 16,
+                                   packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
+                                   packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
+  }
+
+  const block_view<config>& block_;
+  int group_;
+  int warp_;
+  int lane_;
+  ring_cursor reading_;
+  ring_cursor writing_;
+  float sums_[config.columns / 2];
+};
+
+}  // namespace untax::sm90

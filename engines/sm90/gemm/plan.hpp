@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/core/types.hpp>
+
+#include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/schedule.hpp"
+
+namespace untax::sm90 {
+
+/// C[m, n] = A[m, k] * B[n, k]^T, rows without gaps, fp32 sums.
+struct gemm_shape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+};
+
+/// How a shape is computed: one of the kernels that there are, and who does what in it.
+struct gemm_plan {
+  tile_config config;
+  tile_schedule schedule;
+  double cycles = 0;  ///< what the model expects
+
+  /// "x: 128 rows of A, y: 256, clusters of 2, 4 stages; 14 x 7 tiles, 66 of them shared".
+  [[nodiscard]] std::string text() const;
+};
+
+/// The configurations for which there are kernels.
+[[nodiscard]] const std::vector<tile_config>& tile_configs();
+
+/// The ways to compute a shape on a GPU of `processors` multiprocessors, the quickest by the model
+/// first. A slice takes a block as long as the longest of
+///   * its multiplications, 2048 a cycle,
+///   * reading it from L2, 40 bytes a cycle,
+///   * the block's share of reading the operands from memory, 18 bytes a cycle for each;
+/// and tiles that are whole leave blocks idle at the end, while tiles that are shared cost the way
+/// of their sums through L2. Throws `invalid_argument` for a shape that cannot be computed.
+[[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
+
+}  // namespace untax::sm90

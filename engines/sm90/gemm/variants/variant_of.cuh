@@ -1,0 +1,18 @@
+#pragma once
+
+#include "engines/sm90/gemm/kernel.cuh"
+#include "engines/sm90/gemm/variant.hpp"
+
+namespace untax::sm90 {
+
+template <class T, tile_config c>
+inline constexpr auto kernel_of = &gemm_kernel<T, c.columns, c.cluster, c.stages, c.swapped, alone>;
+
+/// Compiles the kernels of a configuration.
+template <tile_config config>
+[[nodiscard]] kernel_variant variant_of() {
+  return {reinterpret_cast<const void*>(kernel_of<__nv_bfloat16, config>),
+          reinterpret_cast<const void*>(kernel_of<__half, config>), shared_bytes<config>};
+}
+
+}  // namespace untax::sm90

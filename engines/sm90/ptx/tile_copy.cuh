@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda.h>
+
+#include <cuda/ptx>
+
+#include "engines/sm90/ptx/barrier.cuh"
+
+namespace untax::sm90 {
+
+/// Where a box of a matrix begins; x is the position in a row.
+struct box_at {
+  std::int32_t x;
+  std::int32_t y;
+};
+
+/// Lets the copy engine read the description of a matrix before it is needed.
+__device__ inline void prefetch(const CUtensorMap& matrix) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(&matrix) : "memory");
+}
+
+/// Copies a box to shared memory; what lies outside of the matrix becomes 0. `arrived` hears of it.
+__device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at from,
+                                 stage_barrier& arrived) {
+  cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,
+                                  {from.x, from.y}, &arrived.word);
+}
+
+/// The same to every block of the cluster whose bit is set in `blocks`: to the same place there,
+/// and the barrier in the same place there hears of it.
+__device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at from,
+                                 stage_barrier& arrived, std::uint16_t blocks) {
+  cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,
+                                  {from.x, from.y}, &arrived.word, blocks);
+}
+
+/// Copies a box from shared memory; what lies outside of the matrix is left out. Ends with
+/// `boxes_left_shared` or `boxes_stored`.
+__device__ inline void store_box(const CUtensorMap& matrix, box_at to, const void* from) {
+  cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &matrix,
+                                  {to.x, to.y}, from);
+  cuda::ptx::cp_async_bulk_commit_group();
+}
+
+/// Returns when the boxes that this thread stored are read, so that their place can be used again.
+__device__ inline void boxes_left_shared() {
+  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
+}
+
+/// Returns when they are written.
+__device__ inline void boxes_stored() {
+  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
+}
+
+}  // namespace untax::sm90

@@ -1,0 +1,128 @@
+// The GEMM of the Hopper engine against a plain loop that adds in fp32: every configuration, random
+// shapes, edges; the same bits every time; captured.
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engines/sm90/gemm/gemm.hpp"
+#include "gemm_check.cuh"
+#include "gpus.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::dtype;
+using untax::sm90::gemm;
+using untax::sm90::gemm_plan;
+using untax::sm90::gemm_plans;
+using untax::sm90::gemm_shape;
+
+std::string text_of(const gemm_shape& s) {
+  return fmt::format("m {} n {} k {} {}", s.m, s.n, s.k, name_of(s.type));
+}
+
+/// Computes a shape by each of the plans, and says what is wrong.
+void expect_right(const gemm_shape& s, const std::vector<gemm_plan>& plans, std::uint32_t seed) {
+  const stream on;
+  gemm_data data(s.m, s.n, s.k, s.type);
+  data.fill(seed, on.get());
+  for (const gemm_plan& plan : plans) {
+    const gemm op(s, plan);
+    // Twice: what the first run leaves behind must not disturb the second.
+    for (int run = 0; run < 2; ++run) {
+      data.poison(on.get());
+      op.run(data.a(), data.b(), data.c(), on.get());
+      const std::string wrong = data.findings(on.get());
+      EXPECT_EQ(wrong, "") << text_of(s) << ", run " << run << ", seed " << seed << ": "
+                           << plan.text();
+      if (!wrong.empty()) return;
+    }
+  }
+}
+
+TEST(gemm, every_configuration) {
+  NEEDS_GPUS(1);
+  for (const dtype type : {dtype::bf16, dtype::f16}) {
+    for (const gemm_shape& s : {gemm_shape{128, 256, 64, type}, gemm_shape{256, 512, 1024, type},
+                                gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
+                                gemm_shape{2048, 3584, 1024, type}})
+      expect_right(s, gemm_plans(s, untax::sm90::processors_here()), 1);
+  }
+}
+
+TEST(gemm, edges) {
+  NEEDS_GPUS(1);
+  for (const dtype type : {dtype::bf16, dtype::f16}) {
+    for (const gemm_shape& s :
+         {gemm_shape{1, 8, 8, type}, gemm_shape{1, 8, 4096, type}, gemm_shape{1, 7168, 8192, type},
+          gemm_shape{3, 264, 72, type}, gemm_shape{16, 136, 200, type},
+          gemm_shape{17, 8, 8000, type}, gemm_shape{65, 8200, 56, type},
+          gemm_shape{129, 120, 136, type}, gemm_shape{257, 264, 8, type},
+          gemm_shape{5000, 8, 520, type}, gemm_shape{4999, 40, 64, type}})
+      expect_right(s, gemm_plans(s, untax::sm90::processors_here()), 2);
+  }
+}
+
+TEST(gemm, random_shapes) {
+  NEEDS_GPUS(1);
+  const unsigned seed = std::random_device{}();
+  std::mt19937_64 engine(seed);
+  const auto number = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
+  };
+  for (int round = 0; round < 24; ++round) {
+    const gemm_shape s{number(1, number(0, 1) == 0 ? 200 : 5000), 8 * number(1, 1125),
+                       8 * number(1, 1125), number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
+    std::vector<gemm_plan> plans = gemm_plans(s, untax::sm90::processors_here());
+    plans.resize(2);
+    expect_right(s, plans, seed + static_cast<unsigned>(round));
+  }
+}
+
+/// The bytes of C.
+std::vector<std::uint16_t> result_of(const gemm_data& data, const gemm_shape& s, const stream& on) {
+  return values(static_cast<const std::uint16_t*>(data.c()), static_cast<std::size_t>(s.m * s.n),
+                on);
+}
+
+TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
+  NEEDS_GPUS(1);
+  for (const gemm_shape& s :
+       {gemm_shape{16, 7168, 8192, dtype::bf16}, gemm_shape{300, 2048, 4096, dtype::f16}}) {
+    const stream on;
+    gemm_data data(s.m, s.n, s.k, s.type);
+    data.fill(3, on.get());
+    const gemm op(s);
+    op.run(data.a(), data.b(), data.c(), on.get());
+    const auto first = result_of(data, s, on);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t captured = nullptr;
+    ok(cudaStreamBeginCapture(on.get(), cudaStreamCaptureModeThreadLocal));
+    op.run(data.a(), data.b(), data.c(), on.get());
+    ok(cudaStreamEndCapture(on.get(), &graph));
+    ok(cudaGraphInstantiate(&captured, graph, 0));
+    for (int round = 0; round < 50; ++round) {
+      data.poison(on.get());
+      ok(cudaGraphLaunch(captured, on.get()));
+      ASSERT_EQ(result_of(data, s, on), first) << text_of(s) << ", round " << round;
+    }
+    ok(cudaGraphExecDestroy(captured));
+    ok(cudaGraphDestroy(graph));
+  }
+}
+
+TEST(gemm, says_what_it_cannot_do) {
+  const auto refused = [](const gemm_shape& s) {
+    return error_of([&] { (void)gemm_plans(s, 132); });
+  };
+  using untax::errc;
+  expect_error(refused({0, 8, 8}), errc::invalid_argument, {"m 0", "1 or more"});
+  expect_error(refused({1, 12, 8}), errc::invalid_argument, {"n 12", "multiples of 8"});
+  expect_error(refused({1, 8, 8, dtype::f32}), errc::invalid_argument, {"fp32", "bf16 or fp16"});
+}
+
+}  // namespace

@@ -1,0 +1,82 @@
+// Which cluster multiplies what, without a GPU: every slice once, and sums that are left behind are
+// picked up, once, by somebody who does not wait in a circle.
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engines/sm90/gemm/plan.hpp"
+
+namespace {
+
+using untax::sm90::gemm_plan;
+using untax::sm90::gemm_plans;
+using untax::sm90::tile_schedule;
+using untax::sm90::tile_work;
+
+void expect_sound(const tile_schedule& s, const std::string& what) {
+  SCOPED_TRACE(what);
+  std::vector<std::vector<int>> done(static_cast<std::size_t>(s.tiles()),
+                                     std::vector<int>(static_cast<std::size_t>(s.slices)));
+  std::map<int, int> left;  // by cluster, the tile whose sums it left behind
+  std::set<int> picked;
+  for (int cluster = 0; cluster < s.clusters; ++cluster) {
+    bool first = true;
+    for (tile_work w = s.first(cluster); w.valid(); w = s.next(cluster, w)) {
+      ASSERT_LT(w.begin, w.end);
+      for (int i = w.begin; i < w.end; ++i)
+        ++done[static_cast<std::size_t>(w.tile)][static_cast<std::size_t>(i)];
+      if (s.leaves_sums(w)) {
+        ASSERT_TRUE(first) << "there is room for one";
+        left[cluster] = w.tile;
+      } else {
+        for (int helper = s.first_helper(cluster, w); helper < cluster; ++helper) {
+          ASSERT_EQ(left.count(helper), 1U) << helper;
+          ASSERT_EQ(left[helper], w.tile);
+          ASSERT_TRUE(picked.insert(helper).second);
+        }
+      }
+      first = false;
+    }
+  }
+  EXPECT_EQ(picked.size(), left.size());
+  for (const auto& tile : done) {
+    for (const int times : tile) ASSERT_EQ(times, 1);
+  }
+  std::set<std::pair<int, int>> places;
+  for (int tile = 0; tile < s.tiles(); ++tile) {
+    ASSERT_LT(s.x_of(tile), s.x_tiles);
+    ASSERT_LT(s.y_of(tile), s.y_tiles);
+    ASSERT_TRUE(places.insert({s.x_of(tile), s.y_of(tile)}).second);
+  }
+}
+
+TEST(gemm_schedule, does_every_slice_once) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937_64 engine(seed);
+  const auto number = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
+  };
+  for (int round = 0; round < 300; ++round) {
+    const untax::sm90::gemm_shape shape{number(1, 5000), 8 * number(1, 1125), 8 * number(1, 1125)};
+    const int processors = number(0, 1) == 0 ? 132 : static_cast<int>(number(2, 140));
+    for (const gemm_plan& plan : gemm_plans(shape, processors))
+      expect_sound(plan.schedule, plan.text() + ", seed " + std::to_string(seed));
+  }
+}
+
+TEST(gemm_schedule, shares_are_even) {
+  const gemm_plan plan = gemm_plans({16, 7168, 8192}, 132).front();
+  EXPECT_EQ(plan.config.columns, 16) << plan.text();
+  EXPECT_EQ(plan.schedule.clusters, 132);
+  for (int cluster = 0; cluster < 132; ++cluster) {
+    const auto share = plan.schedule.share_begin(cluster + 1) - plan.schedule.share_begin(cluster);
+    EXPECT_TRUE(share == 54 || share == 55) << share;
+  }
+}
+
+}  // namespace
