@@ -20,7 +20,7 @@ template <class T, reduction how>
 struct row_of_blocks {
   std::span<const tile_memory> addends;
   const tile_memory& to;
-  std::int64_t row;
+  std::int64_t row = 0;
 
   /// `size` is a number, or a constant of which the compiler knows the value.
   template <class Size>

@@ -17,7 +17,7 @@ for collective in all_gather reduce_scatter all_reduce "all_reduce --reduction m
   [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "$collective, 3 processes: not all right"
 done
 expect 0 run broadcast --root 2 --ranks 3 -n 100 --dtype fp16 --verify --repeat 1 --launch eager --explain
-says "$out" 'broadcast: fused_sequential, 1 phase '
+says "$out" 'broadcast: fused_sequential, stores, 1 phase '
 
 expect 0 check all_to_all --quick --executions 50 --ranks 2
 says "$out" 'all_to_all fused_specialized, unequal parts .* right$'

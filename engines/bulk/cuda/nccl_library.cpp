@@ -20,7 +20,7 @@ nccl_library load() {
   nccl_library l;
   void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* reason = dlerror();
+    const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): of this thread
     l.why_not =
         fmt::format("libnccl.so.2 cannot be loaded: {}; LD_LIBRARY_PATH can name its folder",
                     reason != nullptr ? reason : "no reason given");

@@ -30,7 +30,8 @@ struct basic_array_view {
   /// All elements of a vector, an array or a span.
   template <std::ranges::contiguous_range R>
   requires(std::is_convertible_v<decltype(std::ranges::data(std::declval<R&>())), Pointer>)
-      basic_array_view(R&& all)  // NOLINT(*-explicit-*): op.run(in, out) with two vectors
+      // NOLINTNEXTLINE(*-explicit-*,*-forwarding-*): op.run(in, out) with two vectors
+      basic_array_view(R&& all)
       : basic_array_view(std::ranges::data(all),
                          static_cast<std::int64_t>(std::ranges::size(all))) {}
 

@@ -10,8 +10,8 @@ struct stream_ref {
   void* handle = nullptr;
 
   stream_ref() = default;
-  stream_ref(CUstream_st* stream) noexcept
-      : handle(stream) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): a stream is passed as it is
+  stream_ref(CUstream_st* stream) noexcept : handle(stream) {}
 };
 
 }  // namespace untax

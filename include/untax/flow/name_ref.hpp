@@ -20,10 +20,9 @@ struct name_ref {
   UNTAX_HOST_DEVICE constexpr name_ref(const char (&literal)[N]) noexcept  // NOLINT
       : data(literal), size(N - 1) {}
   template <class Text>
-  requires(std::convertible_to<const Text&, std::string_view> &&
-           !std::is_array_v<
-               Text>) constexpr name_ref(const Text&
-                                             text) noexcept  // NOLINT(google-explicit-constructor)
+  requires(std::convertible_to<const Text&, std::string_view> && !std::is_array_v<Text>)
+      // NOLINTNEXTLINE(google-explicit-constructor): takes the place of std::string_view
+      constexpr name_ref(const Text& text) noexcept
       : name_ref(std::string_view(text), 0) {}
 
   constexpr operator std::string_view() const noexcept {  // NOLINT(google-explicit-constructor)
