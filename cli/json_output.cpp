@@ -9,6 +9,7 @@
 #include <untax/core/build_info.hpp>
 #include <untax/core/version.hpp>
 #include <untax/taxes/machine.hpp>
+#include <untax/world/devices.hpp>
 
 namespace untax::cli {
 namespace {
@@ -23,6 +24,18 @@ json head(std::string_view format) {
       {"commit", build_commit()}, {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
       {"machine", facts.system},  {"cpu", facts.cpu},
       {"cores", facts.cores}};
+}
+
+/// Of a suite that measures GPUs.
+json device_head(std::string_view format, int ranks, int repeats) {
+  json out = head(format);
+  const device_survey found = survey_devices(false);
+  if (!found.devices.empty()) out["device"] = found.devices.front().name;
+  out["driver"] = found.driver;
+  out["runtime"] = found.runtime;
+  out["ranks"] = ranks;
+  out["repeats"] = repeats;
+  return out;
 }
 
 json from(const spread& time) {
@@ -123,10 +136,7 @@ std::string to_json(const std::vector<bench::operator_figures>& all, int ranks, 
 
 std::string to_json(const bench::rma_report& report, int repeats) {
   constexpr const char* tables[] = {"blocks", "sizes", "pairs", "all", "latency"};
-  json out = head("untax-bench-rma");
-  out["ranks"] = report.ranks;
-  out["device"] = report.device;
-  out["repeats"] = repeats;
+  json out = device_head("untax-bench-rma", report.ranks, repeats);
   for (const bench::rma_figure& f : report.figures) {
     json one = {{"table", tables[static_cast<std::size_t>(f.table)]},
                 {"what", f.what},
@@ -149,12 +159,9 @@ std::string to_json(const bench::rma_report& report, int repeats) {
 }
 
 std::string to_json(const bench::collective_report& report, int repeats) {
-  json out = head("untax-bench-collectives");
-  out["gpu"] = report.device;
-  out["ranks"] = report.ranks;
+  json out = device_head("untax-bench-collectives", report.ranks, repeats);
   out["dtype"] = name_of(report.type);
   out["library"] = report.library;
-  out["repeats"] = repeats;
   for (const bench::collective_row& row : report.rows) {
     json figures = json::array();
     for (const bench::collective_figure& f : row.figures) {

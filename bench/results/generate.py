@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
 
-The files are what `untax taxes --json` and `untax bench host --json` write. Nothing here is typed by hand; `--check`
-tells whether both texts are still what the files say.
+The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives) write. Nothing here is
+typed by hand; `--check` tells whether both texts are still what the files say.
 """
 import argparse
 import json
@@ -14,11 +14,14 @@ BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
+FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives"]
+KB, MB = 1 << 10, 1 << 20
+SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
 
 def load(folder):
     """The files of each format, in the order of their names."""
-    found = {"untax-taxes": [], "untax-bench-host": []}
+    found = {kind: [] for kind in FORMATS}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         kind = document.get("format") if isinstance(document, dict) else None
@@ -46,8 +49,11 @@ def table(head, rows, left=1):
 
 def place(document):
     commit = document["commit"] or "unknown"
-    return (f"{document['cpu']}, {document['cores']} cores, {document['machine']}; "
-            f"commit {commit}, {document['date'][:10]}")
+    where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}"
+    if "device" in document:
+        where = (f"{document['ranks']} x {document['device']}, driver {document['driver']}, {document['runtime']}"
+                 + (f", {document['library']}" if "library" in document else ""))
+    return f"{where}; commit {commit}, {document['date'][:10]}"
 
 
 def places(documents):
@@ -101,6 +107,86 @@ def operations(document):
                  rows, left=2)
 
 
+def size(count):
+    return f"{count // MB} MB" if count >= MB else f"{count // KB} KB"
+
+
+def verdict(figure):
+    if "bar" not in figure:
+        return ""
+    return "yes" if figure["met"] else "by another method" if figure["met_by_any"] else "no"
+
+
+def latencies(document):
+    rows = [[f["what"], f["method"], *(f"{1e6 * f['seconds'][key]:.2f}" for key in ("median", "p10", "p90")),
+             f"{1e6 * f['bar']:.2f}" if "bar" in f else "", verdict(f)]
+            for f in document["figures"] if f["table"] == "latency"]
+    return table(["between kernels that run", "by", "us", "p10", "p90", "at most", "is"], rows, left=2)
+
+
+def link_rates(document, kind):
+    rows = [[f["what"], f["method"], "all" if f["to"] < 0 else f"{f['from']} - {f['to']}", str(f["blocks"]),
+             size(f["bytes"]), *(f"{1e-9 * f['bytes'] / f['seconds'][key]:.0f}" for key in ("median", "p90", "p10")),
+             f"{f['bytes_per_second'] / f['bound']:.2f}", f"{1e-9 * f['bar']:.0f}" if "bar" in f else "", verdict(f)]
+            for f in document["figures"] if f["table"] == kind]
+    return table(["verb", "by", "ranks", "blocks", "size", "GB/s", "p10", "p90", "of the link", "at least", "is"],
+                 rows, left=3)
+
+
+def best_of(row):
+    """The quickest way of untax, and NCCL's figure or None."""
+    timed = [f for f in row["figures"] if "seconds" in f]
+    ours = min((f for f in timed if f["by"] != "NCCL"), key=lambda f: f["seconds"]["median"], default=None)
+    return ours, next((f for f in timed if f["by"] == "NCCL"), None)
+
+
+def collective_summary(document):
+    """How many times as fast as NCCL, by collective and size."""
+    names = list(dict.fromkeys(row["collective"] for row in document["collectives"]))
+    rows = []
+    for count in SHOWN_SIZES:
+        cells = []
+        for name in names:
+            row = next((r for r in document["collectives"] if (r["collective"], r["bytes"]) == (name, count)), None)
+            ours, library = best_of(row) if row else (None, None)
+            cells.append("" if ours is None else seconds(ours["seconds"]["median"]) + (
+                f" ({library['seconds']['median'] / ours['seconds']['median']:.2f}x)" if library else ""))
+        rows.append([size(count), *cells])
+    return table(["size", *names], rows)
+
+
+def collective_rows(document):
+    rows = []
+    for row in document["collectives"]:
+        library = best_of(row)[1]
+        for f in row["figures"]:
+            if "seconds" not in f:
+                continue
+            ratio = (f"{library['seconds']['median'] / f['seconds']['median']:.2f}"
+                     if library and f["by"] != "NCCL" else "")
+            rows.append([row["collective"], f["by"], size(row["bytes"]),
+                         *(f"{1e6 * f['seconds'][key]:.2f}" for key in ("median", "p10", "p90")),
+                         f"{1e-9 * row['sent_bytes'] / f['seconds']['median']:.1f}", ratio])
+    return table(["collective", "by", "size", "us", "p10", "p90", "GB/s", "times NCCL"], rows, left=2)
+
+
+def device_details(found):
+    """What was measured on GPUs."""
+    text = ""
+    for name, d in found["untax-bench-rma"]:
+        text += (f"\n## Verbs of kernels, {d['ranks']} GPUs\n\n{latencies(d)}\nRates by number of blocks, by size, of "
+                 "every pair, and of every rank to its next at once:\n")
+        text += "".join(f"\n{link_rates(d, kind)}" for kind in ("blocks", "sizes", "pairs", "all"))
+        text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
+    for name, d in found["untax-bench-collectives"]:
+        text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_rows(d)}\n"
+                 f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
+    return text
+
+
+COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
+                   "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "
+                   "least, over the time.\n")
 LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up to it. After ±: how far chance may have "
               "moved a part.\n")
 
@@ -108,21 +194,25 @@ LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up 
 def summary(found):
     """What the project's README shows."""
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    if not taxes and not bench:
+    if not any(found.values()):
         return "There are none yet.\n"
     text = ""
+    for _, d in found["untax-bench-collectives"]:
+        text += (f"Collectives between {d['ranks']} GPUs, and how many times as fast as {d['library']} (`untax bench "
+                 f"collectives`):\n\n{collective_summary(d)}\n")
     if taxes:
         text += LAYER_NOTE + "\n" + layers(taxes) + "\n"
     if bench:
         text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
-    return text + places(taxes + bench) + "[All figures](bench/results/README.md)\n"
+    everything = [one for files in found.values() for one in files]
+    return text + places(everything) + "[All figures](bench/results/README.md)\n"
 
 
 def details(found):
     """bench/results/README.md."""
     text = "# Results\n\nGenerated by `generate.py` from the JSON files in this folder; do not edit.\n"
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    if not taxes and not bench:
+    if not any(found.values()):
         return text + "\nThere are none yet.\n"
     if taxes:
         text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(taxes)
@@ -137,7 +227,7 @@ def details(found):
         text += "\n## Beside the bare thing\n\n" + comparisons(bench)
     for name, d in bench:
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
-    return text
+    return text + device_details(found)
 
 
 def generated(root):
