@@ -155,8 +155,7 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
       problem_(problem),
       in_count_(entry.in_count(problem, w.size(), w.rank())),
       out_count_(entry.out_count(problem, w.size(), w.rank())),
-      in_place_(layout.in_place),
-      op_(entry.make(w, problem, options)) {
+      in_place_(layout.in_place) {
   const std::size_t size = untax::size_of(problem.type);
   const auto bytes = [&](std::int64_t count) { return static_cast<std::size_t>(count) * size; };
   for (std::int64_t i = 0; i < out_count_;) {
@@ -176,6 +175,8 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
   copy(expected_there_, expected_.data(), expected_.size(), s);
   const account none{1, 0};
   copy(account_, &none, 1, s);
+  // Last, and it waits for all: nobody allocates while kernels of others wait for his.
+  op_ = entry.make(w, problem, options);
 }
 
 collective_trial::~collective_trial() {
