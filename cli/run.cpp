@@ -100,8 +100,9 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
     check.refuse({"--direction"}, "can only push");
   }
   if (!entry.has_partials) check.refuse({"--partials"}, "sends no partial results");
-  check.refuse({"--reduction", "--root", "--phases", "--unequal", "--chunk-bytes", "--depth"},
-               "multiplies");
+  check.refuse(
+      {"--reduction", "--root", "--phases", "--unequal", "--direct", "--chunk-bytes", "--depth"},
+      "multiplies");
   gemm_problem problem = o.problem;
   problem.type = named("--dtype", o.type, types);
   problem.partials = named("--partials", o.partials, types);
@@ -208,6 +209,8 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--phases", o.chunks.phases, "of all_reduce and broadcast: 1, 2, or 0 to choose")
       ->check(between(0, 2));
   verb.add_flag("--unequal", o.collective.uneven, "parts of all_to_all differ in size");
+  verb.add_flag("--direct", o.chunks.direct,
+                "peers read and write the callers' memory, which is symmetric");
   verb.add_option("--chunk-bytes", o.chunks.chunk_bytes, "that move as a whole; 0: untax chooses")
       ->check(at_least(0));
   verb.add_option("--depth", o.chunks.depth, "chunks under way between two workers; 0: ditto")

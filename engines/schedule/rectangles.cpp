@@ -8,7 +8,8 @@ namespace untax::schedule {
 namespace {
 
 /// What is wrong with an access of rank `rank`; empty if nothing is.
-std::string fault_of(std::span<const rank_plan> plans, const rank_plan& own, const access& a) {
+std::string fault_of(std::span<const rank_plan> plans, const rank_plan& own, const step& s,
+                     const access& a) {
   const operand of = a.at.of;
   if (of == operand::none) return "a matrix is missing";
   if (a.rows < 0 || a.cols < 0) return "a size is negative";
@@ -26,7 +27,7 @@ std::string fault_of(std::span<const rank_plan> plans, const rank_plan& own, con
   if (a.at.rank < 0 || a.at.rank >= static_cast<int>(plans.size()))
     return fmt::format("there is no rank {}", a.at.rank);
   if (of == operand::a || of == operand::b) {
-    if (a.at.rank != own.rank())
+    if (a.at.rank != own.rank() && (of == operand::b || s.what != action::reduce))
       return fmt::format("{} of another rank cannot be reached", name_of(of));
     if (a.writes)
       return fmt::format("{} belongs to the caller and must not be written", name_of(of));
@@ -51,7 +52,7 @@ void check_rectangles(std::span<const rank_plan> plans, problem_list& problems) 
                                  plan.tile().cols));
       }
       each_access(s, [&](const access& a) {
-        const std::string fault = fault_of(plans, plan, a);
+        const std::string fault = fault_of(plans, plan, s, a);
         if (!fault.empty()) problems.add(describe(plan, at) + ": " + fault);
       });
     });

@@ -1,4 +1,5 @@
 #include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/direct_test.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/protocol_test.hpp"
 
@@ -10,6 +11,10 @@ TEST(all_gather_model, every_schedule_ends_and_is_complete) { check_schedules(al
 TEST(all_gather_model, no_execution_goes_wrong) { check_executions(all_gather_entry()); }
 
 TEST(all_gather_model, every_mutant_is_killed) { check_mutants(all_gather_entry()); }
+
+TEST(all_gather_model, every_flag_between_buffers_is_needed) {
+  check_every_flag(all_gather_entry());
+}
 
 }  // namespace
 }  // namespace untax::testing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/collectives_common/direct_exchange.hpp"
 #include "ops/collectives_common/exchange_protocol.hpp"
 #include "ops/collectives_common/parts.hpp"
 #include "ops/collectives_common/planning.hpp"
@@ -11,6 +12,8 @@ using all_gather_protocol = exchange_protocol<gathered_parts>;
 /// Calls `use` with the protocol for the problem.
 template <class Use>
 auto with_protocol_for(const all_gather_problem& problem, const collective_plan& plan, Use&& use) {
+  if (plan.direct)
+    return use(direct_exchange<gathered_parts>(gathered_parts{{problem.count, plan.world}}, plan));
   return use(all_gather_protocol(gathered_parts{{problem.count, plan.world}}, plan));
 }
 

@@ -37,8 +37,8 @@ std::int64_t all_reduce::out_count(const all_reduce_problem& problem, int /*worl
 void all_reduce::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   check("in", in, problem_.count);
   check("out", as_const(out), problem_.count);
-  const bool others_send = plan().how == pattern::fused_specialized && plan().phases == 1;
-  check_apart(in, out, {!others_send || plan().world == 1, 0});
+  const bool others_read = plan().how == pattern::fused_specialized || plan().direct;
+  check_apart(in, out, {!others_read || plan().phases == 2 || plan().world == 1, 0});
   carry_out(in, out, stream);
 }
 

@@ -1,12 +1,13 @@
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/kernel.cuh"
 #include "ops/collectives_common/device_code.hpp"
+#include "ops/collectives_common/direct_reduce.hpp"
 
 namespace untax {
 namespace {
 
-template <class Mover>
-sm90::transfer_code rooms_code(const reduce_protocol& protocol, dtype type) {
+template <class Mover, class Protocol>
+sm90::transfer_code moving_code(const Protocol& protocol, dtype type) {
   switch (type) {
     case dtype::f32:
       return sm90::code_of<float, Mover>(protocol, 4);
@@ -16,6 +17,12 @@ sm90::transfer_code rooms_code(const reduce_protocol& protocol, dtype type) {
       return sm90::code_of<bf16, Mover>(protocol, 2);
   }
   return {};
+}
+
+template <class Protocol>
+sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
+  return wire == wire_kind::bulk ? moving_code<sm90::bulk_mover>(protocol, type)
+                                 : moving_code<sm90::store_mover>(protocol, type);
 }
 
 /// What a rank sends to be combined, and where combined parts land in its result.
@@ -42,9 +49,8 @@ sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how
     return sm90::packet_reduction(messages_of(count, target, plan), type, how, passes_on,
                                   plan.workers);
   }
-  const reduce_protocol protocol(count, how, target, plan);
-  return plan.wire == wire_kind::bulk ? rooms_code<sm90::bulk_mover>(protocol, type)
-                                      : rooms_code<sm90::store_mover>(protocol, type);
+  if (plan.direct) return moving_code(direct_reduce(count, how, target, plan), type, plan.wire);
+  return moving_code(reduce_protocol(count, how, target, plan), type, plan.wire);
 }
 
 }  // namespace untax

@@ -1,5 +1,7 @@
 #include <cmath>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <untax/ops/collectives.hpp>
@@ -86,6 +88,53 @@ TEST(all_reduce, refuses_wrong_arguments) {
   });
   expect_refusal(2, "option phases is 3",
                  [](world& w) { all_reduce(w, {.count = 8}, {.phases = 3}); });
+}
+
+TEST(all_reduce, works_directly_in_place) {
+  run_threads(4, [](world& w) {
+    all_reduce op(w, {.count = 4003, .type = dtype::f32},
+                  {.workers = 2, .chunk_bytes = 64, .direct = true});
+    const auto memory = w.allocate<float>(4003, "values");
+    const std::span<float> values(memory.local(), 4003);
+    for (int epoch = 1; epoch <= 5; ++epoch) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(i * static_cast<std::size_t>(epoch + w.rank()));
+      op.run({values.data(), 4003}, {values.data(), 4003});
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], static_cast<float>(i * static_cast<std::size_t>(4 * epoch + 6)));
+    }
+  });
+}
+
+TEST(all_reduce, refuses_to_go_directly_where_it_cannot) {
+  std::vector<float> in(10);
+  std::vector<float> out(10);
+  const collective_options direct{.direct = true};
+  const auto error_of = [](auto&& body) {
+    try {
+      run_threads(2, body);
+    } catch (const error& e) {
+      return std::string(name_of(e.code())) + ": " + e.what();
+    }
+    return std::string("nothing");
+  };
+  const std::string not_symmetric = error_of(
+      [&](world& w) { all_reduce(w, {.count = 10, .type = dtype::f32}, direct).run(in, out); });
+  EXPECT_NE(not_symmetric.find("does not lie in this rank's symmetric heap"), std::string::npos)
+      << not_symmetric;
+  const std::string elsewhere = error_of([&](world& w) {
+    all_reduce op(w, {.count = 10, .type = dtype::f32}, direct);
+    const auto memory = w.allocate<float>(40, "values");
+    op.run({memory.local(), 10}, {memory.local(static_cast<std::size_t>(10 + w.rank())), 10});
+  });
+  EXPECT_NE(elsewhere.find("out at offset"), std::string::npos) << elsewhere;
+  expect_refusal(2, "they have to lie apart", [&](world& w) {
+    all_reduce op(w, {.count = 10, .type = dtype::f32}, {.phases = 1, .direct = true});
+    op.run(in, in);
+  });
+  expect_refusal(2, "goes directly as fused_sequential only", [](world& w) {
+    all_reduce(w, {.count = 8}, {.how = pattern::fused_specialized, .direct = true});
+  });
 }
 
 TEST(all_reduce, of_ranks_that_differ_is_a_disagreement) {

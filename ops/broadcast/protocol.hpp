@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ops/broadcast/direct_relay.hpp"
+#include "ops/collectives_common/direct_exchange.hpp"
 #include "ops/collectives_common/exchange_protocol.hpp"
 #include "ops/collectives_common/parts.hpp"
 #include "ops/collectives_common/planning.hpp"
@@ -92,8 +94,13 @@ class relay_protocol : public two_phase_layout {
 /// Calls `use` with the protocol for the problem.
 template <class Use>
 auto with_protocol_for(const broadcast_problem& problem, const collective_plan& plan, Use&& use) {
-  if (plan.phases == 2) return use(relay_protocol(problem.count, problem.root, plan));
-  return use(exchange_protocol<root_parts>({problem.count, problem.root}, plan));
+  const root_parts parts{problem.count, problem.root};
+  if (plan.phases == 2) {
+    if (plan.direct) return use(direct_relay(problem.count, problem.root, plan));
+    return use(relay_protocol(problem.count, problem.root, plan));
+  }
+  if (plan.direct) return use(direct_exchange<root_parts>(parts, plan));
+  return use(exchange_protocol<root_parts>(parts, plan));
 }
 
 [[nodiscard]] inline collective_need need_of(const broadcast_problem& problem, int world) {

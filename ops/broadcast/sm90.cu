@@ -3,13 +3,21 @@
 #include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
+namespace {
+
+template <class Protocol>
+sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
+  const int bytes = static_cast<int>(size_of(type));
+  return wire == wire_kind::bulk ? sm90::code_of<void, sm90::bulk_mover>(protocol, bytes)
+                                 : sm90::code_of<void, sm90::store_mover>(protocol, bytes);
+}
+
+}  // namespace
 
 sm90::transfer_code relay_code(std::int64_t count, dtype type, int root,
                                const collective_plan& plan) {
-  const relay_protocol protocol(count, root, plan);
-  const int bytes = static_cast<int>(size_of(type));
-  return plan.wire == wire_kind::bulk ? sm90::code_of<void, sm90::bulk_mover>(protocol, bytes)
-                                      : sm90::code_of<void, sm90::store_mover>(protocol, bytes);
+  if (plan.direct) return moving_code(direct_relay(count, root, plan), type, plan.wire);
+  return moving_code(relay_protocol(count, root, plan), type, plan.wire);
 }
 
 }  // namespace untax

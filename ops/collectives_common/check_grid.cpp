@@ -10,11 +10,13 @@ struct collective_variant {
   pattern how = pattern::fused_sequential;
   int phases = 1;
   bool uneven = false;
+  bool direct = false;
 
   [[nodiscard]] std::string name() const {
     std::string text = fmt::format("{} {}", entry->name, name_of(how));
     if (entry->has_phases) text += phases == 1 ? ", one phase" : ", two phases";
     if (uneven) text += ", unequal parts";
+    if (direct) text += ", direct";
     return text;
   }
 };
@@ -42,6 +44,7 @@ struct grid_case {
     options.workers = by.workers;
     options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(problem.type));
     options.depth = by.depth;
+    options.direct = what.direct;
     return what.entry->plan(problem, ranks, rank, options);
   }
   [[nodiscard]] std::string name() const {
@@ -137,10 +140,13 @@ protocol_variant checked(const collective_variant& what) {
 std::vector<protocol_variant> variants_of(const collective_entry& entry) {
   std::vector<protocol_variant> variants;
   for (const pattern how : collective_patterns) {
-    for (const int phases : {1, 2}) {
-      if (phases == 2 && !entry.has_phases) continue;
-      variants.push_back(checked({&entry, how, phases, false}));
-      if (entry.has_uneven) variants.push_back(checked({&entry, how, phases, true}));
+    for (const bool direct : {false, true}) {
+      if (direct && how != pattern::fused_sequential) continue;
+      for (const int phases : {1, 2}) {
+        if (phases == 2 && !entry.has_phases) continue;
+        variants.push_back(checked({&entry, how, phases, false, direct}));
+        if (entry.has_uneven) variants.push_back(checked({&entry, how, phases, true, direct}));
+      }
     }
   }
   return variants;

@@ -18,11 +18,11 @@ std::uintptr_t address(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p);  // NOLINT(*-reinterpret-cast)
 }
 
-/// A caller's elements as an operand of one row that only this rank has.
-host::operand_memory row_of(const const_array_view& e, int rank) {
+/// A caller's elements as an operand of one row.
+host::operand_memory row_of(const const_array_view& e, int rank, std::int64_t between) {
   // The input is read only; the operand table holds one kind of pointer for all.
   auto* data = static_cast<std::byte*>(const_cast<void*>(e.data));  // NOLINT(*-const-cast)
-  return {.base = data, .bytes_per_rank = 0, .stride = e.count, .type = e.type, .rank = rank};
+  return {.base = data, .bytes_per_rank = between, .stride = e.count, .type = e.type, .rank = rank};
 }
 
 }  // namespace
@@ -34,6 +34,9 @@ collective::collective(const world& w, const collective_need& need,
   planned_collective made = plan_collective(w.size(), w.rank(), need, options, w.memory());
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
+  const bool touched_by_peers = plan_.direct && need.total > 0;
+  shows_input_ = touched_by_peers && need.by_peers != touched::result;
+  shows_result_ = touched_by_peers && need.by_peers != touched::input;
 }
 collective::collective(collective&&) noexcept = default;
 collective& collective::operator=(collective&&) noexcept = default;
@@ -42,10 +45,12 @@ collective::~collective() = default;
 void collective::start(world& w, const std::string& problem, const program& p,
                        const std::function<sm90::transfer_code()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
+  world_ = &w;
   tables_ = std::move(tables);
-  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, depth {}, {}",
+  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, depth {}{}, {}",
                              name_of(type_), name_of(plan_.how), name_of(plan_.wire), plan_.phases,
-                             plan_.workers, plan_.chunk, plan_.depth, problem));
+                             plan_.workers, plan_.chunk, plan_.depth,
+                             plan_.direct ? ", direct" : "", problem));
   if (w.memory() == memory_kind::cuda) {
     device_engine_ = std::make_unique<sm90::engine>(w, std::string(name_), kernels());
     return;
@@ -88,11 +93,40 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
                           allowed.possible ? ", or in place, element for element" : ""));
 }
 
+void collective::agree_on(const void* in, const void* out, stream_ref stream) {
+  const void* const shown_in = shows_input_ ? in : nullptr;
+  const void* const shown_out = shows_result_ ? out : nullptr;
+  if (agreed_.contains({shown_in, shown_out})) return;
+  const auto offset_of = [&](std::string_view what, bool shown, const void* p) -> std::string {
+    if (!shown) return "";
+    if (world_->owner_of(p) != plan_.rank) {
+      throw error(errc::not_symmetric,
+                  fmt::format("rank {}: {}: {} at {} does not lie in this rank's symmetric heap, "
+                              "but option direct lets all ranks touch it; pass memory from "
+                              "world.allocate, or leave the option out",
+                              plan_.rank, name_, what, fmt::ptr(p)));
+    }
+    return fmt::format(", {} at offset {}", what, world_->heap().offset_of(p));
+  };
+  const std::string offsets =
+      offset_of("in", shows_input_, in) + offset_of("out", shows_result_, out);
+  if (plan_.world > 1) {
+    const auto* mine = static_cast<const std::byte*>(shows_result_ ? out : in);
+    between_ = (world_->translate(mine, plan_.rank > 0 ? 0 : 1) - mine) /
+               (plan_.rank > 0 ? -plan_.rank : 1);
+  }
+  // Waiting for others is nothing that a capture can hold.
+  if (device_engine_ && device_engine_->captures(stream)) return;
+  world_->agree(name_, "direct" + offsets);
+  agreed_.insert({shown_in, shown_out});
+}
+
 void collective::carry_out(const const_array_view& in, const array_view& out, stream_ref stream) {
-  if (device_engine_) return device_engine_->run(in.data, out.data, stream);
+  if (shows_input_ || shows_result_) agree_on(in.data, out.data, stream);
+  if (device_engine_) return device_engine_->run(in.data, out.data, between_, stream);
   host::operand_table operands;
-  operands[operand::a] = row_of(in, plan_.rank);
-  operands[operand::c] = row_of(as_const(out), plan_.rank);
+  operands[operand::a] = row_of(in, plan_.rank, between_);
+  operands[operand::c] = row_of(as_const(out), plan_.rank, between_);
   engine_->run(operands);
 }
 

@@ -24,10 +24,10 @@ struct collective_case {
 };
 
 inline std::string describe(const collective_entry& entry, const collective_case& c) {
-  return fmt::format("{}, W {}, {}, phases {}, workers {}, chunk bytes {}, depth {}, seed {}",
+  return fmt::format("{}, W {}, {}{}, phases {}, workers {}, chunk bytes {}, depth {}, seed {}",
                      untax::describe(entry, c.problem), c.world, name_of(c.options.how),
-                     c.options.phases, c.options.workers, c.options.chunk_bytes, c.options.depth,
-                     c.seed);
+                     c.options.direct ? ", direct" : "", c.options.phases, c.options.workers,
+                     c.options.chunk_bytes, c.options.depth, c.seed);
 }
 
 /// Runs the case with fresh inputs and a poisoned result in every epoch. Every rank compares its
@@ -79,6 +79,8 @@ inline collective_case random_case(const collective_entry& entry, std::uint64_t 
   c.options.workers = static_cast<int>(between(0, 3));
   c.options.chunk_bytes = between(0, 1) == 0 ? 0 : between(1, 200);
   c.options.depth = static_cast<int>(between(0, 5));
+  c.options.direct = between(0, 2) == 0;
+  if (c.options.direct) c.options.how = pattern::fused_sequential;
   return c;
 }
 
@@ -103,6 +105,10 @@ inline void check_large_cases(const collective_entry& entry) {
         c.options.phases = entry.has_phases ? phases : 0;
         c.epochs = 3;
         check_case(entry, c);
+        if (how == pattern::fused_sequential) {
+          c.options.direct = true;
+          check_case(entry, c);
+        }
         if (::testing::Test::HasFailure()) return;
       }
     }

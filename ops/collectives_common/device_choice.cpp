@@ -13,6 +13,8 @@ namespace {
 
 /// 3 us of the link: beyond, a second copy of the bytes takes longer than rooms do.
 constexpr std::int64_t most_packet_bytes = std::int64_t{1} << 20;
+/// The same where there are no rooms, and so no second copy at the receiver.
+constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{512} << 10;
 /// 2 us of the link, in packets: beyond, all_reduce in one phase, which sends W / 2 times what it
 /// does in two, takes longer than the second phase's way.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
@@ -32,8 +34,12 @@ class chooser {
 
   collective_options make() {
     if (made_.how == pattern::automatic) made_.how = pattern::fused_sequential;
+    const bool open = made_.phases == 0;
     choose_phases();
     choose_wire();
+    const bool direct = made_.direct && made_.wire != wire_kind::packets;
+    // In one phase inputs are read until the end, so it could not be in place.
+    if (open && direct && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
     choose_cut();
     return made_;
   }
@@ -61,7 +67,8 @@ class chooser {
   void choose_wire() {
     if (made_.wire != wire_kind::automatic) return;
     const bool packets = !asks_for_rooms() && made_.phases <= need_.packet_phases &&
-                         made_.phases * sent(made_.phases) <= most_packet_bytes;
+                         made_.phases * sent(made_.phases) <=
+                             (made_.direct ? most_packet_bytes_beside_direct : most_packet_bytes);
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
   }
 
@@ -76,6 +83,7 @@ class chooser {
     const bool specialized = made_.how == pattern::fused_specialized;
     const int most = made_.wire == wire_kind::bulk || specialized ? most_bulk_blocks : most_blocks;
     if (made_.workers == 0) made_.workers = blocks_for(part, least_chunk_bytes, most);
+    if (made_.direct) return;
     if (made_.chunk_bytes == 0) {
       const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
       made_.chunk_bytes =

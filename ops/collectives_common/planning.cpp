@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t alignment = 16;
 /// Large enough that a signal costs little beside it, small enough for the second cache.
 constexpr std::int64_t usual_chunk_bytes = 128 << 10;
+/// Passing less on at once takes more signals than it is worth.
+constexpr std::int64_t least_relayed_bytes = 16 << 10;
 constexpr int usual_depth = 4;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
@@ -55,14 +57,16 @@ class planner {
                       name_of(plan.how)));
     }
     choose_wire();
+    choose_way();
     plan.workers =
         options_.workers > 0 ? options_.workers : std::clamp(cores() / world_, 1, most_workers);
     const std::string why = choose_phases();
     cut();
     made_.explanation = fmt::format(
-        "{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {} rooms in turn", need_.name,
-        name_of(plan.how), name_of(plan.wire), plan.phases, plan.phases == 1 ? "phase" : "phases",
-        why, plan.workers, on_device_ ? "blocks" : "workers", plan.chunk, plan.depth);
+        "{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {}", need_.name, name_of(plan.how),
+        name_of(plan.wire), plan.phases, plan.phases == 1 ? "phase" : "phases", why, plan.workers,
+        on_device_ ? "blocks" : "workers", plan.chunk,
+        plan.direct ? "direct, without rooms" : fmt::format("{} rooms in turn", plan.depth));
     return std::move(made_);
   }
 
@@ -93,6 +97,14 @@ class planner {
       refuse(fmt::format("goes by packets in one phase only, not in {}", options_.phases));
   }
 
+  /// Packets have rooms of their own, which cost less than waiting for permission.
+  void choose_way() {
+    collective_plan& plan = made_.plan;
+    plan.direct = options_.direct && plan.wire != wire_kind::packets;
+    if (!plan.direct || plan.how == pattern::fused_sequential) return;
+    refuse(fmt::format("goes directly as fused_sequential only, not {}", name_of(plan.how)));
+  }
+
   std::string choose_phases() {
     int& phases = made_.plan.phases;
     if (!need_.can_have_two_phases || world_ == 1) {
@@ -101,6 +113,10 @@ class planner {
     }
     phases = options_.phases;
     if (phases > 0) return " (as asked)";
+    if (made_.plan.direct && need_.by_peers == touched::both) {
+      phases = 2;
+      return " (directly in place is possible with two only)";
+    }
     const std::int64_t bytes = need_.total * size();
     phases = world_ > 2 && bytes >= two_phase_bytes ? 2 : 1;
     return fmt::format(" (chosen for {} bytes and {} ranks; two from {} bytes and 3 ranks on)",
@@ -117,6 +133,7 @@ class planner {
           round_up(ceil_div<std::int64_t>(part, plan.workers), alignment / size());
       plan.chunk = std::clamp<std::int64_t>(share, alignment / size(), usual_chunk_bytes / size());
     }
+    if (plan.direct && options_.chunk_bytes == 0) plan.chunk = direct_chunk(part);
     plan.chunk = std::min(plan.chunk, std::max<std::int64_t>(part, 1));
     if (plan.wire == wire_kind::packets) {
       plan.chunk = std::max<std::int64_t>(part, 1);
@@ -137,6 +154,17 @@ class planner {
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : usual_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
+    if (plan.direct) plan.depth = 1;
+  }
+
+  /// Without rooms a worker's share lies together, and there is something to gain from cutting it
+  /// only where others pass on what has come.
+  [[nodiscard]] std::int64_t direct_chunk(std::int64_t part) const {
+    if (made_.plan.phases == 1) return most_chunk_bytes / size();
+    constexpr std::int64_t parts = 8;
+    const std::int64_t share = ceil_div<std::int64_t>(part * size(), made_.plan.workers);
+    const std::int64_t wanted = round_up<std::int64_t>(ceil_div(share, parts), alignment);
+    return std::clamp(wanted, least_relayed_bytes, usual_chunk_bytes) / size();
   }
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(size_of(need_.type)); }
@@ -157,6 +185,11 @@ planned_collective plan_collective(int world, int rank, const collective_need& n
 }
 
 std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
+  if (plan.direct) {
+    const auto flags =
+        2 * static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.world);
+    return flags * sizeof(std::uint64_t) + (std::size_t{1} << 16);
+  }
   const auto rooms = static_cast<std::size_t>(plan.phases) *
                      static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.depth) *
                      static_cast<std::size_t>(plan.world);

@@ -10,6 +10,9 @@
 
 namespace untax {
 
+/// What peers touch of the callers' memory if it goes directly.
+enum class touched : std::uint8_t { result, input, both };
+
 /// A collective as far as cutting it into chunks is concerned.
 struct collective_need {
   std::string_view name;
@@ -19,6 +22,7 @@ struct collective_need {
   std::int64_t total = 0;            ///< elements of the result
   bool can_have_two_phases = false;  ///< and then `largest` is that of two phases
   int packet_phases = 1;             ///< at most, if it goes by packets
+  touched by_peers = touched::result;
 };
 
 struct planned_collective {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
+#include <untax/core/error.hpp>
 #include <untax/core/half.hpp>
 
 namespace untax {
@@ -22,9 +24,13 @@ float rounded(dtype type, float value) {
   }
 }
 
-array_view own(std::vector<std::byte>& memory, dtype type, std::int64_t count) {
-  memory.resize(static_cast<std::size_t>(count) * size_of(type));
-  return {memory.data(), type, count};
+/// Elements of the largest of a rank's inputs or results, whatever rank.
+std::int64_t largest_of(
+    const std::function<std::int64_t(const collective_problem&, int world, int rank)>& count,
+    const collective_problem& problem, int ranks) {
+  std::int64_t most = 1;
+  for (int rank = 0; rank < ranks; ++rank) most = std::max(most, count(problem, ranks, rank));
+  return most;
 }
 
 matrix as_row(const array_view& e) { return {e.data, e.type, 1, e.count}; }
@@ -36,13 +42,47 @@ collective_workload::collective_workload(world& w, const collective_entry& entry
                                          const collective_options& options, std::uint64_t seed)
     : entry_(&entry),
       problem_(problem),
+      ranks_(&w),
+      direct_(options.direct),
       world_(w.size()),
       rank_(w.rank()),
-      in_(own(in_memory_, problem.type, entry.in_count(problem, w.size(), w.rank()))),
-      out_(own(out_memory_, problem.type, entry.out_count(problem, w.size(), w.rank()))),
+      in_memory_(make_memory(entry.in_count)),
+      out_memory_(make_memory(entry.out_count)),
+      in_(in_memory_.elements(problem.type, entry.in_count(problem, world_, rank_))),
+      out_(out_memory_.elements(problem.type, entry.out_count(problem, world_, rank_))),
       op_(entry.make(w, problem, options)) {
   refresh(seed);
   poison_result();
+}
+
+collective_workload::~collective_workload() {
+  op_.reset();
+  if (!direct_) return;
+  try {
+    if (ranks_->stopped()) return;
+    ranks_->free(out_memory_.shared);
+    ranks_->free(in_memory_.shared);
+  } catch (const error&) {
+    // The world was stopped between the question and the call; its memory goes with it.
+    return;
+  }
+}
+
+array_view collective_workload::caller_memory::elements(dtype type, std::int64_t count) {
+  return {shared ? shared.local() : own.data(), type, count};
+}
+
+collective_workload::caller_memory collective_workload::make_memory(
+    const count_of_rank& count) const {
+  caller_memory made;
+  if (direct_) {
+    const auto most = static_cast<std::size_t>(largest_of(count, problem_, world_));
+    made.shared = ranks_->allocate<std::byte>(most * size_of(problem_.type), "elements");
+  } else {
+    const auto mine = static_cast<std::size_t>(count(problem_, world_, rank_));
+    made.own.resize(mine * size_of(problem_.type));
+  }
+  return made;
 }
 
 void collective_workload::refresh(std::uint64_t seed) {
@@ -118,7 +158,11 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
   subject.name = entry.name;
   subject.description = describe(entry, problem);
   subject.facts = {{"count", problem.count}, {"dtype", std::string(name_of(problem.type))}};
-  subject.patterns = {std::begin(collective_patterns), std::end(collective_patterns)};
+  if (options.direct) {
+    subject.patterns = {pattern::fused_sequential};
+  } else {
+    subject.patterns = {std::begin(collective_patterns), std::end(collective_patterns)};
+  }
   subject.tolerance = rounds ? rounding : 0;
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
@@ -126,14 +170,17 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
   if (entry.combines) subject.facts.emplace_back("reduction", std::string(name_of(problem.how)));
   if (entry.has_root) subject.facts.emplace_back("root", problem.root);
   if (entry.has_uneven) subject.facts.emplace_back("unequal parts", problem.uneven ? 1 : 0);
-  subject.heap_bytes = [&entry, problem, options](int ranks) {
+  subject.heap_bytes = [&entry, problem, options, patterns = subject.patterns](int ranks) {
     std::size_t most = 0;
-    for (const pattern how : collective_patterns) {
+    for (const pattern how : patterns) {
       collective_options tried = options;
       tried.how = how;
       most = std::max(most, heap_for(entry.plan(problem, ranks, 0, tried), problem.type));
     }
-    return most;
+    if (!options.direct) return most;
+    const auto elements = static_cast<std::size_t>(largest_of(entry.in_count, problem, ranks) +
+                                                   largest_of(entry.out_count, problem, ranks));
+    return most + elements * size_of(problem.type) + (std::size_t{1} << 16);
   };
   subject.make = [&entry, problem, options](world& w, pattern how, std::uint64_t seed) {
     collective_options chosen = options;

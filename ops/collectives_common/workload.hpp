@@ -86,6 +86,8 @@ class collective_workload final : public trial {
   /// Collective.
   collective_workload(world& w, const collective_entry& entry, const collective_problem& problem,
                       const collective_options& options, std::uint64_t seed);
+  /// Collective.
+  ~collective_workload() override;
 
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
@@ -99,6 +101,14 @@ class collective_workload final : public trial {
   [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
 
  private:
+  /// Memory for elements of the caller: this rank's own or, where peers touch it, symmetric.
+  struct caller_memory {
+    std::vector<std::byte> own;
+    symmetric<std::byte> shared;
+    [[nodiscard]] array_view elements(dtype type, std::int64_t count);
+  };
+  using count_of_rank = std::function<std::int64_t(const collective_problem&, int world, int rank)>;
+  [[nodiscard]] caller_memory make_memory(const count_of_rank& count) const;
   /// Element `i` of the input of a rank, rounded to the element type.
   [[nodiscard]] float input(int rank, std::int64_t i) const;
   [[nodiscard]] float result(std::int64_t i) const;
@@ -108,11 +118,13 @@ class collective_workload final : public trial {
 
   const collective_entry* entry_;
   collective_problem problem_;
+  world* ranks_;
+  bool direct_;
   int world_;
   int rank_;
   random_matrix values_;
-  std::vector<std::byte> in_memory_;
-  std::vector<std::byte> out_memory_;
+  caller_memory in_memory_;
+  caller_memory out_memory_;
   array_view in_;
   array_view out_;
   std::unique_ptr<runnable_collective> op_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/collectives_common/direct_reduce.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
@@ -9,12 +10,14 @@ namespace untax {
 template <class Use>
 auto with_protocol_for(const reduce_scatter_problem& problem, const collective_plan& plan,
                        Use&& use) {
+  if (plan.direct)
+    return use(direct_reduce(problem.count, problem.how, reduce_target::owner, plan));
   return use(reduce_protocol(problem.count, problem.how, reduce_target::owner, plan));
 }
 
 [[nodiscard]] inline collective_need need_of(const reduce_scatter_problem& problem, int world) {
   const std::int64_t shard = sharding{problem.count, world}.full();
-  return {"reduce_scatter", problem.type, shard, shard, problem.count, false};
+  return {"reduce_scatter", problem.type, shard, shard, problem.count, false, 1, touched::input};
 }
 
 }  // namespace untax

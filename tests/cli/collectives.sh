@@ -15,13 +15,17 @@ for collective in all_gather reduce_scatter all_reduce "all_reduce --reduction m
   expect 0 run $collective --ranks 3 --processes --dtype bf16 --pattern all -n 1001 --repeat 1 --verify \
     --workers 2 --chunk-bytes 64 --depth 3
   [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "$collective, 3 processes: not all right"
+  for kind in "--ranks 4" "--ranks 3 --processes --workers 2"; do
+    expect 0 run $collective --direct $kind -n 10007 --repeat 2 --verify
+    says "$out" ' right$'
+  done
 done
 expect 0 run broadcast --root 2 --ranks 3 -n 100 --dtype fp16 --verify --repeat 1 --launch eager --explain
 says "$out" 'broadcast: fused_sequential, stores, 1 phase '
 
 expect 0 check all_to_all --quick --executions 50 --ranks 2
 says "$out" 'all_to_all fused_specialized, unequal parts .* right$'
-says "$out" '^192 schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed$'
+says "$out" '^256 schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed$'
 
 refused() {
   local pattern=$1
@@ -36,6 +40,7 @@ refused 'has no root' run all_reduce --root 0
 refused 'has one phase' run all_to_all --phases 1
 refused 'no parts of other sizes' run broadcast --unequal
 refused 'multiplies nothing' run all_reduce -m 4
+refused 'goes directly as fused_sequential only' run all_gather --direct --pattern bulk_synchronous
 refused 'can only push' run all_reduce --direction pull
 refused 'sum, max or min' run all_reduce --reduction mean
 refused 'has no pattern producer_consumer' run all_gather --pattern producer_consumer

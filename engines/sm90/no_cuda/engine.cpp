@@ -12,6 +12,9 @@ engine::engine(world& w, const std::string& name, transfer_code /*code*/) {
 }
 engine::~engine() = default;
 
-void engine::run(const void* /*in*/, void* /*out*/, stream_ref /*stream*/) {}
+bool engine::captures(stream_ref /*stream*/) const { return false; }
+
+void engine::run(const void* /*in*/, void* /*out*/, std::int64_t /*between*/,
+                 stream_ref /*stream*/) {}
 
 }  // namespace untax::sm90

@@ -16,6 +16,8 @@ struct run_arguments {
   device_control world;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
+  std::int64_t between =
+      0;  ///< bytes from a rank's in and out to the next rank's, if peers touch them
   symmetric<std::byte> inbox;
   symmetric<std::uint64_t> counters;
   /// How often each block of this launch has run. It is the block's own, which raises it at its

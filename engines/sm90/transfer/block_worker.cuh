@@ -41,7 +41,10 @@ class block_worker {
     const bool acts = s.what != action::none || s.publish.named() || s.retire.named();
     if (!acts || !settle()) return;
     perform(s);
-    if (s.publish.named()) signal(s.publish.consumer, s.publish.ready, s.publish.use);
+    if (s.publish.named()) {
+      signal(s.publish.consumer, s.publish.ready, s.publish.use);
+      prompt_ = prompt_ || s.prompt;
+    }
     if (s.retire.named() && s.retire.free >= 0)
       signal(s.retire.producer, s.retire.free + s.reader, s.retire.use);
   }
@@ -74,7 +77,7 @@ class block_worker {
   __device__ bool settle() {
     if (waits_.empty()) return true;
     if (!waits_.are_over(block_)) {
-      signals_.send();
+      send();
       going_ = waits_.wait(block_, run_);
     }
     waits_.clear();
@@ -85,14 +88,25 @@ class block_worker {
   __device__ void signal(int rank, int counter, std::uint64_t value) {
     if (signals_.full()) {
       block_.sync();
-      signals_.send();
+      send();
       scattered_ = false;
     }
     signals_.add(run_.counters.at(rank, static_cast<std::size_t>(counter)), value);
   }
 
+  /// All threads of the block have been synchronised since their last stores.
+  __device__ void send() {
+    signals_.send();
+    prompt_ = false;
+  }
+
   __device__ void perform(const step& s) {
     if (s.what == action::none) return;
+    if (prompt_) {
+      if (scattered_) block_.sync();
+      send();
+      scattered_ = false;
+    }
     // A result that is passed on was written by other threads.
     if (s.from.of == operand::c && scattered_) block_.sync();
     scattered_ = true;
@@ -103,16 +117,21 @@ class block_worker {
     }
     if constexpr (!std::is_void_v<Element>) {
       if (s.what == action::reduce) {
-        const addends all{at(s.from), inbox_stride_ * run_.element_bytes, at(s.weights),
-                          static_cast<int>(s.depth), s.from.rank};
+        const bool direct = s.from.of == operand::a;
+        place first = s.from;
+        if (direct) first.rank = 0;
+        const addends all{at(first), direct ? run_.between : inbox_stride_ * run_.element_bytes,
+                          at(s.weights), static_cast<int>(s.depth), s.from.rank};
         combine<Element>(s.combine, at(s.to), all, s.cols);
       }
     }
   }
 
   [[nodiscard]] __device__ std::byte* at(const place& p) const {
-    if (p.of == operand::a) return const_cast<std::byte*>(run_.in) + p.col * run_.element_bytes;
-    if (p.of == operand::c) return run_.out + p.col * run_.element_bytes;
+    if (p.of != operand::inbox) {
+      std::byte* const own = p.of == operand::a ? const_cast<std::byte*>(run_.in) : run_.out;
+      return own + (p.rank - run_.world.rank) * run_.between + p.col * run_.element_bytes;
+    }
     return run_.inbox.at(p.rank) + (p.row * inbox_stride_ + p.col) * run_.element_bytes;
   }
 
@@ -124,6 +143,7 @@ class block_worker {
   held_waits waits_;
   held_signals signals_;
   bool going_ = true;
+  bool prompt_ = false;     // a signal that was put off is waited for
   bool scattered_ = false;  // threads have written what others have not been told of
 };
 

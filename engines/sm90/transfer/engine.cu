@@ -57,12 +57,21 @@ class engine::launcher {
     }
   }
 
-  void run(const void* in, void* out, stream_ref stream) {
+  [[nodiscard]] bool captures(stream_ref stream) const {
+    if (stream.handle == nullptr) return false;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    require(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.handle), &status),
+            "cannot ask about a capture");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
+  void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     world_->check();
     require_reachable("in", in, known_in_);
     require_reachable("out", out, known_out_);
     run_.in = static_cast<const std::byte*>(in);
     run_.out = static_cast<std::byte*>(out);
+    run_.between = between;
     auto* target = static_cast<cudaStream_t>(stream.handle);
     const bool waits = target == nullptr;
     if (waits) target = own_.stream;
@@ -157,6 +166,10 @@ engine::engine(world& w, const std::string& name, transfer_code code)
     : launcher_(std::make_unique<launcher>(w, name, std::move(code))) {}
 engine::~engine() = default;
 
-void engine::run(const void* in, void* out, stream_ref stream) { launcher_->run(in, out, stream); }
+bool engine::captures(stream_ref stream) const { return launcher_->captures(stream); }
+
+void engine::run(const void* in, void* out, std::int64_t between, stream_ref stream) {
+  launcher_->run(in, out, between, stream);
+}
 
 }  // namespace untax::sm90

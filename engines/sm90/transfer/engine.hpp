@@ -26,9 +26,13 @@ class engine {
   /// memory. After a failure the memory is left alone.
   ~engine();
 
-  /// One epoch. `in` and `out` can be read and written by the GPU. With a stream it only launches;
-  /// without one it returns when the result is complete, and throws when a wait has failed.
-  void run(const void* in, void* out, stream_ref stream);
+  /// Whether `stream` is being captured in a graph.
+  [[nodiscard]] bool captures(stream_ref stream) const;
+
+  /// One epoch. `in` and `out` can be read and written by the GPU; `between` bytes lie between
+  /// those of neighbouring ranks, if peers touch them. With a stream it only launches; without one
+  /// it returns when the result is complete, and throws when a wait has failed.
+  void run(const void* in, void* out, std::int64_t between, stream_ref stream);
 
  private:
   class launcher;

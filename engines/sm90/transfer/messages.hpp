@@ -17,8 +17,9 @@ inline constexpr int most_ranks = 16;
 struct message_table {
   int ranks = 1;
   int rank = 0;
-  range sent[most_ranks];  ///< of the input, by receiver
-  range got[most_ranks];   ///< of the result, by source
+  range sent[most_ranks];               ///< of the input, by receiver
+  range got[most_ranks];                ///< of the result, by source
+  std::int64_t there[most_ranks] = {};  ///< where what is sent begins in the result, by receiver
 
   message_table() = default;
   /// Throws `unsupported` for too many ranks.
@@ -38,9 +39,8 @@ struct listed_parts {
     if (from == table.rank) return table.sent[to];
     return {0, table.got[from].size};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t lands(int from,
-                                                               int /*to*/) const noexcept {
-    return table.got[from].begin;
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t lands(int from, int to) const noexcept {
+    return from == table.rank ? table.there[to] : table.got[from].begin;
   }
 };
 
@@ -51,6 +51,7 @@ template <class Parts>
   for (int peer = 0; peer < ranks; ++peer) {
     table.sent[peer] = parts.sent(rank, peer);
     table.got[peer] = {parts.lands(peer, rank), parts.sent(peer, rank).size};
+    table.there[peer] = parts.lands(rank, peer);
   }
   return table;
 }

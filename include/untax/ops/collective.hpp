@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include <untax/core/array_view.hpp>
 #include <untax/core/stream_ref.hpp>
@@ -54,12 +56,22 @@ class collective {
   /// Refuses an input and a result that share memory, unless they lie as `allowed`.
   void check_apart(const const_array_view& in, const array_view& out,
                    const in_place& allowed) const;
-  /// In a world of the host `stream` means nothing.
+  /// In a world of the host `stream` means nothing. Throws `not_symmetric` for memory that peers
+  /// could not touch, if they have to.
   void carry_out(const const_array_view& in, const array_view& out, stream_ref stream);
 
  private:
+  /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
+  /// ranks the first time.
+  void agree_on(const void* in, const void* out, stream_ref stream);
+
+  world* world_ = nullptr;
   std::string_view name_;
   collective_plan plan_;
+  bool shows_input_ = false;  ///< to peers, like the next
+  bool shows_result_ = false;
+  std::int64_t between_ = 0;  ///< bytes from a rank's memory to the next rank's, if peers touch it
+  std::set<std::pair<const void*, const void*>> agreed_;
   std::string explanation_;
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;

@@ -76,6 +76,11 @@ struct collective_options {
   int workers = 0;               ///< of a rank, blocks on a GPU; each has its own chunks
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
+  /// What peers touch lies in symmetric memory (`world::allocate`), at the same offset at all
+  /// ranks: the input of reductions, the result of all but reduce_scatter. Then peers write results
+  /// where they belong and read inputs where they lie, without rooms. A run on memory that is new
+  /// to it waits for all ranks to compare offsets, but not while its stream is being captured.
+  bool direct = false;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests
 };
 
@@ -90,6 +95,7 @@ struct collective_plan {
   int workers = 1;
   std::int64_t chunk = 1;  ///< elements
   int depth = 2;
+  bool direct = false;  ///< between the callers' own memory, without rooms
 };
 
 }  // namespace untax

@@ -64,8 +64,8 @@ class all_reduce : public collective {
  public:
   all_reduce(world& w, const all_reduce_problem& problem, const collective_options& options = {});
 
-  /// `in` and `out`: `count` elements; in place if they are the same (not in fused_specialized with
-  /// one phase, where some workers send what others would overwrite).
+  /// `in` and `out`: `count` elements; in place if they are the same (not with one phase in
+  /// fused_specialized or directly, where some read what others would overwrite).
   void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// Elements of a rank's input, and of its result.

@@ -67,6 +67,11 @@ class symmetric_heap {
   /// nothing without guards.
   void check() const;
 
+  /// Bytes from the beginning of this rank's heap to `p`, which lies in it.
+  [[nodiscard]] std::ptrdiff_t offset_of(const void* p) const noexcept {
+    return static_cast<const std::byte*>(p) - memory_->arena(rank_);
+  }
+
   [[nodiscard]] bool guarded() const noexcept { return guards_; }
   [[nodiscard]] std::size_t capacity() const noexcept;
   /// Bytes that are taken, with rounding and guards.

@@ -12,7 +12,7 @@ namespace untax {
 /// stride.
 enum class operand : std::uint8_t {
   none,
-  a,        ///< the caller's left operand (at this rank only)
+  a,        ///< the caller's left operand; of other ranks only `reduce` reads it
   b,        ///< the caller's weights, [N, K]
   c,        ///< the result
   inbox,    ///< operator-owned symmetric memory that peers write
@@ -38,7 +38,8 @@ enum class action : std::uint8_t {
   add,       ///< sum (+)= from[rows x cols]; `first` overwrites
   store,     ///< to = from (product or sum), converted to the element type of `to`
   reduce,    ///< to = the `depth` ranks' contributions combined in rank order, in fp32, rounded
-             ///< once: that of rank i lies i * rows rows below `from`, the own one at `weights`
+             ///< once: that of rank i lies i * rows rows below `from`, the own one at `weights`;
+             ///< where `from` is in a, it lies at the same place in a of rank i
 };
 
 /// What one worker does next: at most one verb of each kind around one action. The order is
@@ -61,12 +62,19 @@ struct step {
   room retire = {};
   reduction combine = reduction::sum;  ///< how `reduce` combines
   int reader = 0;                      ///< which reader of `retire` this worker is
+  /// Whether somebody goes on as soon as the publish comes. Otherwise an engine may hold it back
+  /// while the worker goes on itself.
+  bool prompt = false;
 };
 
 /// Where the contribution of rank `i` to a `reduce` lies.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr place addend(const step& s, std::int64_t i) noexcept {
-  if (i == s.from.rank) return s.weights;
   place at = s.from;
+  if (at.of == operand::a) {
+    at.rank = static_cast<int>(i);
+    return at;
+  }
+  if (i == s.from.rank) return s.weights;
   at.row += i * s.rows;
   return at;
 }

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/flow/room.hpp>
+#include <untax/ops/collective_problems.hpp>
+#include <untax/tile/counter_layout.hpp>
+#include <untax/tile/order.hpp>
+#include <untax/tile/protocol.hpp>
+
+namespace untax {
+
+/// What the protocols of collectives between the callers' own memory share. There are no rooms:
+/// flags alone keep the order, a counter for each (kind, lane, from, to). Every flag that is raised
+/// is waited for in the same epoch, so that nothing comes after the end of a run.
+///
+/// Worker l of each rank, its lane, has the l-th stretch of each range, and deals with lane l of
+/// the peers only.
+class direct_layout {
+ public:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept { return {}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept { return {}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept { return {}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept { return 1; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int /*i*/) const noexcept {
+    return {"direct", 0, plan_.workers};
+  }
+
+ protected:
+  /// `first`: permission, given before anything is touched. `second`: something is done.
+  enum flag_kind : int { first, second, kinds };
+
+  UNTAX_HOST_DEVICE constexpr explicit direct_layout(const collective_plan& plan) noexcept
+      : plan_(plan) {
+    counter_layout layout;
+    flags_ = layout.take(kinds, plan.workers, plan.world);
+    counters_ = layout.size();
+  }
+
+  /// The stretch of a range that falls to a lane: as long as the others', and cut where vectors
+  /// begin unless chunks are smaller than these.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole,
+                                                           int lane) const noexcept {
+    const std::int64_t full = ceil_div<std::int64_t>(whole.size, plan_.workers);
+    const std::int64_t step = round_up<std::int64_t>(full, smaller(plan_.chunk, 8));
+    const std::int64_t begin = smaller(whole.size, lane * step);
+    return {whole.begin + begin, smaller(step, whole.size - begin)};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces chunks_of(const range& share) const noexcept {
+    return {share, plan_.chunk};
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room flag(flag_kind kind, int lane, int from, int to,
+                                                      std::uint64_t use) const noexcept {
+    const int index = flags_.at(kind, lane, from);
+    return {.producer = from, .consumer = to, .number = index, .ready = index, .use = use};
+  }
+
+  /// The i-th of `count` hops, beginning elsewhere at each lane, so that the lanes of a rank use
+  /// all of its ways at the same time.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int turned(int i, int lane, int count) noexcept {
+    return (i + lane) % count;
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE static constexpr void copy(const place& from, const place& to,
+                                               std::int64_t size, const room& acquire,
+                                               const room& publish, Emit&& emit) {
+    emit(step{.what = action::copy,
+              .rows = 1,
+              .cols = size,
+              .from = from,
+              .to = to,
+              .acquire = acquire,
+              .publish = publish});
+  }
+
+ private:
+  collective_plan plan_;
+  counter_block flags_;
+  int counters_ = 0;
+};
+
+}  // namespace untax

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/reduction.hpp>
+
+#include "ops/collectives_common/direct_layout.hpp"
+#include "ops/collectives_common/reduce_protocol.hpp"
+
+namespace untax {
+
+/// Data that is combined in rank order where it lies: reduce_scatter, and all_reduce in one phase
+/// (everybody combines everything) or two (the owner of a shard combines it and writes it into
+/// everybody's result).
+///
+/// `first` says that an input may be read and, with two phases, that the result may be written;
+/// `second` that the input was read or, with two phases, that a shard has landed: whoever wrote it
+/// has read what it was made of.
+class direct_reduce : public direct_layout {
+ public:
+  UNTAX_HOST_DEVICE constexpr direct_reduce(std::int64_t count, reduction how, reduce_target target,
+                                            const collective_plan& plan) noexcept
+      : direct_layout(plan),
+        whole_{0, count},
+        shards_{count, plan.world},
+        how_(how),
+        everywhere_(target == reduce_target::everywhere),
+        straight_(everywhere_ && plan.phases == 1) {}
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
+                                           Emit&& emit) const {
+    const bool passes_on = everywhere_ && !straight_;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int owner = receiver_at_hop(rank(), hop, world());
+      if (share(owner, lane).empty()) continue;
+      emit(step{.publish = flag(first, lane, rank(), owner, epoch), .prompt = true});
+    }
+    if (!share(rank(), lane).empty()) {
+      combine(lane, passes_on, epoch, emit);
+      if (!passes_on) tell_all(lane, epoch, emit);
+    }
+    for (int hop = 1; hop < world(); ++hop) {
+      const int owner = source_at_hop(rank(), hop, world());
+      if (share(owner, lane).empty()) continue;
+      emit(step{.acquire = flag(second, lane, owner, rank(), epoch)});
+    }
+  }
+
+ private:
+  /// What lane `lane` of `owner` combines.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane) const noexcept {
+    return share_of(straight_ ? whole_ : shards_.of(owner), lane);
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void combine(int lane, bool passes_on, std::uint64_t epoch,
+                                           Emit&& emit) const {
+    for (int hop = 1; hop < world(); ++hop)
+      emit(step{.acquire = flag(first, lane, source_at_hop(rank(), hop, world()), rank(), epoch)});
+    const std::int64_t moved = everywhere_ ? 0 : -shards_.of(rank()).begin;
+    const pieces chunks = chunks_of(share(rank(), lane));
+    for (int i = 0; i < chunks.count(); ++i) {
+      const range chunk = chunks.at(i);
+      const place inputs{operand::a, rank(), 0, chunk.begin};
+      emit(step{.what = action::reduce,
+                .rows = 1,
+                .cols = chunk.size,
+                .depth = world(),
+                .from = inputs,
+                .weights = inputs,
+                .to = {operand::c, rank(), 0, chunk.begin + moved},
+                .combine = how_});
+      if (passes_on) pass_on(chunk, i + 1 == chunks.count(), lane, epoch, emit);
+    }
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void pass_on(const range& chunk, bool last, int lane,
+                                           std::uint64_t epoch, Emit&& emit) const {
+    for (int i = 0; i + 1 < world(); ++i) {
+      const int peer = receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world());
+      copy({operand::c, rank(), 0, chunk.begin}, {operand::c, peer, 0, chunk.begin}, chunk.size, {},
+           last ? flag(second, lane, rank(), peer, epoch) : room{}, emit);
+    }
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void tell_all(int lane, std::uint64_t epoch, Emit&& emit) const {
+    for (int hop = 1; hop < world(); ++hop) {
+      const int source = source_at_hop(rank(), hop, world());
+      emit(step{.publish = flag(second, lane, rank(), source, epoch)});
+    }
+  }
+
+  range whole_;
+  sharding shards_;
+  reduction how_;
+  bool everywhere_;
+  bool straight_;
+};
+
+static_assert(protocol<direct_reduce>);
+
+}  // namespace untax
