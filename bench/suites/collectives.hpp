@@ -31,7 +31,8 @@ struct collective_suite_options {
   /// Bytes of the whole vector: the result of all_gather, the input of the others.
   std::vector<std::int64_t> sizes;
   /// NCCL is added where it is there.
-  std::vector<collective_variant> variants = {{"untax", false, {}}};
+  std::vector<collective_variant> variants = {{"untax", false, {}},
+                                              {"untax direct", false, {.direct = true}}};
   std::function<void()> progress;  ///< called for each kind and size. May be empty
 };
 

@@ -14,6 +14,7 @@
 namespace untax::bench {
 namespace {
 
+/// Rooms of the variants that are there at once; the vectors come on top.
 constexpr std::size_t heap_bytes = std::size_t{12} << 30;
 
 /// How many runs one graph holds: enough that what surrounds them does not count.
@@ -24,11 +25,14 @@ int runs_in_graph(std::int64_t bytes) {
 /// What a rank has for all measurements of the suite.
 struct rank_state {
   rank_state(std::size_t bytes, world& w)
-      : in(bytes), out(bytes), expected(bytes), differences(sizeof(unsigned long long)) {
+      : in(w.allocate<std::byte>(bytes, "input")),
+        out(w.allocate<std::byte>(bytes, "result")),
+        expected(bytes),
+        differences(sizeof(unsigned long long)) {
     if (bulk::nccl().there) library.emplace(w);
   }
-  device_buffer in;
-  device_buffer out;
+  symmetric<std::byte> in;
+  symmetric<std::byte> out;
   device_buffer expected;
   device_buffer differences;
   std::optional<bulk::communicator> library;
@@ -125,7 +129,7 @@ class suite {
 
   rank_state& of(int rank) { return *states_[static_cast<std::size_t>(rank)]; }
   collective_work work_of(const collective_row& row, int rank) {
-    return {row.kind, row.bytes, options_.type, of(rank).in.data(), of(rank).out.data()};
+    return {row.kind, row.bytes, options_.type, of(rank).in.local(), of(rank).out.local()};
   }
 
   std::optional<lined_up> plan(collective_figure& figure, const collective_row& row,
@@ -159,18 +163,18 @@ class suite {
         const std::int64_t count = elements_of(work, w.size());
         const std::size_t bytes =
             static_cast<std::size_t>(result_of(work, w.size())) * size_of(work.type);
-        fill_exact(mine.in.data(), count, work.type,
+        fill_exact(mine.in.local(), count, work.type,
                    static_cast<std::uint32_t>(977 * w.rank() + row.bytes), stream);
-        check_cuda(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
+        check_cuda(cudaMemsetAsync(mine.out.local(), 0xff, bytes, stream), "poisoning");
         check_cuda(cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
                    "clearing");
         all[i]->at(w.rank()).run(stream);
         if (first) {
-          check_cuda(cudaMemcpyAsync(mine.expected.data(), mine.out.data(), bytes,
+          check_cuda(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,
                                      cudaMemcpyDeviceToDevice, stream),
                      "keeping a result");
         }
-        count_differences(mine.out.data(), mine.expected.data(), bytes,
+        count_differences(mine.out.local(), mine.expected.data(), bytes,
                           static_cast<unsigned long long*>(mine.differences.data()), stream);
         unsigned long long wrong = 0;
         check_cuda(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
@@ -218,7 +222,8 @@ class suite {
 }  // namespace
 
 collective_report run_collective_suite(const collective_suite_options& options) {
-  gpu_team team(options.ranks, heap_bytes);
+  const std::int64_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
+  gpu_team team(options.ranks, heap_bytes + 3 * static_cast<std::size_t>(most));
   collective_report report{team.size(), options.type, team.device_name(), bulk::nccl().text, {}};
   suite measured(options, team);
   for (const collective_kind kind : options.kinds) {
