@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/kernel.cuh"
 #include "ops/collectives_common/device_code.hpp"
@@ -33,6 +35,7 @@ sm90::message_table messages_of(std::int64_t count, reduce_target target,
   sm90::message_table table(plan.world, plan.rank);
   for (int peer = 0; peer < plan.world; ++peer) {
     table.sent[peer] = straight ? range{0, count} : shards.of(peer);
+    table.largest = std::max(table.largest, table.sent[peer].size);
     if (target == reduce_target::everywhere && !straight) table.got[peer] = shards.of(peer);
   }
   const range& own = table.sent[plan.rank];

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(packet_threads)
 
 template <class Bits>
 transfer_code code_with(const message_table& messages, int blocks) {
-  const packet_layout how{.messages = messages, .capacity = capacity_of<Bits>(messages)};
+  const packet_layout how{.messages = messages, .capacity = packets_for<Bits>(messages.largest)};
   return packet_code<Bits>(reinterpret_cast<const void*>(&exchange<Bits>), how, blocks);
 }
 

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(packet_threads)
 
 template <class Element>
 transfer_code code_with(packet_layout how, int blocks) {
-  how.capacity = capacity_of<bits_of<Element>>(how.messages);
+  how.capacity = packets_for<bits_of<Element>>(how.messages.largest);
   return packet_code<bits_of<Element>>(reinterpret_cast<const void*>(&reduce<Element>), how,
                                        blocks);
 }

@@ -221,15 +221,4 @@ template <class Bits>
   return code;
 }
 
-/// Packets of the largest message.
-template <class Bits>
-[[nodiscard]] std::int64_t capacity_of(const message_table& messages) {
-  std::int64_t most = 0;
-  for (int peer = 0; peer < messages.ranks; ++peer) {
-    for (const std::int64_t count : {messages.sent[peer].size, messages.got[peer].size})
-      most = packets_for<Bits>(count) > most ? packets_for<Bits>(count) : most;
-  }
-  return most;
-}
-
 }  // namespace untax::sm90

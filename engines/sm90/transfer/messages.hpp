@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,8 @@ struct message_table {
   range sent[most_ranks];               ///< of the input, by receiver
   range got[most_ranks];                ///< of the result, by source
   std::int64_t there[most_ranks] = {};  ///< where what is sent begins in the result, by receiver
+  /// Of the largest message between any two ranks: symmetric memory is of one size everywhere.
+  std::int64_t largest = 0;
 
   message_table() = default;
   /// Throws `unsupported` for too many ranks.
@@ -52,6 +55,8 @@ template <class Parts>
     table.sent[peer] = parts.sent(rank, peer);
     table.got[peer] = {parts.lands(peer, rank), parts.sent(peer, rank).size};
     table.there[peer] = parts.lands(rank, peer);
+    for (int to = 0; to < ranks; ++to)
+      table.largest = std::max(table.largest, parts.sent(peer, to).size);
   }
   return table;
 }
