@@ -96,9 +96,12 @@ class gemm::launcher {
     arguments.c = tensor_map_of(c, shape_.type, shape_.m, shape_.n,
                                 swapped ? chunk_columns(config) : chunk_side);
     cudaLaunchConfig_t launch = form(stream);
-    cudaLaunchAttribute cluster = cluster_of();
-    launch.attrs = &cluster;
-    launch.numAttrs = 1;
+    // The second one lets it begin to begin while the kernel before it ends.
+    cudaLaunchAttribute attributes[] = {cluster_of(), {}};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    launch.attrs = attributes;
+    launch.numAttrs = 2;
     alone protocol;
     void* parameters[] = {&arguments, &protocol};
     gpu::require(cudaLaunchKernelExC(&launch, kernel(), parameters), "cannot start a GEMM");

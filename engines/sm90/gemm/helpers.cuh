@@ -9,6 +9,20 @@
 
 namespace untax::sm90 {
 
+/// Memory as seen from one GPU: a release or acquire for the whole system takes longer.
+struct one_gpu_memory : cuda_memory {
+  __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
+    return ref(c).load(cuda::memory_order_acquire);
+  }
+  __device__ static void store_release(counter& c, std::uint64_t value) noexcept {
+    ref(c).store(value, cuda::memory_order_release);
+  }
+  __device__ static cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device> ref(
+      const counter& c) noexcept {
+    return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(const_cast<counter&>(c));
+  }
+};
+
 /// Sums of a tile that several clusters share travel through global memory, in the order in which
 /// threads hold them. They are added in the order of the clusters, so results are reproducible.
 template <tile_config config>
@@ -27,13 +41,13 @@ class shared_sums {
       to[i * group_threads] =
           make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
     meet_warpgroup(1 + group_);
-    if (thread_ == 0) cuda_memory::raise_release(ready_of(block_.cluster), 1);
+    if (thread_ == 0) one_gpu_memory::store_release(ready_of(block_.cluster), 1);
   }
 
   /// Adds what the clusters from `first` up to the one before this left behind.
   __device__ void add(float (&sums)[count], int first) const {
+    await(first);
     for (int helper = block_.cluster - 1; helper >= first; --helper) {
-      await(helper);
       const float4* from = sums_of(helper);
 #pragma unroll
       for (int i = 0; i < count / 4; ++i) {
@@ -56,11 +70,13 @@ class shared_sums {
     __device__ static void leave() {}
   };
 
-  __device__ void await(int helper) const {
-    if (thread_ == 0) {
+  /// Returns when all clusters from `first` up to the one before this have left their sums.
+  __device__ void await(int first) const {
+    const int helper = first + thread_;
+    if (helper < block_.cluster) {
       no_watch watch;
       std::uint64_t& ready = ready_of(helper);
-      (void)wait_until<cuda_memory>(ready, wait_site{.expected = 1}, watch);
+      (void)wait_until<one_gpu_memory>(ready, wait_site{.expected = 1}, watch);
       ready = 0;  // for the next launch
     }
     meet_warpgroup(1 + group_);

@@ -28,7 +28,6 @@ __device__ void init_barriers(block_memory<config>& shared) {
     }
   }
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
 }
 
 /// C = A * B^T. `Protocol` is asked before A is read and told what of C is stored. (A tile_config
@@ -57,6 +56,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   } else {
     __syncthreads();
   }
+  let_next_kernel_start();
+  await_kernels_before();
 
   if (warp < group_threads / 32) {
     shrink_registers<mover_registers>();

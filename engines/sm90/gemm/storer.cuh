@@ -25,8 +25,11 @@ __device__ void run_storer(const block_view<config>& block, const Protocol& prot
     }
     protocol.after_tile(block.place(w));
   });
-  boxes_stored();
-  protocol.after_all();
+  // What is still being written is written when the kernel ends.
+  if constexpr (Protocol::signals) {
+    boxes_stored();
+    protocol.after_all();
+  }
 }
 
 }  // namespace untax::sm90

@@ -11,10 +11,21 @@ namespace untax::sm90 {
   return cuda::ptx::get_sreg_cluster_ctarank();
 }
 
-/// All threads of all blocks of the cluster meet; what they did before is seen after.
+/// All threads of all blocks of the cluster meet. Barriers that were initialised and fenced before
+/// are seen after; nothing else is ordered, which would take a fence of the whole GPU.
 __device__ inline void meet_cluster() {
-  cuda::ptx::barrier_cluster_arrive();
+  cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
   cuda::ptx::barrier_cluster_wait();
+}
+
+/// Lets the next kernel of the stream take its places as this one's blocks leave theirs.
+__device__ inline void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
+/// Returns when the kernels before this one in the stream have ended, and what they wrote is seen.
+__device__ inline void await_kernels_before() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
 }
 
 /// The threads of a warpgroup meet. `id` is one of the barriers 1 to 15 of the block.
