@@ -7,25 +7,33 @@
 namespace untax {
 namespace {
 
-// From a model of H200 over NVLink, where a rank sends 350 GB/s, a signal takes 1.3 us, and a step
-// with rooms (look at the room, move, release, be seen) about 3 us more than one by packets, which
-// in turn are twice the bytes. Bytes are those that a rank sends.
+// Where one way becomes better than another on 4 H200 over NVLink, as `untax bench collectives
+// --sweep` measured it there. Bytes are those that a rank sends, which makes what was measured with
+// 4 ranks a fair guess for others.
 
-/// 3 us of the link: beyond, a second copy of the bytes takes longer than rooms do.
-constexpr std::int64_t most_packet_bytes = std::int64_t{1} << 20;
+/// Beyond, packets, which are twice the bytes, take longer than rooms do.
+constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 /// The same where there are no rooms, and so no second copy at the receiver.
-constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{512} << 10;
-/// 2 us of the link, in packets: beyond, all_reduce in one phase, which sends W / 2 times what it
-/// does in two, takes longer than the second phase's way.
+constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{2} << 20;
+/// The same for a broadcast, whose root alone sends.
+constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{768} << 10;
+/// Beyond, all_reduce in one phase, which sends W / 2 times what it does in two, takes longer than
+/// the second phase's way.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
-/// Rooms: a block moves 8 GB/s at least with chunks of this size, each on its own.
+/// The same for a broadcast.
+constexpr std::int64_t most_one_phase_broadcast_bytes = std::int64_t{3} << 20;
+/// Up to here some blocks send and others receive; beyond, all do both.
+constexpr std::int64_t most_specialized_bytes = std::int64_t{48} << 20;
+/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not is
+/// signalled the less often the larger they are.
 constexpr std::int64_t chunk_bytes = std::int64_t{32} << 10;
+constexpr std::int64_t large_chunk_bytes = std::int64_t{512} << 10;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
-/// Copy engines fill the link with fewer.
-constexpr int most_bulk_blocks = 64;
+/// Copy engines fill the link with fewer, and so do blocks that only send.
+constexpr int half_of_blocks = 64;
 
 class chooser {
  public:
@@ -33,10 +41,15 @@ class chooser {
       : world_(world), need_(need), made_(asked) {}
 
   collective_options make() {
-    if (made_.how == pattern::automatic) made_.how = pattern::fused_sequential;
+    const bool open_pattern = made_.how == pattern::automatic;
+    if (open_pattern) made_.how = pattern::fused_sequential;
     const bool open = made_.phases == 0;
     choose_phases();
     choose_wire();
+    // An all_reduce in one phase could not be in place if blocks sent what others overwrite.
+    const bool could = made_.phases == 2 || need_.packet_phases == 1;
+    if (open_pattern && has_rooms() && could && sent(made_.phases) <= most_specialized_bytes)
+      made_.how = pattern::fused_specialized;
     const bool direct = made_.direct && made_.wire != wire_kind::packets;
     // In one phase inputs are read until the end, so it could not be in place.
     if (open && direct && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
@@ -52,6 +65,11 @@ class chooser {
   [[nodiscard]] std::int64_t sent(int phases) const {
     return bytes(phases == 1 ? need_.largest_one : need_.largest) * (world_ - 1);
   }
+  /// Two phases, of which the second combines nothing.
+  [[nodiscard]] bool is_broadcast() const {
+    return need_.can_have_two_phases && need_.packet_phases == 1;
+  }
+  [[nodiscard]] bool has_rooms() const { return !made_.direct && made_.wire != wire_kind::packets; }
   [[nodiscard]] bool asks_for_rooms() const {
     return made_.how != pattern::fused_sequential || made_.wire == wire_kind::stores ||
            made_.wire == wire_kind::bulk;
@@ -59,16 +77,20 @@ class chooser {
 
   void choose_phases() {
     if (made_.phases != 0) return;
-    const bool two = need_.can_have_two_phases && world_ > 2 && sent(1) > most_one_phase_bytes &&
+    const std::int64_t most_one_phase =
+        is_broadcast() ? most_one_phase_broadcast_bytes : most_one_phase_bytes;
+    const bool two = need_.can_have_two_phases && world_ > 2 && sent(1) > most_one_phase &&
                      (made_.wire != wire_kind::packets || need_.packet_phases == 2);
     made_.phases = two ? 2 : 1;
   }
 
   void choose_wire() {
     if (made_.wire != wire_kind::automatic) return;
+    const std::int64_t most = is_broadcast() ? most_packet_bytes_of_broadcast
+                              : made_.direct ? most_packet_bytes_beside_direct
+                                             : most_packet_bytes;
     const bool packets = !asks_for_rooms() && made_.phases <= need_.packet_phases &&
-                         made_.phases * sent(made_.phases) <=
-                             (made_.direct ? most_packet_bytes_beside_direct : most_packet_bytes);
+                         made_.phases * sent(made_.phases) <= most;
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
   }
 
@@ -81,13 +103,14 @@ class chooser {
       return;
     }
     const bool specialized = made_.how == pattern::fused_specialized;
-    const int most = made_.wire == wire_kind::bulk || specialized ? most_bulk_blocks : most_blocks;
+    const int most = made_.wire == wire_kind::bulk || specialized ? half_of_blocks : most_blocks;
     if (made_.workers == 0) made_.workers = blocks_for(part, least_chunk_bytes, most);
     if (made_.direct) return;
     if (made_.chunk_bytes == 0) {
       const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
-      made_.chunk_bytes =
-          std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512, chunk_bytes);
+      const bool large = made_.phases == 1 && !specialized;
+      made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512,
+                                                   large ? large_chunk_bytes : chunk_bytes);
     }
     if (made_.depth == 0) made_.depth = usual_depth;
   }
