@@ -26,7 +26,8 @@ struct collective_way {
   collective_options options;
 
   [[nodiscard]] std::string describe() const {
-    return fmt::format("{} {} {} phases", entry.name, name_of(options.how), options.phases);
+    return fmt::format("{} {} {} phases{}", entry.name, name_of(options.how), options.phases,
+                       options.direct ? ", direct" : "");
   }
 };
 
@@ -60,28 +61,40 @@ std::vector<fault_site> sites_of(const collective_way& way, int rank) {
   return record->sites();
 }
 
-/// Calls `use(way, site)` for some sites of every collective, pattern and number of phases.
+/// Every collective, pattern and number of phases.
+std::vector<collective_way> all_ways() {
+  std::vector<collective_way> ways;
+  for (const collective_entry& entry : collectives()) {
+    for (const int phases : {1, 2}) {
+      if (phases == 2 && !entry.has_phases) continue;
+      collective_options options{.phases = phases, .workers = 2, .chunk_bytes = 12, .depth = 2};
+      for (const pattern how : collective_patterns) {
+        options.how = how;
+        ways.push_back({entry, options});
+      }
+      options.how = pattern::fused_sequential;
+      options.direct = true;
+      ways.push_back({entry, options});
+    }
+  }
+  return ways;
+}
+
+/// Calls `use(way, site)` for some sites of every way.
 template <class Use>
 void for_sampled_sites(bool signals, std::size_t count, Use&& use) {
   std::mt19937_64 random(1);
-  for (const collective_entry& entry : collectives()) {
-    for (const pattern how : collective_patterns) {
-      for (const int phases : {1, 2}) {
-        if (phases == 2 && !entry.has_phases) continue;
-        const collective_way way{
-            entry, {.how = how, .phases = phases, .workers = 2, .chunk_bytes = 12, .depth = 2}};
-        SCOPED_TRACE(way.describe());
-        auto sites = sites_of(way, static_cast<int>(random() % ranks));
-        if (signals) {
-          std::erase_if(sites, [](const fault_site& s) {
-            return s.verb == channel_verb::reserve || s.verb == channel_verb::acquire;
-          });
-        }
-        std::shuffle(sites.begin(), sites.end(), random);
-        if (sites.size() > count) sites.resize(count);
-        for (const fault_site& site : sites) use(way, site);
-      }
+  for (const collective_way& way : all_ways()) {
+    SCOPED_TRACE(way.describe());
+    auto sites = sites_of(way, static_cast<int>(random() % ranks));
+    if (signals) {
+      std::erase_if(sites, [](const fault_site& s) {
+        return s.verb == channel_verb::reserve || s.verb == channel_verb::acquire;
+      });
     }
+    std::shuffle(sites.begin(), sites.end(), random);
+    if (sites.size() > count) sites.resize(count);
+    for (const fault_site& site : sites) use(way, site);
   }
 }
 
