@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "arguments.hpp"
 #include "bench/suites/collectives.hpp"
+#include "bench/suites/gemm.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
 #include "bench_collectives.hpp"
+#include "bench_gemm.hpp"
 #include "bench_rma.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
@@ -38,12 +42,14 @@ constexpr const char* footer =
     "             bare atomics. Leave the machine alone meanwhile.\n"
     "operators    every operator and pattern over a few shapes\n"
     "rma          the verbs of kernels between GPUs: rates and times beside what the link can do\n"
-    "collectives  collectives between GPUs beside NCCL, in graphs\n\n"
+    "collectives  collectives between GPUs beside NCCL, in graphs\n"
+    "gemm         a GEMM on one GPU beside cuBLASLt, in graphs\n\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"
     "  untax bench rma --ranks 4 --json rma.json\n"
-    "  untax bench collectives --ranks 4 --size 65536 --sweep";
+    "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
+    "  untax bench gemm --size 16 --size 4096";
 
 std::string spread_text(const spread& time) {
   const time_unit unit = unit_for(time.median);
@@ -122,6 +128,11 @@ int run_collectives(const bench_options& options) {
   bench::collective_suite_options suite;
   suite.ranks = options.ranks;
   suite.repeats = options.repeats;
+  for (const std::int64_t size : options.sizes) {
+    if (size < 4)
+      throw error(errc::invalid_argument,
+                  fmt::format("--size {}: vectors of collectives have 4 bytes or more", size));
+  }
   suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
   if (options.sweep) suite.variants = swept_variants();
   bench::collective_report report;
@@ -136,12 +147,28 @@ int run_collectives(const bench_options& options) {
   return options.sweep || all_met(report) ? 0 : 1;
 }
 
+int run_gemm(const bench_options& options) {
+  bench::gemm_suite_options suite;
+  suite.repeats = options.repeats;
+  suite.sizes = options.sizes;
+  bench::gemm_report report;
+  {
+    progress_bar bar("bench gemm", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_gemm_suite(suite);
+  }
+  if (options.json != "-") print_gemm(report);
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
+  return report.met() ? 0 : 1;
+}
+
 int carry_out(const bench_options& options) {
   const std::size_t suite =
-      place_in("the suite", options.suite, {"host", "operators", "rma", "collectives"});
+      place_in("the suite", options.suite, {"host", "operators", "rma", "collectives", "gemm"});
   if (!options.json.empty()) require_writable(options.json);
   if (suite == 2) return run_rma(options);
   if (suite == 3) return run_collectives(options);
+  if (suite == 4) return run_gemm(options);
   return suite == 0 ? run_host(options) : run_operators(options);
 }
 
@@ -149,9 +176,10 @@ int carry_out(const bench_options& options) {
 
 void add_bench(CLI::App& app, int& status) {
   CLI::App* verb =
-      app.add_subcommand("bench", "Measure a suite: host, operators, rma or collectives");
+      app.add_subcommand("bench", "Measure a suite: host, operators, rma, collectives or gemm");
   const auto options = std::make_shared<bench_options>();
-  verb->add_option("SUITE", options->suite, "host, operators, rma or collectives")->required();
+  verb->add_option("SUITE", options->suite, "host, operators, rma, collectives or gemm")
+      ->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
@@ -159,9 +187,10 @@ void add_bench(CLI::App& app, int& status) {
                    "GPUs that rma and collectives use; all of them by default")
       ->check(between(2, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
-  verb->add_option("--size", options->sizes,
-                   "bytes of the vectors of collectives; several may be given")
-      ->check(between(4, std::numeric_limits<int>::max()));
+  verb->add_option(
+          "--size", options->sizes,
+          "bytes of the vectors of collectives, or rows of A of gemm; several may be given")
+      ->check(between(1, std::numeric_limits<int>::max()));
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   verb->footer(footer);

@@ -181,4 +181,22 @@ std::string to_json(const bench::collective_report& report, int repeats) {
   return text_of(out);
 }
 
+std::string to_json(const bench::gemm_report& report, int repeats) {
+  json out = head("untax-bench-gemm");
+  out["gpu"] = report.device;
+  out["dtype"] = name_of(report.type);
+  out["library"] = report.library;
+  out["repeats"] = repeats;
+  for (const bench::gemm_row& row : report.rows) {
+    out["gemms"].push_back({{"m", row.m},
+                            {"n", row.n},
+                            {"k", row.k},
+                            {"plan", row.plan},
+                            {"seconds", from(row.time)},
+                            {"library_seconds", from(row.library_time)},
+                            {"relative_difference", row.relative_error}});
+  }
+  return text_of(out);
+}
+
 }  // namespace untax::cli

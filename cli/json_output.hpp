@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/suites/collectives.hpp"
+#include "bench/suites/gemm.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
@@ -22,5 +23,6 @@ namespace untax::cli {
                                   int repeats);
 [[nodiscard]] std::string to_json(const bench::rma_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
 
 }  // namespace untax::cli
