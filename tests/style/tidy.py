@@ -8,6 +8,7 @@ With UNTAX_TIDY_SHARE=N only every Nth source is looked at, others for each comm
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,18 +19,20 @@ import cached
 import gate
 
 BELOW = ("src/", "engines/", "ops/")
+PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S*cmake_pch\.hxx")
 LEFT_OUT = ("relacy/", "gtest/", "gmock/")
 
 
 def commands_of(tree):
-    """How each source is compiled, without what only GCC understands."""
+    """How each source is compiled, without GCC's precompiled headers, which clang cannot read."""
     database = tree.build / "compile_commands.json"
     try:
         entries = json.loads(database.read_text())
     except OSError:
         print(f"skipped: {database} is missing; configure first")
         sys.exit(gate.SKIPPED)
-    return {entry["file"]: entry for entry in entries if entry["file"].endswith(".cpp")}
+    return {entry["file"]: {**entry, "command": PRECOMPILED.sub("", entry["command"])}
+            for entry in entries if entry["file"].endswith(".cpp")}
 
 
 def share_of(names):
