@@ -103,6 +103,79 @@ TEST(gpu_verbs, packets_arrive_whole) {
       gpu_world());
 }
 
+/// Small puts there and back, each after a plain store to the peer that it has to cover.
+template <class Group>
+__device__ void put_small_around(Group& group, symmetric<untax::packet> mailbox,
+                                 symmetric<std::uint32_t> inbox, symmetric<std::uint32_t> outbox,
+                                 symmetric<std::uint32_t> beside, unsigned* wrong) {
+  const int peer = 1 - group.rank();
+  const auto most = static_cast<int>(outbox.size());
+  for (int round = 1; round <= 5000; ++round) {
+    const int count = 1 + round % most;
+    const auto value = static_cast<std::uint64_t>(round);
+    const auto set = static_cast<std::size_t>(round % 2);
+    for (int i = group.thread_rank(); i < count; i += group.size()) {
+      *outbox.local(static_cast<std::size_t>(i)) = element<std::uint32_t>(group.rank(), round, i);
+      *beside.at(peer, set * beside.size() / 2 + static_cast<std::size_t>(i)) =
+          element<std::uint32_t>(group.rank() + 2, round, i);
+    }
+    untax::small_put_with_signal(group, mailbox.at(peer, set * mailbox.size() / 2), outbox.local(),
+                                 count, value);
+    if (!untax::receive_small_put(group, inbox.local(), mailbox.local(set * mailbox.size() / 2),
+                                  count, value, {.name = "small put", .peer = peer}))
+      return;
+    for (int i = group.thread_rank(); i < count; i += group.size()) {
+      const auto at = static_cast<std::size_t>(i);
+      if (*inbox.local(at) != element<std::uint32_t>(peer, round, i) ||
+          *beside.local(set * beside.size() / 2 + at) != element<std::uint32_t>(peer + 2, round, i))
+        atomicAdd(wrong, 1U);
+    }
+    group.sync();
+  }
+}
+
+__global__ void small_puts(device_world w, symmetric<untax::packet> mailbox,
+                           symmetric<std::uint32_t> inbox, symmetric<std::uint32_t> outbox,
+                           symmetric<std::uint32_t> beside, unsigned* wrong) {
+  if (blockDim.x == 1) {
+    auto thread = w.thread(0);
+    put_small_around(thread, mailbox, inbox, outbox, beside, wrong);
+  } else if (blockDim.x == 32) {
+    auto warp = w.warp(0);
+    put_small_around(warp, mailbox, inbox, outbox, beside, wrong);
+  } else {
+    auto block = w.block();
+    put_small_around(block, mailbox, inbox, outbox, beside, wrong);
+  }
+}
+
+TEST(gpu_verbs, small_puts_cover_what_was_written_before) {
+  NEEDS_GPUS(2);
+  untax::run_gpus(
+      2,
+      [](world& w) {
+        const stream s;
+        cudaFuncAttributes attributes;
+        ok(cudaFuncGetAttributes(&attributes, small_puts));
+        for (const int threads : {1, 32, 128}) {
+          const auto most = static_cast<std::size_t>(10 * threads + 1);
+          const auto mailbox = w.allocate_cleared<untax::packet>(2 * most, "mailbox");
+          const auto inbox = w.allocate_cleared<std::uint32_t>(most, "inbox");
+          const auto outbox = w.allocate_cleared<std::uint32_t>(most, "outbox");
+          const auto beside = w.allocate_cleared<std::uint32_t>(2 * most, "beside");
+          const auto wrong = w.allocate_cleared<unsigned>(1, "wrong");
+          w.barrier();
+          small_puts<<<1, threads, 0, s.get()>>>(device_world(w.device_state()), mailbox, inbox,
+                                                 outbox, beside, wrong.local());
+          EXPECT_TRUE(s.done());
+          w.check();
+          EXPECT_EQ(values(wrong.local(), 1, s)[0], 0U) << threads << " threads";
+          w.barrier();
+        }
+      },
+      gpu_world());
+}
+
 /// Every rank puts its number of the round at every peer; after the barrier all are there, and
 /// before the next round another barrier says that they were looked at.
 __global__ void barrier_rounds(device_world w, untax::device_barrier barrier,

@@ -50,6 +50,16 @@ __global__ void site_receive_packets(device_world world, packet* from, double* t
   if (receive_packets(warp, to, from, 32, 7) != wait_outcome::ok) to[0] = 0;
 }
 
+__global__ void site_small_put(packet* mailbox, double* from) {
+  from[threadIdx.x] = 1;
+  small_put_with_signal(device_block{}, mailbox, from, 4096, 7);
+}
+
+__global__ void site_receive_small_put(device_world world, packet* mailbox, double* to, int* data) {
+  auto block = world.block();
+  if (receive_small_put(block, to, mailbox, 32, 7)) data[threadIdx.x] = data[threadIdx.x + 1];
+}
+
 __global__ void site_barrier(device_world world, device_barrier barrier, int* data) {
   auto block = world.block();
   if (barrier.arrive_and_wait(block)) data[0] = 1;

@@ -38,6 +38,9 @@ ORDER = {
     "site_bulk_put, reuse": [r"cp\.async\.bulk\.wait_group\.read\s+1", r"cp\.async\.bulk\.shared::cluster\.global"],
     "site_send_packets": [r"st\.relaxed\.sys\.global\.b128"],
     "site_receive_packets": [r"ld\.relaxed\.sys\.global\.b128", r"vote\.sync\.ballot"],
+    "site_small_put": [STORE, BLOCK, r"st\.release\.sys\.global\.b128"],
+    "site_receive_small_put": [r"ld\.acquire\.sys\.global\.b128", r"vote\.sync\.ballot", BLOCK,
+                               r"ld\.(global\.)?(b|u|s)32"],
     "site_barrier": [BLOCK, RAISE, POLL, r"vote\.sync\.ballot", BLOCK],
     "site_quiet": [STORE, BLOCK, r"fence\.acq_rel\.sys", BLOCK, STORE],
     "site_channel": [POLL, RAISE, POLL, RAISE],
@@ -149,6 +152,9 @@ MUTANTS = [
     ("rma/device_signal.cuh", "  group.sync();\n  if (group.thread_rank() == 0) cuda_memory::raise_release",
      "  if (group.thread_rank() == 0) cuda_memory::raise_release"),
     ("rma/packet.cuh", "st.relaxed.sys.global.b128", "st.weak.global.b128"),
+    ("rma/packet.cuh", "st.release.sys.global.b128", "st.relaxed.sys.global.b128"),
+    ("rma/packet.cuh", "ld.acquire.sys.global.b128", "ld.relaxed.sys.global.b128"),
+    ("flow/device_packet.cuh", "load_packet<order>(first)", "load_packet(first)"),
 ]
 
 

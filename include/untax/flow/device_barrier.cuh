@@ -70,7 +70,7 @@ class device_barrier {
       const bool waits = peer < ranks && peer != group.rank();
       counter all{{waits ? memory_.local(static_cast<std::size_t>(peer)) : nullptr, epoch}, epoch};
       detail::lanes_watch<G::lanes, counter> guard(group.guard(), all, lane == 0, first);
-      const wait_site site{name, verb::barrier, -1, -1, epoch};
+      const wait_site site{name, verb::barrier, -1, -1, 1};
       outcome = wait_until<memory>(all, site, guard);
     }
     if (lane == 0) *entered = epoch;

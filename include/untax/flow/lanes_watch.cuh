@@ -7,8 +7,8 @@
 
 namespace untax::detail {
 
-/// Lets the first lane look after the wait of all. Where lane i waits for rank `first_rank` + i, it
-/// names the first that is missing.
+/// Lets the first lane look after the wait of all, and tell what the first one saw that misses
+/// something. Where lane i waits for rank `first_rank` + i, it names the first that is missing.
 template <int lanes, class Counter>
 class lanes_watch {
  public:
@@ -19,9 +19,12 @@ class lanes_watch {
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
     return device_watch::due(polls);
   }
-  [[nodiscard]] __device__ wait_outcome look(const wait_site& site, std::uint64_t seen) {
+  [[nodiscard]] __device__ wait_outcome look(const wait_site& site, std::uint64_t /*seen*/) {
+    const int missing = __ffs(counter_.missing) - 1;
+    const std::uint64_t seen = in_step<lanes>::from(missing, counter_.seen);
     wait_site named = site;
-    if (first_rank_ >= 0) named.peer = first_rank_ + __ffs(counter_.missing) - 1;
+    named.expected = counter_.expected;
+    if (first_rank_ >= 0) named.peer = first_rank_ + missing;
     wait_outcome outcome = wait_outcome::ok;
     if (first_lane_) outcome = watch_.look(named, seen);
     return in_step<lanes>::from(0, outcome);

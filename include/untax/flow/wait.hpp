@@ -31,11 +31,16 @@ template <memory_policy M, wait_guard Guard>
 [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome wait_until(typename M::counter& counter,
                                                         const wait_site& site, Guard& guard) {
   std::uint64_t seen = M::load_acquire(counter);
+  poll_count polls = 0;
   bool looked = false;
-  for (poll_count polls = 0; seen < site.expected; ++polls) {
-    M::pause(polls);
-    seen = M::load_acquire(counter);
-    if (seen >= site.expected || !guard.due(polls)) continue;
+  while (seen < site.expected) {
+    // The looks at the counter in a loop of their own: a kernel would jump over the code of the
+    // guard each time.
+    do {
+      M::pause(polls);
+      seen = M::load_acquire(counter);
+    } while (seen < site.expected && !guard.due(polls++));
+    if (seen >= site.expected) break;
     looked = true;
     const wait_outcome outcome = guard.look(site, seen);
     if (outcome != wait_outcome::ok) return outcome;

@@ -29,22 +29,25 @@ struct in_step {
 };
 
 /// The memory policy of such waits. `Look` says how a lane looks: `look()` returns what it has seen
-/// of its part, with acquire order. The value of the common counter is that of the first lane whose
-/// part has not come, and `expected` when all have.
+/// of its part, with acquire order. The common counter, for which one waits until it is 1, says
+/// whether the parts of all lanes have reached `expected`. What exactly was seen stays with the
+/// lane: to tell the others would make every look longer, and only a wait that takes too long wants
+/// to know.
 template <int lanes, class Look>
 struct lanes_memory {
   struct counter {
     Look part;
     std::uint64_t expected;
-    unsigned missing = 0;
+    unsigned missing = 0;    // a bit for each lane
+    std::uint64_t seen = 0;  // by this lane
   };
   template <class T>
   using cell = T;
 
   __device__ static std::uint64_t load_acquire(counter& c) {
-    const std::uint64_t seen = c.part.look();
-    c.missing = in_step<lanes>::ballot(seen < c.expected);
-    return c.missing == 0 ? c.expected : in_step<lanes>::from(__ffs(c.missing) - 1, seen);
+    c.seen = c.part.look();
+    c.missing = in_step<lanes>::ballot(c.seen < c.expected);
+    return c.missing == 0 ? 1 : 0;
   }
   /// These counters are views of others, which are raised one by one.
   __device__ static void raise_release(counter& c, std::uint64_t value) { c.part.raise(value); }

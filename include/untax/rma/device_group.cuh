@@ -104,6 +104,11 @@ template <std::int64_t grain = 1>
   return {begin, end - begin};
 }
 
+/// A group that runs in step as a whole: a thread or a warp.
+template <class G>
+concept lockstep_group = device_group<G> &&
+    (std::derived_from<G, device_thread> || std::derived_from<G, device_warp>);
+
 static_assert(device_group<device_thread> && device_group<device_warp> &&
               device_group<device_block>);
 

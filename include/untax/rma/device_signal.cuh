@@ -5,6 +5,7 @@
 
 #include <untax/rma/device_atomic.cuh>
 #include <untax/rma/device_copy.cuh>
+#include <untax/rma/packet.cuh>
 #include <untax/rma/signal.hpp>
 
 // The verbs of rma/signal.hpp for groups of a kernel. The order sits on the counter: the group's
@@ -47,6 +48,21 @@ __device__ void put_with_signal(const G& group, tile_view<T> to,
                                 std::uint64_t* counter, std::uint64_t value) {
   detail::move_tile<T>(group, to, from, bounds);
   signal(group, counter, value);
+}
+
+/// put_with_signal for a few bytes, in one trip where put_with_signal takes two (it cannot send the
+/// counter before the bytes have arrived): the counter travels with the bytes, as packets. They go
+/// to packets_for(count) packets of the peer, its mailbox, and receive_small_put there takes them
+/// to their place. For up to eight bytes for each thread of the group.
+///
+/// Release, as signal: whoever receives the message sees everything that the group wrote before.
+/// `value` is higher than that of any message before in this mailbox, which has one writer; and the
+/// last one was received: the peer said so by a signal or by a message of its own.
+template <signalling_group G, packed_element T>
+__device__ void small_put_with_signal(const G& group, packet* mailbox, const T* from,
+                                      std::int64_t count, std::uint64_t value) {
+  group.sync();
+  detail::send_message<memory_order::release>(group, mailbox, from, count, value);
 }
 
 /// Returns when the puts of this group are complete: another thread of the rank that is

@@ -6,6 +6,7 @@
 #include <untax/core/host_device.hpp>
 #include <untax/rma/check.hpp>
 #include <untax/rma/device_group.cuh>
+#include <untax/rma/order.hpp>
 
 // Small messages whose data are their own flag: no separate signal, and nothing to wait for before
 // one could be sent. A packet is one 16-byte access, which arrives whole or not at all.
@@ -35,25 +36,47 @@ template <packed_element T>
 
 namespace detail {
 
-/// st.relaxed.sys.b128: one access.
-__device__ inline void store_packet(packet* to, const packet& value) noexcept {
-  asm volatile(
-      "{\n\t.reg .b128 whole;\n\tmov.b128 whole, {%1, %2};\n\t"
-      "st.relaxed.sys.global.b128 [%0], whole;\n\t}"
-      :
-      : "l"(__cvta_generic_to_global(to)), "l"(value.data), "l"(value.epoch)
-      : "memory");
+/// st.relaxed.sys.b128 or st.release.sys.b128: one access.
+template <memory_order order = memory_order::relaxed>
+__device__ void store_packet(packet* to, const packet& value) noexcept {
+  static_assert(order == memory_order::relaxed || order == memory_order::release);
+  if constexpr (order == memory_order::release) {
+    asm volatile(
+        "{\n\t.reg .b128 whole;\n\tmov.b128 whole, {%1, %2};\n\t"
+        "st.release.sys.global.b128 [%0], whole;\n\t}"
+        :
+        : "l"(__cvta_generic_to_global(to)), "l"(value.data), "l"(value.epoch)
+        : "memory");
+  } else {
+    asm volatile(
+        "{\n\t.reg .b128 whole;\n\tmov.b128 whole, {%1, %2};\n\t"
+        "st.relaxed.sys.global.b128 [%0], whole;\n\t}"
+        :
+        : "l"(__cvta_generic_to_global(to)), "l"(value.data), "l"(value.epoch)
+        : "memory");
+  }
 }
 
-/// ld.relaxed.sys.b128.
-[[nodiscard]] __device__ inline packet load_packet(const packet* from) noexcept {
+/// ld.relaxed.sys.b128 or ld.acquire.sys.b128.
+template <memory_order order = memory_order::relaxed>
+[[nodiscard]] __device__ packet load_packet(const packet* from) noexcept {
+  static_assert(order == memory_order::relaxed || order == memory_order::acquire);
   packet value;
-  asm volatile(
-      "{\n\t.reg .b128 whole;\n\tld.relaxed.sys.global.b128 whole, [%2];\n\t"
-      "mov.b128 {%0, %1}, whole;\n\t}"
-      : "=l"(value.data), "=l"(value.epoch)
-      : "l"(__cvta_generic_to_global(from))
-      : "memory");
+  if constexpr (order == memory_order::acquire) {
+    asm volatile(
+        "{\n\t.reg .b128 whole;\n\tld.acquire.sys.global.b128 whole, [%2];\n\t"
+        "mov.b128 {%0, %1}, whole;\n\t}"
+        : "=l"(value.data), "=l"(value.epoch)
+        : "l"(__cvta_generic_to_global(from))
+        : "memory");
+  } else {
+    asm volatile(
+        "{\n\t.reg .b128 whole;\n\tld.relaxed.sys.global.b128 whole, [%2];\n\t"
+        "mov.b128 {%0, %1}, whole;\n\t}"
+        : "=l"(value.data), "=l"(value.epoch)
+        : "l"(__cvta_generic_to_global(from))
+        : "memory");
+  }
   return value;
 }
 
@@ -97,6 +120,19 @@ __device__ void unpack(std::uint64_t data, T* to, std::int64_t i, std::int64_t c
   }
 }
 
+/// Sends a message. The first packet of each thread has `order`: the first of the message is among
+/// them, and whoever takes the message takes that one, too.
+template <memory_order order, class G, class T>
+__device__ void send_message(const G& group, packet* to, const T* from, std::int64_t count,
+                             std::uint64_t epoch) {
+  const std::int64_t packets = packets_for<T>(count);
+  std::int64_t i = group.thread_rank();
+  if (i < packets) store_packet<order>(to + i, {pack<T>(from, i, count), epoch});
+#pragma unroll 1
+  for (i += group.size(); i < packets; i += group.size())
+    store_packet(to + i, {pack<T>(from, i, count), epoch});
+}
+
 }  // namespace detail
 
 /// Writes `count` elements to a peer as packets_for(count) packets marked `epoch`, which is higher
@@ -106,8 +142,7 @@ __device__ void unpack(std::uint64_t data, T* to, std::int64_t i, std::int64_t c
 template <device_group G, packed_element T>
 __device__ void send_packets(const G& group, packet* to, const T* from, std::int64_t count,
                              std::uint64_t epoch) {
-  for (std::int64_t i = group.thread_rank(); i < packets_for<T>(count); i += group.size())
-    detail::store_packet(to + i, {detail::pack<T>(from, i, count), epoch});
+  detail::send_message<memory_order::relaxed>(group, to, from, count, epoch);
   group.sync();
 }
 
