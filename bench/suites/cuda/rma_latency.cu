@@ -19,6 +19,7 @@ enum class ping {
   maximum,    ///< signal, which raises by a maximum
   store,      ///< a release store, for comparison
   put,        ///< put_with_signal of 16 bytes
+  small_put,  ///< the same with the counter in the packets
   packet_8,   ///< flag in data, 8 bytes
   packet_16,  ///< flag in data, 16 bytes
 };
@@ -43,6 +44,8 @@ __device__ void send(G& group, const ping_request& work, std::uint64_t epoch) {
     if (group.thread_rank() == 0) store(device_thread{}, counter, epoch, memory_order::release);
   } else if constexpr (how == ping::put) {
     put_with_signal(group, work.words.at(work.peer, line), outbox, 2, counter, epoch);
+  } else if constexpr (how == ping::small_put) {
+    small_put_with_signal(group, work.packets.at(work.peer), outbox, 2, epoch);
   } else {
     send_packets(group, work.packets.at(work.peer), outbox, how == ping::packet_8 ? 1 : 2, epoch);
   }
@@ -54,6 +57,8 @@ template <ping how, class G>
   if constexpr (how == ping::packet_8 || how == ping::packet_16) {
     return receive_packets(group, work.words.local(line), work.packets.local(),
                            how == ping::packet_8 ? 1 : 2, epoch, who) == wait_outcome::ok;
+  } else if constexpr (how == ping::small_put) {
+    return receive_small_put(group, work.words.local(line), work.packets.local(), 2, epoch, who);
   } else {
     return wait_until(group, work.words.local(), epoch, who);
   }
@@ -106,6 +111,7 @@ class latency_bench {
     preload(team, ping_pong<ping::maximum>);
     preload(team, ping_pong<ping::store>);
     preload(team, ping_pong<ping::put>);
+    preload(team, ping_pong<ping::small_put>);
     preload(team, ping_pong<ping::packet_8>);
     preload(team, ping_pong<ping::packet_16>);
     preload(team, barrier_rounds);
@@ -126,7 +132,7 @@ class latency_bench {
       ping_pong<how><<<1, 32, 0, stream>>>(
           {team_.world_of(rank), words_[r], packets_[r], rank == 0 ? peer : 0, base, took_ns_});
     });
-    if constexpr (how == ping::put || how == ping::packet_8 || how == ping::packet_16)
+    if constexpr (how != ping::maximum && how != ping::store)
       compare(0, peer, marks, how == ping::packet_8 ? 1 : 2);
     return 1e-9 * static_cast<double>(*took_ns_) / (2 * rounds);
   }
@@ -184,7 +190,7 @@ class latency_bench {
   std::uint64_t used_ = 0;
 };
 
-constexpr int variants = 6;
+constexpr int variants = 7;
 
 }  // namespace
 
@@ -195,9 +201,10 @@ std::vector<rma_figure> measure_latencies(gpu_team& team, const rma_suite_option
     seconds[0].push_back(bench.one_way<ping::maximum>(1));
     seconds[1].push_back(bench.one_way<ping::store>(1));
     seconds[2].push_back(bench.one_way<ping::put>(1));
-    seconds[3].push_back(bench.one_way<ping::packet_8>(1));
-    seconds[4].push_back(bench.one_way<ping::packet_16>(1));
-    seconds[5].push_back(bench.barrier());
+    seconds[3].push_back(bench.one_way<ping::small_put>(1));
+    seconds[4].push_back(bench.one_way<ping::packet_8>(1));
+    seconds[5].push_back(bench.one_way<ping::packet_16>(1));
+    seconds[6].push_back(bench.barrier());
     if (options.progress) options.progress();
   }
   std::vector<rma_figure> figures;
@@ -215,6 +222,7 @@ std::vector<rma_figure> measure_latencies(gpu_team& team, const rma_suite_option
   add("signal, one way", "maximum", 0);
   add("signal, one way", "release store", 0);
   add("16 bytes and signal, one way", "put_with_signal", 1.6e-6);
+  add("16 bytes and signal, one way", "small_put_with_signal", 1.6e-6);
   add("8 bytes, one way", "flag in data", 1.45e-6);
   add("16 bytes, one way", "flag in data", 1.45e-6);
   add("barrier of " + std::to_string(team.size()) + " ranks in a kernel", "device_barrier",

@@ -7,6 +7,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/rma_check.cuh"
 #include "bench/suites/cuda/rma_kernels.cuh"
 #include "bench/suites/cuda/rma_parts.hpp"
 
@@ -16,40 +17,12 @@ namespace {
 constexpr std::int64_t mega = 1 << 20;
 constexpr std::int64_t source_bytes = 1536 * mega;
 constexpr std::int64_t target_bytes = 2048 * mega;
-// What plain programs reached on such a machine: stores to a peer, loads from one.
+// What plain programs reached on such a machine: stores to a peer, loads from one, and loads of
+// which a third of the links carries 37.5 %.
 constexpr double push_rate = 366e9;
 constexpr double pull_rate = 370e9;
+constexpr double uneven_rate = pull_rate / 3 / 0.375;
 constexpr double all_rate = 330e9;
-
-/// What lies at word `i` of the source of `rank`: no two words that could be mixed up are the same.
-__device__ std::uint32_t pattern(int rank, std::int64_t i) {
-  auto mixed = static_cast<std::uint32_t>(i * 2654435761 + (i >> 32U) + rank * 40503);
-  mixed ^= mixed >> 15U;
-  return mixed * 2246822519U;
-}
-
-__global__ void fill_pattern(std::uint32_t* words, std::int64_t count, int rank) {
-  const std::int64_t step = device_grid::size();
-  for (std::int64_t i = device_grid::thread_rank(); i < count; i += step)
-    words[i] = pattern(rank, i);
-}
-
-/// Counts the words of `to` that are not those that `source` has there; beside a tile, and behind
-/// the last byte, poison (all bits set) has to lie.
-__global__ void count_wrong(const std::uint32_t* to, std::int64_t bytes, std::int64_t span,
-                            int source, bool tile, unsigned long long* wrong) {
-  constexpr std::int64_t row_words = to_stride / 2;
-  unsigned long long found = 0;
-  const std::int64_t step = device_grid::size();
-  for (std::int64_t i = device_grid::thread_rank(); i < span / 4; i += step) {
-    const std::int64_t row = i / row_words;
-    const std::int64_t col = i % row_words;
-    const bool moved = tile ? row < bytes / 2 / tile_cols && col < tile_cols / 2 : i < bytes / 4;
-    const std::int64_t at = tile ? row * (from_stride / 2) + col : i;
-    if (to[i] != (moved ? pattern(source, at) : 0xffffffffU)) ++found;
-  }
-  if (found > 0) atomicAdd(wrong, found);
-}
 
 /// One way to move bytes, from kernels of rank `at`.
 struct variant {
@@ -67,7 +40,8 @@ struct variant {
 
 const char* name_of(mover how) {
   constexpr std::array names = {"stores by block", "stores by grid", "bulk",
-                                "stores by block", "stores by grid", "bulk"};
+                                "stores by block", "stores by grid", "bulk",
+                                "stores by grid"};
   return names[static_cast<std::size_t>(how)];
 }
 
@@ -88,6 +62,7 @@ class rate_bench {
       prepare<mover::block_tile>();
       prepare<mover::grid_tile>();
       prepare<mover::bulk_tile>();
+      prepare<mover::uneven_tile>();
     }
     team.finish();
   }
@@ -96,7 +71,7 @@ class rate_bench {
   /// there are several.
   double run(const variant& v, const std::vector<int>& ranks) {
     const std::int64_t span =
-        is_tile(v.how) ? source_bytes / from_stride * tile_cols : source_bytes;
+        is_tile(v.how) ? source_bytes / from_stride(v.how) * tile_cols : source_bytes;
     // A launch takes microseconds, so short pieces are moved many times in one.
     const int turns = static_cast<int>(std::clamp<std::int64_t>(64 * mega / v.bytes, 1, 64));
     const double seconds = team_.timed(ranks, [&](int rank, cudaStream_t stream) {
@@ -120,7 +95,7 @@ class rate_bench {
     team_.run({v.target()}, [&](int rank, cudaStream_t stream) {
       count_wrong<<<132, 1024, 0, stream>>>(
           reinterpret_cast<const std::uint32_t*>(targets_[index(rank)].local()), v.bytes,
-          std::min(span, target_bytes), v.source(), is_tile(v.how), wrong);
+          std::min(span, target_bytes), v.source(), is_tile(v.how) ? from_stride(v.how) : 0, wrong);
     });
     unsigned long long found = 0;
     check_cuda(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost), "reading a count");
@@ -176,6 +151,8 @@ class rate_bench {
         return launch_as<mover::grid_tile>(v, work, stream);
       case mover::bulk_tile:
         return launch_as<mover::bulk_tile>(v, work, stream);
+      case mover::uneven_tile:
+        return launch_as<mover::uneven_tile>(v, work, stream);
     }
   }
 
@@ -205,6 +182,7 @@ std::vector<rate_group> groups_by_blocks() {
       for (const mover how : tile_movers)
         g.variants.push_back({pulls ? "tile get" : "tile put", how, 0, 1, pulls, blocks});
     }
+    g.variants.push_back({"tile get, rows 12 KB apart", mover::uneven_tile, 0, 1, true, blocks});
     groups.push_back(std::move(g));
   }
   return groups;
@@ -229,8 +207,10 @@ std::vector<rate_group> groups_of_pairs(int ranks) {
     for (int to = 0; to < ranks; ++to) {
       if (from == to) continue;
       rate_group g{rma_table::pairs, {from}, {}};
-      g.variants.push_back({"put", mover::grid_stores, from, to, false, 132, 64 * mega});
-      g.variants.push_back({"get", mover::grid_stores, from, to, true, 132, 64 * mega});
+      for (const bool pulls : {false, true}) {
+        for (const mover how : {mover::bulk, mover::grid_stores})
+          g.variants.push_back({pulls ? "get" : "put", how, from, to, pulls, 132, 64 * mega});
+      }
       groups.push_back(std::move(g));
     }
   }
@@ -249,8 +229,13 @@ rate_group group_of_all(int ranks) {
   return g;
 }
 
+double bound_of(const variant& v) {
+  if (v.how == mover::uneven_tile) return uneven_rate;
+  return v.pulls ? pull_rate : push_rate;
+}
+
 double bar_of(const rate_group& g, const variant& v) {
-  const double rate = v.pulls ? pull_rate : push_rate;
+  const double rate = bound_of(v);
   if (g.table == rma_table::all) return v.pulls ? 0 : all_rate;
   if (v.bytes < 64 * mega) return 0;
   if (v.blocks >= 132) return 0.97 * rate;
@@ -273,8 +258,7 @@ void measure(rate_bench& bench, const rate_group& g, const rma_suite_options& op
     const variant& v = g.variants[i];
     bench.check(v);
     figures.push_back({g.table, v.what, name_of(v.how), v.at, g.ranks.size() > 1 ? -1 : v.peer,
-                       v.blocks, v.bytes, spread_of(seconds[i]), v.pulls ? pull_rate : push_rate,
-                       bar_of(g, v)});
+                       v.blocks, v.bytes, spread_of(seconds[i]), bound_of(v), bar_of(g, v)});
   }
 }
 
