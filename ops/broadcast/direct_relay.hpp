@@ -29,12 +29,17 @@ class direct_relay : public direct_layout {
                                            Emit&& emit) const {
     const int most = most_chunks(lane);
     if (rank() == root_) {
-      keep(lane, emit);
       for (int hop = 1; most > 0 && hop < world(); ++hop) {
         const int peer = receiver_at_hop(rank(), hop, world());
         emit(step{.acquire = flag(first, lane, peer, rank(), epoch)});
       }
-      for (int i = 0; i < most; ++i) deal(i, lane, epoch, emit);
+      // Between the chunks for others, so that the ways to them are not idle meanwhile.
+      const int kept = chunks_of(share_of(whole_, lane)).count();
+      for (int i = 0; i < most; ++i) {
+        deal(i, lane, epoch, emit);
+        keep(i * (world() - 1), (i + 1) * (world() - 1), lane, emit);
+      }
+      keep(most * (world() - 1), kept, lane, emit);
       return;
     }
     if (most > 0) emit(step{.publish = flag(first, lane, rank(), root_, epoch), .prompt = true});
@@ -68,12 +73,12 @@ class direct_relay : public direct_layout {
     return flag(first, lane, root_, owner, before + static_cast<std::uint64_t>(i) + 1);
   }
 
-  /// The root's own result.
+  /// Chunks `begin` to `end` - 1, as far as there are, of the root's own result.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void keep(int lane, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void keep(int begin, int end, int lane, Emit&& emit) const {
     const pieces all = chunks_of(share_of(whole_, lane));
-    for (int i = 0; i < all.count(); ++i) {
+    for (int i = begin; i < end && i < all.count(); ++i) {
       const range chunk = all.at(i);
       copy({operand::a, rank(), 0, chunk.begin}, {operand::c, rank(), 0, chunk.begin}, chunk.size,
            {}, {}, emit);

@@ -166,8 +166,22 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
   }
   in_bytes_ = bytes(in_count_ + layout.in_offset) + 2 * margin;
   out_bytes_ = bytes(out_count_ + layout.out_offset) + 2 * margin;
-  ok(cudaMalloc(&in_memory_, in_bytes_));
-  ok(cudaMalloc(&out_memory_, out_bytes_));
+  if (options.direct) {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < w.size(); ++rank) {
+      most = std::max({most, entry.in_count(problem, w.size(), rank),
+                       entry.out_count(problem, w.size(), rank)});
+    }
+    const std::size_t all =
+        bytes(most + std::max(layout.in_offset, layout.out_offset)) + 2 * margin;
+    shared_in_ = w.allocate<std::byte>(all, "input");
+    shared_out_ = w.allocate<std::byte>(all, "result");
+    in_memory_ = shared_in_.local();
+    out_memory_ = shared_out_.local();
+  } else {
+    ok(cudaMalloc(&in_memory_, in_bytes_));
+    ok(cudaMalloc(&out_memory_, out_bytes_));
+  }
   ok(cudaMalloc(&expected_there_, std::max<std::size_t>(expected_.size(), 1) * sizeof(stretch)));
   ok(cudaMalloc(&account_, sizeof(account)));
   in_ = in_memory_ + margin + bytes(layout.in_offset);
@@ -181,9 +195,21 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
 
 collective_trial::~collective_trial() {
   op_.reset();
-  for (void* memory : {static_cast<void*>(in_memory_), static_cast<void*>(out_memory_),
-                       static_cast<void*>(expected_there_), static_cast<void*>(account_)})
-    cudaFree(memory);
+  cudaFree(expected_there_);
+  cudaFree(account_);
+  if (!shared_in_) {
+    cudaFree(in_memory_);
+    cudaFree(out_memory_);
+    return;
+  }
+  try {
+    if (world_->stopped()) return;
+    world_->free(shared_out_);
+    world_->free(shared_in_);
+  } catch (const untax::error&) {
+    // The world was stopped between the question and the call; its memory goes with it.
+    return;
+  }
 }
 
 void collective_trial::launch() { launch_after_stall(0); }

@@ -66,6 +66,8 @@ class collective_trial {
   bool in_place_;
   std::vector<stretch> expected_;
   std::unique_ptr<untax::runnable_collective> op_;
+  untax::symmetric<std::byte> shared_in_;   ///< where peers touch it
+  untax::symmetric<std::byte> shared_out_;  ///< likewise
   std::byte* in_memory_ = nullptr;
   std::byte* out_memory_ = nullptr;
   std::byte* in_ = nullptr;

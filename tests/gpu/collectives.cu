@@ -39,11 +39,12 @@ struct collective_case {
   trial_layout layout;
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("{}, {} {}, offsets {} and {}{}, phases {}, workers {}, chunk {}, depth {}",
-                       untax::describe(*entry, problem), name_of(options.how),
-                       name_of(options.wire), layout.in_offset, layout.out_offset,
-                       layout.in_place ? ", in place" : "", options.phases, options.workers,
-                       options.chunk_bytes, options.depth);
+    return fmt::format(
+        "{}, {} {}, offsets {} and {}{}, {}phases {}, workers {}, chunk {}, depth {}",
+        untax::describe(*entry, problem), name_of(options.how), name_of(options.wire),
+        layout.in_offset, layout.out_offset, layout.in_place ? ", in place" : "",
+        options.direct ? "direct, " : "", options.phases, options.workers, options.chunk_bytes,
+        options.depth);
   }
 };
 
@@ -65,7 +66,8 @@ class case_maker {
     }
     // The others write parts of what they read, or need both sides to be of one size.
     c.layout.in_place = entry.name == "all_reduce" && below(4) == 0 &&
-                        !(c.options.how == pattern::fused_specialized && c.options.phases != 2);
+                        !(c.options.how == pattern::fused_specialized && c.options.phases != 2) &&
+                        !(c.options.direct && c.options.phases == 1);
     return c;
   }
 
@@ -99,6 +101,7 @@ class case_maker {
     switch (below(4)) {
       case 0:  // as untax chooses
         o.phases = 0;
+        o.direct = below(2) == 0;
         return;
       case 1:
         if (c.problem.count > 300000) c.problem.count = 300000 + below(1000);
@@ -111,6 +114,7 @@ class case_maker {
     }
     o.how = one_of({pattern::fused_sequential, pattern::fused_sequential,
                     pattern::fused_specialized, pattern::bulk_synchronous});
+    o.direct = o.how == pattern::fused_sequential && below(3) > 0;
     o.workers = one_of({0, 1, 2, 7, 32});
     if (o.workers > 0 && c.problem.count > 500000) o.workers = 32;
     o.depth = one_of({0, 1, 2, 3});
@@ -157,7 +161,7 @@ TEST(gpu_collectives, all_reduce_is_right) { check_cases(untax::all_reduce_entry
 TEST(gpu_collectives, all_to_all_is_right) { check_cases(untax::all_to_all_entry(), 4, 60); }
 TEST(gpu_collectives, broadcast_is_right) { check_cases(untax::broadcast_entry(), 5, 60); }
 
-TEST(gpu_collectives, a_graph_of_three_is_right_a_thousand_times) {
+TEST(gpu_collectives, a_graph_of_five_is_right_a_thousand_times) {
   NEEDS_GPUS(2);
   untax::run_gpus(
       gpus(),
@@ -172,8 +176,12 @@ TEST(gpu_collectives, a_graph_of_three_is_right_a_thousand_times) {
                                 {.wire = wire_kind::packets}, {});
         collective_trial third(w, s, deal, {.count = 20000, .type = dtype::f32, .uneven = true},
                                {.wire = wire_kind::bulk}, {});
+        const collective_options direct{.wire = wire_kind::stores, .direct = true};
+        collective_trial fourth(w, s, reduce, {.count = 200000, .type = dtype::bf16}, direct, {});
+        collective_trial fifth(w, s, untax::reduce_scatter_entry(), {.count = 99999}, direct, {});
         // Kernels are loaded before anything is captured.
-        for (collective_trial* trial : {&first, &second, &third}) trial->launch_after_stall(1);
+        for (collective_trial* trial : {&first, &second, &third, &fourth, &fifth})
+          trial->launch_after_stall(1);
         EXPECT_TRUE(s.done());
         cudaGraph_t graph = nullptr;
         cudaGraphExec_t replay = nullptr;
@@ -181,17 +189,35 @@ TEST(gpu_collectives, a_graph_of_three_is_right_a_thousand_times) {
         first.launch_after_stall(60);
         second.launch_after_stall(30);
         third.launch_after_stall(30);
+        fourth.launch_after_stall(30);
+        fifth.launch_after_stall(30);
         ok(cudaStreamEndCapture(s.get(), &graph));
         ok(cudaGraphInstantiate(&replay, graph, 0));
         for (int i = 0; i < 1000; ++i) ok(cudaGraphLaunch(replay, s.get()));
         EXPECT_TRUE(s.done());
         w.check();
-        for (const collective_trial* trial : {&first, &second, &third})
+        for (const collective_trial* trial : {&first, &second, &third, &fourth, &fifth})
           EXPECT_EQ(trial->wrong(), 0U) << "rank " << w.rank() << ": " << trial->explain();
         ok(cudaGraphExecDestroy(replay));
         ok(cudaGraphDestroy(graph));
       },
       roomy_world());
+}
+
+TEST(gpu_collectives, go_directly_in_symmetric_memory_only) {
+  NEEDS_GPUS(2);
+  const untax::error e = error_of([] {
+    untax::run_gpus(
+        2,
+        [](world& w) {
+          std::vector<float> there(1000);
+          untax::all_gather op(w, {.count = 1000, .type = dtype::f32},
+                               {.wire = wire_kind::stores, .direct = true});
+          op.run({there.data(), 500}, there);
+        },
+        gpu_world());
+  });
+  expect_error(e, untax::errc::not_symmetric, {"all_gather: out at", "world.allocate"});
 }
 
 TEST(gpu_collectives, without_a_stream_a_run_is_complete_when_it_returns) {

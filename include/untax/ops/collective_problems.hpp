@@ -77,7 +77,8 @@ struct collective_options {
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
   /// What peers touch lies in symmetric memory (`world::allocate`), at the same offset at all
-  /// ranks: the input of reductions, the result of all but reduce_scatter. Then peers write results
+  /// ranks, also where a rank has no elements: the input of reductions, the result of all but
+  /// reduce_scatter. Then peers write results
   /// where they belong and read inputs where they lie, without rooms. A run on memory that is new
   /// to it waits for all ranks to compare offsets, but not while its stream is being captured.
   bool direct = false;
