@@ -35,6 +35,7 @@ struct bench_options {
   int ranks = 0;
   std::vector<std::int64_t> sizes;
   bool sweep = false;
+  std::vector<std::string> collectives;
 };
 
 constexpr const char* footer =
@@ -124,6 +125,16 @@ int run_rma(const bench_options& options) {
   return missed_bars(report).empty() ? 0 : 1;
 }
 
+std::vector<bench::collective_kind> kinds_named(const std::vector<std::string>& names) {
+  const std::vector<bench::collective_kind> all = bench::all_collective_kinds();
+  std::vector<std::string> known;
+  for (const bench::collective_kind kind : all) known.emplace_back(bench::name_of(kind));
+  std::vector<bench::collective_kind> kinds;
+  for (const std::string& name : names)
+    kinds.push_back(all[place_in("the collective", name, known)]);
+  return kinds;
+}
+
 int run_collectives(const bench_options& options) {
   bench::collective_suite_options suite;
   suite.ranks = options.ranks;
@@ -135,6 +146,7 @@ int run_collectives(const bench_options& options) {
   }
   suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
   if (options.sweep) suite.variants = swept_variants();
+  if (!options.collectives.empty()) suite.kinds = kinds_named(options.collectives);
   bench::collective_report report;
   {
     progress_bar bar("bench collectives",
@@ -191,6 +203,8 @@ void add_bench(CLI::App& app, int& status) {
           "--size", options->sizes,
           "bytes of the vectors of collectives, or rows of A of gemm; several may be given")
       ->check(between(1, std::numeric_limits<int>::max()));
+  verb->add_option("--collective", options->collectives,
+                   "only these of the suite collectives; several may be given");
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   verb->footer(footer);

@@ -145,13 +145,11 @@ std::vector<bench::collective_variant> swept_variants() {
     all.back().name = "direct " + all.back().name;
   };
   for (const int phases : {1, 2}) {
-    for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {
-      for (const int workers : {32, 64, 128, 256}) {
-        for (const std::int64_t chunk : {0 * kb, 512 * kb}) {
-          if (phases == 2 || chunk == 0) add_direct(wire, phases, workers, chunk);
-        }
-      }
+    for (const int workers : {64, 128}) {
+      for (const std::int64_t chunk : {0 * kb, 32 * kb, 128 * kb, 512 * kb, 2048 * kb})
+        add_direct(wire_kind::stores, phases, workers, chunk);
     }
+    add_direct(wire_kind::bulk, phases, 64, 0);
     for (const int workers : {8, 32, 64, 128})
       add(wire_kind::packets, pattern::fused_sequential, phases, workers, 0);
     for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {

@@ -22,18 +22,18 @@ constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{768} << 10;
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
 /// The same for a broadcast.
 constexpr std::int64_t most_one_phase_broadcast_bytes = std::int64_t{3} << 20;
-/// Up to here some blocks send and others receive; beyond, all do both.
-constexpr std::int64_t most_specialized_bytes = std::int64_t{48} << 20;
-/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not is
-/// signalled the less often the larger they are.
+/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not, and
+/// is much, is signalled the less often the larger they are.
 constexpr std::int64_t chunk_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t large_chunk_bytes = std::int64_t{512} << 10;
+constexpr std::int64_t least_bytes_in_large_chunks = std::int64_t{72} << 20;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
 /// Copy engines fill the link with fewer, and so do blocks that only send.
 constexpr int half_of_blocks = 64;
+constexpr int blocks_of_broadcast = 32;
 
 class chooser {
  public:
@@ -46,10 +46,12 @@ class chooser {
     const bool open = made_.phases == 0;
     choose_phases();
     choose_wire();
-    // An all_reduce in one phase could not be in place if blocks sent what others overwrite.
-    const bool could = made_.phases == 2 || need_.packet_phases == 1;
-    if (open_pattern && has_rooms() && could && sent(made_.phases) <= most_specialized_bytes)
+    // Only one rank sends, and it has nothing to receive.
+    if (open_pattern && is_broadcast() && made_.phases == 1 && made_.wire == wire_kind::stores &&
+        !made_.direct) {
       made_.how = pattern::fused_specialized;
+      if (made_.workers == 0) made_.workers = blocks_of_broadcast;
+    }
     const bool direct = made_.direct && made_.wire != wire_kind::packets;
     // In one phase inputs are read until the end, so it could not be in place.
     if (open && direct && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
@@ -69,7 +71,6 @@ class chooser {
   [[nodiscard]] bool is_broadcast() const {
     return need_.can_have_two_phases && need_.packet_phases == 1;
   }
-  [[nodiscard]] bool has_rooms() const { return !made_.direct && made_.wire != wire_kind::packets; }
   [[nodiscard]] bool asks_for_rooms() const {
     return made_.how != pattern::fused_sequential || made_.wire == wire_kind::stores ||
            made_.wire == wire_kind::bulk;
@@ -105,10 +106,18 @@ class chooser {
     const bool specialized = made_.how == pattern::fused_specialized;
     const int most = made_.wire == wire_kind::bulk || specialized ? half_of_blocks : most_blocks;
     if (made_.workers == 0) made_.workers = blocks_for(part, least_chunk_bytes, most);
-    if (made_.direct) return;
+    const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
+    if (made_.direct) {
+      // What is reduced is read from peers, then passed on to them: seldom, since the link takes
+      // its time to turn.
+      if (made_.chunk_bytes == 0 && made_.phases == 2 && need_.by_peers == touched::both)
+        made_.chunk_bytes =
+            std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512, large_chunk_bytes);
+      return;
+    }
     if (made_.chunk_bytes == 0) {
-      const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
-      const bool large = made_.phases == 1 && !specialized;
+      const bool large =
+          made_.phases == 1 && !specialized && sent(1) >= least_bytes_in_large_chunks;
       made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512,
                                                    large ? large_chunk_bytes : chunk_bytes);
     }
