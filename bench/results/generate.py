@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
 
-The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives) write. Nothing here is
+The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm) write. Nothing here is
 typed by hand; `--check` tells whether both texts are still what the files say.
 """
 import argparse
@@ -14,7 +14,8 @@ BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
-FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives"]
+FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
+           "untax-bench-gemm"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
@@ -53,6 +54,8 @@ def place(document):
     if "device" in document:
         where = (f"{document['ranks']} x {document['device']}, driver {document['driver']}, {document['runtime']}"
                  + (f", {document['library']}" if "library" in document else ""))
+    if "gpu" in document:
+        where = f"one {document['gpu']}, {document['library']}"
     return f"{where}; commit {commit}, {document['date'][:10]}"
 
 
@@ -181,7 +184,21 @@ def device_details(found):
     for name, d in found["untax-bench-collectives"]:
         text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_rows(d)}\n"
                  f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
+    for name, d in found["untax-bench-gemm"]:
+        text += (f"\n## GEMM alone, {d['dtype']}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n{gemms(d)}\n"
+                 f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     return text
+
+
+def gemms(document):
+    rows = []
+    for g in document["gemms"]:
+        mine, library = g["seconds"], g["library_seconds"]
+        rate = (f"{1e-12 * 2 * g['n'] * g['k'] / mine['median']:.2f} TB/s of weights" if g["m"] <= 64 else
+                f"{1e-12 * 2 * g['m'] * g['n'] * g['k'] / mine['median']:.0f} TFLOP/s")
+        rows.append([f"{g['m']} x {g['n']} x {g['k']}", *(f"{1e6 * mine[key]:.1f}" for key in ("median", "p10", "p90")),
+                     rate, f"{1e6 * library['median']:.1f}", f"{library['median'] / mine['median']:.2f}"])
+    return table(["M x N x K", "us", "p10", "p90", "rate", "us of cuBLASLt", "times cuBLASLt"], rows)
 
 
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
@@ -198,8 +215,8 @@ def summary(found):
         return "There are none yet.\n"
     text = ""
     for _, d in found["untax-bench-collectives"]:
-        text += (f"Collectives between {d['ranks']} GPUs, and how many times as fast as {d['library']} (`untax bench "
-                 f"collectives`):\n\n{collective_summary(d)}\n")
+        text += (f"Collectives between {d['ranks']} GPUs, the quicker of through rooms and direct, and how many times as "
+                 f"fast as {d['library']} (`untax bench collectives`):\n\n{collective_summary(d)}\n")
     if taxes:
         text += LAYER_NOTE + "\n" + layers(taxes) + "\n"
     if bench:

@@ -210,10 +210,11 @@ TEST(gpu_collectives, go_directly_in_symmetric_memory_only) {
     untax::run_gpus(
         2,
         [](world& w) {
+          const std::vector<float> mine(500);
           std::vector<float> there(1000);
           untax::all_gather op(w, {.count = 1000, .type = dtype::f32},
                                {.wire = wire_kind::stores, .direct = true});
-          op.run({there.data(), 500}, there);
+          op.run(mine, there);
         },
         gpu_world());
   });
