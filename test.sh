@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: the release build (with CUDA where nvcc is found) with the style
-# gates, then the same tests under ThreadSanitizer and, with --all, under AddressSanitizer with
+# Installs what is missing, builds, and runs every test and the style gates: the release build, with CUDA where nvcc is
+# found. With --all the same tests run under ThreadSanitizer, and under AddressSanitizer with
 # UndefinedBehaviorSanitizer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -9,9 +9,9 @@ source cmake/dependencies.sh
 usage() {
   cat <<'TEXT'
 Usage: ./test.sh [--quick | --all] [--preset NAME]...
-Without arguments: the release build and ThreadSanitizer. The release build is the one called cuda where nvcc is found.
-  --quick         only the release build, and clang-tidy looks at a quarter of the sources, others for each commit
-  --all           AddressSanitizer with UndefinedBehaviorSanitizer, too
+Without arguments: the release build, which is the one called cuda where nvcc is found.
+  --quick         clang-tidy looks at a quarter of the sources, others for each commit
+  --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
 TEXT
@@ -48,7 +48,7 @@ while (($# > 0)); do
   esac
   shift
 done
-if ((${#presets[@]} == 0)); then presets=("$release" tsan); fi
+if ((${#presets[@]} == 0)); then presets=("$release"); fi
 for preset in "${presets[@]}"; do
   case "$preset" in
     release | dev | tsan | asan | cuda) ;;
