@@ -50,7 +50,10 @@ class planner {
     plan.world = world_;
     plan.rank = rank_;
     plan.how = options_.how == pattern::automatic ? pattern::fused_sequential : options_.how;
-    if (plan.how == pattern::bulk_library || plan.how == pattern::producer_consumer) {
+    const bool has_it = plan.how == pattern::bulk_synchronous ||
+                        plan.how == pattern::fused_sequential ||
+                        plan.how == pattern::fused_specialized;
+    if (!has_it) {
       refuse(
           fmt::format("has no pattern {}; it has bulk_synchronous, fused_sequential and "
                       "fused_specialized",

@@ -188,7 +188,7 @@ protocol_variant checked(const gemm_variant& what) {
 
 std::vector<protocol_variant> variants_of(const operator_entry& entry) {
   std::vector<protocol_variant> variants;
-  for (const pattern how : all_patterns) {
+  for (const pattern how : host_patterns) {
     if (how == pattern::automatic) continue;
     for (const auto gather : {gather_axis::rows, gather_axis::k}) {
       if (gather == gather_axis::k && !entry.gathers) continue;

@@ -79,7 +79,7 @@ inline operator_case random_case(const operator_entry& entry, std::uint64_t seed
   c.problem.type = static_cast<dtype>(between(0, 2));
   if (entry.gathers) c.problem.gather = static_cast<gather_axis>(between(0, 1));
   if (entry.has_partials && between(0, 1) == 1) c.problem.partials = c.problem.type;
-  c.options.how = all_patterns[static_cast<std::size_t>(between(0, all_patterns.size() - 1))];
+  c.options.how = host_patterns[static_cast<std::size_t>(between(0, host_patterns.size() - 1))];
   if (entry.gathers) c.options.move = static_cast<direction>(between(0, 1));
   c.options.launch = static_cast<launch_mode>(between(0, 1));
   c.options.workers = static_cast<int>(between(1, 3));
@@ -101,7 +101,7 @@ inline void check_random_cases(const operator_entry& entry, std::uint64_t first_
 /// untax chooses.
 inline void check_all_patterns(const operator_entry& entry, std::int64_t m, std::int64_t n,
                                std::int64_t k, dtype type) {
-  for (const pattern how : all_patterns) {
+  for (const pattern how : host_patterns) {
     for (int world = 1; world <= 8; ++world) {
       for (const auto gather : {gather_axis::rows, gather_axis::k}) {
         if (gather == gather_axis::k && !entry.gathers) continue;

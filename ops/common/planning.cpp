@@ -49,6 +49,14 @@ planned make_plan(const world& w, std::string_view operator_name, const local_ge
   require_option(operator_name, w.rank(), "tile_n", options.tile_n, any);
   require_option(operator_name, w.rank(), "panel_k", options.panel_k, any);
 
+  if (!on_host(options.how)) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: {} is a pattern of GPUs; this world's ranks are threads "
+                            "or processes of the host, which have {}",
+                            w.rank(), operator_name, name_of(options.how),
+                            "bulk_library, bulk_synchronous, producer_consumer, fused_sequential "
+                            "and fused_specialized"));
+  }
   planned result;
   gemm_plan& plan = result.plan;
   plan.world = w.size();

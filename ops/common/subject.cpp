@@ -37,7 +37,7 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
       {"m", problem.m}, {"n", problem.n}, {"k", problem.k}, {"dtype", text(name_of(problem.type))}};
   if (entry.gathers) subject.facts.emplace_back("gather", text(name_of(problem.gather)));
   if (entry.has_partials) subject.facts.emplace_back("partials", text(name_of(problem.partials)));
-  subject.patterns.assign(all_patterns.begin() + 1, all_patterns.end());
+  subject.patterns.assign(host_patterns.begin() + 1, host_patterns.end());
   subject.tolerance = tolerance_of(problem);
   subject.rate_unit = "GFLOP/s";
   subject.rate_name = "flops_per_second";

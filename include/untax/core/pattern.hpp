@@ -12,26 +12,39 @@ namespace untax {
 enum class pattern : std::uint8_t {
   automatic,     ///< untax chooses; `explain()` says what and why
   bulk_library,  ///< one library GEMM and a plain collective, a barrier between them; the baseline
-  bulk_synchronous,   ///< own tiles, barrier, own collective
-  producer_consumer,  ///< two kernels at the same time, tile flags between them
-  fused_sequential,   ///< one kernel; the worker that computes a tile also moves it
-  fused_specialized,  ///< one kernel; some workers move, the others compute
+  bulk_synchronous,        ///< own tiles, barrier, own collective
+  producer_consumer,       ///< two kernels at the same time, tile flags between them
+  copy_engine,             ///< own tiles; DMA engines move, and the stream signals. GPUs only
+  fused_sequential,        ///< one kernel; the worker that computes a tile also moves it
+  fused_specialized,       ///< one kernel; some workers move, the others compute
+  fused_warp_specialized,  ///< one kernel; warps of a block load, multiply and move. GPUs only
 };
 
-inline constexpr std::array<pattern, 6> all_patterns = {
+inline constexpr std::array<pattern, 8> all_patterns = {
+    pattern::automatic,         pattern::bulk_library,          pattern::bulk_synchronous,
+    pattern::producer_consumer, pattern::copy_engine,           pattern::fused_sequential,
+    pattern::fused_specialized, pattern::fused_warp_specialized};
+
+/// Those that ranks on the host have: threads have no DMA engines, and no warps.
+inline constexpr std::array<pattern, 6> host_patterns = {
     pattern::automatic,         pattern::bulk_library,     pattern::bulk_synchronous,
     pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized};
 
 [[nodiscard]] constexpr std::string_view name_of(pattern p) noexcept {
-  constexpr std::string_view names[] = {"automatic",        "bulk_library",
-                                        "bulk_synchronous", "producer_consumer",
-                                        "fused_sequential", "fused_specialized"};
+  constexpr std::string_view names[] = {
+      "automatic",   "bulk_library",     "bulk_synchronous",  "producer_consumer",
+      "copy_engine", "fused_sequential", "fused_specialized", "fused_warp_specialized"};
   return names[static_cast<std::uint8_t>(p)];
 }
 
 /// Whether computation and communication are separate stages with a barrier between them.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_bulk(pattern p) noexcept {
   return p == pattern::bulk_library || p == pattern::bulk_synchronous;
+}
+
+/// Whether ranks on the host have it.
+[[nodiscard]] constexpr bool on_host(pattern p) noexcept {
+  return p != pattern::copy_engine && p != pattern::fused_warp_specialized;
 }
 
 /// Who moves the bytes of a gather: their owner (push) or their reader (pull).

@@ -1,0 +1,39 @@
+#include <string>
+#include <string_view>
+
+#include <untax/core/error.hpp>
+
+#include "ops/all_gather_gemm/device.hpp"
+#include "ops/gemm_all_scatter/device.hpp"
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(const world& w, std::string_view name) {
+  throw error(errc::unsupported,
+              "rank " + std::to_string(w.rank()) + ": " + std::string(name) +
+                  ": this untax was built without CUDA, so it does not run on GPUs; build it with "
+                  "-DUNTAX_CUDA=ON (or --preset cuda) where nvcc is");
+}
+
+}  // namespace
+
+std::unique_ptr<device_operator> all_gather_gemm_on_device(
+    world& w, const all_gather_gemm_problem& /*problem*/, const operator_options& /*options*/) {
+  refuse(w, "all_gather_gemm");
+}
+std::unique_ptr<device_operator> all_gather_gemm_by_library(
+    world& w, const all_gather_gemm_problem& /*problem*/) {
+  refuse(w, "all_gather_gemm");
+}
+std::unique_ptr<device_operator> gemm_all_scatter_on_device(
+    world& w, const gemm_all_scatter_problem& /*problem*/, const operator_options& /*options*/,
+    std::int64_t /*between*/) {
+  refuse(w, "gemm_all_scatter");
+}
+std::unique_ptr<device_operator> gemm_all_scatter_by_library(
+    world& w, const gemm_all_scatter_problem& /*problem*/) {
+  refuse(w, "gemm_all_scatter");
+}
+
+}  // namespace untax
