@@ -44,5 +44,6 @@ find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/")
 if(NOT UNTAX_NCCL_INCLUDE)
   message(STATUS "nccl.h was not found: building without the baseline")
-  set(UNTAX_LEFT_OUT "/(src/[a-z_]+/no_cuda|engines/sm90/no_cuda|engines/bulk/cuda)/")
+  set(UNTAX_LEFT_OUT
+    "/(src/[a-z_]+/no_cuda|engines/sm90/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()

@@ -2,22 +2,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include <untax/core/reduction.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/core/types.hpp>
+#include <untax/tile/shard.hpp>
 #include <untax/world/world.hpp>
+
+#include "engines/bulk/availability.hpp"
 
 // The baseline: what people run today. NCCL is looked for when the build is configured (for its
 // header) and when it is first used (for the library), so that nothing else depends on it.
 
 namespace untax::bulk {
-
-struct availability {
-  bool there = false;
-  std::string text;  ///< "NCCL 2.28.9", or why it cannot be used
-};
 
 /// Whether NCCL can be used by this program on this machine. Loads it the first time.
 [[nodiscard]] const availability& nccl();
@@ -43,6 +40,9 @@ class communicator {
                   stream_ref stream);
   /// `part` elements from every rank to every rank.
   void all_to_all(const void* in, void* out, std::int64_t part, dtype type, stream_ref stream);
+  /// `out` gets the shards of all ranks, in `bytes`, each where it would begin if all before were
+  /// full.
+  void gather_shards(const void* in, void* out, const sharding& bytes, stream_ref stream);
   void broadcast(const void* in, void* out, std::int64_t count, dtype type, int root,
                  stream_ref stream);
 

@@ -13,7 +13,7 @@ all_gather_gemm_problem problem_of(const gemm_problem& p) {
 
 gemm_share share(const gemm_problem& p, int world, int rank) {
   const bool by_rows = p.gather == gather_axis::rows;
-  const range shard = sharding{by_rows ? p.m : p.k, world}.of(rank);
+  const range shard = a_sharding(problem_of(p), world).of(rank);
   return {.a_rows = by_rows ? shard : range{0, p.m},
           .a_cols = by_rows ? range{0, p.k} : shard,
           .b_rows = {0, p.n},

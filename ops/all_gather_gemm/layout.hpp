@@ -12,11 +12,18 @@
 
 namespace untax {
 
+/// How the rows or the columns of A are dealt.
+[[nodiscard]] constexpr sharding a_sharding(const all_gather_gemm_problem& problem,
+                                            int world) noexcept {
+  return problem.gather == gather_axis::rows ? sharding{problem.m, world}
+                                             : sharding{problem.k, world, shard_granularity};
+}
+
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
  public:
   constexpr all_gather_gemm_layout(const all_gather_gemm_problem& problem, const gemm_plan& plan)
-      : problem_(problem), plan_(plan), shards_{by_rows() ? problem.m : problem.k, plan.world} {
+      : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)) {
     const int peers = plan.world;
     counter_layout layout;
     ready_ = layout.take(sets_.sets, peers, pieces_of_full_shard());

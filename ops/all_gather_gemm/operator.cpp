@@ -4,14 +4,21 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/host/engine.hpp"
+#include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
 
 namespace untax {
 namespace {
 
 constexpr std::string_view name = "all_gather_gemm";
+
+std::string text_of(const all_gather_gemm_problem& p) {
+  return fmt::format("m {}, n {}, k {}, {}, gather = {}", p.m, p.n, p.k, name_of(p.type),
+                     name_of(p.gather));
+}
 
 }  // namespace
 
@@ -21,18 +28,32 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
   require_size(name, rank_, "m", problem.m);
   require_size(name, rank_, "n", problem.n);
   require_size(name, rank_, "k", problem.k);
+  if (w.memory() == memory_kind::cuda) {
+    plan_on_device(w, options);
+    return;
+  }
   const extent full = a_shard(problem, w.size(), 0);
   auto made = make_plan(w, name, {problem.m, problem.n, full.cols, problem.type}, options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_plan(w, name,
-                fmt::format("m {}, n {}, k {}, {}, gather = {}", problem.m, problem.n, problem.k,
-                            name_of(problem.type), name_of(problem.gather)),
-                plan_);
+  agree_on_plan(w, name, text_of(problem), plan_);
   engine_ = std::make_unique<host::engine>(
       w, program(all_gather_gemm_protocol(problem_, plan_)),
       host::engine_options{std::string(name), problem.type, problem.type, options.launch,
                            options.faults});
+}
+
+void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
+  require_device_problem(name, rank_, problem_.type, problem_.n, problem_.k);
+  plan_ = device_plan(w, options);
+  agree_on_plan(w, name, text_of(problem_), plan_);
+  w.use_device();
+  auto made = options.how == pattern::bulk_library
+                  ? all_gather_gemm_by_library(w, problem_)
+                  : all_gather_gemm_on_device(w, problem_, options);
+  plan_.how = made->how();
+  explanation_ = made->text();
+  device_ = std::make_unique<device_runner>(w, name, std::move(made));
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;
@@ -41,11 +62,12 @@ all_gather_gemm::~all_gather_gemm() = default;
 
 extent all_gather_gemm::a_shard(const all_gather_gemm_problem& problem, int world, int rank) {
   const bool by_rows = problem.gather == gather_axis::rows;
-  const auto size = sharding{by_rows ? problem.m : problem.k, world}.of(rank).size;
+  const auto size = a_sharding(problem, world).of(rank).size;
   return by_rows ? extent{size, problem.k} : extent{problem.m, size};
 }
 
-void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
+void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                          stream_ref stream) {
   const argument_check check{name, rank_};
   check.matrix_of("a", a, a_shard(problem_, plan_.world, rank_), problem_.type);
   check.matrix_of("weights", weights, {problem_.n, problem_.k}, problem_.type);
@@ -53,6 +75,7 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
   check.apart("a", a, as_const(c));
   check.apart("weights", weights, as_const(c));
 
+  if (device_) return device_->run(a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);

@@ -47,7 +47,26 @@ bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
-grid_case make_case(const gemm_variant& variant, int ranks, const shape& size, const cut& by) {
+/// Where shards are multiples of several elements, so are the sizes that are dealt and cut: what
+/// was one element becomes such a unit.
+void stretch(const gemm_variant& variant, shape& size, cut& by) {
+  constexpr std::int64_t probe = 16 * shard_granularity;
+  gemm_problem problem{.m = probe, .n = probe, .k = probe};
+  problem.gather = variant.gather;
+  const gemm_share share = variant.entry->share(problem, 2, 0);
+  if (share.b_rows.size < probe) {
+    size.n *= shard_granularity;
+    by.tile_n *= shard_granularity;
+  }
+  if (share.a_cols.size < probe) {
+    size.k *= shard_granularity;
+    by.panel_k *= shard_granularity;
+  }
+}
+
+grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
+                    bool in_units = false) {
+  if (in_units) stretch(variant, size, by);
   grid_case c;
   c.what = variant;
   c.problem = {.m = size.m, .n = size.n, .k = size.k};
@@ -107,15 +126,15 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
   const cut high{1, 1, size, 1, 1};
   std::vector<grid_case> cases = {
       // One tile for each pair of ranks.
-      make_case(variant, ranks, cube(size), plain),
+      make_case(variant, ranks, cube(size), plain, true),
       // What the ranks do not divide; two workers, where the threads suffice.
-      make_case(variant, ranks, cube(2 * size - 1), shared),
+      make_case(variant, ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
-      make_case(variant, ranks, {size, 3, size}, high)};
+      make_case(variant, ranks, {size, 3, size}, high, true)};
   if (ranks > 1) {
     // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
     // are the others held back by nothing but the rooms.
-    cases.push_back(make_case(variant, ranks, cube(size - 1), plain));
+    cases.push_back(make_case(variant, ranks, cube(size - 1), plain, true));
   }
   return cases;
 }

@@ -90,6 +90,18 @@ planned make_plan(const world& w, std::string_view operator_name, const local_ge
   return result;
 }
 
+gemm_plan device_plan(const world& w, const operator_options& options) {
+  return {.world = w.size(),
+          .rank = w.rank(),
+          .how = options.how,
+          .move = options.move,
+          .workers = options.workers,
+          .movers = options.movers,
+          .tile_m = options.tile_m,
+          .tile_n = options.tile_n,
+          .panel_k = options.panel_k};
+}
+
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value) {
   if (value >= 1 && value <= std::numeric_limits<std::int32_t>::max()) return;

@@ -29,6 +29,9 @@ struct planned {
 [[nodiscard]] planned make_plan(const world& w, std::string_view operator_name,
                                 const local_gemm& gemm, const operator_options& options);
 
+/// The same in a world of GPUs, where the rest is up to the kernels: zero means that untax chooses.
+[[nodiscard]] gemm_plan device_plan(const world& w, const operator_options& options);
+
 /// Throws `invalid_argument` unless 1 <= value < 2^31.
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);

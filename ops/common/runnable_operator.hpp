@@ -14,8 +14,13 @@ class runnable_operator : public runnable {
   runnable_operator(world& w, const Problem& problem, const operator_options& options)
       : op_(w, problem, options) {}
 
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c) override {
-    op_.run(a, weights, c);
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream) override {
+    if constexpr (requires { op_.run(a, weights, c, stream); }) {
+      op_.run(a, weights, c, stream);
+    } else {
+      op_.run(a, weights, c);
+    }
   }
   [[nodiscard]] const gemm_plan& plan() const override { return op_.plan(); }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }

@@ -113,8 +113,8 @@ std::size_t heap_for(const gemm_problem& problem, int world) noexcept {
   // Two sets of the gathered A and of what the ranks offer, or of all partial results, and C
   // itself. Shards are rounded up, so a few rows more than the whole.
   const auto rows = static_cast<std::size_t>(problem.m + world);
-  const auto gathered =
-      rows * static_cast<std::size_t>(problem.k + world) * size_of(problem.type) * 4;
+  const auto gathered = rows * static_cast<std::size_t>(problem.k + shard_granularity * world) *
+                        size_of(problem.type) * 4;
   const auto partial = rows * static_cast<std::size_t>(problem.n) * 4 * 4;
   return gathered + partial + (std::size_t{16} << 20);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/tile/program.hpp>
@@ -46,7 +47,9 @@ class runnable {
   runnable& operator=(const runnable&) = delete;
   virtual ~runnable() = default;
 
-  virtual void run(const const_matrix& a, const const_matrix& weights, const matrix& c) = 0;
+  /// `stream` is of worlds of GPUs only.
+  virtual void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                   stream_ref stream) = 0;
   [[nodiscard]] virtual const gemm_plan& plan() const = 0;
   [[nodiscard]] virtual const std::string& explain() const = 0;
   /// Where the result has to lie; null data if anywhere.
@@ -71,7 +74,8 @@ struct operator_entry {
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
 };
 
-/// One rank's GEMM operator with inputs, and a result that can be checked against fp64.
+/// One rank's GEMM operator in host memory with inputs, and a result that can be checked against
+/// fp64.
 class workload final : public trial {
  public:
   /// Collective.
@@ -80,7 +84,7 @@ class workload final : public trial {
 
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
-  void run() override { op_->run(as_const(a_), as_const(b_), c_); }
+  void run() override { op_->run(as_const(a_), as_const(b_), c_, {}); }
   /// || reference || is at least what is expected of N(0, 1) inputs.
   [[nodiscard]] double relative_error() const override;
   [[nodiscard]] pattern chosen() const override { return op_->plan().how; }

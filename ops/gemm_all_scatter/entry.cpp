@@ -12,14 +12,14 @@ gemm_all_scatter_problem problem_of(const gemm_problem& p) { return {p.m, p.n, p
 gemm_share share(const gemm_problem& p, int world, int rank) {
   return {.a_rows = {0, p.m},
           .a_cols = {0, p.k},
-          .b_rows = sharding{p.n, world}.of(rank),
+          .b_rows = sharding{p.n, world, shard_granularity}.of(rank),
           .b_cols = {0, p.k},
           .c_rows = {0, p.m},
           .c_cols = {0, p.n}};
 }
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
-  const std::int64_t cols = sharding{p.n, world}.of(rank).size;
+  const std::int64_t cols = sharding{p.n, world, shard_granularity}.of(rank).size;
   return static_cast<double>(p.m * cols * (world - 1)) * static_cast<double>(size_of(p.type));
 }
 

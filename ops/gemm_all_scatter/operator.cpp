@@ -6,13 +6,24 @@
 
 #include "engines/host/engine.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
 namespace untax {
 namespace {
 
 constexpr std::string_view name = "gemm_all_scatter";
+
+std::string text_of(const gemm_all_scatter_problem& p) {
+  return fmt::format("m {}, n {}, k {}, {}", p.m, p.n, p.k, name_of(p.type));
+}
+
+symmetric<std::byte> allocate_result(world& w, const gemm_all_scatter_problem& p) {
+  return w.allocate<std::byte>(static_cast<std::size_t>(p.m * p.n) * size_of(p.type),
+                               fmt::format("{} result", name));
+}
 
 }  // namespace
 
@@ -22,17 +33,17 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
   require_size(name, w.rank(), "m", problem.m);
   require_size(name, w.rank(), "n", problem.n);
   require_size(name, w.rank(), "k", problem.k);
+  if (w.memory() == memory_kind::cuda) {
+    plan_on_device(options);
+    return;
+  }
   auto made = make_plan(
       w, name, {problem.m, weights_shard(problem, w.size(), 0).rows, problem.k, problem.type},
       options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_plan(
-      w, name,
-      fmt::format("m {}, n {}, k {}, {}", problem.m, problem.n, problem.k, name_of(problem.type)),
-      plan_);
-  const auto bytes = static_cast<std::size_t>(problem.m * problem.n) * size_of(problem.type);
-  result_ = w.allocate<std::byte>(bytes, fmt::format("{} result", name));
+  agree_on_plan(w, name, text_of(problem), plan_);
+  result_ = allocate_result(w, problem);
   agreed_ = result_.local();
   engine_ = std::make_unique<host::engine>(
       w, program(gemm_all_scatter_protocol(problem_, plan_)),
@@ -40,12 +51,30 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
                            options.faults});
 }
 
+void gemm_all_scatter::plan_on_device(const operator_options& options) {
+  world& w = *world_;
+  require_device_problem(name, w.rank(), problem_.type, problem_.n, problem_.k);
+  plan_ = device_plan(w, options);
+  agree_on_plan(w, name, text_of(problem_), plan_);
+  w.use_device();
+  result_ = allocate_result(w, problem_);
+  agreed_ = result_.local();
+  const std::int64_t between = w.size() == 1 ? 0 : host::bytes_between_ranks(result_);
+  auto made = options.how == pattern::bulk_library
+                  ? gemm_all_scatter_by_library(w, problem_)
+                  : gemm_all_scatter_on_device(w, problem_, options, between);
+  plan_.how = made->how();
+  explanation_ = made->text();
+  device_ = std::make_unique<device_runner>(w, name, std::move(made));
+}
+
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;
 gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&&) noexcept = default;
 
 gemm_all_scatter::~gemm_all_scatter() {
-  if (!engine_) return;
+  if (!engine_ && !device_) return;
   engine_.reset();
+  device_.reset();
   try {
     if (!world_->stopped()) world_->free(result_);
   } catch (const error&) {
@@ -55,14 +84,14 @@ gemm_all_scatter::~gemm_all_scatter() {
 
 extent gemm_all_scatter::weights_shard(const gemm_all_scatter_problem& problem, int world,
                                        int rank) {
-  return {sharding{problem.n, world}.of(rank).size, problem.k};
+  return {sharding{problem.n, world, shard_granularity}.of(rank).size, problem.k};
 }
 
 matrix gemm_all_scatter::result() const {
   return {result_.local(), problem_.type, problem_.m, problem_.n};
 }
 
-void gemm_all_scatter::agree_on(const matrix& c) {
+void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
   if (c.data == agreed_ && c.stride == problem_.n) return;
   const int rank = world_->rank();
   if (world_->owner_of(c.data, c.span_bytes()) != rank) {
@@ -72,13 +101,16 @@ void gemm_all_scatter::agree_on(const matrix& c) {
                             "into it; pass result(), or memory from world.allocate",
                             rank, name, fmt::ptr(c.data), c.span_bytes()));
   }
+  // Waiting for others is nothing that a capture can hold.
+  if (device_ && is_captured(stream)) return;
   // Peers write where this rank's C is in their own view, so the offsets have to be the same.
   const auto offset = static_cast<const std::byte*>(c.data) - result_.local();
   world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
   agreed_ = c.stride == problem_.n ? c.data : nullptr;
 }
 
-void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
+void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                           stream_ref stream) {
   const int rank = world_->rank();
   const argument_check check{name, rank};
   check.matrix_of("a", a, {problem_.m, problem_.k}, problem_.type);
@@ -86,7 +118,8 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
   check.apart("a", a, as_const(c));
   check.apart("weights", weights, as_const(c));
-  agree_on(c);
+  agree_on(c, stream);
+  if (device_) return device_->run(a, weights, c, stream);
 
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank);

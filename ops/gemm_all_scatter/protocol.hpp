@@ -21,7 +21,7 @@ class gemm_all_scatter_protocol {
  public:
   constexpr gemm_all_scatter_protocol(const gemm_all_scatter_problem& problem,
                                       const gemm_plan& plan)
-      : problem_(problem), plan_(plan), shards_{problem.n, plan.world} {
+      : problem_(problem), plan_(plan), shards_{problem.n, plan.world, shard_granularity} {
     counter_layout layout;
     landed_ = layout.take(1, plan.world, publishers());
     opened_ = layout.take(1, plan.world, 1);

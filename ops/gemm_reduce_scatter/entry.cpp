@@ -12,7 +12,7 @@ gemm_reduce_scatter_problem problem_of(const gemm_problem& p) {
 }
 
 gemm_share share(const gemm_problem& p, int world, int rank) {
-  const range depth = sharding{p.k, world}.of(rank);
+  const range depth = sharding{p.k, world, shard_granularity}.of(rank);
   return {.a_rows = {0, p.m},
           .a_cols = depth,
           .b_rows = {0, p.n},

@@ -20,7 +20,7 @@ class gemm_reduce_scatter_layout {
       : problem_(problem),
         plan_(plan),
         rows_{problem.m, plan.world},
-        depth_{problem.k, plan.world} {
+        depth_{problem.k, plan.world, shard_granularity} {
     const int tiles_of_full_shard = tiles_of({0, rows_.full()}).count();
     counter_layout layout;
     ready_ = layout.take(sets_.sets, plan.world, tiles_of_full_shard);

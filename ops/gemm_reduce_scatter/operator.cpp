@@ -28,6 +28,12 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
         fmt::format("rank {}: {}: partials are {}; they have to be fp32 or, as the operands, {}",
                     rank_, name, name_of(problem.partials), name_of(problem.type)));
   }
+  if (w.memory() == memory_kind::cuda) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: is not there in worlds of GPUs, only where ranks are "
+                            "threads or processes of the host",
+                            rank_, name));
+  }
   auto made = make_plan(
       w, name, {problem.m, problem.n, k_shard(problem, w.size(), 0), problem.type}, options);
   plan_ = made.plan;
@@ -48,7 +54,7 @@ gemm_reduce_scatter::~gemm_reduce_scatter() = default;
 
 std::int64_t gemm_reduce_scatter::k_shard(const gemm_reduce_scatter_problem& problem, int world,
                                           int rank) {
-  return sharding{problem.k, world}.of(rank).size;
+  return sharding{problem.k, world, shard_granularity}.of(rank).size;
 }
 
 extent gemm_reduce_scatter::c_shard(const gemm_reduce_scatter_problem& problem, int world,

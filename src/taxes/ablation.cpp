@@ -188,8 +188,9 @@ tax_row measure_taxes(const layer_operation& op, const ablation_options& options
           runnable* one = ops.back().get();
           const matrix own = one->result();
           const matrix c = own.data != nullptr ? own : inputs.result();
-          timed.run.emplace_back(
-              [one, &inputs, c] { one->run(as_const(inputs.a()), as_const(inputs.weights()), c); });
+          timed.run.emplace_back([one, &inputs, c] {
+            one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
+          });
         }
         multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()));
         transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));

@@ -149,6 +149,23 @@ void communicator::all_to_all(const void* in, void* out, std::int64_t part, dtyp
   require(*c.owner, c.library.group_end(), "ncclGroupEnd");
 }
 
+void communicator::gather_shards(const void* in, void* out, const sharding& bytes,
+                                 stream_ref stream) {
+  const connection& c = *connection_;
+  require(*c.owner, c.library.group_start(), "ncclGroupStart");
+  for (int root = 0; root < bytes.parts; ++root) {
+    const range shard = bytes.of(root);
+    if (shard.empty()) continue;
+    // Only the root's own is read.
+    require(*c.owner,
+            c.library.broadcast(in, static_cast<std::byte*>(out) + root * bytes.full(),
+                                static_cast<std::size_t>(shard.size), ncclUint8, root, c.handle,
+                                stream_of(stream)),
+            "ncclBroadcast");
+  }
+  require(*c.owner, c.library.group_end(), "ncclGroupEnd");
+}
+
 void communicator::broadcast(const void* in, void* out, std::int64_t count, dtype type, int root,
                              stream_ref stream) {
   const connection& c = *connection_;

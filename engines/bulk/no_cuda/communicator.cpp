@@ -40,6 +40,10 @@ void communicator::all_to_all(const void* /*in*/, void* /*out*/, std::int64_t /*
                               dtype /*type*/, stream_ref /*stream*/) {
   refuse();
 }
+void communicator::gather_shards(const void* /*in*/, void* /*out*/, const sharding& /*bytes*/,
+                                 stream_ref /*stream*/) {
+  refuse();
+}
 void communicator::broadcast(const void* /*in*/, void* /*out*/, std::int64_t /*count*/,
                              dtype /*type*/, int /*root*/, stream_ref /*stream*/) {
   refuse();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/tile/protocol.hpp>
@@ -14,6 +15,7 @@ namespace untax {
 namespace host {
 class engine;
 }
+class device_runner;
 
 /// C_r = gather(A) x B_r^T: every rank holds a shard of A (rows, or columns with `gather = k`) and
 /// its own weights. Planned once, run many times. The algorithm is that of arXiv 2511.02168;
@@ -21,7 +23,9 @@ class engine;
 class all_gather_gemm {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` when
-  /// ranks plan different things, `out_of_memory`.
+  /// ranks plan different things, `out_of_memory`; in a world of GPUs also `invalid_argument` for
+  /// fp32 and for n or k that are not multiples of 8, and `unsupported` for a pattern that is not
+  /// there.
   all_gather_gemm(world& w, const all_gather_gemm_problem& problem,
                   const operator_options& options = {});
   all_gather_gemm(all_gather_gemm&&) noexcept;
@@ -33,7 +37,15 @@ class all_gather_gemm {
   /// `c`: [m, n], written. All of the problem's element type. Returns when `c` is complete and the
   /// operands are the caller's again. Throws `invalid_argument` before anything moves; `timeout`,
   /// `peer_lost`, `aborted` when a wait fails.
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  ///
+  /// In a world of GPUs all three lie in memory of the rank's GPU, which is the current one of the
+  /// calling thread, at multiples of 16 bytes and without gaps between rows. With a stream `run` is
+  /// asynchronous: it launches on the stream, allocates and reads back nothing, and can be captured
+  /// in a CUDA graph; a wait that failed is thrown by `world::check` after it has ended. Without
+  /// one it returns as above. The runs of one operator are in order: on one stream, or made so by
+  /// events.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream = {});
 
   /// Rows and columns of this rank's shard of A; either may be 0 where there are more ranks than
   /// rows.
@@ -43,11 +55,14 @@ class all_gather_gemm {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
+  void plan_on_device(world& w, const operator_options& options);
+
   all_gather_gemm_problem problem_;
   gemm_plan plan_;
   std::string explanation_;
   int rank_ = 0;
   std::unique_ptr<host::engine> engine_;
+  std::unique_ptr<device_runner> device_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

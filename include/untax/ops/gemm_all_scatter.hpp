@@ -4,6 +4,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/symmetric/symmetric.hpp>
@@ -15,6 +16,7 @@ namespace untax {
 namespace host {
 class engine;
 }
+class device_runner;
 
 /// C = A x B^T, complete at every rank, where B is dealt by rows (columns of C) to the ranks.
 /// Planned once, run many times. The pattern is that of arXiv 2511.12500;
@@ -22,7 +24,8 @@ class engine;
 class gemm_all_scatter {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`.
+  /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
+  /// not multiples of 8, and `unsupported` for a pattern that is not there.
   gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
                    const operator_options& options = {});
   gemm_all_scatter(gemm_all_scatter&&) noexcept;
@@ -35,9 +38,21 @@ class gemm_all_scatter {
   /// either `result()`, or an allocation of the caller, the same at all ranks. Peers write into it
   /// from the call of `run` to its return, never before or after. Throws `not_symmetric` if c lies
   /// elsewhere, `invalid_argument`, and what a failed wait throws.
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  ///
+  /// In a world of GPUs all three lie in memory of the rank's GPU, which is the current one of the
+  /// calling thread, at multiples of 16 bytes and without gaps between rows. With a stream `run` is
+  /// asynchronous: it launches on the stream, allocates and reads back nothing, and can be captured
+  /// in a CUDA graph; a wait that failed is thrown by `world::check` after it has ended. Peers
+  /// write into c from when the stream comes to this run until it has passed it. Without a stream
+  /// it returns as above. The runs of one operator are in order: on one stream, or made so by
+  /// events. A run on a `c` that is new to it waits for all ranks to compare offsets, but not while
+  /// its stream is being captured.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream = {});
   /// As above, into `result()`.
-  void run(const const_matrix& a, const const_matrix& weights) { run(a, weights, result()); }
+  void run(const const_matrix& a, const const_matrix& weights, stream_ref stream = {}) {
+    run(a, weights, result(), stream);
+  }
 
   /// The operator's own C [m, n], allocated with the operator.
   [[nodiscard]] matrix result() const;
@@ -50,13 +65,15 @@ class gemm_all_scatter {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
-  void agree_on(const matrix& c);
+  void plan_on_device(const operator_options& options);
+  void agree_on(const matrix& c, stream_ref stream);
 
   world* world_;
   gemm_all_scatter_problem problem_;
   gemm_plan plan_;
   std::string explanation_;
   std::unique_ptr<host::engine> engine_;
+  std::unique_ptr<device_runner> device_;  ///< instead, in a world of GPUs
   symmetric<std::byte> result_;
   const void* agreed_ = nullptr;
 };

@@ -21,7 +21,7 @@ class engine;
 class gemm_reduce_scatter {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`.
+  /// `out_of_memory`, `unsupported` in a world of GPUs.
   gemm_reduce_scatter(world& w, const gemm_reduce_scatter_problem& problem,
                       const operator_options& options = {});
   gemm_reduce_scatter(gemm_reduce_scatter&&) noexcept;

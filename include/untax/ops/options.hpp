@@ -12,9 +12,10 @@ namespace untax {
 struct operator_options {
   pattern how = pattern::automatic;
   direction move = direction::push;
+  /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
   int workers = 0;           ///< computing workers of a rank
-  int movers = 0;            ///< moving workers of a rank, where the pattern has them
+  int movers = 0;            ///< moving workers of a rank, where the pattern has them; GPU: blocks
   std::int64_t tile_m = 0;   ///< rows of a tile
   std::int64_t tile_n = 0;   ///< columns of a tile
   std::int64_t panel_k = 0;  ///< columns of a piece, where A is gathered by k

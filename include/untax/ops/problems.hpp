@@ -8,6 +8,10 @@
 
 namespace untax {
 
+/// Shards of k, and of n, are multiples of so many elements: then each of them, and each part of a
+/// row, begins at a multiple of 16 bytes if elements have 2.
+inline constexpr std::int64_t shard_granularity = 8;
+
 /// Which dimension of A is dealt to the ranks.
 enum class gather_axis : std::uint8_t { rows, k };
 
@@ -16,8 +20,8 @@ enum class gather_axis : std::uint8_t { rows, k };
 }
 
 /// C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. Every rank has its own B_r of n rows.
-/// A is dealt to W ranks in shards of ceil(m / W) rows, or ceil(k / W) columns; the last ones are
-/// shorter.
+/// A is dealt to W ranks in shards of ceil(m / W) rows, or ceil(k / W) columns rounded up to a
+/// multiple of 8; the last ones are shorter.
 struct all_gather_gemm_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;  ///< columns of the result of one rank
@@ -27,7 +31,8 @@ struct all_gather_gemm_problem {
 };
 
 /// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is dealt
-/// in shards of ceil(n / W) rows, and rank r computes the columns of C that belong to its shard.
+/// in shards of ceil(n / W) rows rounded up to a multiple of 8, and rank r computes the columns of
+/// C that belong to its shard.
 struct gemm_all_scatter_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;  ///< columns of the whole result
@@ -36,8 +41,8 @@ struct gemm_all_scatter_problem {
 };
 
 /// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is dealt in shards of ceil(k
-/// / W), and rank r ends with its ceil(m / W) rows of the sum. The sum is taken in fp32 in rank
-/// order: bitwise reproducible.
+/// / W) rounded up to a multiple of 8, and rank r ends with its ceil(m / W) rows of the sum. The
+/// sum is taken in fp32 in rank order: bitwise reproducible.
 struct gemm_reduce_scatter_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;

@@ -24,15 +24,16 @@ struct range {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool empty() const noexcept { return size == 0; }
 };
 
-/// How `extent` elements are dealt to `parts` owners in order: ceil(extent / parts) each, the last
-/// ones get less, or nothing.
+/// How `extent` elements are dealt to `parts` owners in order: ceil(extent / parts) each, rounded
+/// up to a multiple of `granularity`; the last ones get less, or nothing.
 struct sharding {
   std::int64_t extent = 0;
   int parts = 1;
+  std::int64_t granularity = 1;
 
   /// Size of a full shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t full() const noexcept {
-    return ceil_div<std::int64_t>(extent, parts);
+    return round_up(ceil_div<std::int64_t>(extent, parts), granularity);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range of(int part) const noexcept {
     const std::int64_t begin = smaller(extent, part * full());

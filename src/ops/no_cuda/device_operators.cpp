@@ -22,17 +22,9 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(
     world& w, const all_gather_gemm_problem& /*problem*/, const operator_options& /*options*/) {
   refuse(w, "all_gather_gemm");
 }
-std::unique_ptr<device_operator> all_gather_gemm_by_library(
-    world& w, const all_gather_gemm_problem& /*problem*/) {
-  refuse(w, "all_gather_gemm");
-}
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& /*problem*/, const operator_options& /*options*/,
     std::int64_t /*between*/) {
-  refuse(w, "gemm_all_scatter");
-}
-std::unique_ptr<device_operator> gemm_all_scatter_by_library(
-    world& w, const gemm_all_scatter_problem& /*problem*/) {
   refuse(w, "gemm_all_scatter");
 }
 

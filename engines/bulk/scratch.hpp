@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+
+#include <untax/core/stream_ref.hpp>
+
+namespace untax::bulk {
+
+/// Memory of one GPU. It is freed at the end, which may wait for what runs on that GPU.
+class scratch {
+ public:
+  scratch() = default;
+  /// On the current device. Throws `out_of_memory`, `unsupported` where CUDA is not compiled in.
+  explicit scratch(std::size_t bytes);
+  scratch(scratch&& other) noexcept;
+  scratch& operator=(scratch&& other) noexcept;
+  ~scratch();
+
+  [[nodiscard]] void* data(std::size_t at = 0) const noexcept { return data_ + at; }
+
+ private:
+  std::byte* data_ = nullptr;
+};
+
+/// to = from, both in memory of the current device. Asynchronous; can be captured.
+void copy_bytes(void* to, const void* from, std::size_t bytes, stream_ref stream);
+
+}  // namespace untax::bulk

@@ -1,0 +1,68 @@
+#include "engines/bulk/slab_gather.hpp"
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engines/bulk/quickest.hpp"
+#include "engines/bulk/scratch.hpp"
+
+namespace untax::bulk {
+
+std::shared_ptr<communicator> communicator_of(world& w) {
+  static std::mutex mutex;
+  static std::map<const control*, std::weak_ptr<communicator>> all;
+  {
+    const std::scoped_lock lock(mutex);
+    if (auto found = all[&w.state()].lock()) return found;
+  }
+  // Ranks of one process make theirs at the same time, so not under the lock.
+  auto made = std::make_shared<communicator>(w);
+  const std::scoped_lock lock(mutex);
+  all[&w.state()] = made;
+  return made;
+}
+
+slab_gather::slab_gather(world& w, const sharding& bytes) : shards_(bytes), rank_(w.rank()) {
+  if (w.size() == 1) return;
+  ranks_ = communicator_of(w);
+  if (bytes.full() * bytes.parts == bytes.extent) return;
+  const scratch in(static_cast<std::size_t>(own().size));
+  const scratch out(static_cast<std::size_t>(this->bytes()));
+  w.barrier();
+  constexpr way ways[] = {way::padded, way::broadcasts};
+  const std::vector<double> seconds =
+      longest_of_ranks(w, seconds_of(2, [&](int i, int /*round*/, stream_ref stream) {
+                         run(ways[i], in.data(), out.data(), stream);
+                       }));
+  way_ = ways[least_of(seconds)];
+}
+
+void slab_gather::run(way how, const void* in, void* out, stream_ref stream) {
+  auto* there = static_cast<std::byte*>(out);
+  if (how == way::broadcasts) {
+    ranks_->gather_shards(in, out, shards_, stream);
+    return;
+  }
+  std::byte* place = there + rank_ * shards_.full();
+  if (how == way::padded && in != place) {
+    copy_bytes(place, in, static_cast<std::size_t>(own().size), stream);
+    in = place;
+  }
+  ranks_->all_gather(in, out, shards_.full() / 2, dtype::f16, stream);
+}
+
+void slab_gather::run(const void* in, void* out, stream_ref stream) {
+  if (ranks_) return run(way_, in, out, stream);
+  if (in != out) copy_bytes(out, in, static_cast<std::size_t>(own().size), stream);
+}
+
+std::string slab_gather::text() const {
+  if (!ranks_) return "nothing to gather";
+  constexpr const char* names[] = {"one all-gather", "one all-gather of padded slabs",
+                                   "a broadcast of each slab"};
+  return std::string(names[static_cast<int>(way_)]) + " by " + nccl().text;
+}
+
+}  // namespace untax::bulk

@@ -1,0 +1,83 @@
+#include "ops/common/device_runner.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+constexpr std::int64_t multiple = 8;  // elements of 2 bytes
+constexpr std::uintptr_t alignment = 16;
+
+}  // namespace
+
+void require_device_problem(std::string_view operator_name, int rank, dtype type, std::int64_t n,
+                            std::int64_t k) {
+  const auto refuse = [&](const std::string& text) {
+    throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", rank, operator_name, text));
+  };
+  if (type == dtype::f32) {
+    refuse(
+        "elements are fp32; on GPUs they have to be bf16 or fp16, which is what the tensor cores "
+        "multiply");
+  }
+  const auto require_multiple = [&](std::string_view what, std::int64_t value) {
+    if (value % multiple == 0) return;
+    refuse(fmt::format("{} is {}; on GPUs it has to be a multiple of {}, so that rows begin at "
+                       "multiples of 16 bytes: {} would do",
+                       what, value, multiple, round_up(value, multiple)));
+  };
+  require_multiple("n", n);
+  require_multiple("k", k);
+}
+
+device_runner::device_runner(world& w, std::string_view operator_name,
+                             std::unique_ptr<device_operator> op)
+    : world_(&w), name_(operator_name), op_(std::move(op)) {}
+
+device_runner::~device_runner() { wait_for_device(*world_); }
+
+/// Remembers the last address that was right, since asking takes as long as a launch.
+void device_runner::require_usable(std::string_view what, const const_matrix& m,
+                                   const void*& known) const {
+  if (m.empty()) return;
+  const auto refuse = [&](const std::string& text) {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {} {}", world_->rank(), name_, what, text));
+  };
+  if (m.rows > 1 && m.stride != m.cols) {
+    refuse(fmt::format("has a row stride of {} and rows of {} elements; on GPUs rows have to "
+                       "follow each other without gaps",
+                       m.stride, m.cols));
+  }
+  if (m.data == known) return;
+  if (reinterpret_cast<std::uintptr_t>(m.data) % alignment != 0) {  // NOLINT(*-reinterpret-cast)
+    refuse(fmt::format("lies at {}; on GPUs it has to begin at a multiple of {} bytes",
+                       fmt::ptr(m.data), alignment));
+  }
+  if (!reachable_by_device(m.data)) {
+    refuse(
+        fmt::format("lies at {}, in memory of the host that GPU {} cannot reach; it has to be in "
+                    "memory of the GPU",
+                    fmt::ptr(m.data), world_->device()));
+  }
+  known = m.data;
+}
+
+void device_runner::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                        stream_ref stream) {
+  world_->check();
+  require_usable("a", a, known_a_);
+  require_usable("weights", weights, known_weights_);
+  require_usable("c", as_const(c), known_c_);
+  const bool waits = stream.handle == nullptr;
+  op_->run(a.data, weights.data, c.data, waits ? stream_.get() : stream);
+  if (!waits) return;
+  stream_.wait(fmt::format("rank {}: {}: a kernel failed", world_->rank(), name_));
+  world_->check();
+}
+
+}  // namespace untax

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/common/device_operator.hpp"
+#include "ops/common/own_stream.hpp"
+
+namespace untax {
+
+/// Refuses, with `invalid_argument`, what no operator multiplies on GPUs: fp32, since the tensor
+/// cores take elements of 16 bits, and n or k that are not multiples of 8, since rows have to begin
+/// at multiples of 16 bytes.
+void require_device_problem(std::string_view operator_name, int rank, dtype type, std::int64_t n,
+                            std::int64_t k);
+
+/// Runs a device_operator for the operator's class: looks at the arguments as far as GPUs want more
+/// of them than the host does, chooses the stream, and waits if there is none.
+class device_runner {
+ public:
+  /// `w` has to outlive it.
+  device_runner(world& w, std::string_view operator_name, std::unique_ptr<device_operator> op);
+  device_runner(const device_runner&) = delete;
+  device_runner& operator=(const device_runner&) = delete;
+  /// Collective, as the operator's end is. Waits for what runs on the GPU.
+  ~device_runner();
+
+  /// One epoch. Throws `invalid_argument` for rows with gaps between them, addresses that are not
+  /// multiples of 16 bytes, and memory that the GPU cannot reach; what stopped the world.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c, stream_ref stream);
+
+ private:
+  void require_usable(std::string_view what, const const_matrix& m, const void*& known) const;
+
+  world* world_;
+  std::string name_;
+  own_stream stream_;
+  std::unique_ptr<device_operator> op_;
+  const void* known_a_ = nullptr;
+  const void* known_weights_ = nullptr;
+  const void* known_c_ = nullptr;
+};
+
+}  // namespace untax

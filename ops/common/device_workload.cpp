@@ -1,0 +1,92 @@
+#include "ops/common/device_workload.hpp"
+
+#include "engines/bulk/library_gemm.hpp"
+#include "engines/sm90/matrix/matrix.hpp"
+
+namespace untax {
+namespace {
+
+/// Additions and multiplications that a plain loop does in some tenths of a second.
+constexpr double most_plain_operations = 1e12;
+
+std::uint64_t seed_of_a(std::uint64_t seed) { return seed * 2; }
+std::uint64_t seed_of_b(std::uint64_t seed, const gemm_share& share) {
+  return seed * 2 + 1 + (share.b_of_rank << 40U);
+}
+
+std::size_t bytes_of(range rows, range cols, dtype type) {
+  return static_cast<std::size_t>(rows.size * cols.size) * size_of(type);
+}
+
+}  // namespace
+
+void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
+                        const matrix& weights, stream_ref stream) {
+  sm90::fill_normal(a, seed_of_a(seed), share.a_rows, share.a_cols, stream);
+  sm90::fill_normal(weights, seed_of_b(seed, share), share.b_rows, share.b_cols, stream);
+}
+
+device_reference::device_reference(const gemm_problem& problem, const gemm_share& share,
+                                   std::uint64_t seed, stream_ref stream)
+    : memory_(bytes_of(share.c_rows, share.c_cols, dtype::f32)),
+      sums_(sizeof(sm90::comparison)),
+      right_(memory_.data(), dtype::f32, share.c_rows.size, share.c_cols.size) {
+  if (right_.empty()) return;
+  const range depth{0, problem.k};
+  const bulk::scratch a_memory(bytes_of(share.c_rows, depth, problem.type));
+  const bulk::scratch b_memory(bytes_of(share.c_cols, depth, problem.type));
+  const matrix a(a_memory.data(), problem.type, share.c_rows.size, problem.k);
+  const matrix b(b_memory.data(), problem.type, share.c_cols.size, problem.k);
+  sm90::fill_normal(a, seed_of_a(seed), share.c_rows, depth, stream);
+  sm90::fill_normal(b, seed_of_b(seed, share), share.c_cols, depth, stream);
+  const double operations = 2.0 * static_cast<double>(right_.rows) *
+                            static_cast<double>(right_.cols) * static_cast<double>(problem.k);
+  if (operations > most_plain_operations && bulk::blas().there) {
+    const bulk::library_gemm product(
+        {right_.rows, right_.cols, problem.k, problem.type, dtype::f32});
+    product.run(a.data, b.data, right_.data, stream);
+    wait_for(stream, "the reference failed");
+    return;
+  }
+  sm90::multiply_plainly(as_const(a), as_const(b), right_, stream);
+  wait_for(stream, "the reference failed");
+}
+
+double device_reference::error_of(const const_matrix& c, stream_ref stream) const {
+  return sm90::compare(c, as_const(right_), sums_.data(), stream).relative_error();
+}
+
+device_workload::device_workload(world& w, const operator_entry& entry, const gemm_problem& problem,
+                                 const operator_options& options, std::uint64_t seed)
+    : problem_(problem), share_(entry.share(problem, w.size(), w.rank())) {
+  a_ = own(a_memory_, share_.a_rows, share_.a_cols);
+  b_ = own(b_memory_, share_.b_rows, share_.b_cols);
+  op_ = entry.make(w, problem, options);
+  c_ = op_->result();
+  if (c_.data == nullptr) c_ = own(c_memory_, share_.c_rows, share_.c_cols);
+  refresh(seed);
+  poison_result();
+}
+
+matrix device_workload::own(bulk::scratch& memory, range rows, range cols) const {
+  memory = bulk::scratch(bytes_of(rows, cols, problem_.type));
+  return {memory.data(), problem_.type, rows.size, cols.size};
+}
+
+void device_workload::refresh(std::uint64_t seed) {
+  seed_ = seed;
+  fill_device_inputs(share_, seed, a_, b_, stream_.get());
+  stream_.wait("making inputs failed");
+}
+
+void device_workload::poison_result() {
+  sm90::fill_nan(c_.data, c_.span_bytes(), stream_.get());
+  stream_.wait("poisoning the result failed");
+}
+
+double device_workload::relative_error() const {
+  return device_reference(problem_, share_, seed_, stream_.get())
+      .error_of(as_const(c_), stream_.get());
+}
+
+}  // namespace untax

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <untax/core/matrix.hpp>
+
+#include "engines/bulk/scratch.hpp"
+#include "ops/common/own_stream.hpp"
+#include "ops/common/workload.hpp"
+
+namespace untax {
+
+/// A rank's part of the inputs of a problem, N(0, 1), the same for the same seed, whatever the
+/// rank. Asynchronous on a stream of the current device.
+void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
+                        const matrix& weights, stream_ref stream);
+
+/// What a rank's part of C should be with the inputs of a seed, in fp32, on the current device: by
+/// a plain loop or, where that would take too long, by cuBLASLt with fp32 results.
+class device_reference {
+ public:
+  /// Waits. For the time of the call it takes memory for all of A and the rank's part of B.
+  device_reference(const gemm_problem& problem, const gemm_share& share, std::uint64_t seed,
+                   stream_ref stream);
+
+  /// In the Frobenius norm; infinity if an element is no number. Waits for the stream.
+  [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
+
+ private:
+  bulk::scratch memory_;
+  bulk::scratch sums_;
+  matrix right_;
+};
+
+/// One rank's GEMM operator with inputs in memory of its GPU, which is the current device, and a
+/// result that can be checked there.
+class device_workload final : public trial {
+ public:
+  /// Collective.
+  device_workload(world& w, const operator_entry& entry, const gemm_problem& problem,
+                  const operator_options& options, std::uint64_t seed);
+
+  void refresh(std::uint64_t seed) override;
+  void poison_result() override;
+  /// Returns when the result is complete.
+  void run() override { launch({}); }
+  /// Asynchronous, with a stream.
+  void launch(stream_ref stream) { op_->run(as_const(a_), as_const(b_), c_, stream); }
+  [[nodiscard]] double relative_error() const override;
+  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
+  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
+
+  [[nodiscard]] const matrix& result() const noexcept { return c_; }
+
+ private:
+  [[nodiscard]] matrix own(bulk::scratch& memory, range rows, range cols) const;
+
+  gemm_problem problem_;
+  gemm_share share_;
+  std::uint64_t seed_ = 0;
+  own_stream stream_;
+  bulk::scratch a_memory_;
+  bulk::scratch b_memory_;
+  bulk::scratch c_memory_;
+  matrix a_;
+  matrix b_;
+  matrix c_;
+  std::unique_ptr<runnable> op_;
+};
+
+}  // namespace untax

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string_view>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+/// Returns when all that was launched on a stream has ended. Throws `internal`, with `what`, if it
+/// failed.
+void wait_for(stream_ref stream, std::string_view what);
+
+/// A stream of the current device that waits for no other, as the legacy default stream would.
+class own_stream {
+ public:
+  /// Throws `unsupported` where CUDA is not compiled in.
+  own_stream();
+  own_stream(const own_stream&) = delete;
+  own_stream& operator=(const own_stream&) = delete;
+  ~own_stream();
+
+  [[nodiscard]] stream_ref get() const noexcept { return stream_; }
+  /// Returns when all that was launched has ended. Throws `internal`, with `what`, if it failed.
+  void wait(std::string_view what) const { wait_for(stream_, what); }
+
+ private:
+  stream_ref stream_;
+};
+
+/// Whether a stream is being captured in a graph.
+[[nodiscard]] bool is_captured(stream_ref stream);
+/// Whether kernels can use an address.
+[[nodiscard]] bool reachable_by_device(const void* p);
+/// Returns when all that runs on the GPU of a rank has ended, well or not.
+void wait_for_device(const world& w) noexcept;
+
+}  // namespace untax

@@ -1,0 +1,66 @@
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "engines/bulk/library_gemm.hpp"
+#include "engines/bulk/scratch.hpp"
+#include "engines/bulk/slab_gather.hpp"
+#include "engines/sm90/matrix/matrix.hpp"
+#include "ops/gemm_all_scatter/device.hpp"
+
+namespace untax {
+namespace {
+
+/// The GEMM writes the rank's columns as a slab [m, n_r], where an all-gather in place wants it.
+/// What it leaves are slabs, and C is to be row-major, so they are laid out side by side at the
+/// end: a collective moves no rectangles, and the other way round, C transposed, would have to be
+/// turned.
+class library_gemm_all_scatter final : public device_operator {
+ public:
+  library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p)
+      : problem_(p),
+        shards_{p.n, w.size(), shard_granularity},
+        gather_(w, slab_bytes()),
+        own_at_(static_cast<std::size_t>(w.rank() * slab_bytes().full())),
+        slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
+    const range own = shards_.of(w.rank());
+    if (own.empty()) return;
+    gemm_.emplace(bulk::library_product{p.m, own.size, p.k, p.type, p.type});
+    gemm_->settle();
+  }
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    if (shards_.parts == 1) return gemm_->run(a, weights, c, stream);
+    void* own = slabs_.data(own_at_);
+    if (gemm_) gemm_->run(a, weights, own, stream);
+    gather_.run(own, slabs_.data(), stream);
+    sm90::join_slabs(slabs_.data(), c, problem_.m, shards_, stream);
+  }
+  [[nodiscard]] pattern how() const override { return pattern::bulk_library; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("gemm_all_scatter: bulk_library, one GEMM by {}, then {}, then slabs joined",
+                       bulk::blas().text, gather_.text());
+  }
+
+ private:
+  [[nodiscard]] sharding slab_bytes() const {
+    const std::int64_t column = problem_.m * static_cast<std::int64_t>(size_of(problem_.type));
+    return {problem_.n * column, shards_.parts, shard_granularity * column};
+  }
+
+  gemm_all_scatter_problem problem_;
+  sharding shards_;
+  bulk::slab_gather gather_;
+  std::size_t own_at_;
+  bulk::scratch slabs_;
+  std::optional<bulk::library_gemm> gemm_;
+};
+
+}  // namespace
+
+std::unique_ptr<device_operator> gemm_all_scatter_by_library(
+    world& w, const gemm_all_scatter_problem& problem) {
+  return std::make_unique<library_gemm_all_scatter>(w, problem);
+}
+
+}  // namespace untax

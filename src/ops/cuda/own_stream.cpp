@@ -1,0 +1,44 @@
+#include "ops/common/own_stream.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax {
+namespace {
+
+cudaStream_t of(stream_ref stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+}  // namespace
+
+own_stream::own_stream() {
+  cudaStream_t made = nullptr;
+  gpu::require(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "no stream");
+  stream_ = made;
+}
+own_stream::~own_stream() { cudaStreamDestroy(of(stream_)); }
+
+void wait_for(stream_ref stream, std::string_view what) {
+  gpu::require(cudaStreamSynchronize(of(stream)), std::string(what));
+}
+
+bool is_captured(stream_ref stream) {
+  if (stream.handle == nullptr) return false;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  gpu::require(cudaStreamIsCapturing(of(stream), &status), "cannot ask about a capture");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+bool reachable_by_device(const void* p) {
+  cudaPointerAttributes found{};
+  gpu::require(cudaPointerGetAttributes(&found, p), "cannot ask about an address");
+  return found.type != cudaMemoryTypeUnregistered;
+}
+
+void wait_for_device(const world& w) noexcept {
+  if (cudaSetDevice(w.device()) == cudaSuccess) (void)cudaDeviceSynchronize();
+}
+
+}  // namespace untax

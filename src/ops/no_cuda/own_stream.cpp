@@ -1,0 +1,22 @@
+#include "ops/common/own_stream.hpp"
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+
+// Worlds of GPUs cannot be made without CUDA, so nothing of this is ever asked for.
+
+own_stream::own_stream() {
+  throw error(errc::unsupported,
+              "streams are for GPUs, and this untax was built without CUDA; build it with "
+              "-DUNTAX_CUDA=ON (or --preset cuda) where nvcc is");
+}
+own_stream::~own_stream() = default;
+
+void wait_for(stream_ref /*stream*/, std::string_view /*what*/) {}
+
+bool is_captured(stream_ref /*stream*/) { return false; }
+bool reachable_by_device(const void* /*p*/) { return false; }
+void wait_for_device(const world& /*w*/) noexcept {}
+
+}  // namespace untax
