@@ -13,11 +13,28 @@
 namespace untax {
 
 /// How the rows or the columns of A are dealt.
-[[nodiscard]] constexpr sharding a_sharding(const all_gather_gemm_problem& problem,
-                                            int world) noexcept {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr sharding a_sharding(
+    const all_gather_gemm_problem& problem, int world) noexcept {
   return problem.gather == gather_axis::rows ? sharding{problem.m, world}
                                              : sharding{problem.k, world, shard_granularity};
 }
+
+/// Pieces of one source, side by side: rows and columns in the grid that they form.
+struct piece_block {
+  range rows;
+  range cols;
+  int in_row = 1;  ///< pieces of the whole shard in a row
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
+    return static_cast<int>(rows.size * cols.size);
+  }
+  /// The index, among the source's pieces, of the one number i of this block.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int i) const noexcept {
+    const auto width = static_cast<int>(cols.size);
+    return static_cast<int>(rows.begin + i / width) * in_row +
+           static_cast<int>(cols.begin + i % width);
+  }
+};
 
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
@@ -26,26 +43,26 @@ class all_gather_gemm_layout {
       : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)) {
     const int peers = plan.world;
     counter_layout layout;
-    ready_ = layout.take(sets_.sets, peers, pieces_of_full_shard());
+    ready_ = layout.take(sets_.sets, peers, most_pieces());
     free_ = layout.take(sets_.sets, peers, plan.workers);
-    offered_ = layout.take(sets_.sets, peers, pieces_of_full_shard());
+    offered_ = layout.take(sets_.sets, peers, most_pieces());
     withdrawn_ = layout.take(sets_.sets, peers, plan.movers);
     barrier_ = {plan.rank, plan.world, layout.take(1, peers, 1)};
     counters_ = layout.size();
   }
 
-  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
-  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
-  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
-  [[nodiscard]] constexpr extent inbox() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept {
     return {sets_.sets * problem_.m, problem_.k};
   }
-  [[nodiscard]] constexpr extent outbox() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept {
     if (!pulls()) return {};
     return by_rows() ? extent{sets_.sets * shards_.full(), problem_.k}
                      : extent{sets_.sets * problem_.m, shards_.full()};
   }
-  [[nodiscard]] constexpr extent tile_extent() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept {
     return library() ? extent{problem_.m, problem_.n} : extent{plan_.tile_m, plan_.tile_n};
   }
 
@@ -57,67 +74,114 @@ class all_gather_gemm_layout {
     range cols;
   };
 
-  [[nodiscard]] constexpr bool by_rows() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool by_rows() const noexcept {
     return problem_.gather == gather_axis::rows;
   }
-  [[nodiscard]] constexpr bool library() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool library() const noexcept {
     return plan_.how == pattern::bulk_library;
   }
-  [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
-  [[nodiscard]] constexpr bool pulls() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_rooms() const noexcept {
+    return !is_bulk(plan_.how);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool pulls() const noexcept {
     return plan_.move == direction::pull &&
            (plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized);
   }
   /// With very few rows a source the GEMM of one source alone would read all weights for little
   /// work: the rows of all sources are put together first.
-  [[nodiscard]] constexpr bool together() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
-  [[nodiscard]] constexpr std::int64_t piece_size() const noexcept {
-    return by_rows() ? plan_.tile_m : plan_.panel_k;
+  /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
+  /// place.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool collected() const noexcept {
+    return library() || plan_.collect;
   }
-  [[nodiscard]] constexpr pieces pieces_of(int source) const noexcept {
-    return {shards_.of(source), piece_size()};
+  /// The first peer to send to, or to read from: hop 0 is the rank itself.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_hop() const noexcept {
+    return collected() ? 0 : 1;
   }
-  [[nodiscard]] constexpr int pieces_of_full_shard() const noexcept {
-    return pieces{{0, shards_.full()}, piece_size()}.count();
+
+  // A shard is cut into pieces, numbered row by row.
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces row_pieces(int source) const noexcept {
+    return by_rows() ? pieces{shards_.of(source), plan_.tile_m}
+                     : pieces{{0, problem_.m}, plan_.cross > 0 ? plan_.cross : problem_.m};
   }
-  [[nodiscard]] constexpr piece piece_at(int source, int index) const noexcept {
-    const range part = pieces_of(source).at(index);
-    return by_rows() ? piece{source, index, part, {0, problem_.k}}
-                     : piece{source, index, {0, problem_.m}, part};
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces col_pieces(int source) const noexcept {
+    return by_rows() ? pieces{{0, problem_.k}, plan_.cross > 0 ? plan_.cross : problem_.k}
+                     : pieces{shards_.of(source), plan_.panel_k};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int pieces_of(int source) const noexcept {
+    return row_pieces(source).count() * col_pieces(source).count();
+  }
+  /// Of rank 0, whose shard is full.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_pieces() const noexcept {
+    return pieces_of(0);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr piece piece_at(int source, int index) const noexcept {
+    const pieces cols = col_pieces(source);
+    return {source, index, row_pieces(source).at(index / cols.count()),
+            cols.at(index % cols.count())};
+  }
+
+  /// Those pieces of a source that touch a rectangle of the whole A.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr piece_block pieces_within(int source, range rows,
+                                                                      range cols) const noexcept {
+    const pieces row_cuts = row_pieces(source);
+    const pieces col_cuts = col_pieces(source);
+    return {touched(row_cuts, rows), touched(col_cuts, cols), col_cuts.count()};
+  }
+  /// Which part of the dealt dimension a rank has.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range shard(int source) const noexcept {
+    return shards_.of(source);
+  }
+  /// With gather = rows, the rank that has a row; the last one for rows that there are not.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int owner_of(std::int64_t row) const noexcept {
+    return static_cast<int>(smaller(row, problem_.m - 1) / shards_.full());
   }
 
   // Where a piece lies.
 
-  [[nodiscard]] constexpr place in_own_shard(const piece& p) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_own_shard(const piece& p) const noexcept {
     const std::int64_t begin = shards_.of(rank()).begin;
-    return {operand::a, rank(), by_rows() ? p.rows.begin - begin : 0,
-            by_rows() ? 0 : p.cols.begin - begin};
+    return {operand::a, rank(), p.rows.begin - (by_rows() ? begin : 0),
+            p.cols.begin - (by_rows() ? 0 : begin)};
   }
-  [[nodiscard]] constexpr place in_inbox(int at, const piece& p,
-                                         std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_inbox(int at, const piece& p,
+                                                           std::uint64_t epoch) const noexcept {
     return {operand::inbox, at, sets_.set_of(epoch) * problem_.m + p.rows.begin, p.cols.begin};
   }
-  [[nodiscard]] constexpr place in_outbox(const piece& p, std::uint64_t epoch) const noexcept {
+  /// The row of the inbox at which the rows of a source begin; in set 0 or 1.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_row(int source,
+                                                                   int set) const noexcept {
+    return set * problem_.m + (by_rows() ? shards_.of(source).begin : 0);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int set_of(std::uint64_t epoch) const noexcept {
+    return sets_.set_of(epoch);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_outbox(const piece& p,
+                                                            std::uint64_t epoch) const noexcept {
     const std::int64_t begin = shards_.of(p.source).begin;
     const std::int64_t set = sets_.set_of(epoch);
-    return by_rows()
-               ? place{operand::outbox, p.source, set * shards_.full() + p.rows.begin - begin, 0}
-               : place{operand::outbox, p.source, set * problem_.m, p.cols.begin - begin};
+    return by_rows() ? place{operand::outbox, p.source, set * shards_.full() + p.rows.begin - begin,
+                             p.cols.begin}
+                     : place{operand::outbox, p.source, set * problem_.m + p.rows.begin,
+                             p.cols.begin - begin};
   }
 
   /// Where this rank reads a piece.
-  [[nodiscard]] constexpr place place_of(const piece& p, std::uint64_t epoch) const noexcept {
-    return p.source == rank() ? in_own_shard(p) : in_inbox(rank(), p, epoch);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const piece& p,
+                                                           std::uint64_t epoch) const noexcept {
+    return p.source == rank() && !collected() ? in_own_shard(p) : in_inbox(rank(), p, epoch);
   }
 
   // The rooms, and the counters that guard them.
 
-  /// The room of a piece in the inbox of `consumer`. With pull it is the consumer itself that fills
-  /// it; within a rank the end of the run orders the next use.
-  [[nodiscard]] constexpr room inbox_room(int source, int consumer, int index,
-                                          std::uint64_t epoch) const noexcept {
+  /// The room of a piece in the inbox of `consumer`. With pull, and where it is its own piece, it
+  /// is the consumer itself that fills it; within a rank the end of the run orders the next use.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int source, int consumer, int index,
+                                                            std::uint64_t epoch) const noexcept {
     if (!has_rooms()) return {};
     const int set = sets_.set_of(epoch);
     const int ready = ready_.at(set, source, index);
@@ -125,13 +189,13 @@ class all_gather_gemm_layout {
             .consumer = consumer,
             .number = ready,
             .ready = ready,
-            .free = pulls() ? -1 : free_.at(set, consumer),
+            .free = pulls() || source == consumer ? -1 : free_.at(set, consumer),
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
   /// The room of a piece in the outbox of `source`, which `reader` pulls from.
-  [[nodiscard]] constexpr room offer_room(int source, int reader, int index,
-                                          std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_room(int source, int reader, int index,
+                                                            std::uint64_t epoch) const noexcept {
     const int set = sets_.set_of(epoch);
     const int ready = offered_.at(set, source, index);
     return {.producer = source,
@@ -143,12 +207,24 @@ class all_gather_gemm_layout {
             .use = sets_.use_of(epoch)};
   }
 
-  /// What has to be acquired before a piece is read; nothing for the rank's own.
-  [[nodiscard]] constexpr room arrival_of(const piece& p, std::uint64_t epoch) const noexcept {
-    return p.source == rank() ? room{} : inbox_room(p.source, rank(), p.index, epoch);
+  /// What has to be acquired before a piece is read; nothing for the rank's own where it lies.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room arrival_of(const piece& p,
+                                                            std::uint64_t epoch) const noexcept {
+    return p.source == rank() && !collected() ? room{}
+                                              : inbox_room(p.source, rank(), p.index, epoch);
   }
 
  protected:
+  /// Which of the pieces touch a range.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr range touched(const pieces& cuts,
+                                                                 range what) noexcept {
+    const std::int64_t begin = what.begin > cuts.whole.begin ? what.begin : cuts.whole.begin;
+    const std::int64_t end = smaller(what.end(), cuts.whole.end());
+    if (begin >= end) return {};
+    const std::int64_t first = (begin - cuts.whole.begin) / cuts.step;
+    return {first, (end - 1 - cuts.whole.begin) / cuts.step + 1 - first};
+  }
+
   static constexpr std::int64_t few_rows = 64;
 
   all_gather_gemm_problem problem_;

@@ -18,10 +18,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
  public:
   using all_gather_gemm_layout::all_gather_gemm_layout;
 
-  [[nodiscard]] constexpr int kernels() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
     return is_bulk(plan_.how) ? 3 : plan_.how == pattern::producer_consumer ? 2 : 1;
   }
-  [[nodiscard]] constexpr kernel kernel_at(int i) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -38,7 +38,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
   template <class Emit>
-  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
+                                           Emit&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -63,9 +64,9 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
- private:
+  /// What one of the movers does; the steps only move.
   template <class Emit>
-  constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
     if (pulls()) {
       offer({mover, plan_.movers}, epoch, emit);
       pull(mover, epoch, emit);
@@ -74,22 +75,30 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// Sends the rank's shard to everybody, nearest peer first. A library GEMM wants the whole A in
-  /// one place, so there the rank sends to itself too.
+ private:
+  /// Sends the rank's shard to everybody, nearest peer first; to itself too where all of A has to
+  /// lie in one place. With gather = rows, all to one peer and then all to the next, since a tile
+  /// needs rows of one source; with gather = k piece by piece, since it needs all sources.
   template <class Emit>
-  constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
-    for (int hop = library() ? 0 : 1; hop < world(); ++hop) {
+  UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
+    const auto send = [&](int index, int hop) {
       const int peer = receiver_at_hop(rank(), hop, world());
-      share.each(pieces_of(rank()).count(), [&](int index) {
-        const piece p = piece_at(rank(), index);
-        const room r = inbox_room(rank(), peer, index, epoch);
-        emit(step{.what = action::copy,
-                  .rows = p.rows.size,
-                  .cols = p.cols.size,
-                  .from = in_own_shard(p),
-                  .to = in_inbox(peer, p, epoch),
-                  .reserve = r,
-                  .publish = r});
+      const piece p = piece_at(rank(), index);
+      const room r = inbox_room(rank(), peer, index, epoch);
+      emit(step{.what = action::copy,
+                .rows = p.rows.size,
+                .cols = p.cols.size,
+                .from = in_own_shard(p),
+                .to = in_inbox(peer, p, epoch),
+                .reserve = r,
+                .publish = r});
+    };
+    if (by_rows()) {
+      for (int hop = first_hop(); hop < world(); ++hop)
+        share.each(pieces_of(rank()), [&](int index) { send(index, hop); });
+    } else {
+      share.each(pieces_of(rank()), [&](int index) {
+        for (int hop = first_hop(); hop < world(); ++hop) send(index, hop);
       });
     }
   }
@@ -97,8 +106,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   /// Lays the rank's shard out for the others, so that the caller's A is its own again when the run
   /// ends.
   template <class Emit>
-  constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
-    share.each(pieces_of(rank()).count(), [&](int index) {
+  UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
+    share.each(pieces_of(rank()), [&](int index) {
       const piece p = piece_at(rank(), index);
       for (int hop = 1; hop < world(); ++hop) {
         emit(step{.reserve =
@@ -118,10 +127,22 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// Fetches what the others offer.
   template <class Emit>
-  constexpr void pull(int mover, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void pull(int mover, std::uint64_t epoch, Emit&& emit) const {
+    const strided share{mover, plan_.movers};
+    if (collected()) {
+      share.each(pieces_of(rank()), [&](int index) {
+        const piece p = piece_at(rank(), index);
+        emit(step{.what = action::copy,
+                  .rows = p.rows.size,
+                  .cols = p.cols.size,
+                  .from = in_own_shard(p),
+                  .to = in_inbox(rank(), p, epoch),
+                  .publish = inbox_room(rank(), rank(), index, epoch)});
+      });
+    }
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      strided{mover, plan_.movers}.each(pieces_of(source).count(), [&](int index) {
+      share.each(pieces_of(source), [&](int index) {
         const piece p = piece_at(source, index);
         const room r = inbox_room(source, rank(), index, epoch);
         emit(step{.what = action::copy,
@@ -133,13 +154,13 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                   .acquire = offer_room(source, rank(), index, epoch),
                   .publish = r});
       });
-      if (pieces_of(source).whole.empty()) continue;
+      if (pieces_of(source) == 0) continue;
       emit(step{.retire = offer_room(source, rank(), 0, epoch), .reader = mover});
     }
   }
 
   template <class Emit>
-  constexpr void compute(int worker, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void compute(int worker, std::uint64_t epoch, Emit&& emit) const {
     if (library()) {
       multiply_whole({worker, plan_.workers}, epoch, emit);
     } else if (together()) {
@@ -152,14 +173,15 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     if (!has_rooms() || pulls()) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      if (pieces_of(source).whole.empty()) continue;
+      if (pieces_of(source) == 0) continue;
       emit(step{.retire = inbox_room(source, rank(), 0, epoch), .reader = worker});
     }
   }
 
   /// One GEMM over the gathered A; with several workers, one for each block of columns.
   template <class Emit>
-  constexpr void multiply_whole(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void multiply_whole(strided share, std::uint64_t epoch,
+                                                  Emit&& emit) const {
     const pieces blocks{{0, problem_.n}, ceil_div<std::int64_t>(problem_.n, plan_.workers)};
     share.each(blocks.count(), [&](int block) {
       const range cols = blocks.at(block);
@@ -178,18 +200,19 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   /// gather = rows, few rows: all pieces into the worker's panel, then one column block after the
   /// other.
   template <class Emit>
-  constexpr void multiply_together(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void multiply_together(strided share, std::uint64_t epoch,
+                                                     Emit&& emit) const {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     if (share.share_of(cols.count()) == 0) return;
     for (int hop = 0; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      for (int index = 0; index < pieces_of(source).count(); ++index) {
+      for (int index = 0; index < pieces_of(source); ++index) {
         const piece p = piece_at(source, index);
         emit(step{.what = action::copy,
                   .rows = p.rows.size,
-                  .cols = problem_.k,
+                  .cols = p.cols.size,
                   .from = place_of(p, epoch),
-                  .to = {operand::panel, rank(), p.rows.begin, 0},
+                  .to = {operand::panel, rank(), p.rows.begin, p.cols.begin},
                   .acquire = arrival_of(p, epoch)});
       }
     }
@@ -206,42 +229,57 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     });
   }
 
-  /// gather = rows: a tile needs one piece. Own rows first, then in the order of arrival.
+  /// gather = rows: a tile needs one row of pieces. Own rows first, then in the order of arrival.
   template <class Emit>
-  constexpr void multiply_rows(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void multiply_rows(strided share, std::uint64_t epoch,
+                                                 Emit&& emit) const {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     for (int hop = 0; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      const tile_grid grid{pieces_of(source), cols};
+      const tile_grid grid{row_pieces(source), cols};
       share.each(grid.count(), [&](int tile) {
-        const piece p = piece_at(source, tile % grid.rows.count());
-        multiply(p, p.rows, grid.cols_of(tile), true, true, epoch, emit);
+        std::int64_t done = 0;
+        multiply_pieces(source, tile % grid.rows.count(), grid.rows_of(tile), grid.cols_of(tile),
+                        done, epoch, emit);
       });
     }
   }
 
-  /// gather = k: every tile needs all pieces, one k-panel after the other, its own first.
+  /// gather = k: every tile needs pieces of all sources, one k-panel after the other, its own
+  /// first.
   template <class Emit>
-  constexpr void multiply_panels(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void multiply_panels(strided share, std::uint64_t epoch,
+                                                   Emit&& emit) const {
     const tile_grid grid{{{0, problem_.m}, plan_.tile_m}, {{0, problem_.n}, plan_.tile_n}};
     share.each(grid.count(), [&](int tile) {
+      const range rows = grid.rows_of(tile);
       std::int64_t done = 0;
       for (int hop = 0; hop < world(); ++hop) {
         const int source = source_at_hop(rank(), hop, world());
-        for (int index = 0; index < pieces_of(source).count(); ++index) {
-          const piece p = piece_at(source, index);
-          const bool first = done == 0;
-          done += p.cols.size;
-          multiply(p, grid.rows_of(tile), grid.cols_of(tile), first, done == problem_.k, epoch,
-                   emit);
-        }
+        const auto row_piece = static_cast<int>(rows.begin / row_pieces(source).step);
+        multiply_pieces(source, row_piece, rows, grid.cols_of(tile), done, epoch, emit);
       }
     });
   }
 
+  /// Adds to a tile what one row of a source's pieces contributes. `done` is how much of k there
+  /// was before.
   template <class Emit>
-  constexpr void multiply(const piece& p, range rows, range cols, bool first, bool last,
-                          std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void multiply_pieces(int source, int row_piece, range rows,
+                                                   range cols, std::int64_t& done,
+                                                   std::uint64_t epoch, Emit&& emit) const {
+    const int in_row = col_pieces(source).count();
+    for (int i = 0; i < in_row; ++i) {
+      const piece p = piece_at(source, row_piece * in_row + i);
+      const bool first = done == 0;
+      done += p.cols.size;
+      multiply(p, rows, cols, first, done == problem_.k, epoch, emit);
+    }
+  }
+
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void multiply(const piece& p, range rows, range cols, bool first,
+                                            bool last, std::uint64_t epoch, Emit&& emit) const {
     place from = place_of(p, epoch);
     from.row += rows.begin - p.rows.begin;
     emit(step{.what = action::multiply,

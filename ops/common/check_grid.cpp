@@ -32,6 +32,8 @@ struct cut {
   std::int64_t tile_m;
   std::int64_t tile_n;
   std::int64_t panel_k;
+  std::int64_t cross = 0;  // looked at where A is gathered, as the next one
+  bool collect = false;
 };
 
 struct shape {
@@ -79,7 +81,9 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .movers = by.movers,
             .tile_m = by.tile_m,
             .tile_n = by.tile_n,
-            .panel_k = by.panel_k};
+            .panel_k = by.panel_k,
+            .cross = by.cross,
+            .collect = by.collect};
   c.epochs = enough_epochs;
   return c;
 }
@@ -88,7 +92,10 @@ std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
                                   const std::vector<shape>& shapes, const std::vector<cut>& cuts) {
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
-    for (const cut& by : cuts) cases.push_back(make_case(variant, ranks, size, by));
+    for (const cut& by : cuts) {
+      if (variant.entry->gathers || (by.cross == 0 && !by.collect))
+        cases.push_back(make_case(variant, ranks, size, by));
+    }
   }
   return cases;
 }
@@ -102,20 +109,27 @@ std::string gemm_variant::name() const {
 
 std::string grid_case::name() const {
   return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}, {} epochs",
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}, {} epochs",
       what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
-      plan.tile_m, plan.tile_n, plan.panel_k, epochs);
+      plan.tile_m, plan.tile_n, plan.panel_k,
+      plan.cross > 0 ? fmt::format(", pieces across {}", plan.cross) : "",
+      plan.collect ? ", collected" : "", epochs);
 }
 
 std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bool quick) {
   if (quick) {
     return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
-                      {{1, 1, 512, 512, 512}, {2, 1, 8, 16, 9}});
+                      {{1, 1, 512, 512, 512}, {2, 1, 8, 16, 9}, {1, 2, 8, 16, 9, 16, true}});
   }
   return make_cases(
       variant, ranks,
       {{1, 1, 1}, {3, 5, 2}, {8, 8, 8}, {16, 24, 40}, {37, 53, 72}, {64, 7, 129}, {333, 257, 130}},
-      {{1, 1, 512, 512, 2048}, {1, 1, 16, 32, 16}, {2, 1, 24, 20, 33}, {3, 2, 40, 64, 50}});
+      {{1, 1, 512, 512, 2048},
+       {1, 1, 16, 32, 16},
+       {2, 1, 24, 20, 33},
+       {3, 2, 40, 64, 50},
+       {1, 3, 16, 32, 16, 48, false},
+       {2, 2, 20, 32, 64, 40, true}});
 }
 
 std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
@@ -131,6 +145,10 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
       make_case(variant, ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
       make_case(variant, ranks, {size, 3, size}, high, true)};
+  // A shard in several pieces, and the own one moves too: within a rank that takes two workers to
+  // matter.
+  if (variant.entry->gathers && ranks == 2)
+    cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
   if (ranks > 1) {
     // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
     // are the others held back by nothing but the rooms.

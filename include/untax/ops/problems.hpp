@@ -63,6 +63,10 @@ struct gemm_plan {
   std::int64_t tile_m = 256;    ///< rows of a tile
   std::int64_t tile_n = 256;    ///< columns of a tile
   std::int64_t panel_k = 1024;  ///< columns of a piece where A is gathered by k
+  /// How far a piece reaches along the dimension of A that is not dealt: columns where rows are,
+  /// and rows, a multiple of tile_m, where k is. 0: all of it.
+  std::int64_t cross = 0;
+  bool collect = false;  ///< a rank sends to itself too, so that all of A lies in one place
 };
 
 }  // namespace untax
