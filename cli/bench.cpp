@@ -16,6 +16,7 @@
 #include "bench/suites/rma.hpp"
 #include "bench_collectives.hpp"
 #include "bench_gemm.hpp"
+#include "bench_overlap.hpp"
 #include "bench_rma.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
@@ -36,21 +37,28 @@ struct bench_options {
   std::vector<std::int64_t> sizes;
   bool sweep = false;
   std::vector<std::string> collectives;
+  overlap_request overlap;
 };
 
+const std::vector<std::string> suites = {
+    "host", "operators", "rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter"};
 constexpr const char* footer =
     "host         a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
     "             bare atomics. Leave the machine alone meanwhile.\n"
     "operators    every operator and pattern over a few shapes\n"
     "rma          the verbs of kernels between GPUs: rates and times beside what the link can do\n"
     "collectives  collectives between GPUs beside NCCL, in graphs\n"
-    "gemm         a GEMM on one GPU beside cuBLASLt, in graphs\n\n"
+    "gemm         a GEMM on one GPU beside cuBLASLt, in graphs\n"
+    "all-gather-gemm, gemm-all-scatter\n"
+    "             these operators between GPUs in every pattern, beside cuBLASLt and NCCL\n\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"
     "  untax bench rma --ranks 4 --json rma.json\n"
     "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
-    "  untax bench gemm --size 16 --size 4096";
+    "  untax bench gemm --size 16 --size 4096\n"
+    "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
+    "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns fused_specialized";
 
 std::string spread_text(const spread& time) {
   const time_unit unit = unit_for(time.median);
@@ -175,28 +183,29 @@ int run_gemm(const bench_options& options) {
 }
 
 int carry_out(const bench_options& options) {
-  const std::size_t suite =
-      place_in("the suite", options.suite, {"host", "operators", "rma", "collectives", "gemm"});
+  const std::size_t suite = place_in("the suite", options.suite, suites);
   if (!options.json.empty()) require_writable(options.json);
   if (suite == 2) return run_rma(options);
   if (suite == 3) return run_collectives(options);
   if (suite == 4) return run_gemm(options);
+  if (suite >= 5) {
+    return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
+                       options.ranks, options.repeats, options.json);
+  }
   return suite == 0 ? run_host(options) : run_operators(options);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, int& status) {
-  CLI::App* verb =
-      app.add_subcommand("bench", "Measure a suite: host, operators, rma, collectives or gemm");
+  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: " + alternatives(suites));
   const auto options = std::make_shared<bench_options>();
-  verb->add_option("SUITE", options->suite, "host, operators, rma, collectives or gemm")
-      ->required();
+  verb->add_option("SUITE", options->suite, alternatives(suites))->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
   verb->add_option("--ranks", options->ranks,
-                   "GPUs that rma and collectives use; all of them by default")
+                   "GPUs that suites between GPUs use; all of them by default")
       ->check(between(2, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
   verb->add_option(
@@ -207,6 +216,7 @@ void add_bench(CLI::App& app, int& status) {
                    "only these of the suite collectives; several may be given");
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
+  add_overlap_options(*verb, options->overlap);
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

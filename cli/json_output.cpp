@@ -53,9 +53,13 @@ json from(const trial_subject& what) {
 json from(const bench::pattern_result& result, const trial_subject& what, int ranks) {
   json out = {{"pattern", name_of(result.asked)},
               {"chosen", name_of(result.chosen)},
-              {"explanation", result.explanation},
-              {"seconds", from(result.time)},
-              {what.rate_name, what.work(ranks) / result.time.median}};
+              {"explanation", result.explanation}};
+  if (!result.refusal.empty()) {
+    out["refusal"] = result.refusal;
+    return out;
+  }
+  out.update(
+      {{"seconds", from(result.time)}, {what.rate_name, what.work(ranks) / result.time.median}});
   if (result.error) out["relative_error"] = *result.error;
   return out;
 }
@@ -70,6 +74,7 @@ std::string to_json(const run_report& report) {
   out.update(from(work.what));
   out["ranks"] = report.ranks;
   out["kind"] = report.kind;
+  out["backend"] = work.what.memory == memory_kind::cuda ? "cuda" : "host";
   out["repeats"] = work.repeats;
   out["seed"] = work.seed;
   if (work.verify) {
@@ -78,7 +83,7 @@ std::string to_json(const run_report& report) {
   }
   for (const auto& result : report.results) {
     json one = from(result, work.what, report.ranks);
-    if (work.verify) one["right"] = report.right(result);
+    if (work.verify && result.error) one["right"] = report.right(result);
     out["patterns"].push_back(std::move(one));
   }
   return text_of(out);
@@ -195,6 +200,42 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
                             {"seconds", from(row.time)},
                             {"library_seconds", from(row.library_time)},
                             {"relative_difference", row.relative_error}});
+  }
+  return text_of(out);
+}
+
+std::string to_json(const bench::overlap_report& report, int repeats) {
+  json out = device_head("untax-bench-overlap", report.ranks, repeats);
+  out["operator"] = report.operator_name;
+  out["suite"] = name_of(report.shapes);
+  out["dtype"] = name_of(report.type);
+  out["library"] = report.library;
+  out["link_bytes_per_second"] = report.link_rate;
+  out["memory_bytes_per_second"] = report.memory_rate;
+  for (const bench::overlap_row& row : report.rows) {
+    json figures = json::array();
+    for (const bench::overlap_figure& f : row.figures) {
+      json one = {{"by", f.by}, {"whole", f.how.has_value()}, {"library", f.library}};
+      if (f.how) one["explanation"] = f.explanation;
+      if (f.time) one["seconds"] = from(*f.time);
+      if (f.time && f.how) one["relative_error"] = f.error;
+      if (f.time && f.how) one["right"] = row.right(f);
+      if (!f.time) one["refusal"] = f.refusal;
+      figures.push_back(std::move(one));
+    }
+    json problem = {{"m", row.problem.m}, {"n", row.problem.n}, {"k", row.problem.k}};
+    if (report.operator_name == "all_gather_gemm") problem["gather"] = name_of(row.problem.gather);
+    problem["compute_bound_seconds"] = row.compute_bound;
+    problem["link_bound_seconds"] = row.link_bound;
+    problem["figures"] = std::move(figures);
+    if (const bench::overlap_figure* best = row.best()) problem["best"] = best->by;
+    out["problems"].push_back(std::move(problem));
+  }
+  for (const bench::overlap_bar& b : report.bars()) {
+    out["bars"].push_back({{"what", b.what},
+                           {"value", b.value},
+                           {b.at_most ? "at_most" : "at_least", b.bar},
+                           {"met", b.met()}});
   }
   return text_of(out);
 }

@@ -7,6 +7,7 @@
 #include "bench/suites/gemm.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
+#include "bench/suites/overlap.hpp"
 #include "bench/suites/rma.hpp"
 #include "check_report.hpp"
 #include "run_request.hpp"
@@ -24,5 +25,6 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const bench::rma_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::overlap_report& report, int repeats);
 
 }  // namespace untax::cli

@@ -20,7 +20,7 @@ time_unit unit_of(const std::vector<bench::pattern_result>& results) {
 const bench::pattern_result* baseline_of(const std::vector<bench::pattern_result>& results) {
   if (results.size() < 2) return nullptr;
   const auto found = std::find_if(results.begin(), results.end(), [](const auto& result) {
-    return result.asked == pattern::bulk_library;
+    return result.asked == pattern::bulk_library && result.refusal.empty();
   });
   return found == results.end() ? nullptr : &*found;
 }
@@ -35,7 +35,8 @@ std::string pattern_text(const bench::pattern_result& result) {
 std::string pattern_table(const trial_subject& what, int ranks,
                           const std::vector<bench::pattern_result>& results, double tolerance) {
   using side = table::align;
-  const bool verified = !results.empty() && results.front().error.has_value();
+  const bool verified =
+      std::ranges::any_of(results, [](const auto& result) { return result.error.has_value(); });
   const bench::pattern_result* baseline = baseline_of(results);
   const time_unit unit = unit_of(results);
   const text_style how = style(stream::out);
@@ -53,7 +54,12 @@ std::string pattern_table(const trial_subject& what, int ranks,
     columns.push_back({"result"});
   }
   table rows(columns);
+  std::string refusals;
   for (const bench::pattern_result& result : results) {
+    if (!result.refusal.empty()) {
+      refusals += fmt::format("left out: {}\n", result.refusal);
+      continue;
+    }
     const spread& time = result.time;
     std::vector<std::string> cells = {pattern_text(result), in_unit(time.median, unit),
                                       in_unit(time.p10, unit), in_unit(time.p90, unit),
@@ -67,7 +73,7 @@ std::string pattern_table(const trial_subject& what, int ranks,
     }
     rows.add(std::move(cells));
   }
-  std::string text = rows.render(width(stream::out), how.utf8);
+  std::string text = rows.render(width(stream::out), how.utf8) + refusals;
   if (verified)
     text +=
         fmt::format("right is a relative error of at most {:.1e} (Frobenius norm)\n", tolerance);

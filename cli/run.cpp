@@ -29,6 +29,7 @@ struct run_options {
   std::string partials = "fp32";
   std::string direction = "push";
   std::string launch = "graph";
+  std::string backend = "auto";
   int ranks = 2;
   int repeats = 20;
   std::uint64_t seed = 1;
@@ -54,7 +55,9 @@ constexpr const char* footer =
     "are\n"
     "fresh, the result is NaN before, and fp64 tells what is right; a wrong result is exit status "
     "1.\n"
-    "Started by torchrun, mpirun or srun, the command joins their world.\n\n"
+    "Started by torchrun, mpirun or srun, the command joins their world.\n"
+    "With --backend cuda ranks are GPUs, runs are launched eagerly, and fp32 sums on the GPU tell\n"
+    "what is right.\n\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 -n 1024 -k 768 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
     "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify";
@@ -70,6 +73,13 @@ std::vector<pattern> patterns_named(const std::string& text, const trial_subject
   known.emplace_back("all");
   const std::size_t place = place_in("--pattern", text, known);
   if (place == all_patterns.size()) return bench::all_patterns_of(what);
+  if (what.memory == memory_kind::host && !on_host(all_patterns[place])) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("{} is a pattern of GPUs, and this runs on the host; --backend cuda and "
+                    "--dtype bf16 take GPUs",
+                    text));
+  }
   return {all_patterns[place]};
 }
 
@@ -91,6 +101,24 @@ class option_check {
   const CLI::App& verb_;
   std::string name_;
 };
+
+/// Where the operator runs: on GPUs, unless told otherwise, if it can, if elements have 16 bits,
+/// and if there are as many as ranks.
+memory_kind backend_of(const CLI::App& verb, const run_options& o, bool on_gpus, dtype type) {
+  const std::size_t place = place_in("--backend", o.backend, {"auto", "host", "cuda"});
+  if (place == 1) return memory_kind::host;
+  if (place == 2) {
+    if (on_gpus) return memory_kind::cuda;
+    throw error(errc::invalid_argument,
+                fmt::format("--backend is cuda, and {} runs there as part of programs only; here "
+                            "all_gather_gemm and gemm_all_scatter do",
+                            o.operator_name));
+  }
+  if (!on_gpus || type == dtype::f32) return memory_kind::host;
+  const int gpus = gpus_here();
+  const bool enough = gpus >= (verb.count("--ranks") > 0 ? o.ranks : 2);
+  return enough ? memory_kind::cuda : memory_kind::host;
+}
 
 trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
                            const operator_entry& entry) {
@@ -116,7 +144,12 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   operator_options options = o.options;
   options.move = named("--direction", o.direction, directions);
   options.launch = launch_named(o.launch);
-  return subject_of(entry, problem, options);
+  const memory_kind where = backend_of(verb, o, entry.on_gpus, problem.type);
+  if (where == memory_kind::cuda) {
+    check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
+    problem.partials = problem.type;
+  }
+  return subject_of(entry, problem, options, where);
 }
 
 trial_subject collective_subject(const CLI::App& verb, const run_options& o,
@@ -137,6 +170,7 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
   collective_options options = o.chunks;
   options.workers = o.options.workers;
   options.launch = launch_named(o.launch);
+  (void)backend_of(verb, o, false, problem.type);
   return subject_of(entry, problem, options);
 }
 
@@ -173,6 +207,9 @@ void add_options(CLI::App& verb, run_options& o) {
       ->check(between(1, 64))
       ->capture_default_str();
   verb.add_flag("--processes", o.processes, "ranks are processes, not threads");
+  verb.add_option("--backend", o.backend,
+                  "host, or cuda: ranks are GPUs. auto: GPUs if the operator and --dtype can")
+      ->capture_default_str();
   verb.add_option("--pattern", o.pattern_name, "a way to overlap, or all of them, interleaved")
       ->capture_default_str();
   verb.add_option("-m", o.problem.m, "rows of the whole A")

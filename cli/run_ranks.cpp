@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/world/devices.hpp>
 #include <untax/world/launch.hpp>
 #include <untax/world/placement.hpp>
 
@@ -15,9 +17,15 @@ namespace {
 
 constexpr int usual_ranks = 2;
 
+int ranks_of(const run_request& request) {
+  if (request.ranks) return *request.ranks;
+  return request.work.what.memory == memory_kind::cuda ? std::max(gpus_here(), 1) : usual_ranks;
+}
+
 world_options options_for(const run_request& request, int ranks) {
   world_options options;
   options.wait_limit = request.wait_limit;
+  options.memory = request.work.what.memory;
   // Who sets the size of the heap wants that size.
   if (!environment().has(variable::heap_bytes)) {
     options.heap_bytes = bench::heap_for(request.work, ranks);
@@ -43,9 +51,10 @@ run_report work(world& w, const run_request& request) {
 }
 
 int run_as_threads(const run_request& request) {
-  const int ranks = request.ranks.value_or(usual_ranks);
+  const int ranks = ranks_of(request);
   run_report report;
-  run_threads(
+  const auto run_all = request.work.what.memory == memory_kind::cuda ? run_gpus : run_threads;
+  run_all(
       ranks,
       [&](world& w) {
         run_report mine = work(w, request);
@@ -89,7 +98,7 @@ int run_as_rank(const run_request& request, const placement& here) {
 
 int start_processes(const run_request& request) {
   process_launch launch;
-  launch.ranks = request.ranks.value_or(usual_ranks);
+  launch.ranks = ranks_of(request);
   launch.command = {std::filesystem::read_symlink("/proc/self/exe").string()};
   launch.command.insert(launch.command.end(), request.arguments.begin(), request.arguments.end());
   const launch_result result = launch_processes(launch);
@@ -103,6 +112,8 @@ int start_processes(const run_request& request) {
 }
 
 }  // namespace
+
+int gpus_here() { return static_cast<int>(survey_devices(false).devices.size()); }
 
 bool run_report::right() const {
   for (const bench::pattern_result& result : results) {

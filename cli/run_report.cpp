@@ -30,6 +30,7 @@ void present(const run_report& report) {
   if (request.explain) {
     text += "\n";
     for (const auto& result : report.results) {
+      if (!result.refusal.empty()) continue;
       text += wrapped(result.explanation, width(stream::out));
     }
   }

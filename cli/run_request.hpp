@@ -13,7 +13,7 @@ namespace untax::cli {
 /// What `untax run` was asked for.
 struct run_request {
   bench::pattern_request work;
-  std::optional<int> ranks;  ///< 2, or as many as a launcher started
+  std::optional<int> ranks;  ///< 2, all GPUs, or as many as a launcher started
   bool processes = false;
   bool explain = false;
   std::optional<double> tolerance;  ///< what follows from the element types
@@ -35,6 +35,9 @@ struct run_report {
   }
   [[nodiscard]] bool right() const;
 };
+
+/// How many GPUs this process sees; 0 without CUDA.
+[[nodiscard]] int gpus_here();
 
 /// Carries the request out, with ranks as threads, as processes, or as this process's rank in the
 /// world of a launcher. Returns the exit code: 1 when a result was wrong, or a rank failed.

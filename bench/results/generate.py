@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
 
-The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm) write. Nothing here is
-typed by hand; `--check` tells whether both texts are still what the files say.
+The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm,
+gemm-all-scatter) write. Nothing here is typed by hand; `--check` tells whether both texts are still what the files say.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
-           "untax-bench-gemm"]
+           "untax-bench-gemm", "untax-bench-overlap"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
@@ -187,7 +187,58 @@ def device_details(found):
     for name, d in found["untax-bench-gemm"]:
         text += (f"\n## GEMM alone, {d['dtype']}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n{gemms(d)}\n"
                  f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
+    for name, d in found["untax-bench-overlap"]:
+        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d)}\n{bars(d)}\nEvery figure:\n\n"
+                 f"{overlap_figures(d)}\nMedians of {d['repeats']} runs; the link sends "
+                 f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
+                 f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
     return text
+
+
+def timed(problem, by):
+    """Seconds of a figure of a problem, or None."""
+    return next((f["seconds"]["median"] for f in problem["figures"] if f["by"] == by and "seconds" in f), None)
+
+
+def shape(problem):
+    by_k = ", by k" if problem.get("gather") == "k" else ""
+    return f"{problem['m']} x {problem['n']} x {problem['k']}{by_k}"
+
+
+def overlaps(document):
+    """The quickest pattern of each problem, beside the bound and the library."""
+    rows = []
+    for p in document["problems"]:
+        bound = max(p["compute_bound_seconds"], p["link_bound_seconds"])
+        best = timed(p, p["best"]) if "best" in p else None
+        ratios = [f"{timed(p, by) / best:.2f}" if best and timed(p, by) else ""
+                  for by in ("bulk_library eager", "bulk_library graph")]
+        rows.append([shape(p), p.get("best", ""), f"{1e6 * best:.1f}" if best else "", f"{1e6 * bound:.1f}",
+                     f"{best / bound:.2f}" if best else "", *ratios])
+    return table(["M x N x K", "best", "us", "bound, us", "/ bound", "bulk eager / us", "bulk graph / us"], rows,
+                 left=2)
+
+
+def overlap_figures(document):
+    rows = []
+    for p in document["problems"]:
+        bound = max(p["compute_bound_seconds"], p["link_bound_seconds"])
+        for f in p["figures"]:
+            if "seconds" in f:
+                rows.append([shape(p), f["by"], *(f"{1e6 * f['seconds'][key]:.1f}" for key in ("median", "p10", "p90")),
+                             f"{f['seconds']['median'] / bound:.2f}" if f["whole"] else "",
+                             f"{f['relative_error']:.1e}" if f.get("relative_error") is not None else ""])
+    return table(["M x N x K", "by", "us", "p10", "p90", "/ bound", "relative error"], rows, left=2)
+
+
+def bars(document):
+    return "".join(f"* {b['what']}: {b['value']:.2f}, has to be " + (
+        f"at most {b['at_most']}" if "at_most" in b else f"at least {b['at_least']}") + (
+        ": met\n" if b["met"] else ": missed\n") for b in document.get("bars", []))
+
+
+def overlap_title(document):
+    return f"{document['operator']}, {document['suite']}, {document['ranks']} GPUs, {document['dtype']}"
 
 
 def gemms(document):
@@ -201,6 +252,8 @@ def gemms(document):
     return table(["M x N x K", "us", "p10", "p90", "rate", "us of cuBLASLt", "times cuBLASLt"], rows)
 
 
+OVERLAP_NOTE = ("Patterns in CUDA graphs, in turn with bulk_library (cuBLASLt and NCCL) in a graph and launched eagerly. The "
+                "bound is the larger of computing alone and of the link alone: nothing can be faster.\n")
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
                    "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "
                    "least, over the time.\n")
@@ -214,6 +267,10 @@ def summary(found):
     if not any(found.values()):
         return "There are none yet.\n"
     text = ""
+    for _, d in found["untax-bench-overlap"]:
+        command = d["operator"].replace("_", "-")
+        text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
+                 f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(d)}\n{bars(d)}\n")
     for _, d in found["untax-bench-collectives"]:
         text += (f"Collectives between {d['ranks']} GPUs, the quicker of through rooms and direct, and how many times as "
                  f"fast as {d['library']} (`untax bench collectives`):\n\n{collective_summary(d)}\n")

@@ -2,7 +2,10 @@
 
 #include <memory>
 
+#include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
+
+#include "engines/bulk/quickest.hpp"
 
 namespace untax::bench {
 namespace {
@@ -20,9 +23,11 @@ class pattern_runner {
         request_(request),
         errors_(w.allocate<double>(static_cast<std::size_t>(w.size()), "relative errors")) {
     for (const pattern how : request.patterns) {
-      loads_.push_back(request.what.make(w, how, request.seed));
-      const trial& load = *loads_.back();
-      results_.push_back({how, load.chosen(), load.explain(), {}, std::nullopt});
+      results_.push_back({how, how, {}, {}, std::nullopt, {}});
+      if (auto load = made(results_.back())) {
+        loads_.push_back(std::move(load));
+        of_load_.push_back(results_.size() - 1);
+      }
     }
   }
 
@@ -40,6 +45,20 @@ class pattern_runner {
   }
 
  private:
+  /// The operator in one pattern; null where it refuses that one of several.
+  std::unique_ptr<trial> made(pattern_result& result) {
+    try {
+      auto load = request_.what.make(world_, result.asked, request_.seed);
+      result.chosen = load->chosen();
+      result.explanation = load->explain();
+      return load;
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported || request_.patterns.size() == 1) throw;
+      result.refusal = e.what();
+      return nullptr;
+    }
+  }
+
   void advance() const {
     if (world_.rank() == 0 && request_.progress) request_.progress();
   }
@@ -51,7 +70,7 @@ class pattern_runner {
     timed.after_run = [this] { advance(); };
     for (const auto& load : loads_) timed.run.emplace_back([&load] { load->run(); });
     const auto times = time_interleaved(world_, timed);
-    for (std::size_t i = 0; i < times.size(); ++i) results_[i].time = times[i];
+    for (std::size_t i = 0; i < times.size(); ++i) results_[of_load_[i]].time = times[i];
   }
 
   void verify_fresh(std::uint64_t seed) {
@@ -68,24 +87,35 @@ class pattern_runner {
   }
 
   void note_error(std::size_t i) {
-    const double mine = loads_[i]->relative_error();
+    pattern_result& result = results_[of_load_[i]];
+    result.error = worse(result.error.value_or(0), worst_of_ranks(loads_[i]->relative_error()));
+    advance();
+  }
+
+  double worst_of_ranks(double mine) {
+    // The host does not write heaps of GPUs.
+    if (world_.memory() == memory_kind::cuda) {
+      double worst = 0;
+      for (const double one : bulk::values_of_ranks(world_, {mine})) worst = worse(worst, one);
+      return worst;
+    }
     world_.barrier();
     for (int peer = 0; peer < world_.size(); ++peer) {
       *errors_.at(peer, static_cast<std::size_t>(world_.rank())) = mine;
     }
     world_.barrier();
-    double worst = results_[i].error.value_or(0);
+    double worst = 0;
     for (int rank = 0; rank < world_.size(); ++rank) {
       worst = worse(worst, *errors_.local(static_cast<std::size_t>(rank)));
     }
-    results_[i].error = worst;
-    advance();
+    return worst;
   }
 
   world& world_;
   const pattern_request& request_;
   symmetric<double> errors_;
   std::vector<std::unique_ptr<trial>> loads_;
+  std::vector<std::size_t> of_load_;  ///< the place of its result
   std::vector<pattern_result> results_;
 };
 

@@ -31,11 +31,14 @@ struct pattern_result {
   std::string explanation;
   spread time;
   std::optional<double> error;  ///< with `verify`: the largest relative error of all ranks and runs
+  std::string refusal;          ///< why the operator does not have the pattern here; then no time
 };
 
 /// Runs all patterns of the request, their timed runs interleaved. Collective; every rank gets the
-/// results. With `verify` each pattern is checked against fp64 three times: before the timed runs
-/// and after them with fresh inputs and a result of NaN, and what the last timed run left.
+/// results. A pattern that an operator refuses as `unsupported` is left out of several, and thrown
+/// if it is the only one. With `verify` each pattern is checked against fp64 three times: before
+/// the timed runs and after them with fresh inputs and a result of NaN, and what the last timed run
+/// left.
 [[nodiscard]] std::vector<pattern_result> run_patterns(world& w, const pattern_request& request);
 
 /// How often `progress` is called.

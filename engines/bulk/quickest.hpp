@@ -17,6 +17,9 @@ namespace untax::bulk {
 /// The place of the least value.
 [[nodiscard]] int least_of(const std::vector<double>& values) noexcept;
 
+/// What each rank of a world of GPUs says, one after the other. Collective.
+[[nodiscard]] std::vector<double> values_of_ranks(world& w, const std::vector<double>& mine);
+
 /// By the rank that takes longest. Collective; every rank gets the same.
 [[nodiscard]] std::vector<double> longest_of_ranks(world& w, const std::vector<double>& seconds);
 

@@ -39,13 +39,13 @@ slab_gather::slab_gather(world& w, const sharding& bytes) : shards_(bytes), rank
   way_ = ways[least_of(seconds)];
 }
 
-void slab_gather::run(way how, const void* in, void* out, stream_ref stream) {
+void slab_gather::run(way how, const void* in, void* out, stream_ref stream) const {
   auto* there = static_cast<std::byte*>(out);
   if (how == way::broadcasts) {
     ranks_->gather_shards(in, out, shards_, stream);
     return;
   }
-  std::byte* place = there + rank_ * shards_.full();
+  std::byte* place = there + own_at();
   if (how == way::padded && in != place) {
     copy_bytes(place, in, static_cast<std::size_t>(own().size), stream);
     in = place;
@@ -53,7 +53,7 @@ void slab_gather::run(way how, const void* in, void* out, stream_ref stream) {
   ranks_->all_gather(in, out, shards_.full() / 2, dtype::f16, stream);
 }
 
-void slab_gather::run(const void* in, void* out, stream_ref stream) {
+void slab_gather::run(const void* in, void* out, stream_ref stream) const {
   if (ranks_) return run(way_, in, out, stream);
   if (in != out) copy_bytes(out, in, static_cast<std::size_t>(own().size), stream);
 }

@@ -26,14 +26,16 @@ class slab_gather {
   [[nodiscard]] std::int64_t bytes() const noexcept { return shards_.full() * shards_.parts; }
   /// `in`: this rank's slab. `out`: all of them; `in` may lie where it belongs there. Asynchronous;
   /// can be captured.
-  void run(const void* in, void* out, stream_ref stream);
+  void run(const void* in, void* out, stream_ref stream) const;
+  /// Where this rank's slab belongs in the result: bytes from its beginning.
+  [[nodiscard]] std::int64_t own_at() const noexcept { return rank_ * shards_.full(); }
   /// "one all-gather".
   [[nodiscard]] std::string text() const;
 
  private:
   enum class way : std::uint8_t { all_gather, padded, broadcasts };
 
-  void run(way how, const void* in, void* out, stream_ref stream);
+  void run(way how, const void* in, void* out, stream_ref stream) const;
   [[nodiscard]] range own() const { return shards_.of(rank_); }
 
   sharding shards_;

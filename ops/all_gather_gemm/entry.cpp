@@ -36,6 +36,7 @@ operator_entry all_gather_gemm_entry() {
           .summary = "C_r = gather(A) x B_r^T: A is dealt by rows or by k",
           .gathers = true,
           .has_partials = false,
+          .on_gpus = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {

@@ -26,9 +26,10 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
   }
   const auto require_multiple = [&](std::string_view what, std::int64_t value) {
     if (value % multiple == 0) return;
-    refuse(fmt::format("{} is {}; on GPUs it has to be a multiple of {}, so that rows begin at "
-                       "multiples of 16 bytes: {} would do",
-                       what, value, multiple, round_up(value, multiple)));
+    refuse(
+        fmt::format("{} is {}; on GPUs it has to be a multiple of {}, so that rows begin at "
+                    "multiples of 16 bytes: {} would do",
+                    what, value, multiple, round_up(value, multiple)));
   };
   require_multiple("n", n);
   require_multiple("k", k);
@@ -49,9 +50,10 @@ void device_runner::require_usable(std::string_view what, const const_matrix& m,
                 fmt::format("rank {}: {}: {} {}", world_->rank(), name_, what, text));
   };
   if (m.rows > 1 && m.stride != m.cols) {
-    refuse(fmt::format("has a row stride of {} and rows of {} elements; on GPUs rows have to "
-                       "follow each other without gaps",
-                       m.stride, m.cols));
+    refuse(
+        fmt::format("has a row stride of {} and rows of {} elements; on GPUs rows have to "
+                    "follow each other without gaps",
+                    m.stride, m.cols));
   }
   if (m.data == known) return;
   if (reinterpret_cast<std::uintptr_t>(m.data) % alignment != 0) {  // NOLINT(*-reinterpret-cast)

@@ -24,10 +24,12 @@ class device_reference {
   device_reference(const gemm_problem& problem, const gemm_share& share, std::uint64_t seed,
                    stream_ref stream);
 
-  /// In the Frobenius norm; infinity if an element is no number. Waits for the stream.
+  /// Relative, in the Frobenius norm, where that of the reference is at least what is expected of
+  /// N(0, 1); infinity if an element is no number. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
 
  private:
+  double expected_size_;  ///< the square of the norm
   bulk::scratch memory_;
   bulk::scratch sums_;
   matrix right_;

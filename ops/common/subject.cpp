@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "ops/common/device_workload.hpp"
 #include "ops/common/workload.hpp"
 
 namespace untax {
@@ -28,7 +29,7 @@ double operations_of(const operator_entry& entry, const gemm_problem& problem, i
 }  // namespace
 
 trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
-                         const operator_options& options) {
+                         const operator_options& options, memory_kind memory) {
   const auto text = [](std::string_view name) { return std::string(name); };
   trial_subject subject;
   subject.name = entry.name;
@@ -37,15 +38,22 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
       {"m", problem.m}, {"n", problem.n}, {"k", problem.k}, {"dtype", text(name_of(problem.type))}};
   if (entry.gathers) subject.facts.emplace_back("gather", text(name_of(problem.gather)));
   if (entry.has_partials) subject.facts.emplace_back("partials", text(name_of(problem.partials)));
-  subject.patterns.assign(host_patterns.begin() + 1, host_patterns.end());
+  subject.memory = memory;
+  for (const pattern p : all_patterns) {
+    if (p != pattern::automatic && (on_host(p) || memory == memory_kind::cuda))
+      subject.patterns.push_back(p);
+  }
   subject.tolerance = tolerance_of(problem);
   subject.rate_unit = "GFLOP/s";
   subject.rate_name = "flops_per_second";
   subject.work = [&entry, problem](int ranks) { return operations_of(entry, problem, ranks); };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
-  subject.make = [&entry, problem, options](world& w, pattern how, std::uint64_t seed) {
+  subject.make = [&entry, problem, options](world& w, pattern how,
+                                            std::uint64_t seed) -> std::unique_ptr<trial> {
     operator_options chosen = options;
     chosen.how = how;
+    if (w.memory() == memory_kind::cuda)
+      return std::make_unique<device_workload>(w, entry, problem, chosen, seed);
     return std::make_unique<workload>(w, entry, problem, chosen, seed);
   };
   return subject;

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/core/pattern.hpp>
 #include <untax/world/world.hpp>
 
@@ -28,8 +29,8 @@ class trial {
   virtual void poison_result() = 0;
   /// One epoch. Collective.
   virtual void run() = 0;
-  /// || result - reference || / || reference || in the Frobenius norm, reference in fp64; NaN or
-  /// infinity if the result has any.
+  /// || result - reference || / || reference || in the Frobenius norm, reference in fp64, or in
+  /// fp32 on GPUs; NaN or infinity if the result has any.
   [[nodiscard]] virtual double relative_error() const = 0;
 
   [[nodiscard]] virtual pattern chosen() const = 0;
@@ -43,8 +44,9 @@ struct trial_subject {
   std::string description;  ///< "all_gather_gemm, m 512, n 1024, k 768, fp32, gather rows"
   /// The problem, for reports: names and values.
   std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
-  std::vector<pattern> patterns;  ///< that it has, beside `automatic`
-  double tolerance = 0;           ///< the largest relative error that is right
+  std::vector<pattern> patterns;           ///< that it has, beside `automatic`
+  memory_kind memory = memory_kind::host;  ///< of the worlds that it is for
+  double tolerance = 0;                    ///< the largest relative error that is right
 
   std::string rate_unit;  ///< "GFLOP/s": what 1e9 units of work a second are
   std::string rate_name;  ///< "flops_per_second", in JSON

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/memory_kind.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -63,6 +64,7 @@ struct operator_entry {
   std::string summary;
   bool gathers = false;       ///< it has a gather axis, and can pull
   bool has_partials = false;  ///< it has an element type for partial results
+  bool on_gpus = false;       ///< it is there in worlds of GPUs, too
   /// Bitwise reproducible for any timing.
   bool reproducible = false;
 
@@ -120,8 +122,10 @@ class workload final : public trial {
 /// pattern.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world) noexcept;
 
-/// What `untax run` and the benchmarks make of an operator on a problem; `entry` has to outlive it.
+/// What `untax run` and the benchmarks make of an operator on a problem, in worlds whose heaps lie
+/// in `memory`; `entry` has to outlive it.
 [[nodiscard]] trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
-                                       const operator_options& options);
+                                       const operator_options& options,
+                                       memory_kind memory = memory_kind::host);
 
 }  // namespace untax

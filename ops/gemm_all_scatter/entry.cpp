@@ -37,6 +37,7 @@ operator_entry gemm_all_scatter_entry() {
           .summary = "C = A x B^T complete at every rank: B is dealt by columns of C",
           .gathers = false,
           .has_partials = false,
+          .on_gpus = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {

@@ -21,7 +21,6 @@ class library_gemm_all_scatter final : public device_operator {
       : problem_(p),
         shards_{p.n, w.size(), shard_granularity},
         gather_(w, slab_bytes()),
-        own_at_(static_cast<std::size_t>(w.rank() * slab_bytes().full())),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
     const range own = shards_.of(w.rank());
     if (own.empty()) return;
@@ -31,7 +30,7 @@ class library_gemm_all_scatter final : public device_operator {
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (shards_.parts == 1) return gemm_->run(a, weights, c, stream);
-    void* own = slabs_.data(own_at_);
+    void* own = slabs_.data(static_cast<std::size_t>(gather_.own_at()));
     if (gemm_) gemm_->run(a, weights, own, stream);
     gather_.run(own, slabs_.data(), stream);
     sm90::join_slabs(slabs_.data(), c, problem_.m, shards_, stream);
@@ -51,7 +50,6 @@ class library_gemm_all_scatter final : public device_operator {
   gemm_all_scatter_problem problem_;
   sharding shards_;
   bulk::slab_gather gather_;
-  std::size_t own_at_;
   bulk::scratch slabs_;
   std::optional<bulk::library_gemm> gemm_;
 };

@@ -60,12 +60,17 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   result_ = allocate_result(w, problem_);
   agreed_ = result_.local();
   const std::int64_t between = w.size() == 1 ? 0 : host::bytes_between_ranks(result_);
-  auto made = options.how == pattern::bulk_library
-                  ? gemm_all_scatter_by_library(w, problem_)
-                  : gemm_all_scatter_on_device(w, problem_, options, between);
-  plan_.how = made->how();
-  explanation_ = made->text();
-  device_ = std::make_unique<device_runner>(w, name, std::move(made));
+  try {
+    auto made = options.how == pattern::bulk_library
+                    ? gemm_all_scatter_by_library(w, problem_)
+                    : gemm_all_scatter_on_device(w, problem_, options, between);
+    plan_.how = made->how();
+    explanation_ = made->text();
+    device_ = std::make_unique<device_runner>(w, name, std::move(made));
+  } catch (const error& e) {
+    if (e.code() == errc::unsupported && !w.stopped()) w.free(result_);
+    throw;
+  }
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;

@@ -26,6 +26,13 @@ refused '"65" cannot be.*between 1 and 64' run all_gather_gemm --ranks 65
 refused '"1.5" cannot be' run all_gather_gemm --repeat 1.5
 refused '"99999999999999999999" cannot be' run all_gather_gemm -n 99999999999999999999
 refused 'bf16' run all_gather_gemm --dtype bfloat16
+refused 'is a pattern of GPUs' run all_gather_gemm --backend host --pattern copy_engine
+refused 'auto, host or cuda' run all_gather_gemm --backend gpu
+refused 'gemm_all_scatter do' run all_reduce --backend cuda
+refused 'means nothing' run all_gather_gemm --backend cuda --dtype bf16 --launch eager
+refused 'prefill or decode' bench all-gather-gemm --suite training
+refused 'takes -m, -n and -k' bench gemm-all-scatter -m 64 -n 64
+refused 'did you mean copy_engine\?' bench gemm-all-scatter --patterns copy_engines
 refused 'rows or k' run all_gather_gemm --gather m
 refused 'gathers nothing' run gemm_all_scatter --gather rows
 refused 'can only push' run gemm_reduce_scatter --direction pull

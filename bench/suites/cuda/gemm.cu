@@ -8,11 +8,11 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/gemm_library.cuh"
-#include "bench/suites/cuda/gemm_values.cuh"
-#include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/check.hpp"
 #include "bench/suites/cuda/vectors.cuh"
+#include "engines/bulk/library_gemm.hpp"
 #include "engines/sm90/gemm/gemm.hpp"
+#include "engines/sm90/matrix/matrix.hpp"
 
 namespace untax::bench {
 namespace {
@@ -78,7 +78,7 @@ class gemm_trial {
   gemm_trial(gemm_row& row, dtype type, const timer& clock)
       : row_(row),
         clock_(clock),
-        library_(row.m, row.n, row.k, type),
+        library_({row.m, row.n, row.k, type, type}),
         op_({row.m, row.n, row.k, type}),
         a_bytes_(2 * row.m * row.k),
         b_bytes_(2 * row.n * row.k),
@@ -88,8 +88,8 @@ class gemm_trial {
         a_(bytes_of(a_bytes_)),
         b_(bytes_of(b_bytes_)),
         c_(bytes_of(c_bytes_)) {
-    fill_normal(a_.data(), places_ * row.m * row.k, type, 1, clock.stream);
-    fill_normal(b_.data(), places_ * row.n * row.k, type, 2, clock.stream);
+    fill(a_, places_ * row.m * row.k, type, 1);
+    fill(b_, places_ * row.n * row.k, type, 2);
     row.plan = op_.plan().text();
     check(type);
     // Enough products to hide how a graph starts.
@@ -98,9 +98,9 @@ class gemm_trial {
   }
 
   void measure(int repeats) {
-    const int best = best_way();
+    library_.settle();
     const captured own(clock_.stream, products_, [&](int i) { run_own(i); });
-    const captured theirs(clock_.stream, products_, [&](int i) { run_library(best, i); });
+    const captured theirs(clock_.stream, products_, [&](int i) { run_library(i); });
     std::vector<double> seconds[2];
     for (int repeat = -2; repeat < repeats; ++repeat) {
       const double one = clock_.seconds([&] { own.launch(clock_.stream); }) / products_;
@@ -123,47 +123,32 @@ class gemm_trial {
   void run_own(int i) const {
     op_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream);
   }
-  void run_library(int way, int i) const {
-    library_.run(way, at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream);
+  void run_library(int i) const {
+    library_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream);
+  }
+
+  void fill(const device_buffer& matrix, std::int64_t count, dtype type, std::uint64_t seed) {
+    sm90::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream);
   }
 
   void check(dtype type) {
     check_cuda(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream), "poisoning");
     run_own(0);
-    library_.run(0, a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream);
+    library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream);
+    const device_buffer sums(sizeof(sm90::comparison));
     row_.relative_error =
-        relative_difference(c_.data(), at(c_, c_bytes_, 1), row_.m * row_.n, type, clock_.stream);
+        sm90::compare({c_.data(), type, row_.m, row_.n},
+                      {at(c_, c_bytes_, 1), type, row_.m, row_.n}, sums.data(), clock_.stream)
+            .relative_error();
     if (row_.relative_error < largest_error) return;
     throw error(errc::internal,
                 fmt::format("bench gemm: m {}, n {}, k {} ({}): relative error {:.2g}", row_.m,
                             row_.n, row_.k, row_.plan, row_.relative_error));
   }
 
-  /// The quickest of what the library's heuristics propose.
-  [[nodiscard]] int best_way() const {
-    std::vector<std::vector<double>> seconds(static_cast<std::size_t>(library_.ways()));
-    for (int round = 0; round < 4; ++round) {
-      for (int way = 0; way < library_.ways(); ++way) {
-        const double took = clock_.seconds([&] {
-          for (int i = 0; i < products_; ++i) run_library(way, i);
-        });
-        if (round > 0) seconds[static_cast<std::size_t>(way)].push_back(took);
-      }
-    }
-    int best = 0;
-    double least = 0;
-    for (int way = 0; way < library_.ways(); ++way) {
-      const double median = spread_of(seconds[static_cast<std::size_t>(way)]).median;
-      if (way > 0 && median >= least) continue;
-      best = way;
-      least = median;
-    }
-    return best;
-  }
-
   gemm_row& row_;
   const timer& clock_;
-  library_gemm library_;
+  bulk::library_gemm library_;
   sm90::gemm op_;
   std::int64_t a_bytes_;
   std::int64_t b_bytes_;
@@ -189,7 +174,7 @@ std::string device_name() {
 }  // namespace
 
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
-  gemm_report report{device_name(), blas_library::get().name(), options.type, gemm_shapes(options)};
+  gemm_report report{device_name(), bulk::blas().text, options.type, gemm_shapes(options)};
   const timer clock;
   for (gemm_row& row : report.rows) {
     gemm_trial(row, options.type, clock).measure(options.repeats);

@@ -106,13 +106,43 @@ void gpu_team::together(const std::function<void(world&)>& body) {
   }
 }
 
+void gpu_team::open_gate(int rank, std::uint64_t delay_ns) {
+  start_gate<<<1, 32, 0, stream_of(rank)>>>(
+      world_of(rank), device_barrier(gate_[static_cast<std::size_t>(rank)]), delay_ns);
+}
+
+double gpu_team::longest_of(const std::vector<int>& ranks) const {
+  double longest = 0;
+  for (const int rank : ranks) {
+    const member& m = members_[static_cast<std::size_t>(rank)];
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, m.begin, m.end), "reading a clock");
+    longest = std::max(longest, 1e-3 * static_cast<double>(milliseconds));
+  }
+  return longest;
+}
+
+double gpu_team::timed_eagerly(const std::function<void(int, cudaStream_t)>& launch) {
+  together([&](world& w) {
+    const int rank = w.rank();
+    const member& m = members_[static_cast<std::size_t>(rank)];
+    open_gate(rank, 0);
+    check_cuda(cudaEventRecord(m.begin, m.stream), "recording an event");
+    launch(rank, m.stream);
+    check_cuda(cudaEventRecord(m.end, m.stream), "recording an event");
+  });
+  finish();
+  std::vector<int> everybody;
+  for (int rank = 0; rank < size(); ++rank) everybody.push_back(rank);
+  return longest_of(everybody);
+}
+
 double gpu_team::timed(const std::vector<int>& ranks,
                        const std::function<void(int, cudaStream_t)>& launch) {
   // All ranks meet, also those that have nothing to do afterwards.
   for (int rank = 0; rank < size(); ++rank) {
     use(rank);
-    start_gate<<<1, 32, 0, stream_of(rank)>>>(
-        world_of(rank), device_barrier(gate_[static_cast<std::size_t>(rank)]), 200'000);
+    open_gate(rank, 200'000);
   }
   for (const int rank : ranks) {
     const member& m = members_[static_cast<std::size_t>(rank)];
@@ -122,14 +152,7 @@ double gpu_team::timed(const std::vector<int>& ranks,
     check_cuda(cudaEventRecord(m.end, m.stream), "recording an event");
   }
   finish();
-  double longest = 0;
-  for (const int rank : ranks) {
-    const member& m = members_[static_cast<std::size_t>(rank)];
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, m.begin, m.end), "reading a clock");
-    longest = std::max(longest, 1e-3 * static_cast<double>(milliseconds));
-  }
-  return longest;
+  return longest_of(ranks);
 }
 
 void gpu_team::run(const std::vector<int>& ranks,

@@ -10,10 +10,9 @@
 #include <untax/world/device_world.cuh>
 #include <untax/world/world.hpp>
 
-namespace untax::bench {
+#include "bench/suites/cuda/check.hpp"
 
-/// Throws `internal` with the text of a CUDA error.
-void check_cuda(cudaError_t status, const char* what);
+namespace untax::bench {
 
 /// The GPUs of this machine as ranks, driven by one thread: for measurements, where who launches
 /// what and when has to be known.
@@ -54,7 +53,10 @@ class gpu_team {
   /// returns the seconds that each took, the longest. The kernels start together.
   double timed(const std::vector<int>& ranks,
                const std::function<void(int rank, cudaStream_t stream)>& launch);
-  /// The same without a clock.
+  /// The same, each rank with a thread of its own that launches while the kernels run, as programs
+  /// do that launch eagerly: what `launch` takes to launch is part of the time.
+  double timed_eagerly(const std::function<void(int rank, cudaStream_t stream)>& launch);
+  /// The same as `timed` without a clock.
   void run(const std::vector<int>& ranks,
            const std::function<void(int rank, cudaStream_t stream)>& launch);
   /// Throws what stopped the kernels of a rank, or what CUDA says.
@@ -68,6 +70,8 @@ class gpu_team {
   };
 
   void clear(int rank, void* local, std::size_t bytes);
+  [[nodiscard]] double longest_of(const std::vector<int>& ranks) const;
+  void open_gate(int rank, std::uint64_t delay_ns);
 
   std::vector<world> worlds_;
   std::vector<member> members_;

@@ -70,22 +70,28 @@ int least_of(const std::vector<double>& values) noexcept {
   return static_cast<int>(std::min_element(values.begin(), values.end()) - values.begin());
 }
 
-std::vector<double> longest_of_ranks(world& w, const std::vector<double>& seconds) {
-  const std::size_t count = seconds.size();
-  const auto ranks = static_cast<std::size_t>(w.size());
+std::vector<double> values_of_ranks(world& w, const std::vector<double>& mine) {
+  const std::size_t count = mine.size();
   const auto copy = [](double* to, const double* from, std::size_t elements) {
     gpu::require(cudaMemcpy(to, from, elements * sizeof(double), cudaMemcpyDefault), "cudaMemcpy");
   };
-  const auto board = w.allocate<double>(count * ranks, "times of all ranks");
-  const std::size_t mine = static_cast<std::size_t>(w.rank()) * count;
-  for (int peer = 0; peer < w.size(); ++peer) copy(board.at(peer, mine), seconds.data(), count);
+  const auto board =
+      w.allocate<double>(count * static_cast<std::size_t>(w.size()), "values of all ranks");
+  const std::size_t place = static_cast<std::size_t>(w.rank()) * count;
+  for (int peer = 0; peer < w.size(); ++peer) copy(board.at(peer, place), mine.data(), count);
   w.barrier();
-  std::vector<double> all(count * ranks);
+  std::vector<double> all(board.size());
   copy(all.data(), board.local(), all.size());
   w.barrier();
   w.free(board);
-  std::vector<double> longest(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = count; i < all.size(); ++i)
+  return all;
+}
+
+std::vector<double> longest_of_ranks(world& w, const std::vector<double>& seconds) {
+  const std::size_t count = seconds.size();
+  std::vector<double> longest = seconds;
+  const std::vector<double> all = values_of_ranks(w, seconds);
+  for (std::size_t i = 0; i < all.size(); ++i)
     longest[i % count] = std::max(longest[i % count], all[i]);
   return longest;
 }

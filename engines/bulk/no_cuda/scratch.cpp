@@ -34,6 +34,7 @@ std::vector<double> seconds_of(
   refuse();
 }
 int least_of(const std::vector<double>& /*values*/) noexcept { return 0; }
+std::vector<double> values_of_ranks(world& /*w*/, const std::vector<double>& /*mine*/) { refuse(); }
 std::vector<double> longest_of_ranks(world& /*w*/, const std::vector<double>& /*seconds*/) {
   refuse();
 }

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/bulk/library_gemm.hpp"
+#include "engines/bulk/scratch.hpp"
+#include "engines/bulk/slab_gather.hpp"
+#include "engines/sm90/gemm/gemm.hpp"
+#include "ops/common/device_workload.hpp"
+#include "ops/common/workload.hpp"
+
+namespace untax::bench {
+
+/// What one rank has for one problem: inputs, a reference, and everything that is run on them. The
+/// GPU of the rank is the current device.
+class overlap_work {
+ public:
+  /// Collective, as its end is, and as `plan` and `plan_parts` are.
+  overlap_work(world& w, const operator_entry& entry, const gemm_problem& problem,
+               stream_ref stream);
+
+  /// Makes an operator; its number. Throws what its constructor throws.
+  int plan(pattern how);
+  /// Makes the GEMM of one rank, by untax and by cuBLASLt, and the gather by NCCL.
+  void plan_parts(stream_ref stream);
+
+  /// Launches run `i` of operator `number`; runs take weights at different places in turn.
+  void run(int number, int i, stream_ref stream) const;
+  void run_own_gemm(int i, stream_ref stream) const;
+  void run_library_gemm(int i, stream_ref stream) const;
+  void run_gather(stream_ref stream) const;
+
+  /// Poisons the result, runs the operator on the weights that the reference is of, and returns the
+  /// relative error. Waits.
+  [[nodiscard]] double error_of(int number, stream_ref stream) const;
+  [[nodiscard]] const std::string& explanation_of(int number) const;
+
+ private:
+  struct planned {
+    std::unique_ptr<runnable> op;
+    matrix c;
+  };
+  [[nodiscard]] const_matrix weights(int i) const;
+
+  world* world_;
+  const operator_entry& entry_;
+  gemm_problem problem_;
+  gemm_share share_;
+  int places_;
+  bulk::scratch a_memory_;
+  bulk::scratch b_memory_;
+  bulk::scratch c_memory_;
+  matrix a_;
+  matrix c_;
+  std::optional<device_reference> right_;
+  std::optional<sm90::gemm> own_gemm_;
+  std::optional<bulk::library_gemm> library_gemm_;
+  std::optional<bulk::slab_gather> gather_;
+  bulk::scratch whole_a_;   ///< what a GEMM alone multiplies
+  bulk::scratch gathered_;  ///< where a gather alone puts it
+  std::vector<planned> ops_;
+};
+
+}  // namespace untax::bench

@@ -1,0 +1,86 @@
+#include "bench/suites/cuda/peak_rates.cuh"
+
+#include <vector>
+
+#include <untax/taxes/timing.hpp>
+
+#include "bench/suites/cuda/vectors.cuh"
+
+namespace untax::bench {
+namespace {
+
+constexpr int repeats = 9;
+constexpr std::size_t read_bytes = std::size_t{2} << 30U;
+constexpr int blocks = 132 * 8;
+constexpr int threads = 256;
+constexpr int at_once = 8;
+
+/// Reads all of it; what it writes, never, only keeps the reads alive.
+__global__ void read_all(const uint4* from, std::size_t count, std::uint32_t* never) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  std::uint32_t mixed = 0;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i + (at_once - 1) * step < count; i += at_once * step) {
+    uint4 v[at_once];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) v[j] = __ldcs(from + i + j * step);
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) mixed ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
+  }
+  if (mixed == 0x9e3779b9U) *never = mixed;
+}
+
+std::vector<int> everybody(const gpu_team& team) {
+  std::vector<int> all;
+  for (int rank = 0; rank < team.size(); ++rank) all.push_back(rank);
+  return all;
+}
+
+double median_of(gpu_team& team, const std::function<void(int, cudaStream_t)>& launch) {
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) seconds.push_back(team.timed(everybody(team), launch));
+  return spread_of(seconds).median;
+}
+
+}  // namespace
+
+double link_rate(gpu_team& team) {
+  const int ranks = team.size();
+  const std::size_t part = link_bytes / static_cast<std::size_t>(ranks) / 512 * 512;
+  const auto landing = team.allocate<std::byte>(link_bytes, "landing of the link's measurement");
+  std::vector<device_buffer> sources;
+  for (int rank = 0; rank < ranks; ++rank) {
+    team.use(rank);
+    sources.emplace_back(part);
+  }
+  constexpr int rounds = 4;
+  const double seconds = median_of(team, [&](int rank, cudaStream_t stream) {
+    const auto self = static_cast<std::size_t>(rank);
+    for (int round = 0; round < rounds; ++round) {
+      for (int hop = 1; hop < ranks; ++hop) {
+        check_cuda(cudaMemcpyAsync(landing[self].at((rank + hop) % ranks, self * part),
+                                   sources[self].data(), part, cudaMemcpyDeviceToDevice, stream),
+                   "a copy to a peer");
+      }
+    }
+  });
+  team.together([&](world& w) { w.free(landing[static_cast<std::size_t>(w.rank())]); });
+  return static_cast<double>(part) * rounds * (ranks - 1) / seconds;
+}
+
+double memory_rate(gpu_team& team) {
+  std::vector<device_buffer> memory;
+  for (int rank = 0; rank < team.size(); ++rank) {
+    team.use(rank);
+    memory.emplace_back(read_bytes);
+  }
+  const double seconds = median_of(team, [&](int rank, cudaStream_t stream) {
+    void* data = memory[static_cast<std::size_t>(rank)].data();
+    read_all<<<blocks, threads, 0, stream>>>(static_cast<const uint4*>(data),
+                                             read_bytes / sizeof(uint4),
+                                             static_cast<std::uint32_t*>(data));
+  });
+  return static_cast<double>(read_bytes) / seconds;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace untax::bench {
+
+/// A CUDA graph for each rank of a team.
+class rank_graphs {
+ public:
+  explicit rank_graphs(int ranks) : graphs_(static_cast<std::size_t>(ranks)) {}
+  rank_graphs(rank_graphs&& other) noexcept : graphs_(std::move(other.graphs_)) {}
+  rank_graphs& operator=(rank_graphs&&) = delete;
+  ~rank_graphs();
+
+  /// Records what `launch` does, `times` times, on the stream of a rank, whose GPU is the current
+  /// device; makes the graph ready to start.
+  void capture(int rank, cudaStream_t stream, int times, const std::function<void(int i)>& launch);
+  void launch(int rank, cudaStream_t stream) const;
+
+ private:
+  std::vector<cudaGraphExec_t> graphs_;
+};
+
+}  // namespace untax::bench

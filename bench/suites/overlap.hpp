@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/core/types.hpp>
+#include <untax/taxes/report.hpp>
+
+#include "ops/common/workload.hpp"
+
+namespace untax::bench {
+
+/// Shapes that are measured, and judged, together.
+enum class overlap_shapes : std::uint8_t {
+  prefill,  ///< many rows: compute and link are what costs
+  decode,   ///< few rows: the weights are
+};
+
+struct overlap_options {
+  std::string operator_name;  ///< all_gather_gemm or gemm_all_scatter
+  int ranks = 0;              ///< 0: all GPUs
+  int repeats = 20;
+  overlap_shapes shapes = overlap_shapes::prefill;
+  std::vector<gemm_problem> problems;  ///< 16-bit elements
+  std::vector<pattern> patterns;       ///< beside bulk_library, which is always measured
+  std::function<void()> progress;      ///< called after each problem. May be empty
+};
+
+/// One thing that was measured at one problem, all in turn.
+struct overlap_figure {
+  std::string by;  ///< the pattern, "bulk_library eager", "cuBLASLt alone", ...
+  /// Of a whole operator: what it is. None: a part of it, alone.
+  std::optional<pattern> how;
+  bool library = false;        ///< bulk_library, or a part of it
+  std::string explanation;     ///< what was chosen
+  std::optional<spread> time;  ///< seconds of one run; none if it refused
+  std::string refusal;         ///< why it did
+  double error = 0;            ///< the largest of all ranks, before and after the timed runs
+};
+
+struct overlap_row {
+  gemm_problem problem;
+  overlap_shapes shapes = overlap_shapes::prefill;
+  std::vector<overlap_figure> figures;
+  double compute_bound = 0;  ///< seconds: the library's GEMM alone, or reading the weights
+  double link_bound = 0;     ///< seconds: what a rank sends, at the rate of its link
+  double tolerance = 0;
+
+  [[nodiscard]] double bound() const noexcept;
+  [[nodiscard]] const overlap_figure* figure_of(const std::string& by) const noexcept;
+  /// Seconds of a figure, or 0 if there is none.
+  [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
+  /// The quickest of untax's patterns that are right; null if there is none.
+  [[nodiscard]] const overlap_figure* best() const noexcept;
+  [[nodiscard]] bool right(const overlap_figure& f) const noexcept;
+};
+
+/// One thing that the issue asks of a table, and what came out.
+struct overlap_bar {
+  std::string what;
+  double value = 0;
+  double bar = 0;
+  bool at_most = false;
+
+  [[nodiscard]] bool met() const noexcept { return at_most ? value <= bar : value >= bar; }
+};
+
+struct overlap_report {
+  std::string operator_name;
+  int ranks = 0;
+  dtype type = dtype::bf16;
+  std::string device;
+  std::string library;     ///< "cuBLASLt 13.0.2, NCCL 2.28.9"
+  double link_rate = 0;    ///< bytes a second that a rank sends, all ranks at once
+  double memory_rate = 0;  ///< bytes a second that are read from memory
+  overlap_shapes shapes = overlap_shapes::prefill;
+  std::vector<overlap_row> rows;
+
+  /// Geometric means and extremes over the rows that have a figure of untax's own, beside what they
+  /// have to be.
+  [[nodiscard]] std::vector<overlap_bar> bars() const;
+  /// Whether all results are right, and all bars are met.
+  [[nodiscard]] bool met() const;
+};
+
+[[nodiscard]] const char* name_of(overlap_shapes shapes) noexcept;
+/// The shapes of a suite for an operator and so many ranks; `m` not empty keeps only those.
+[[nodiscard]] std::vector<gemm_problem> overlap_problems(const std::string& operator_name,
+                                                         overlap_shapes shapes,
+                                                         const std::vector<std::int64_t>& m);
+
+/// Times an operator of GPUs in its patterns, captured in graphs, in turn with bulk_library in a
+/// graph and launched eagerly, and with its parts alone. Every result is compared with a reference
+/// before and after. Throws `unsupported` where there are fewer than two GPUs, or no CUDA.
+[[nodiscard]] overlap_report run_overlap_suite(const overlap_options& options);
+
+}  // namespace untax::bench

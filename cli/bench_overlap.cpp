@@ -1,0 +1,174 @@
+#include "bench_overlap.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "arguments.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::overlap_figure;
+using bench::overlap_report;
+using bench::overlap_row;
+
+std::string microseconds(double seconds) {
+  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "";
+}
+
+std::string ratio(double numerator, double denominator) {
+  return numerator > 0 && denominator > 0 ? fmt::format("{:.2f}", numerator / denominator) : "";
+}
+
+/// "m 64, k" where A is gathered by k.
+std::string shape_text(const overlap_report& report, const overlap_row& row) {
+  std::string text = fmt::format("{} x {} x {}", row.problem.m, row.problem.n, row.problem.k);
+  if (report.operator_name == "all_gather_gemm" && row.problem.gather == gather_axis::k)
+    text += ", k";
+  return text;
+}
+
+void print_patterns(const overlap_report& report) {
+  using side = table::align;
+  table rows({{"m x n x k"},
+              {"by"},
+              {"us", side::right},
+              {"p10 to p90", side::right},
+              {"/ bound", side::right},
+              {"error", side::right}});
+  for (const overlap_row& row : report.rows) {
+    for (const overlap_figure& f : row.figures) {
+      if (!f.time) {
+        rows.add({shape_text(report, row), f.by, "-", f.refusal, "", ""});
+        continue;
+      }
+      rows.add({shape_text(report, row), f.by, microseconds(f.time->median),
+                microseconds(f.time->p10) + " to " + microseconds(f.time->p90),
+                f.how ? ratio(f.time->median, row.bound()) : "",
+                !f.how         ? ""
+                : row.right(f) ? fmt::format("{:.1e}", f.error)
+                               : fmt::format("{:.1e} WRONG", f.error)});
+    }
+  }
+  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+}
+
+void print_summary(const overlap_report& report) {
+  using side = table::align;
+  table rows({{"m x n x k"},
+              {"best"},
+              {"us", side::right},
+              {"bound", side::right},
+              {"/ bound", side::right},
+              {"eager / us", side::right},
+              {"graph / us", side::right},
+              {"GEMM", side::right},
+              {"cuBLASLt", side::right},
+              {"NCCL", side::right}});
+  for (const overlap_row& row : report.rows) {
+    const overlap_figure* best = row.best();
+    const double time = best != nullptr ? best->time->median : 0;
+    rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds(time),
+              microseconds(row.bound()) + (row.link_bound > row.compute_bound ? " link" : ""),
+              ratio(time, row.bound()), ratio(row.seconds_of("bulk_library eager"), time),
+              ratio(row.seconds_of("bulk_library graph"), time),
+              microseconds(row.seconds_of("GEMM alone")),
+              microseconds(row.seconds_of("cuBLASLt alone")),
+              microseconds(row.seconds_of("NCCL alone"))});
+  }
+  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+}
+
+void print(const overlap_report& report) {
+  fmt::print("{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n",
+             report.operator_name, name_of(report.shapes), report.ranks, report.device,
+             name_of(report.type), report.library, 1e-9 * report.link_rate,
+             1e-12 * report.memory_rate);
+  print_patterns(report);
+  fmt::print("\nThe quickest pattern in a graph, beside bulk_library; times in us\n");
+  print_summary(report);
+  for (const bench::overlap_bar& b : report.bars()) {
+    fmt::print("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value, b.at_most ? "at most" : "at least",
+               b.bar, b.met() ? "met" : "MISSED");
+  }
+}
+
+bench::overlap_options options_of(const std::string& operator_name,
+                                  const overlap_request& request) {
+  using enum bench::overlap_shapes;
+  bench::overlap_options options;
+  options.operator_name = operator_name;
+  options.shapes =
+      place_in("--suite", request.shapes, {"prefill", "decode"}) == 0 ? prefill : decode;
+  const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
+  const gather_axis gather = named("--gather", request.gather, axes);
+  if (request.n == 0 && request.k == 0) {
+    options.problems = overlap_problems(operator_name, options.shapes, request.m);
+  } else {
+    for (const std::int64_t m : request.m) {
+      options.problems.push_back(
+          {.m = m, .n = request.n, .k = request.k, .type = dtype::bf16, .gather = gather});
+    }
+  }
+  if (options.problems.empty() || (request.n == 0) != (request.k == 0)) {
+    throw error(errc::invalid_argument,
+                fmt::format("there is nothing to measure: one shape of its own takes -m, -n and "
+                            "-k, and the shapes of suite {} can be narrowed to some -m of theirs",
+                            request.shapes));
+  }
+  if (request.patterns.empty()) {
+    for (const pattern how : all_patterns) {
+      if (how != pattern::bulk_library && how != pattern::automatic)
+        options.patterns.push_back(how);
+    }
+  }
+  for (const std::string& text : request.patterns)
+    options.patterns.push_back(named("--patterns", text, all_patterns));
+  return options;
+}
+
+}  // namespace
+
+void add_overlap_options(CLI::App& verb, overlap_request& request) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  verb.add_option("--suite", request.shapes,
+                  "shapes of all-gather-gemm and gemm-all-scatter: prefill or decode")
+      ->capture_default_str();
+  verb.add_option("-m", request.m, "only these rows, or, with -n and -k, shapes of their own")
+      ->check(between(1, most));
+  verb.add_option("-n", request.n, "columns of the result, of one rank for all-gather-gemm")
+      ->check(between(8, most));
+  verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
+  verb.add_option("--gather", request.gather, "with -n and -k: what A is dealt by, rows or k")
+      ->capture_default_str();
+  verb.add_option("--patterns", request.patterns,
+                  "only these beside bulk_library; several may be given")
+      ->delimiter(',');
+}
+
+int run_overlap(const std::string& operator_name, const overlap_request& request, int ranks,
+                int repeats, const std::string& json) {
+  bench::overlap_options options = options_of(operator_name, request);
+  options.ranks = ranks;
+  options.repeats = repeats;
+  overlap_report report;
+  {
+    progress_bar bar("bench " + operator_name, static_cast<std::int64_t>(options.problems.size()));
+    options.progress = [&bar] { bar.advance(); };
+    report = run_overlap_suite(options);
+  }
+  if (json != "-") print(report);
+  if (!json.empty()) write_json(json, to_json(report, repeats));
+  return report.met() ? 0 : 1;
+}
+
+}  // namespace untax::cli

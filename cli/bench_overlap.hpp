@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/suites/overlap.hpp"
+
+namespace untax::cli {
+
+/// What the suites all-gather-gemm and gemm-all-scatter are asked for, as it is written.
+struct overlap_request {
+  std::string shapes = "prefill";
+  std::vector<std::int64_t> m;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::string gather = "rows";
+  std::vector<std::string> patterns;
+};
+
+/// Adds its options to `untax bench`.
+void add_overlap_options(CLI::App& verb, overlap_request& request);
+
+/// Measures `operator_name`, prints a table, writes JSON if `json` is not empty. Returns the exit
+/// code: 1 if a result is wrong or a bar is missed.
+[[nodiscard]] int run_overlap(const std::string& operator_name, const overlap_request& request,
+                              int ranks, int repeats, const std::string& json);
+
+}  // namespace untax::cli
