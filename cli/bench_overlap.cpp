@@ -45,10 +45,11 @@ void print_patterns(const overlap_report& report) {
               {"p10 to p90", side::right},
               {"/ bound", side::right},
               {"error", side::right}});
+  std::vector<std::string> refusals;
   for (const overlap_row& row : report.rows) {
     for (const overlap_figure& f : row.figures) {
       if (!f.time) {
-        rows.add({shape_text(report, row), f.by, "-", f.refusal, "", ""});
+        if (std::ranges::find(refusals, f.refusal) == refusals.end()) refusals.push_back(f.refusal);
         continue;
       }
       rows.add({shape_text(report, row), f.by, microseconds(f.time->median),
@@ -60,6 +61,7 @@ void print_patterns(const overlap_report& report) {
     }
   }
   std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+  for (const std::string& refusal : refusals) fmt::print("left out: {}\n", refusal);
 }
 
 void print_summary(const overlap_report& report) {

@@ -147,7 +147,6 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   const memory_kind where = backend_of(verb, o, entry.on_gpus, problem.type);
   if (where == memory_kind::cuda) {
     check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
-    problem.partials = problem.type;
   }
   return subject_of(entry, problem, options, where);
 }

@@ -46,7 +46,7 @@ class library_gemm {
   void prefer(int way) noexcept;
   void run(const void* a, const void* b, void* c, stream_ref stream) const;
   /// Measures all ways on memory of its own, which holds N(0, 1) and is larger than the caches, and
-  /// prefers the quickest. Waits.
+  /// prefers the quickest. Afterwards its kernels are loaded. Waits.
   void settle();
 
  private:

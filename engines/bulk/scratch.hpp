@@ -25,4 +25,8 @@ class scratch {
 /// to = from, both in memory of the current device. Asynchronous; can be captured.
 void copy_bytes(void* to, const void* from, std::size_t bytes, stream_ref stream);
 
+/// The same in any direction, also into memory of peers. When it returns the bytes are there,
+/// unlike after cudaMemcpy, which leaves bytes of the host on their way.
+void copy_and_wait(void* to, const void* from, std::size_t bytes);
+
 }  // namespace untax::bulk

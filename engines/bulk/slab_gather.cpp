@@ -27,16 +27,17 @@ std::shared_ptr<communicator> communicator_of(world& w) {
 slab_gather::slab_gather(world& w, const sharding& bytes) : shards_(bytes), rank_(w.rank()) {
   if (w.size() == 1) return;
   ranks_ = communicator_of(w);
-  if (bytes.full() * bytes.parts == bytes.extent) return;
   const scratch in(static_cast<std::size_t>(own().size));
   const scratch out(static_cast<std::size_t>(this->bytes()));
   w.barrier();
-  constexpr way ways[] = {way::padded, way::broadcasts};
-  const std::vector<double> seconds =
-      longest_of_ranks(w, seconds_of(2, [&](int i, int /*round*/, stream_ref stream) {
-                         run(ways[i], in.data(), out.data(), stream);
-                       }));
-  way_ = ways[least_of(seconds)];
+  const bool equal = bytes.full() * bytes.parts == bytes.extent;
+  const std::vector<way> ways =
+      equal ? std::vector{way::all_gather} : std::vector{way::padded, way::broadcasts};
+  const std::vector<double> seconds = longest_of_ranks(
+      w, seconds_of(static_cast<int>(ways.size()), [&](int i, int /*round*/, stream_ref stream) {
+        run(ways[static_cast<std::size_t>(i)], in.data(), out.data(), stream);
+      }));
+  way_ = ways[static_cast<std::size_t>(least_of(seconds))];
 }
 
 void slab_gather::run(way how, const void* in, void* out, stream_ref stream) const {

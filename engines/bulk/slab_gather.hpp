@@ -19,7 +19,7 @@ namespace untax::bulk {
 class slab_gather {
  public:
   /// Where slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
-  /// each is quicker.
+  /// each is quicker. Afterwards ranks are connected, and kernels are loaded.
   slab_gather(world& w, const sharding& bytes);
 
   /// Bytes of the result; those behind the last slab are overwritten, too.

@@ -73,6 +73,7 @@ class library_all_gather_gemm final : public device_operator {
         gather_(w, slab_bytes(p, w.size())),
         alone_(w.size() == 1),
         gathered_(alone_ ? 0 : static_cast<std::size_t>(gather_.bytes())) {
+    sm90::load_matrix_kernels();
     const bool in_slabs = p.gather == gather_axis::k && !alone_;
     whole_.emplace(bulk::library_product{p.m, p.n, p.k, p.type, p.type});
     whole_->settle();

@@ -54,6 +54,8 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
   plan_.how = made->how();
   explanation_ = made->text();
   device_ = std::make_unique<device_runner>(w, name, std::move(made));
+  // No rank runs while another one still takes memory or loads kernels.
+  w.barrier();
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;

@@ -41,9 +41,8 @@ device_runner::device_runner(world& w, std::string_view operator_name,
 
 device_runner::~device_runner() { wait_for_device(*world_); }
 
-/// Remembers the last address that was right, since asking takes as long as a launch.
-void device_runner::require_usable(std::string_view what, const const_matrix& m,
-                                   const void*& known) const {
+/// Remembers addresses that were right, since asking takes as long as a launch.
+void device_runner::require_usable(std::string_view what, const const_matrix& m) {
   if (m.empty()) return;
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument,
@@ -55,7 +54,7 @@ void device_runner::require_usable(std::string_view what, const const_matrix& m,
                     "follow each other without gaps",
                     m.stride, m.cols));
   }
-  if (m.data == known) return;
+  if (known_.contains(m.data)) return;
   if (reinterpret_cast<std::uintptr_t>(m.data) % alignment != 0) {  // NOLINT(*-reinterpret-cast)
     refuse(fmt::format("lies at {}; on GPUs it has to begin at a multiple of {} bytes",
                        fmt::ptr(m.data), alignment));
@@ -66,15 +65,15 @@ void device_runner::require_usable(std::string_view what, const const_matrix& m,
                     "memory of the GPU",
                     fmt::ptr(m.data), world_->device()));
   }
-  known = m.data;
+  known_.insert(m.data);
 }
 
 void device_runner::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                         stream_ref stream) {
   world_->check();
-  require_usable("a", a, known_a_);
-  require_usable("weights", weights, known_weights_);
-  require_usable("c", as_const(c), known_c_);
+  require_usable("a", a);
+  require_usable("weights", weights);
+  require_usable("c", as_const(c));
   const bool waits = stream.handle == nullptr;
   op_->run(a.data, weights.data, c.data, waits ? stream_.get() : stream);
   if (!waits) return;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/stream_ref.hpp>
@@ -36,15 +37,13 @@ class device_runner {
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c, stream_ref stream);
 
  private:
-  void require_usable(std::string_view what, const const_matrix& m, const void*& known) const;
+  void require_usable(std::string_view what, const const_matrix& m);
 
   world* world_;
   std::string name_;
   own_stream stream_;
   std::unique_ptr<device_operator> op_;
-  const void* known_a_ = nullptr;
-  const void* known_weights_ = nullptr;
-  const void* known_c_ = nullptr;
+  std::unordered_set<const void*> known_;  ///< addresses that were right
 };
 
 }  // namespace untax

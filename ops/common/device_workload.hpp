@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <untax/core/matrix.hpp>
 
+#include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "ops/common/own_stream.hpp"
 #include "ops/common/workload.hpp"
@@ -16,23 +18,30 @@ namespace untax {
 void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
                         const matrix& weights, stream_ref stream);
 
-/// What a rank's part of C should be with the inputs of a seed, in fp32, on the current device: by
-/// a plain loop or, where that would take too long, by cuBLASLt with fp32 results.
+/// What a rank's part of C should be, in fp32, on the current device: by a plain loop or, where
+/// that would take too long, by cuBLASLt with fp32 results. All memory is taken at the beginning,
+/// since taking some may have to wait for kernels of peers that wait for this rank.
 class device_reference {
  public:
-  /// Waits. For the time of the call it takes memory for all of A and the rank's part of B.
-  device_reference(const gemm_problem& problem, const gemm_share& share, std::uint64_t seed,
-                   stream_ref stream);
+  device_reference(const gemm_problem& problem, const gemm_share& share);
 
-  /// Relative, in the Frobenius norm, where that of the reference is at least what is expected of
-  /// N(0, 1); infinity if an element is no number. Waits for the stream.
+  /// Computes it for the inputs of a seed. Asynchronous.
+  void compute(std::uint64_t seed, stream_ref stream);
+  /// Of a result. Relative, in the Frobenius norm, where that of the reference is at least what is
+  /// expected of N(0, 1); infinity if an element is no number. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
 
  private:
-  double expected_size_;  ///< the square of the norm
-  bulk::scratch memory_;
+  gemm_problem problem_;
+  gemm_share share_;
+  bulk::scratch a_memory_;  ///< all rows of A that the part needs
+  bulk::scratch b_memory_;
+  bulk::scratch c_memory_;
   bulk::scratch sums_;
+  matrix a_;
+  matrix b_;
   matrix right_;
+  std::optional<bulk::library_gemm> product_;  ///< of large ones
 };
 
 /// One rank's GEMM operator with inputs in memory of its GPU, which is the current device, and a
@@ -62,6 +71,7 @@ class device_workload final : public trial {
   gemm_share share_;
   std::uint64_t seed_ = 0;
   own_stream stream_;
+  mutable device_reference right_;  ///< of the seed that it was last computed for
   bulk::scratch a_memory_;
   bulk::scratch b_memory_;
   bulk::scratch c_memory_;

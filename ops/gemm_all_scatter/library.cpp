@@ -22,6 +22,7 @@ class library_gemm_all_scatter final : public device_operator {
         shards_{p.n, w.size(), shard_granularity},
         gather_(w, slab_bytes()),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
+    sm90::load_matrix_kernels();
     const range own = shards_.of(w.rank());
     if (own.empty()) return;
     gemm_.emplace(bulk::library_product{p.m, own.size, p.k, p.type, p.type});

@@ -67,6 +67,8 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
     plan_.how = made->how();
     explanation_ = made->text();
     device_ = std::make_unique<device_runner>(w, name, std::move(made));
+    // No rank runs while another one still takes memory or loads kernels.
+    w.barrier();
   } catch (const error& e) {
     if (e.code() == errc::unsupported && !w.stopped()) w.free(result_);
     throw;

@@ -15,6 +15,8 @@
 #include <untax/memory/host_memory.hpp>
 
 #include "gpus.hpp"
+#include "ops/common/device_workload.hpp"
+#include "ops/common/registry.hpp"
 #include "tests/multi/ranks.hpp"
 
 namespace {
@@ -74,6 +76,25 @@ TEST(gpu_processes, share_their_heaps) {
   NEEDS_GPUS(1);
   const belongings before = belongings::now();
   for (const int ranks : {1, 2, gpu_test::gpus()}) expect_ok(launch("gpu exchange", ranks));
+  EXPECT_EQ(belongings::now(), before);
+}
+
+const rank_body multiplying("gpu operators", [] {
+  auto options = gpu_world();
+  options.heap_bytes = std::size_t{256} << 20;
+  world w = world::from_environment(options);
+  const untax::gemm_problem p{.m = 200, .n = 1000, .k = 520, .type = untax::dtype::bf16};
+  for (const auto& entry : {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+    untax::device_workload load(w, entry, p, {}, 1);
+    load.run();
+    EXPECT_LE(load.relative_error(), untax::tolerance_of(p)) << load.explain();
+  }
+});
+
+TEST(gpu_processes, multiply_together) {
+  NEEDS_GPUS(2);
+  const belongings before = belongings::now();
+  expect_ok(launch("gpu operators", gpu_test::gpus()));
   EXPECT_EQ(belongings::now(), before);
 }
 

@@ -65,7 +65,7 @@ class suite {
     overlap_row row;
     row.problem = problem;
     row.shapes = options_.shapes;
-    row.tolerance = tolerance_of({.type = problem.type, .partials = problem.type});
+    row.tolerance = tolerance_of(problem);
     team_.together([&](world& w) {
       work_[static_cast<std::size_t>(w.rank())] =
           std::make_unique<overlap_work>(w, entry_, problem, team_.stream_of(w.rank()));

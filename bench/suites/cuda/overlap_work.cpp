@@ -41,7 +41,9 @@ overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_pro
     fill_device_inputs(share_, seed + static_cast<std::uint64_t>(i), a_,
                        {const_cast<void*>(b.data), type, b.rows, b.cols}, stream);
   }
-  right_.emplace(problem, share_, seed, stream);
+  right_.emplace(problem, share_);
+  right_->compute(seed, stream);
+  wait_for(stream, "making inputs failed");
 }
 
 const_matrix overlap_work::weights(int i) const {

@@ -74,6 +74,11 @@ double memory_rate(gpu_team& team) {
     team.use(rank);
     memory.emplace_back(read_bytes);
   }
+  for (int rank = 0; rank < team.size(); ++rank) {
+    team.use(rank);
+    fill_exact(memory[static_cast<std::size_t>(rank)].data(), read_bytes / sizeof(float),
+               dtype::f32, 1, team.stream_of(rank));
+  }
   const double seconds = median_of(team, [&](int rank, cudaStream_t stream) {
     void* data = memory[static_cast<std::size_t>(rank)].data();
     read_all<<<blocks, threads, 0, stream>>>(static_cast<const uint4*>(data),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engines/bulk/cuda/nccl_library.hpp"
+#include "engines/bulk/scratch.hpp"
 
 namespace untax::bulk {
 namespace {
@@ -23,12 +24,6 @@ void require(const world& w, ncclResult_t result, std::string_view call) {
   if (result == ncclSuccess) return;
   throw error(errc::internal, fmt::format("rank {}: {}: {}", w.rank(), call,
                                           nccl_library::get().error_string(result)));
-}
-
-void require(const world& w, cudaError_t result, std::string_view call) {
-  if (result == cudaSuccess) return;
-  throw error(errc::internal,
-              fmt::format("rank {}: {}: {}", w.rank(), call, cudaGetErrorString(result)));
 }
 
 ncclDataType_t type_of(dtype type) noexcept {
@@ -66,11 +61,10 @@ ncclUniqueId shared_id(world& w) {
   // NCCL may not be found, or fail, at rank 0 alone: the others have to hear of it at the barrier.
   if (w.rank() == 0) {
     require(w, nccl_library::get().get_unique_id(&id), "ncclGetUniqueId");
-    for (int peer = 0; peer < w.size(); ++peer)
-      require(w, cudaMemcpy(box.at(peer), &id, sizeof id, cudaMemcpyDefault), "cudaMemcpy");
+    for (int peer = 0; peer < w.size(); ++peer) copy_and_wait(box.at(peer), &id, sizeof id);
   }
   w.barrier();
-  require(w, cudaMemcpy(&id, box.local(), sizeof id, cudaMemcpyDefault), "cudaMemcpy");
+  copy_and_wait(&id, box.local(), sizeof id);
   w.barrier();
   w.free(box);
   return id;

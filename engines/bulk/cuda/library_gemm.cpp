@@ -164,8 +164,6 @@ void library_gemm::prefer(int way) noexcept { call_->preferred = way; }
 void library_gemm::run(const void* a, const void* b, void* c, stream_ref stream) const {
   call_->run(call_->preferred, a, b, c, stream);
 }
-void library_gemm::settle() {
-  if (ways() > 1) prefer(call_->quickest_way());
-}
+void library_gemm::settle() { prefer(call_->quickest_way()); }
 
 }  // namespace untax::bulk

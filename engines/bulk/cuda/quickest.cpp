@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engines/bulk/scratch.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bulk {
@@ -73,7 +74,7 @@ int least_of(const std::vector<double>& values) noexcept {
 std::vector<double> values_of_ranks(world& w, const std::vector<double>& mine) {
   const std::size_t count = mine.size();
   const auto copy = [](double* to, const double* from, std::size_t elements) {
-    gpu::require(cudaMemcpy(to, from, elements * sizeof(double), cudaMemcpyDefault), "cudaMemcpy");
+    copy_and_wait(to, from, elements * sizeof(double));
   };
   const auto board =
       w.allocate<double>(count * static_cast<std::size_t>(w.size()), "values of all ranks");

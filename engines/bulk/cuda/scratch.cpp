@@ -39,4 +39,10 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, stream_ref stream
                "cannot copy in GPU memory");
 }
 
+void copy_and_wait(void* to, const void* from, std::size_t bytes) {
+  gpu::require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread),
+               "cannot copy");
+  gpu::require(cudaStreamSynchronize(cudaStreamPerThread), "cannot copy");
+}
+
 }  // namespace untax::bulk

@@ -28,6 +28,7 @@ scratch::~scratch() = default;
 void copy_bytes(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/, stream_ref /*stream*/) {
   refuse();
 }
+void copy_and_wait(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) { refuse(); }
 
 std::vector<double> seconds_of(
     int /*ways*/, const std::function<void(int way, int round, stream_ref stream)>& /*run*/) {

@@ -147,6 +147,14 @@ __global__ void measure(typed is, std::int64_t is_stride, typed should, std::int
 
 }  // namespace
 
+void load_matrix_kernels() {
+  cudaFuncAttributes found{};
+  for (const void* kernel :
+       {reinterpret_cast<const void*>(fill), reinterpret_cast<const void*>(multiply),
+        reinterpret_cast<const void*>(join), reinterpret_cast<const void*>(measure)})
+    gpu::require(cudaFuncGetAttributes(&found, kernel), "cannot load a kernel");
+}
+
 void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, stream_ref stream) {
   if (to.empty()) return;
   fill<<<blocks_for(rows.size * cols.size), threads, 0, of(stream)>>>(

@@ -12,6 +12,10 @@
 
 namespace untax::sm90 {
 
+/// Loads all of them on the current device: doing so at first use might wait for a kernel that
+/// waits for a peer.
+void load_matrix_kernels();
+
 /// to = the part [rows x cols] of a matrix of N(0, 1), whose elements are functions of seed, row
 /// and column: any rank can make any part of it, and gets the same values.
 void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, stream_ref stream);

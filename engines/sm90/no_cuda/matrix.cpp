@@ -13,6 +13,7 @@ namespace {
 
 }  // namespace
 
+void load_matrix_kernels() { refuse(); }
 void fill_normal(const matrix& /*to*/, std::uint64_t /*seed*/, range /*rows*/, range /*cols*/,
                  stream_ref /*stream*/) {
   refuse();

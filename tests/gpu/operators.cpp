@@ -1,0 +1,268 @@
+// The GEMM operators on GPUs: random shapes in every pattern against a plain loop that adds in
+// fp32, with poisoned results, under random stalls of ranks, and replayed from graphs.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/ops/all_gather_gemm.hpp>
+#include <untax/ops/gemm_all_scatter.hpp>
+#include <untax/ops/gemm_reduce_scatter.hpp>
+#include <untax/world/launch.hpp>
+
+#include "engines/bulk/slab_gather.hpp"
+#include "gpus.hpp"
+#include "ops/common/device_workload.hpp"
+#include "ops/common/registry.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::device_workload;
+using untax::dtype;
+using untax::errc;
+using untax::gather_axis;
+using untax::gemm_problem;
+using untax::operator_entry;
+using untax::operator_options;
+using untax::pattern;
+using untax::world;
+
+untax::world_options roomy_world() {
+  untax::world_options options = gpu_world(20s);
+  options.heap_bytes = std::size_t{3} << 30;
+  return options;
+}
+
+/// The same at all ranks.
+class case_maker {
+ public:
+  explicit case_maker(std::uint64_t seed) : random_(seed) {}
+
+  gemm_problem make(const operator_entry& entry) {
+    gemm_problem p;
+    p.m = between(1, between(0, 2) == 0 ? 5000 : 300);
+    p.n = 8 * between(1, between(0, 1) == 0 ? 1125 : 100);
+    p.k = 8 * between(1, between(0, 1) == 0 ? 1125 : 100);
+    p.type = between(0, 1) == 0 ? dtype::bf16 : dtype::f16;
+    if (entry.gathers) p.gather = between(0, 1) == 0 ? gather_axis::rows : gather_axis::k;
+    return p;
+  }
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+std::string text_of(const operator_entry& entry, const gemm_problem& p, pattern how) {
+  return fmt::format("{}, m {}, n {}, k {}, {}{}, {}", entry.name, p.m, p.n, p.k, name_of(p.type),
+                     entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "",
+                     name_of(how));
+}
+
+/// Holds a stream still for so many microseconds.
+void stall(const stream& s, std::int64_t microseconds) {
+  ok(cudaLaunchHostFunc(
+      s.get(),
+      [](void* time) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(reinterpret_cast<std::intptr_t>(time)));
+      },
+      reinterpret_cast<void*>(static_cast<std::intptr_t>(microseconds))));
+}
+
+/// The operator, or null where it refuses the pattern; what it says then.
+std::unique_ptr<device_workload> made(world& w, const operator_entry& entry, const gemm_problem& p,
+                                      pattern how, std::uint64_t seed, std::string& refusal) {
+  operator_options options;
+  options.how = how;
+  try {
+    return std::make_unique<device_workload>(w, entry, p, options, seed);
+  } catch (const untax::error& e) {
+    if (e.code() != errc::unsupported) throw;
+    refusal = e.what();
+    return nullptr;
+  }
+}
+
+/// Random problems for every number of ranks, each in every pattern, several epochs.
+void check_cases(const operator_entry& entry, std::uint64_t first_seed, int cases) {
+  NEEDS_GPUS(1);
+  std::map<std::string, int> refusals;
+  for (int ranks = 1; ranks <= gpus(); ranks = ranks < 4 ? ranks + 1 : 2 * ranks) {
+    untax::run_gpus(
+        ranks,
+        [&](world& w) {
+          const stream s;
+          const auto kept = ranks > 1 ? untax::bulk::communicator_of(w) : nullptr;
+          case_maker maker(first_seed + static_cast<std::uint64_t>(ranks));
+          std::mt19937_64 stalls(static_cast<std::uint64_t>(w.rank()) * 977 + first_seed);
+          for (int i = 0; i < cases; ++i) {
+            const gemm_problem p = maker.make(entry);
+            for (const pattern how : untax::all_patterns) {
+              SCOPED_TRACE(fmt::format("rank {} of {}, case {}: {}", w.rank(), ranks, i,
+                                       text_of(entry, p, how)));
+              std::string refusal;
+              const auto load = made(w, entry, p, how, first_seed, refusal);
+              if (!load) {
+                if (w.rank() == 0) ++refusals[std::string(name_of(how))];
+                continue;
+              }
+              for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+                load->refresh(first_seed + epoch);
+                load->poison_result();
+                stall(s, static_cast<std::int64_t>(stalls() % 300));
+                for (std::uint64_t run = 0; run <= epoch; ++run) load->launch(s.get());
+                EXPECT_TRUE(s.done());
+                w.check();
+                EXPECT_LE(load->relative_error(), tolerance_of(p))
+                    << "epoch " << epoch << ": " << load->explain();
+              }
+            }
+          }
+        },
+        roomy_world());
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (const auto& [name, count] : refusals)
+    std::cout << "left out, since it is refused: " << name << " of " << entry.name << ", " << count
+              << " cases\n";
+}
+
+TEST(gpu_operators, all_gather_gemm_is_right) {
+  check_cases(untax::all_gather_gemm_entry(), 1, 12);
+}
+TEST(gpu_operators, gemm_all_scatter_is_right) {
+  check_cases(untax::gemm_all_scatter_entry(), 2, 12);
+}
+
+/// Runs of an operator in a graph, each behind a stall, replayed.
+void check_replays(const operator_entry& entry, const gemm_problem& p, int replays) {
+  NEEDS_GPUS(2);
+  for (const pattern how : untax::all_patterns) {
+    if (how == pattern::automatic) continue;
+    untax::run_gpus(
+        gpus(),
+        [&](world& w) {
+          SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, how)));
+          const stream s;
+          std::string refusal;
+          const auto load = made(w, entry, p, how, 5, refusal);
+          if (!load) {
+            if (w.rank() == 0) std::cout << "left out: " << refusal << "\n";
+            return;
+          }
+          // Kernels are loaded, and C is known, before anything is captured.
+          load->launch(s.get());
+          EXPECT_TRUE(s.done());
+          cudaGraph_t graph = nullptr;
+          cudaGraphExec_t replay = nullptr;
+          ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
+          stall(s, w.rank() * 20);
+          load->launch(s.get());
+          load->launch(s.get());
+          ok(cudaStreamEndCapture(s.get(), &graph));
+          ok(cudaGraphInstantiate(&replay, graph, 0));
+          ok(cudaGraphUpload(replay, s.get()));
+          EXPECT_TRUE(s.done());
+          // NCCL lets GPUs of one process see all memory of each other, and then taking memory, as
+          // a graph does when it is made, waits for kernels of peers.
+          w.barrier();
+          for (int i = 0; i < replays; ++i) ok(cudaGraphLaunch(replay, s.get()));
+          EXPECT_TRUE(s.done());
+          w.check();
+          EXPECT_LE(load->relative_error(), tolerance_of(p)) << load->explain();
+          // And once more, on other values.
+          load->refresh(6);
+          load->poison_result();
+          ok(cudaGraphLaunch(replay, s.get()));
+          EXPECT_TRUE(s.done());
+          w.check();
+          EXPECT_LE(load->relative_error(), tolerance_of(p)) << load->explain();
+          ok(cudaGraphExecDestroy(replay));
+          ok(cudaGraphDestroy(graph));
+          w.barrier();
+        },
+        roomy_world());
+  }
+}
+
+constexpr gemm_problem replayed(gather_axis gather) {
+  return {.m = 333, .n = 520, .k = 1000, .type = dtype::bf16, .gather = gather};
+}
+
+TEST(gpu_operators, all_gather_gemm_is_right_a_thousand_times) {
+  check_replays(untax::all_gather_gemm_entry(), replayed(gather_axis::rows), 1000);
+}
+TEST(gpu_operators, all_gather_gemm_by_k_is_right_in_a_graph) {
+  check_replays(untax::all_gather_gemm_entry(), replayed(gather_axis::k), 100);
+}
+TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
+  check_replays(untax::gemm_all_scatter_entry(), replayed(gather_axis::rows), 100);
+}
+
+TEST(gpu_operators, without_a_stream_a_run_is_complete_when_it_returns) {
+  NEEDS_GPUS(1);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        for (const operator_entry& entry :
+             {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+          const gemm_problem p{.m = 100, .n = 256, .k = 512, .type = dtype::f16};
+          device_workload load(w, entry, p, {.how = pattern::bulk_library}, 3);
+          load.run();
+          EXPECT_LE(load.relative_error(), tolerance_of(p)) << entry.name;
+        }
+      },
+      roomy_world());
+}
+
+TEST(gpu_operators, refuse_what_cannot_be) {
+  NEEDS_GPUS(1);
+  std::vector<world> alone = world::local_gpus(1, roomy_world());
+  world& w = alone[0];
+  w.use_device();
+  const auto refusal = [&](const untax::all_gather_gemm_problem& p) {
+    return error_of([&] { untax::all_gather_gemm(w, p, {.how = pattern::bulk_library}); });
+  };
+  expect_error(refusal({.m = 8, .n = 8, .k = 8, .type = dtype::f32}), errc::invalid_argument,
+               {"rank 0: all_gather_gemm", "fp32", "bf16 or fp16"});
+  expect_error(refusal({.m = 8, .n = 12, .k = 8}), errc::invalid_argument,
+               {"n is 12", "multiple of 8", "16 would do"});
+  expect_error(refusal({.m = 8, .n = 8, .k = 30}), errc::invalid_argument, {"k is 30"});
+  expect_error(error_of([&] { (void)untax::gemm_reduce_scatter(w, {.m = 8, .n = 8, .k = 8}); }),
+               errc::unsupported, {"gemm_reduce_scatter", "worlds of GPUs"});
+
+  const auto there = w.allocate<untax::bf16>(1024, "elements");
+  std::vector<untax::bf16> host(64);
+  untax::all_gather_gemm op(w, {.m = 8, .n = 8, .k = 8}, {.how = pattern::bulk_library});
+  const untax::matrix right(there.local(), 8, 8);
+  const untax::matrix c(there.local(512), 8, 8);
+  const auto run = [&](const untax::matrix& a) {
+    return error_of([&] { op.run(as_const(a), as_const(right), c); });
+  };
+  expect_error(run({host.data(), 8, 8}), errc::invalid_argument,
+               {"rank 0: all_gather_gemm: a lies at", "memory of the host"});
+  expect_error(run({there.local(65), 8, 8}), errc::invalid_argument, {"a lies at", "16 bytes"});
+  expect_error(run({there.local(), 8, 8, 16}), errc::invalid_argument, {"row stride of 16"});
+  untax::gemm_all_scatter scatter(w, {.m = 8, .n = 8, .k = 8}, {.how = pattern::bulk_library});
+  void* private_memory = nullptr;
+  ok(cudaMalloc(&private_memory, 128));
+  expect_error(error_of([&] {
+                 scatter.run(as_const(right), as_const(right), {private_memory, dtype::bf16, 8, 8});
+               }),
+               errc::not_symmetric, {"gemm_all_scatter", "world.allocate"});
+  ok(cudaFree(private_memory));
+}
+
+}  // namespace
