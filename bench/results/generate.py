@@ -17,6 +17,7 @@ STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap"]
 KB, MB = 1 << 10, 1 << 20
+SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
 
@@ -188,7 +189,7 @@ def device_details(found):
         text += (f"\n## GEMM alone, {d['dtype']}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n{gemms(d)}\n"
                  f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-overlap"]:
-        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d)}\n{bars(d)}\nEvery figure:\n\n"
+        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars(d)}\nEvery figure:\n\n"
                  f"{overlap_figures(d)}\nMedians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
@@ -205,10 +206,10 @@ def shape(problem):
     return f"{problem['m']} x {problem['n']} x {problem['k']}{by_k}"
 
 
-def overlaps(document):
+def overlaps(problems):
     """The quickest pattern of each problem, beside the bound and the library."""
     rows = []
-    for p in document["problems"]:
+    for p in problems:
         bound = max(p["compute_bound_seconds"], p["link_bound_seconds"])
         best = timed(p, p["best"]) if "best" in p else None
         ratios = [f"{timed(p, by) / best:.2f}" if best and timed(p, by) else ""
@@ -235,6 +236,12 @@ def bars(document):
     return "".join(f"* {b['what']}: {b['value']:.2f}, has to be " + (
         f"at most {b['at_most']}" if "at_most" in b else f"at least {b['at_least']}") + (
         ": met\n" if b["met"] else ": missed\n") for b in document.get("bars", []))
+
+
+def shown_problems(document):
+    """A few of them, where there are many."""
+    all_of_them = document["problems"]
+    return all_of_them if len(all_of_them) <= 12 else [p for p in all_of_them if p["m"] in SHOWN_ROWS]
 
 
 def overlap_title(document):
@@ -270,7 +277,7 @@ def summary(found):
     for _, d in found["untax-bench-overlap"]:
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
-                 f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(d)}\n{bars(d)}\n")
+                 f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars(d)}\n")
     for _, d in found["untax-bench-collectives"]:
         text += (f"Collectives between {d['ranks']} GPUs, the quicker of through rooms and direct, and how many times as "
                  f"fast as {d['library']} (`untax bench collectives`):\n\n{collective_summary(d)}\n")
