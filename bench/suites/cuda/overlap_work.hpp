@@ -39,9 +39,10 @@ class overlap_work {
   void run_library_gemm(int i, stream_ref stream) const;
   void run_gather(stream_ref stream) const;
 
-  /// Poisons the result, runs the operator on the weights that the reference is of, and returns the
-  /// relative error. Waits.
-  [[nodiscard]] double error_of(int number, stream_ref stream) const;
+  /// Poisons the result of an operator, calls `launch`, whose last run is to be run 0 of the
+  /// operator, and returns the relative error. Collective. Waits.
+  [[nodiscard]] double error_of(int number, stream_ref stream,
+                                const std::function<void()>& launch) const;
   [[nodiscard]] const std::string& explanation_of(int number) const;
 
  private:

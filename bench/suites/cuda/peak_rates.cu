@@ -1,4 +1,6 @@
-#include "bench/suites/cuda/peak_rates.cuh"
+#include "bench/suites/cuda/peak_rates.hpp"
+
+#include <cuda_runtime.h>
 
 #include <vector>
 

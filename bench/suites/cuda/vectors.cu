@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/check.hpp"
 
 namespace untax::bench {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/gpu_team.hpp"
 
 namespace untax::bench {
 

@@ -8,9 +8,9 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/gpu_team.cuh"
+#include "bench/suites/cuda/gpu_team.hpp"
 #include "bench/suites/cuda/overlap_work.hpp"
-#include "bench/suites/cuda/peak_rates.cuh"
+#include "bench/suites/cuda/peak_rates.hpp"
 #include "bench/suites/cuda/rank_graphs.hpp"
 #include "ops/common/registry.hpp"
 
@@ -30,6 +30,7 @@ int runs_in_graph(const gemm_problem& p, std::int64_t columns) {
 /// One thing that is run in turn with the others.
 struct contender {
   int figure = 0;
+  int number = -1;  ///< of the operator; -1: it is none, but a part
   bool eager = false;
   std::function<void(int rank, int i, cudaStream_t stream)> run;
   std::optional<rank_graphs> graphs;
@@ -71,35 +72,29 @@ class suite {
           std::make_unique<overlap_work>(w, entry_, problem, team_.stream_of(w.rank()));
     });
     std::vector<contender> all = plan(row);
-    verify(row);
     const std::int64_t columns = entry_.share(problem, team_.size(), 0).b_rows.size;
-    time(all, runs_in_graph(problem, columns));
+    const int times = runs_in_graph(problem, columns);
+    capture(all, times);
+    verify(row, all, times);
+    time(all, times);
     for (const contender& one : all)
       row.figures[static_cast<std::size_t>(one.figure)].time = spread_of(one.seconds);
-    verify(row);
+    verify(row, all, times);
     all.clear();
-    operators_.clear();
     team_.together([&](world& w) { work_[static_cast<std::size_t>(w.rank())].reset(); });
     bound(row, columns);
     return row;
   }
 
  private:
-  /// An operator that was made: its number at all ranks, and the figures that are of it.
-  struct planned {
-    int number = 0;
-    std::vector<int> figures;
-  };
-
   overlap_work& at(int rank) { return *work_[static_cast<std::size_t>(rank)]; }
 
   std::vector<contender> plan(overlap_row& row) {
     std::vector<contender> all;
-    const auto add = [&](overlap_figure f, bool eager,
+    const auto add = [&](overlap_figure f, int number, bool eager,
                          std::function<void(int, int, cudaStream_t)> run) {
       row.figures.push_back(std::move(f));
-      all.push_back({static_cast<int>(row.figures.size()) - 1, eager, std::move(run), {}});
-      return all.back().figure;
+      all.push_back({static_cast<int>(row.figures.size()) - 1, number, eager, std::move(run), {}});
     };
     std::vector<pattern> patterns = {pattern::bulk_library};
     for (const pattern how : options_.patterns) {
@@ -107,9 +102,10 @@ class suite {
     }
     for (const pattern how : patterns) {
       const bool library = how == pattern::bulk_library;
-      overlap_figure f{.by = library ? "bulk_library graph" : std::string(name_of(how)),
-                       .how = how,
-                       .library = library};
+      overlap_figure f;
+      f.by = library ? "bulk_library graph" : std::string(name_of(how));
+      f.how = how;
+      f.library = library;
       const int number = plan(f, how);
       if (number < 0) {
         row.figures.push_back(std::move(f));
@@ -118,18 +114,24 @@ class suite {
       const auto run = [this, number](int rank, int i, cudaStream_t stream) {
         at(rank).run(number, i, stream);
       };
-      planned made{number, {add(f, false, run)}};
+      add(f, number, false, run);
       f.by = "bulk_library eager";
-      if (library) made.figures.push_back(add(f, true, run));
-      operators_.push_back(std::move(made));
+      if (library) add(f, number, true, run);
     }
     team_.together([&](world& w) { at(w.rank()).plan_parts(team_.stream_of(w.rank())); });
-    add({.by = "GEMM alone"}, false,
-        [this](int rank, int i, cudaStream_t stream) { at(rank).run_own_gemm(i, stream); });
-    add({.by = "cuBLASLt alone", .library = true}, false,
-        [this](int rank, int i, cudaStream_t stream) { at(rank).run_library_gemm(i, stream); });
-    add({.by = "NCCL alone", .library = true}, false,
-        [this](int rank, int /*i*/, cudaStream_t stream) { at(rank).run_gather(stream); });
+    const auto add_part = [&](const char* by, bool library, auto run) {
+      overlap_figure f;
+      f.by = by;
+      f.library = library;
+      add(std::move(f), -1, false, std::move(run));
+    };
+    add_part("GEMM alone", false,
+             [this](int rank, int i, cudaStream_t stream) { at(rank).run_own_gemm(i, stream); });
+    add_part("cuBLASLt alone", true, [this](int rank, int i, cudaStream_t stream) {
+      at(rank).run_library_gemm(i, stream);
+    });
+    add_part("NCCL alone", true,
+             [this](int rank, int /*i*/, cudaStream_t stream) { at(rank).run_gather(stream); });
     return all;
   }
 
@@ -150,31 +152,44 @@ class suite {
     return number;
   }
 
-  void verify(overlap_row& row) {
-    for (const planned& one : operators_) {
+  /// What a first run alone would do has been done before it is captured.
+  void capture(std::vector<contender>& all, int times) {
+    for (contender& one : all) {
+      if (one.eager) continue;
+      team_.together([&](world& w) { one.run(w.rank(), 0, team_.stream_of(w.rank())); });
+      team_.finish();
+      one.graphs.emplace(team_.size());
+      team_.together([&](world& w) {
+        cudaStream_t stream = team_.stream_of(w.rank());
+        one.graphs->capture(w.rank(), stream, times,
+                            [&](int i) { one.run(w.rank(), times - 1 - i, stream); });
+      });
+    }
+  }
+
+  /// What is timed: runs times - 1 to 0.
+  static void launch(const contender& one, int times, int rank, cudaStream_t stream) {
+    if (one.graphs) return one.graphs->launch(rank, stream);
+    for (int i = times - 1; i >= 0; --i) one.run(rank, i, stream);
+  }
+
+  void verify(overlap_row& row, const std::vector<contender>& all, int times) {
+    for (const contender& one : all) {
+      if (one.number < 0) continue;
       std::vector<double> errors(work_.size());
       team_.together([&](world& w) {
-        errors[static_cast<std::size_t>(w.rank())] =
-            at(w.rank()).error_of(one.number, team_.stream_of(w.rank()));
+        const int rank = w.rank();
+        cudaStream_t stream = team_.stream_of(rank);
+        errors[static_cast<std::size_t>(rank)] =
+            at(rank).error_of(one.number, stream, [&] { launch(one, times, rank, stream); });
         w.check();
       });
-      const double worst = *std::max_element(errors.begin(), errors.end());
-      for (const int figure : one.figures) {
-        double& known = row.figures[static_cast<std::size_t>(figure)].error;
-        known = std::max(known, worst);
-      }
+      double& known = row.figures[static_cast<std::size_t>(one.figure)].error;
+      known = std::max(known, *std::max_element(errors.begin(), errors.end()));
     }
   }
 
   void time(std::vector<contender>& all, int times) {
-    for (contender& one : all) {
-      if (one.eager) continue;
-      one.graphs.emplace(team_.size());
-      team_.together([&](world& w) {
-        cudaStream_t stream = team_.stream_of(w.rank());
-        one.graphs->capture(w.rank(), stream, times, [&](int i) { one.run(w.rank(), i, stream); });
-      });
-    }
     for (int repeat = -3; repeat < options_.repeats; ++repeat) {
       for (contender& one : all) {
         const double longest = timed(one, times);
@@ -183,14 +198,9 @@ class suite {
     }
   }
 
-  double timed(contender& one, int times) {
-    if (!one.eager) {
-      return team_.timed(everybody_,
-                         [&](int rank, cudaStream_t stream) { one.graphs->launch(rank, stream); });
-    }
-    return team_.timed_eagerly([&](int rank, cudaStream_t stream) {
-      for (int i = 0; i < times; ++i) one.run(rank, i, stream);
-    });
+  double timed(const contender& one, int times) {
+    const auto start = [&](int rank, cudaStream_t stream) { launch(one, times, rank, stream); };
+    return one.eager ? team_.timed_eagerly(start) : team_.timed(everybody_, start);
   }
 
   void bound(overlap_row& row, std::int64_t columns) const {
@@ -213,7 +223,6 @@ class suite {
   std::vector<int> everybody_;
   std::vector<std::unique_ptr<overlap_work>> work_;
   std::vector<std::shared_ptr<bulk::communicator>> communicators_;
-  std::vector<planned> operators_;
 };
 
 /// Symmetric memory for all operators of one problem, the largest.
