@@ -35,7 +35,8 @@ add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-DFMT_USE_CONSTEXPR=1>)
 
 file(GLOB_RECURSE UNTAX_CUDA_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/engines/sm90/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)
-file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/sm90.cu)
+file(GLOB operator_kernels CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/ops/*/sm90.cu ${PROJECT_SOURCE_DIR}/ops/*/variants/*.cu)
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
 list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
 set(UNTAX_HAS_CUDA ON)

@@ -37,6 +37,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
                                            Emit&& emit) const {
@@ -64,25 +65,18 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// What one of the movers does; the steps only move.
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
-    if (pulls()) {
-      offer({mover, plan_.movers}, epoch, emit);
-      pull(mover, epoch, emit);
-    } else {
-      push({mover, plan_.movers}, epoch, emit);
-    }
-  }
-
- private:
   /// Sends the rank's shard to everybody, nearest peer first; to itself too where all of A has to
   /// lie in one place. With gather = rows, all to one peer and then all to the next, since a tile
   /// needs rows of one source; with gather = k piece by piece, since it needs all sources.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
-    const auto send = [&](int index, int hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
+    const int hops = world() - first_hop();
+    const int mine = share.share_of(pieces_of(rank()));
+    for (int i = 0; i < mine * hops; ++i) {
+      const int peer =
+          receiver_at_hop(rank(), first_hop() + (by_rows() ? i / mine : i % hops), world());
+      const int index = share.at(by_rows() ? i % mine : i / hops);
       const piece p = piece_at(rank(), index);
       const room r = inbox_room(rank(), peer, index, epoch);
       emit(step{.what = action::copy,
@@ -92,73 +86,67 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                 .to = in_inbox(peer, p, epoch),
                 .reserve = r,
                 .publish = r});
-    };
-    if (by_rows()) {
-      for (int hop = first_hop(); hop < world(); ++hop)
-        share.each(pieces_of(rank()), [&](int index) { send(index, hop); });
-    } else {
-      share.each(pieces_of(rank()), [&](int index) {
-        for (int hop = first_hop(); hop < world(); ++hop) send(index, hop);
-      });
     }
   }
 
+  /// What one of the movers does; the steps only move.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
+    if (pulls()) {
+      offer({mover, plan_.movers}, epoch, emit);
+      pull({mover, plan_.movers}, epoch, emit);
+    } else {
+      push({mover, plan_.movers}, epoch, emit);
+    }
+  }
+
+ private:
   /// Lays the rank's shard out for the others, so that the caller's A is its own again when the run
   /// ends.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
-    share.each(pieces_of(rank()), [&](int index) {
-      const piece p = piece_at(rank(), index);
-      for (int hop = 1; hop < world(); ++hop) {
-        emit(step{.reserve =
-                      offer_room(rank(), receiver_at_hop(rank(), hop, world()), index, epoch)});
-      }
+    for (int i = 0; i < share.share_of(pieces_of(rank())); ++i) {
+      const piece p = piece_at(rank(), share.at(i));
+      for (int hop = 1; hop < world(); ++hop) emit(step{.reserve = offer_at_hop(hop, p, epoch)});
       emit(step{.what = action::copy,
                 .rows = p.rows.size,
                 .cols = p.cols.size,
                 .from = in_own_shard(p),
                 .to = in_outbox(p, epoch)});
-      for (int hop = 1; hop < world(); ++hop) {
-        emit(step{.publish =
-                      offer_room(rank(), receiver_at_hop(rank(), hop, world()), index, epoch)});
-      }
-    });
+      for (int hop = 1; hop < world(); ++hop) emit(step{.publish = offer_at_hop(hop, p, epoch)});
+    }
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_at_hop(int hop, const piece& p,
+                                                              std::uint64_t epoch) const noexcept {
+    return offer_room(rank(), receiver_at_hop(rank(), hop, world()), p.index, epoch);
   }
 
-  /// Fetches what the others offer.
+  /// Fetches what the others offer; what is the rank's own where it lies, if it is collected too.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void pull(int mover, std::uint64_t epoch, Emit&& emit) const {
-    const strided share{mover, plan_.movers};
-    if (collected()) {
-      share.each(pieces_of(rank()), [&](int index) {
-        const piece p = piece_at(rank(), index);
-        emit(step{.what = action::copy,
-                  .rows = p.rows.size,
-                  .cols = p.cols.size,
-                  .from = in_own_shard(p),
-                  .to = in_inbox(rank(), p, epoch),
-                  .publish = inbox_room(rank(), rank(), index, epoch)});
-      });
-    }
-    for (int hop = 1; hop < world(); ++hop) {
+  UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, Emit&& emit) const {
+    for (int hop = first_hop(); hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      share.each(pieces_of(source), [&](int index) {
-        const piece p = piece_at(source, index);
-        const room r = inbox_room(source, rank(), index, epoch);
+      for (int i = 0; i < share.share_of(pieces_of(source)); ++i) {
+        const piece p = piece_at(source, share.at(i));
+        const room r = inbox_room(source, rank(), p.index, epoch);
         emit(step{.what = action::copy,
                   .rows = p.rows.size,
                   .cols = p.cols.size,
-                  .from = in_outbox(p, epoch),
+                  .from = hop == 0 ? in_own_shard(p) : in_outbox(p, epoch),
                   .to = in_inbox(rank(), p, epoch),
                   .reserve = r,
-                  .acquire = offer_room(source, rank(), index, epoch),
+                  .acquire = hop == 0 ? room{} : offer_room(source, rank(), p.index, epoch),
                   .publish = r});
-      });
-      if (pieces_of(source) == 0) continue;
-      emit(step{.retire = offer_room(source, rank(), 0, epoch), .reader = mover});
+      }
+      if (hop == 0 || pieces_of(source) == 0) continue;
+      emit(step{.retire = offer_room(source, rank(), 0, epoch), .reader = share.worker});
     }
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void compute(int worker, std::uint64_t epoch, Emit&& emit) const {
     if (library()) {
@@ -179,6 +167,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
   /// One GEMM over the gathered A; with several workers, one for each block of columns.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_whole(strided share, std::uint64_t epoch,
                                                   Emit&& emit) const {
@@ -199,6 +188,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// gather = rows, few rows: all pieces into the worker's panel, then one column block after the
   /// other.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_together(strided share, std::uint64_t epoch,
                                                      Emit&& emit) const {
@@ -230,6 +220,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
   /// gather = rows: a tile needs one row of pieces. Own rows first, then in the order of arrival.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_rows(strided share, std::uint64_t epoch,
                                                  Emit&& emit) const {
@@ -247,6 +238,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// gather = k: every tile needs pieces of all sources, one k-panel after the other, its own
   /// first.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_panels(strided share, std::uint64_t epoch,
                                                    Emit&& emit) const {
@@ -264,6 +256,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// Adds to a tile what one row of a source's pieces contributes. `done` is how much of k there
   /// was before.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_pieces(int source, int row_piece, range rows,
                                                    range cols, std::int64_t& done,
@@ -277,6 +270,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply(const piece& p, range rows, range cols, bool first,
                                             bool last, std::uint64_t epoch, Emit&& emit) const {

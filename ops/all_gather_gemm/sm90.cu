@@ -1,18 +1,211 @@
-#include <string>
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
+#include "engines/sm90/gemm/launcher.hpp"
+#include "engines/sm90/gemm/tensor_map.hpp"
 #include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/gather_kernels.hpp"
+#include "ops/all_gather_gemm/variants.hpp"
+#include "ops/common/side_stream.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
+namespace {
+
+sm90::kernel_variant variant_for(const sm90::tile_config& c) {
+  if (!c.swapped) return c.columns == 256 ? gather_rows_by_256() : gather_rows_by_128();
+  switch (c.columns) {
+    case 256:
+      return gather_weights_by_256();
+    case 128:
+      return gather_weights_by_128();
+    case 64:
+      return gather_weights_by_64();
+    case 32:
+      return gather_weights_by_32();
+    default:
+      return gather_weights_by_16();
+  }
+}
+
+/// All patterns of own kernels.
+class device_gather final : public device_operator {
+ public:
+  device_gather(world& w, const all_gather_gemm_problem& problem, pattern how, gather_plan plan)
+      : world_(&w),
+        problem_(problem),
+        how_(how),
+        plan_(std::move(plan)),
+        protocol_(problem, plan_.protocol),
+        launcher_(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading),
+        traffic_{.how = protocol_} {
+    if (w.size() > sm90::most_ranks) {
+      throw error(errc::unsupported,
+                  fmt::format("rank {}: all_gather_gemm on GPUs has {} ranks at most; this world "
+                              "has {}",
+                              w.rank(), sm90::most_ranks, w.size()));
+    }
+    allocate();
+    describe();
+    load();
+  }
+  ~device_gather() override {
+    try {
+      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      world_->barrier();
+      world_->free(counters_);
+      world_->free(inbox_);
+    } catch (const error&) {
+      // A stopped world refuses collective calls; its memory goes with it.
+      return;
+    }
+  }
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    world_->check();
+    const sm90::gemm_arguments maps = maps_of(a, weights, c);
+    traffic_.moved.run.in = static_cast<const std::byte*>(a);
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    if (how_ == pattern::bulk_synchronous) {
+      move_gathered(traffic_, mover_epochs_, plan_.apart, on);
+      await_gathered(traffic_, epochs_ + launcher_.blocks(), on);
+    }
+    if (how_ == pattern::producer_consumer) {
+      side_.fork(on);
+      move_gathered(traffic_, mover_epochs_, plan_.apart, side_.stream());
+    }
+    launcher_.launch(maps, &traffic_, on);
+    if (how_ == pattern::producer_consumer) side_.join(on);
+  }
+
+  [[nodiscard]] pattern how() const override { return how_; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("all_gather_gemm: {}, {}", name_of(how_), plan_.text());
+  }
+
+ private:
+  static std::size_t bytes_of(const extent& e) {
+    return static_cast<std::size_t>(e.rows * e.cols) * 2;
+  }
+
+  void allocate() {
+    const std::size_t inbox = (bytes_of(protocol_.inbox()) + 511) / 512 * 512;
+    inbox_ = world_->allocate_cleared<std::byte>(
+        std::max<std::size_t>(inbox + bytes_of(protocol_.outbox()), 16), "all_gather_gemm inbox");
+    counters_ = world_->allocate_cleared<std::uint64_t>(
+        static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
+    // A word of each block of both kernels, and of the one that awaits; then the count of blocks.
+    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 2);
+    epochs_ = static_cast<std::uint64_t*>(own_.allocate(words * sizeof(std::uint64_t)));
+    mover_epochs_ = epochs_ + launcher_.blocks() + 1;
+    traffic_.done = epochs_ + words - 1;
+    sm90::moved_operands& moved = traffic_.moved;
+    moved.outbox_begin = static_cast<std::int64_t>(inbox);
+    moved.inbox_stride = protocol_.inbox().cols;
+    moved.outbox_stride = protocol_.outbox().cols;
+    moved.a_stride = protocol_.by_rows() ? problem_.k : protocol_.shard(world_->rank()).size;
+  }
+
+  void describe() {
+    sm90::run_arguments& run = traffic_.moved.run;
+    constexpr std::string_view name = "all_gather_gemm";
+    run.world = world_->device_state();
+    run.inbox = inbox_;
+    run.counters = counters_;
+    run.epochs = epochs_;
+    run.element_bytes = 2;
+    run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
+    std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
+    traffic_.who = plan_.who;
+    traffic_.movers = plan_.protocol.movers;
+    traffic_.leading = plan_.leading;
+    traffic_.multiplying = launcher_.blocks() - plan_.leading;
+    traffic_.awaited = how_ == pattern::bulk_synchronous;
+    traffic_.segment_rows = plan_.segment_rows;
+    traffic_.segment_slices = plan_.segment_slices;
+    std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
+  }
+
+  /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
+  void load() {
+    sm90::gemm_arguments nothing{};
+    gather_traffic dry = traffic_;
+    dry.moved.run.launch = -1;
+    launcher_.launch(nothing, &dry, side_.stream());
+    move_gathered(dry, mover_epochs_, 1, side_.stream());
+    await_gathered(dry, epochs_ + launcher_.blocks(), side_.stream());
+    gpu::require(cudaStreamSynchronize(side_.stream()), "cannot run the kernels of a gather");
+  }
+
+  /// Descriptions of the caller's matrices for the copy engine; those of segments in the traffic.
+  sm90::gemm_arguments maps_of(const void* a, const void* weights, void* c) {
+    const sm90::tile_config& config = plan_.gemm.config;
+    const auto& [m, n, k, type, gather] = problem_;
+    const auto map = [&](const void* data, std::int64_t rows, std::int64_t columns,
+                         std::int64_t stride, int box_rows) {
+      return sm90::tensor_map_of({data, rows, columns, stride}, type, box_rows);
+    };
+    sm90::gemm_arguments maps;
+    maps.b = map(weights, n, k, k, b_box_rows(config));
+    maps.c = map(c, m, n, n, c_box_rows(config));
+    for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
+      const int source = plan_.sources[i];
+      const range part = protocol_.shard(source);
+      const bool own = source == world_->rank() && !protocol_.collected();
+      const bool rows = protocol_.by_rows();
+      const std::byte* const inbox = inbox_.local();
+      // Of the inbox a map describes both sets: what lies beyond a source's rows is read, and left
+      // out of C.
+      traffic_.a[i] = own ? map(a, rows ? part.size : m, rows ? k : part.size, rows ? k : part.size,
+                                a_box_rows(config))
+                          : map(inbox + (rows ? 0 : part.begin * 2), 2 * m, rows ? k : part.size, k,
+                                a_box_rows(config));
+      if (!rows) {
+        traffic_.b_or_c[i] = map(static_cast<const std::byte*>(weights) + part.begin * 2, n,
+                                 part.size, k, b_box_rows(config));
+      } else if (plan_.segment_rows > 0) {
+        traffic_.b_or_c[i] = map(static_cast<std::byte*>(c) + part.begin * n * 2, part.size, n, n,
+                                 c_box_rows(config));
+      }
+    }
+    maps.a = traffic_.a[0];
+    return maps;
+  }
+
+  world* world_;
+  all_gather_gemm_problem problem_;
+  pattern how_;
+  gather_plan plan_;
+  all_gather_gemm_protocol protocol_;
+  sm90::gemm_launcher launcher_;
+  gather_traffic traffic_;
+  sm90::scratch_memory own_;
+  side_stream side_;
+  symmetric<std::byte> inbox_;
+  symmetric<std::uint64_t> counters_;
+  std::uint64_t* epochs_ = nullptr;
+  std::uint64_t* mover_epochs_ = nullptr;
+};
+
+}  // namespace
 
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  if (options.how == pattern::automatic) return all_gather_gemm_by_library(w, problem);
-  throw error(errc::unsupported, "rank " + std::to_string(w.rank()) +
-                                     ": all_gather_gemm: " + std::string(name_of(options.how)) +
-                                     " is not there yet in worlds of GPUs; bulk_library is");
+  operator_options chosen = options;
+  if (chosen.how == pattern::automatic) chosen.how = pattern::fused_specialized;
+  if (chosen.how == pattern::copy_engine) {
+    throw error(errc::unsupported, fmt::format("rank {}: all_gather_gemm: copy_engine is not there "
+                                               "yet; fused_specialized is",
+                                               w.rank()));
+  }
+  auto plans = gather_plans(problem, w.size(), w.rank(), chosen, sm90::processors_here());
+  return std::make_unique<device_gather>(w, problem, chosen.how, std::move(plans.front()));
 }
 
 }  // namespace untax

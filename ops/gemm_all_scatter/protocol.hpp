@@ -38,21 +38,21 @@ class gemm_all_scatter_protocol {
     counters_ = layout.size();
   }
 
-  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
-  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
-  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
-  [[nodiscard]] constexpr extent inbox() const noexcept { return {}; }
-  [[nodiscard]] constexpr extent outbox() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept { return {}; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept {
     return plan_.how == pattern::fused_specialized ? extent{ring_.rows(), ring_.cols()} : extent{};
   }
-  [[nodiscard]] constexpr extent tile_extent() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept {
     return {tiles_of({0, shards_.full()}).rows.step, tiles_of({0, shards_.full()}).cols.step};
   }
 
-  [[nodiscard]] constexpr int kernels() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
     return is_bulk(plan_.how) ? 4 : plan_.how == pattern::producer_consumer ? 2 : 1;
   }
-  [[nodiscard]] constexpr kernel kernel_at(int i) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -68,8 +68,10 @@ class gemm_all_scatter_protocol {
     }
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
+                                           Emit&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -103,12 +105,11 @@ class gemm_all_scatter_protocol {
     }
   }
 
- private:
-  [[nodiscard]] constexpr int publishers() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publishers() const noexcept {
     return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.movers;
   }
   /// A library GEMM computes all rows at once; with several workers, each a block of columns.
-  [[nodiscard]] constexpr tile_grid tiles_of(range cols) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_grid tiles_of(range cols) const noexcept {
     if (plan_.how == pattern::bulk_library) {
       return {{{0, problem_.m}, problem_.m},
               {cols, ceil_div<std::int64_t>(shards_.full(), plan_.workers)}};
@@ -116,14 +117,23 @@ class gemm_all_scatter_protocol {
     return {{{0, problem_.m}, plan_.tile_m}, {cols, plan_.tile_n}};
   }
   /// The tiles of this rank's columns.
-  [[nodiscard]] constexpr tile_grid tiles() const noexcept { return tiles_of(shards_.of(rank())); }
-  [[nodiscard]] constexpr place in_result(int at, int tile) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_grid tiles() const noexcept {
+    return tiles_of(shards_.of(rank()));
+  }
+  /// The tile that begins at a row and one of this rank's columns; -1 beyond the last one.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_at(std::int64_t row,
+                                                        std::int64_t column) const noexcept {
+    const tile_grid grid = tiles();
+    if (row >= problem_.m || column >= grid.cols.whole.size) return -1;
+    return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_result(int at, int tile) const noexcept {
     return {operand::c, at, tiles().rows_of(tile).begin, tiles().cols_of(tile).begin};
   }
 
   /// The part of the C of `consumer` that worker `publisher` of rank `source` fills.
-  [[nodiscard]] constexpr room landing(int source, int consumer, int publisher,
-                                       std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landing(int source, int consumer, int publisher,
+                                                         std::uint64_t epoch) const noexcept {
     const int ready = landed_.at(0, source, publisher);
     return {.producer = source,
             .consumer = consumer,
@@ -135,15 +145,17 @@ class gemm_all_scatter_protocol {
   }
   /// Says that a tile lies in this rank's own C. Within a rank the end of the run orders its next
   /// use.
-  [[nodiscard]] constexpr room tile_flag(int tile, std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room tile_flag(int tile,
+                                                           std::uint64_t epoch) const noexcept {
     if (plan_.how != pattern::producer_consumer) return {};
     const int ready = tile_done_.at(0, 0, tile);
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
   }
 
   /// Allows everybody to write into this rank's C; the caller has handed it over.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void open(int worker, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void open(int worker, std::uint64_t epoch, Emit&& emit) const {
     if (worker != 0) return;
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.retire = landing(source_at_hop(rank(), hop, world()), rank(), 0, epoch)});
@@ -151,8 +163,9 @@ class gemm_all_scatter_protocol {
   }
 
   /// Says that this worker's share is complete everywhere, and waits for its counterparts.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void close(int publisher, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void close(int publisher, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.publish =
                     landing(rank(), receiver_at_hop(rank(), hop, world()), publisher, epoch)});
@@ -162,8 +175,38 @@ class gemm_all_scatter_protocol {
     }
   }
 
+  /// Sends this share of the tiles to everybody.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void multiply(int tile, place to, room ring, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
+    for (int i = 0; i < share.share_of(tiles().count()); ++i) {
+      const int tile = share.at(i);
+      if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
+      for (int hop = 1; hop < world(); ++hop) {
+        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
+             epoch, emit);
+      }
+    }
+  }
+
+ private:
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void send(int tile, place from, int peer, int publisher,
+                                        std::uint64_t epoch, Emit&& emit) const {
+    const bool remote = peer != rank() && !is_bulk(plan_.how);
+    emit(step{.what = action::copy,
+              .rows = tiles().rows_of(tile).size,
+              .cols = tiles().cols_of(tile).size,
+              .from = from,
+              .to = in_result(peer, tile),
+              .reserve = remote ? landing(rank(), peer, publisher, epoch) : room{}});
+  }
+
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void multiply(int tile, place to, room ring, std::uint64_t epoch,
+                                            Emit&& emit) const {
     const range rows = tiles().rows_of(tile);
     const range cols = tiles().cols_of(tile);
     emit(step{.what = action::multiply,
@@ -179,37 +222,17 @@ class gemm_all_scatter_protocol {
               .publish = ring.named() ? ring : tile_flag(tile, epoch)});
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void send(int tile, place from, int peer, int publisher, std::uint64_t epoch,
-                      Emit&& emit) const {
-    const bool remote = peer != rank() && !is_bulk(plan_.how);
-    emit(step{.what = action::copy,
-              .rows = tiles().rows_of(tile).size,
-              .cols = tiles().cols_of(tile).size,
-              .from = from,
-              .to = in_result(peer, tile),
-              .reserve = remote ? landing(rank(), peer, publisher, epoch) : room{}});
-  }
-
-  template <class Emit>
-  constexpr void compute(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void compute(strided share, std::uint64_t epoch, Emit&& emit) const {
     share.each(tiles().count(),
                [&](int tile) { multiply(tile, in_result(rank(), tile), {}, epoch, emit); });
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
-    share.each(tiles().count(), [&](int tile) {
-      if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
-      for (int hop = 1; hop < world(); ++hop) {
-        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
-             epoch, emit);
-      }
-    });
-  }
-
-  template <class Emit>
-  constexpr void compute_and_scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void compute_and_scatter(strided share, std::uint64_t epoch,
+                                                       Emit&& emit) const {
     share.each(tiles().count(), [&](int tile) {
       multiply(tile, in_result(rank(), tile), {}, epoch, emit);
       for (int hop = 1; hop < world(); ++hop) {
@@ -219,13 +242,15 @@ class gemm_all_scatter_protocol {
     });
   }
 
-  [[nodiscard]] constexpr room ring_room(int worker, int index,
-                                         std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room ring_room(int worker, int index,
+                                                           std::uint64_t epoch) const noexcept {
     return ring_.at(worker, index, strided{worker, plan_.workers}.share_of(tiles().count()), epoch);
   }
 
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void compute_to_ring(int worker, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void compute_to_ring(int worker, std::uint64_t epoch,
+                                                   Emit&& emit) const {
     int index = 0;
     strided{worker, plan_.workers}.each(tiles().count(), [&](int tile) {
       multiply(tile, ring_.place_of(worker, index), ring_room(worker, index, epoch), epoch, emit);
@@ -234,8 +259,10 @@ class gemm_all_scatter_protocol {
   }
 
   /// Sends each tile of the ring to all copies of C, its own last.
+  UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  constexpr void scatter_from_ring(int mover, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void scatter_from_ring(int mover, std::uint64_t epoch,
+                                                     Emit&& emit) const {
     const auto count_of = [&](int worker) {
       return strided{worker, plan_.workers}.share_of(tiles().count());
     };

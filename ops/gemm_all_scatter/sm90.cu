@@ -1,19 +1,194 @@
-#include <string>
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
+#include "engines/sm90/gemm/launcher.hpp"
+#include "engines/sm90/gemm/tensor_map.hpp"
+#include "ops/common/side_stream.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/scatter_kernels.hpp"
+#include "ops/gemm_all_scatter/variants.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
+namespace {
+
+constexpr std::string_view name = "gemm_all_scatter";
+
+sm90::kernel_variant variant_for(const sm90::tile_config& c) {
+  if (!c.swapped) return scatter_rows_by_256();
+  return c.columns == 256  ? scatter_weights_by_256()
+         : c.columns == 64 ? scatter_weights_by_64()
+                           : scatter_weights_by_16();
+}
+
+/// All patterns of own kernels.
+class device_scatter final : public device_operator {
+ public:
+  device_scatter(world& w, const gemm_all_scatter_problem& problem, pattern how, scatter_plan plan,
+                 std::int64_t between)
+      : world_(&w),
+        problem_(problem),
+        how_(how),
+        plan_(std::move(plan)),
+        columns_(sharding{problem.n, w.size(), shard_granularity}.of(w.rank())),
+        traffic_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)} {
+    if (w.size() > sm90::most_ranks) {
+      throw error(errc::unsupported,
+                  fmt::format("rank {}: {} on GPUs has {} ranks at most; this world has {}",
+                              w.rank(), name, sm90::most_ranks, w.size()));
+    }
+    // A rank without columns of its own takes part in the meetings.
+    if (!columns_.empty())
+      launcher_.emplace(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading);
+    allocate();
+    describe(between);
+    load();
+  }
+  ~device_scatter() override {
+    try {
+      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      world_->barrier();
+      world_->free(counters_);
+    } catch (const error&) {
+      // A stopped world refuses collective calls; its memory goes with it.
+      return;
+    }
+  }
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    world_->check();
+    traffic_.moved.run.out = static_cast<std::byte*>(c);
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    switch (how_) {
+      case pattern::bulk_synchronous:
+        multiply(a, weights, c, on);
+        open_scattered(traffic_, opened_, on);
+        move_scattered(traffic_, moved_, plan_.protocol.movers, on);
+        close_scattered(traffic_, closed_, on);
+        return;
+      case pattern::producer_consumer:
+        side_.fork(on);
+        move_scattered(traffic_, moved_, plan_.protocol.movers, side_.stream());
+        multiply(a, weights, c, on);
+        side_.join(on);
+        return;
+      default:
+        if (launcher_) return multiply(a, weights, c, on);
+        open_scattered(traffic_, opened_, on);
+        close_scattered(traffic_, closed_, on);
+    }
+  }
+
+  [[nodiscard]] pattern how() const override { return how_; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("{}: {}, {}", name, name_of(how_), plan_.text());
+  }
+
+ private:
+  [[nodiscard]] int blocks() const { return launcher_ ? launcher_->blocks() : 0; }
+
+  void allocate() {
+    counters_ = world_->allocate_cleared<std::uint64_t>(
+        static_cast<std::size_t>(std::max(traffic_.how.counters(), 1)),
+        "gemm_all_scatter counters");
+    // A word of each block of both kernels, and of both meetings; the count of blocks, and of
+    // parts.
+    const int tiles = traffic_.how.tiles().count();
+    const int words = blocks() + plan_.protocol.movers + 3 + tiles;
+    epochs_ = static_cast<std::uint64_t*>(
+        own_.allocate(static_cast<std::size_t>(words) * sizeof(std::uint64_t)));
+    moved_ = epochs_ + blocks();
+    opened_ = moved_ + plan_.protocol.movers;
+    closed_ = opened_ + 1;
+    traffic_.done = closed_ + 1;
+    traffic_.parts_done = traffic_.done + 1;
+  }
+
+  void describe(std::int64_t between) {
+    sm90::run_arguments& run = traffic_.moved.run;
+    run.world = world_->device_state();
+    run.counters = counters_;
+    run.epochs = epochs_;
+    run.between = between;
+    run.element_bytes = 2;
+    run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
+    std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
+    traffic_.moved.c_stride = problem_.n;
+    traffic_.way = plan_.way;
+    traffic_.in_turn = how_ == pattern::fused_sequential;
+    traffic_.movers = plan_.protocol.movers;
+    traffic_.leading = plan_.leading;
+    traffic_.multiplying = blocks() - plan_.leading;
+    traffic_.parts = plan_.parts;
+  }
+
+  /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
+  void load() {
+    scatter_traffic dry = traffic_;
+    dry.moved.run.launch = -1;
+    if (launcher_) launcher_->launch({}, &dry, side_.stream());
+    move_scattered(dry, moved_, 1, side_.stream());
+    open_scattered(dry, opened_, side_.stream());
+    gpu::require(cudaStreamSynchronize(side_.stream()), "cannot run the kernels of a scatter");
+  }
+
+  void multiply(const void* a, const void* weights, void* c, cudaStream_t on) {
+    if (!launcher_) return;
+    const sm90::tile_config& config = plan_.gemm.config;
+    const auto& [m, n, k, type] = problem_;
+    sm90::gemm_arguments maps;
+    maps.a = sm90::tensor_map_of({a, m, k, k}, type, a_box_rows(config));
+    maps.b = sm90::tensor_map_of({weights, columns_.size, k, k}, type, b_box_rows(config));
+    const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
+    for (int hop = 0; hop < copies; ++hop) {
+      const int peer = receiver_at_hop(world_->rank(), hop, world_->size());
+      const std::byte* const there = static_cast<const std::byte*>(c) + columns_.begin * 2 +
+                                     (peer - world_->rank()) * traffic_.moved.run.between;
+      traffic_.c[hop] = sm90::tensor_map_of({there, m, columns_.size, n}, type, c_box_rows(config));
+    }
+    maps.c = traffic_.c[0];
+    launcher_->launch(maps, &traffic_, on);
+  }
+
+  world* world_;
+  gemm_all_scatter_problem problem_;
+  pattern how_;
+  scatter_plan plan_;
+  range columns_;
+  std::optional<sm90::gemm_launcher> launcher_;
+  scatter_traffic traffic_;
+  sm90::scratch_memory own_;
+  side_stream side_;
+  symmetric<std::uint64_t> counters_;
+  std::uint64_t* epochs_ = nullptr;
+  std::uint64_t* moved_ = nullptr;
+  std::uint64_t* opened_ = nullptr;
+  std::uint64_t* closed_ = nullptr;
+};
+
+}  // namespace
 
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
-                                                            std::int64_t /*between*/) {
-  if (options.how == pattern::automatic) return gemm_all_scatter_by_library(w, problem);
-  throw error(errc::unsupported, "rank " + std::to_string(w.rank()) +
-                                     ": gemm_all_scatter: " + std::string(name_of(options.how)) +
-                                     " is not there yet in worlds of GPUs; bulk_library is");
+                                                            std::int64_t between) {
+  operator_options chosen = options;
+  if (chosen.how == pattern::automatic) chosen.how = pattern::fused_warp_specialized;
+  if (chosen.how == pattern::copy_engine) {
+    throw error(errc::unsupported, fmt::format("rank {}: {}: copy_engine is not there yet; "
+                                               "fused_warp_specialized is",
+                                               w.rank(), name));
+  }
+  auto plans = scatter_plans(problem, w.size(), w.rank(), chosen, sm90::processors_here());
+  return std::make_unique<device_scatter>(w, problem, chosen.how, std::move(plans.front()),
+                                          between);
 }
 
 }  // namespace untax

@@ -11,8 +11,6 @@
 
 namespace untax::sm90 {
 
-inline constexpr int staging_buffers = 2;  // for each math warpgroup
-
 /// Shared memory of a block. The swizzle of the copy engine counts from multiples of 1024 bytes.
 template <tile_config config>
 struct block_memory {
@@ -25,11 +23,11 @@ struct block_memory {
   };
 
   slice slices[config.stages];
-  chunk staging[math_groups][staging_buffers];
-  stage_barrier full[config.stages];   // loader -> math
-  stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
-  stage_barrier staged[math_groups][staging_buffers];  // math -> storer
-  stage_barrier taken[math_groups][staging_buffers];   // storer -> math
+  chunk staging[math_groups][config.staging];
+  stage_barrier full[config.stages];                  // loader -> math
+  stage_barrier empty[config.stages];                 // math of all blocks of the cluster -> loader
+  stage_barrier staged[math_groups][config.staging];  // math -> storer
+  stage_barrier taken[math_groups][config.staging];   // storer -> math
 };
 
 /// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
@@ -41,7 +39,7 @@ template <tile_config config>
 struct block_view {
   block_memory<config>& shared;
   const gemm_arguments& arguments;
-  int cluster;               // the number of the cluster
+  int cluster;               // the number of the cluster, of those that multiply
   std::uint32_t in_cluster;  // the number of the block in it
 
   /// Calls `visit(work)` for everything that this cluster has to do, in the order in which all

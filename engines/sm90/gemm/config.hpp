@@ -14,6 +14,7 @@ struct tile_config {
   int cluster = 2;       ///< blocks side by side along x, that share what they read of y
   int stages = 4;        ///< how many slices of 64 elements are on their way, or being multiplied
   bool swapped = false;  ///< x is B
+  int staging = 2;       ///< chunks of results on their way out, for each math warpgroup
 };
 
 inline constexpr int tile_rows = 128;   // rows of x in a tile: 64 for each math warpgroup
@@ -24,8 +25,14 @@ inline constexpr int chunk_side = 64;  // results leave in squares of 64 x 64, o
 
 /// One warpgroup moves data, and two multiply.
 inline constexpr int block_threads = (1 + math_groups) * group_threads;
-inline constexpr int mover_registers = 40;
-inline constexpr int math_registers = 232;
+
+/// Registers of the threads of the warpgroup that moves, and of those that multiply.
+struct register_shares {
+  int mover;
+  int math;
+};
+inline constexpr register_shares registers_alone{40, 232};
+inline constexpr register_shares registers_with_peers{88, 208};
 
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
   return c.columns <= chunk_side ? 1 : c.columns / chunk_side;
@@ -37,6 +44,16 @@ inline constexpr int math_registers = 232;
 /// Rows of y that each block of a cluster reads for all of them.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int own_columns(const tile_config& c) {
   return c.columns / c.cluster;
+}
+/// Rows of the boxes in which the copy engine moves A, B and C.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int a_box_rows(const tile_config& c) {
+  return c.swapped ? own_columns(c) : tile_rows;
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int b_box_rows(const tile_config& c) {
+  return c.swapped ? tile_rows : own_columns(c);
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int c_box_rows(const tile_config& c) {
+  return c.swapped ? chunk_columns(c) : chunk_side;
 }
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slice_bytes(const tile_config& c) {
   return (tile_rows + c.columns) * slice_depth * 2;

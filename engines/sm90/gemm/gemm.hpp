@@ -34,7 +34,4 @@ class gemm {
   std::unique_ptr<launcher> launcher_;
 };
 
-/// Multiprocessors of the current device.
-[[nodiscard]] int processors_here();
-
 }  // namespace untax::sm90

@@ -89,7 +89,7 @@ class math_group {
       // The copy engine reads what ordinary stores wrote.
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.staged[group_][writing_.stage].arrive();
-      writing_.advance<staging_buffers>();
+      writing_.advance<config.staging>();
     }
   }
 

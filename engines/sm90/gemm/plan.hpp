@@ -44,4 +44,7 @@ struct gemm_plan {
 /// that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
 
+/// Multiprocessors of the current device.
+[[nodiscard]] int processors_here();
+
 }  // namespace untax::sm90

@@ -18,9 +18,9 @@ struct tile_work {
 
 /// Which cluster multiplies what: plain arithmetic, the same for every role and on the host.
 ///
-/// The first `streamed` tiles are cut into equal shares, one for each cluster, wherever that cuts a
-/// tile: then all clusters end at once although their number does not divide that of the tiles. The
-/// tiles that follow are whole, and dealt in turn.
+/// The first tiles are whole, and dealt in turn. The last `streamed` ones are cut into equal
+/// shares, one for each cluster, wherever that cuts a tile: then all clusters end at once although
+/// their number does not divide that of the tiles.
 ///
 /// A cluster takes its share from the end. So what it begins with is the head of a tile, whose sums
 /// it leaves behind, and what it ends with is the tail of one, which it finishes with the sums of
@@ -33,26 +33,29 @@ struct tile_schedule {
   int clusters = 0;  ///< that run
   int streamed = 0;  ///< tiles that are cut into shares
   int band = 8;      ///< tiles along x that are gone through before the next ones along y
+  int segments = 1;  ///< equal parts of the tiles along x, gone through one after the other
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles() const { return x_tiles * y_tiles; }
 
+  /// Tiles that are not cut.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int whole_tiles() const { return tiles() - streamed; }
+
   /// Where the share of a cluster begins, counted in slices over all tiles.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t share_begin(int cluster) const {
-    return static_cast<std::int64_t>(streamed) * slices * cluster / clusters;
+    return static_cast<std::int64_t>(whole_tiles()) * slices +
+           static_cast<std::int64_t>(streamed) * slices * cluster / clusters;
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work first(int cluster) const {
-    const std::int64_t begin = share_begin(cluster);
-    const std::int64_t end = share_begin(cluster + 1);
-    return begin < end ? cut(begin, end) : whole(streamed + cluster);
+    return cluster < whole_tiles() ? whole(cluster) : share(cluster, share_begin(cluster + 1));
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work next(int cluster,
                                                            const tile_work& last) const {
-    if (last.tile >= streamed) return whole(last.tile + clusters);
-    const std::int64_t begin = share_begin(cluster);
-    const std::int64_t end = static_cast<std::int64_t>(last.tile) * slices + last.begin;
-    return begin < end ? cut(begin, end) : whole(streamed + cluster);
+    if (last.tile >= whole_tiles())
+      return share(cluster, static_cast<std::int64_t>(last.tile) * slices + last.begin);
+    const int tile = last.tile + clusters;
+    return tile < whole_tiles() ? whole(tile) : share(cluster, share_begin(cluster + 1));
   }
 
   /// Whether the sums of this work are for another cluster to finish.
@@ -74,29 +77,38 @@ struct tile_schedule {
 
   /// Tiles are gone through in bands, so that those that run at the same time share what they read.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int x_of(int tile) const {
-    const int in_band = tile % (band * y_tiles);
-    return first_of_band(tile) + in_band % width_of_band(tile);
+    const int in_segment = tile % tiles_of_segment();
+    return tile / tiles_of_segment() * width() + first_of_band(in_segment) +
+           in_segment % (band * y_tiles) % width_of_band(in_segment);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int y_of(int tile) const {
-    return tile % (band * y_tiles) / width_of_band(tile);
+    const int in_segment = tile % tiles_of_segment();
+    return in_segment % (band * y_tiles) / width_of_band(in_segment);
   }
 
  private:
+  /// Tiles of a segment along x.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int width() const { return x_tiles / segments; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles_of_segment() const {
+    return width() * y_tiles;
+  }
+  // In a segment:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_of_band(int tile) const {
     return tile / (band * y_tiles) * band;
   }
   /// The last band may be narrower.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int width_of_band(int tile) const {
-    const int left = x_tiles - first_of_band(tile);
+    const int left = width() - first_of_band(tile);
     return left < band ? left : band;
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work whole(int tile) const {
-    return tile < tiles() ? tile_work{tile, 0, slices} : tile_work{};
+    return {tile, 0, slices};
   }
-  /// The last piece of [begin, end) that lies in one tile.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work cut(std::int64_t begin,
-                                                          std::int64_t end) const {
+  /// The last piece in one tile of what a cluster's share has before `end`; none if that is all.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work share(int cluster, std::int64_t end) const {
+    const std::int64_t begin = share_begin(cluster);
+    if (begin >= end) return {};
     const auto tile = static_cast<int>((end - 1) / slices);
     const std::int64_t tile_begin = static_cast<std::int64_t>(tile) * slices;
     return {tile, begin > tile_begin ? static_cast<int>(begin - tile_begin) : 0,

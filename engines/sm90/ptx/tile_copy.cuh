@@ -36,17 +36,19 @@ __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at fro
                                   {from.x, from.y}, &arrived.word, blocks);
 }
 
-/// Copies a box from shared memory; what lies outside of the matrix is left out. Ends with
-/// `boxes_left_shared` or `boxes_stored`.
+/// Copies a box from shared memory; what lies outside of the matrix is left out. Boxes that belong
+/// together end with `end_of_boxes`.
 __device__ inline void store_box(const CUtensorMap& matrix, box_at to, const void* from) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &matrix,
                                   {to.x, to.y}, from);
-  cuda::ptx::cp_async_bulk_commit_group();
 }
+__device__ inline void end_of_boxes() { cuda::ptx::cp_async_bulk_commit_group(); }
 
-/// Returns when the boxes that this thread stored are read, so that their place can be used again.
-__device__ inline void boxes_left_shared() {
-  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
+/// Returns when the boxes that this thread stored are read, but for the last `left` that belong
+/// together, so that their place can be used again.
+template <int left>
+__device__ void boxes_left_shared() {
+  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<left>());
 }
 
 /// Returns when they are written.

@@ -30,6 +30,10 @@ struct strided {
   UNTAX_HOST_DEVICE constexpr void each(int count, Visit&& visit) const {
     for (int i = worker; i < count; i += workers) visit(i);
   }
+  /// The one number i of those that fall to this worker.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int i) const noexcept {
+    return worker + i * workers;
+  }
   /// How many of `count` things fall to this worker.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int share_of(int count) const noexcept {
     return worker < count ? (count - worker - 1) / workers + 1 : 0;

@@ -1,0 +1,116 @@
+#include "engines/sm90/gemm/launcher.hpp"
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::sm90 {
+namespace {
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0;
+  int value = 0;
+  gpu::require(cudaGetDevice(&device), "there is no device for a GEMM");
+  gpu::require(cudaDeviceGetAttribute(&value, which, device), "cannot ask what a device is");
+  return value;
+}
+
+}  // namespace
+
+int processors_here() { return attribute(cudaDevAttrMultiProcessorCount); }
+
+void require_hopper() {
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor);
+  if (major == 9) return;
+  throw error(errc::unsupported,
+              fmt::format("this GEMM is for GPUs of compute capability 9.0, this one has {}.{}",
+                          major, attribute(cudaDevAttrComputeCapabilityMinor)));
+}
+
+void* scratch_memory::allocate(std::size_t bytes) {
+  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::out_of_memory,
+                fmt::format("a GEMM needs {} bytes of scratch memory, and the GPU has no room "
+                            "for them",
+                            bytes));
+  }
+  gpu::require(cudaMemset(data_, 0, bytes), "cannot clear scratch memory of a GEMM");
+  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory of a GEMM");
+  return data_;
+}
+
+gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
+                             int leading_blocks)
+    : plan_(plan),
+      kernel_(variant.of(type)),
+      shared_bytes_(variant.shared_bytes),
+      leading_blocks_(leading_blocks) {
+  require_hopper();
+  require_place();
+  arguments_.schedule = plan.schedule;
+  if (plan.schedule.streamed == 0) return;
+  const auto blocks = static_cast<std::size_t>(plan.schedule.clusters * plan.config.cluster);
+  arguments_.partials = static_cast<float*>(
+      partials_.allocate(blocks * static_cast<std::size_t>(partial_bytes(plan.config))));
+  arguments_.ready =
+      static_cast<std::uint64_t*>(ready_.allocate(blocks * math_groups * sizeof(std::uint64_t)));
+}
+
+void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
+                           cudaStream_t stream) const {
+  gemm_arguments arguments = arguments_;
+  arguments.a = maps.a;
+  arguments.b = maps.b;
+  arguments.c = maps.c;
+  cudaLaunchConfig_t launch = form(stream);
+  // The second one lets it begin to begin while the kernel before it ends.
+  cudaLaunchAttribute attributes[] = {cluster_of(), {}};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  launch.attrs = attributes;
+  launch.numAttrs = 2;
+  void* parameters[] = {&arguments, const_cast<void*>(protocol)};
+  gpu::require(cudaLaunchKernelExC(&launch, kernel_, parameters), "cannot start a GEMM");
+}
+
+cudaLaunchConfig_t gemm_launcher::form(cudaStream_t stream) const {
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks()));
+  launch.blockDim = dim3(block_threads);
+  launch.dynamicSmemBytes = shared_bytes_;
+  launch.stream = stream;
+  return launch;
+}
+
+cudaLaunchAttribute gemm_launcher::cluster_of() const {
+  cudaLaunchAttribute a{};
+  a.id = cudaLaunchAttributeClusterDimension;
+  a.val.clusterDim.x = static_cast<unsigned>(plan_.config.cluster);
+  a.val.clusterDim.y = 1;
+  a.val.clusterDim.z = 1;
+  return a;
+}
+
+/// Blocks wait for blocks with lower numbers, and for peers: all of them have to have a place.
+void gemm_launcher::require_place() const {
+  gpu::require(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes_)),
+               "there is not enough shared memory for a GEMM");
+  cudaLaunchConfig_t launch = form(nullptr);
+  cudaLaunchAttribute cluster = cluster_of();
+  launch.attrs = &cluster;
+  launch.numAttrs = 1;
+  int places = 0;
+  gpu::require(cudaOccupancyMaxActiveClusters(&places, kernel_, &launch),
+               "cannot ask how many blocks of a GEMM there is room for");
+  if (places * plan_.config.cluster >= blocks()) return;
+  throw error(errc::unsupported,
+              fmt::format("a GEMM of {} blocks in clusters of {}, and this GPU has room for {} "
+                          "clusters",
+                          blocks(), plan_.config.cluster, places));
+}
+
+}  // namespace untax::sm90

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include <untax/core/types.hpp>
+
+#include "engines/sm90/gemm/arguments.hpp"
+#include "engines/sm90/gemm/plan.hpp"
+#include "engines/sm90/gemm/variant.hpp"
+
+namespace untax::sm90 {
+
+/// Device memory, freed at the end.
+class scratch_memory {
+ public:
+  scratch_memory() = default;
+  scratch_memory(const scratch_memory&) = delete;
+  scratch_memory& operator=(const scratch_memory&) = delete;
+  ~scratch_memory() { cudaFree(data_); }
+
+  /// Zeros. Throws `out_of_memory`.
+  void* allocate(std::size_t bytes);
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// Starts the kernel of a plan, with whatever protocol it was compiled for. Loads it, allocates
+/// what the blocks need to share tiles, and sees to it that all blocks have a place at the same
+/// time.
+class gemm_launcher {
+ public:
+  /// For the current device. `leading_blocks`: those of the protocol, a multiple of the plan's
+  /// clusters. Throws `unsupported` if this is no Hopper GPU or has too few multiprocessors, and
+  /// `out_of_memory`.
+  gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
+                int leading_blocks);
+
+  /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
+  void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
+
+  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] int blocks() const noexcept {
+    return leading_blocks_ + plan_.schedule.clusters * plan_.config.cluster;
+  }
+
+ private:
+  [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;
+  [[nodiscard]] cudaLaunchAttribute cluster_of() const;
+  void require_place() const;
+
+  gemm_plan plan_;
+  const void* kernel_;
+  std::size_t shared_bytes_;
+  int leading_blocks_;
+  gemm_arguments arguments_{};
+  scratch_memory partials_;
+  scratch_memory ready_;
+};
+
+/// Throws `unsupported`, with what it is, if the current device is no GPU of Hopper.
+void require_hopper();
+
+}  // namespace untax::sm90

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "engines/sm90/transfer/held_waits.cuh"
+
+namespace untax::sm90 {
+
+/// The waits of one warp for many counters of this rank: its lanes look at them together.
+/// `part(i)` says what the wait number i is for; all lanes call with the same count.
+class room_waits {
+ public:
+  /// `slot` names the wait record of the warp.
+  __device__ room_waits(const run_arguments& run, int slot) : run_(run), slot_(slot) {}
+
+  /// Whether all have come already. Acquire, for all lanes.
+  template <class Part>
+  [[nodiscard]] __device__ bool come(int count, const Part& part) const {
+    bool all = true;
+    for (int first = 0; first < count && all; first += 32) {
+      held_wait mine = part_of_lane(first, count, part);
+      all = __all_sync(everybody, mine.look() != 0) != 0;
+    }
+    __syncwarp();
+    return all;
+  }
+  /// Waits for all of them; false if one ended badly. Acquire, for all lanes.
+  template <class Part>
+  [[nodiscard]] __device__ bool await(int count, const Part& part) const {
+    for (int first = 0; first < count; first += 32) {
+      if (!wait_in_warp(run_, slot_, part_of_lane(first, count, part))) return false;
+    }
+    __syncwarp();
+    return true;
+  }
+
+ private:
+  static constexpr unsigned everybody = 0xffffffffU;
+
+  template <class Part>
+  [[nodiscard]] __device__ static held_wait part_of_lane(int first, int count, const Part& part) {
+    const int i = first + device_warp::thread_rank();
+    return i < count ? part(i) : held_wait{};
+  }
+  [[nodiscard]] __device__ static bool wait_in_warp(const run_arguments& run, int slot,
+                                                    held_wait mine) {
+    device_watch watch(run.world, slot);
+    return wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
+  }
+
+  const run_arguments& run_;
+  int slot_;
+};
+
+}  // namespace untax::sm90

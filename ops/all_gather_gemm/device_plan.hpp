@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+
+#include "engines/sm90/gemm/plan.hpp"
+
+namespace untax {
+
+/// Who of a rank's kernel are the movers of the protocol.
+enum class gather_movers : std::uint8_t {
+  elsewhere,       ///< nobody: another kernel, or the copy engines
+  leading_blocks,  ///< blocks that do nothing else
+  all_blocks,      ///< the blocks that multiply, before they do
+  warps,           ///< a warp of each of the first blocks that multiply, while they do
+};
+
+/// How an all_gather_gemm is carried out on a GPU.
+struct gather_plan {
+  gemm_plan protocol;  ///< as the protocol sees it: the blocks that multiply are one worker
+  sm90::gemm_plan gemm;
+  gather_movers who = gather_movers::elsewhere;
+  int leading = 0;  ///< blocks that only move, in the kernel that multiplies
+  int apart = 0;    ///< blocks of a kernel that only moves
+  std::vector<int>
+      sources;             ///< in the order in which their parts are read; one if all is collected
+  int segment_rows = 0;    ///< rows of tiles of each source, with gather = rows; 0 if collected
+  int segment_slices = 0;  ///< slices of each source, with gather = k, or all of them
+
+  [[nodiscard]] std::string text() const;
+};
+
+/// Plans for a GPU of `processors` multiprocessors, the one that the model of the GEMM likes best
+/// first. `options.how` is a pattern of own kernels, not `automatic`.
+[[nodiscard]] std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem,
+                                                    int world, int rank,
+                                                    const operator_options& options,
+                                                    int processors);
+
+}  // namespace untax

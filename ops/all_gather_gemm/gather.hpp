@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "engines/sm90/transfer/messages.hpp"
+#include "engines/sm90/transfer/moved_operands.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+
+namespace untax {
+
+/// What the kernels of one run are given, apart from what a GEMM alone is: who moves what, where
+/// parts of A lie, and what has to come before they are read.
+///
+/// To the protocol the blocks that multiply are one worker, and the movers are its movers. A is
+/// read in segments, one for each source: rows of tiles with gather = rows, slices with gather = k;
+/// or, where all of A is collected in the inbox, in one.
+struct gather_traffic {
+  all_gather_gemm_protocol how;
+  sm90::moved_operands moved;
+  gather_movers who = gather_movers::elsewhere;
+  int movers = 1;
+  int leading = 0;       ///< blocks
+  int multiplying = 0;   ///< blocks
+  bool awaited = false;  ///< all of A has come before the kernel starts
+  std::uint64_t* done =
+      nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever
+
+  int segment_rows = 0;                  ///< of tiles, where a segment is rows; 0 elsewhere
+  int segment_slices = 0;                ///< where it is slices; all of them elsewhere
+  int sources[sm90::most_ranks] = {};    ///< of the segments
+  CUtensorMap a[sm90::most_ranks];       ///< by segment: the rank's own shard, or the inbox
+  CUtensorMap b_or_c[sm90::most_ranks];  ///< by segment: B where it is slices, C where it is rows
+
+  [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
+  [[nodiscard]] UNTAX_HOST_DEVICE int leading_blocks() const { return leading; }
+
+  class at_block;
+};
+
+}  // namespace untax

@@ -1,0 +1,71 @@
+#include "engines/sm90/transfer/step_mover.cuh"
+#include "ops/all_gather_gemm/gather_kernels.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax {
+namespace {
+
+constexpr int awaiting_threads = 1024;
+
+/// One warp of a block drives the copy engine.
+__global__ void __launch_bounds__(32)
+    move_kernel(const __grid_constant__ gather_traffic traffic, std::uint64_t* epochs) {
+  extern __shared__ __align__(128) std::byte shared[];
+  if (traffic.moved.run.launch < 0) return;
+  const auto mover = static_cast<int>(blockIdx.x);
+  const std::uint64_t epoch = epochs[mover] + 1;
+  bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
+  // Blocks of the GEMM beside it have the first slots.
+  sm90::step_mover<sm90::by_bulk_copies> warp(traffic.moved, {ring},
+                                              traffic.leading + traffic.multiplying + mover);
+  traffic.how.move(mover, epoch, warp);
+  warp.finish();
+  if (threadIdx.x == 0) epochs[mover] = epoch;
+}
+
+__global__ void __launch_bounds__(awaiting_threads)
+    await_kernel(const __grid_constant__ gather_traffic traffic, std::uint64_t* epoch_word) {
+  if (traffic.moved.run.launch < 0) return;
+  const all_gather_gemm_protocol& how = traffic.how;
+  const std::uint64_t epoch = *epoch_word + 1;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const sm90::room_waits waits(traffic.moved.run, warp);
+  bool well = true;
+  for (int hop = how.first_hop(); hop < how.world() && well; ++hop) {
+    const int source = source_at_hop(how.rank(), hop, how.world());
+    const int pieces = how.pieces_of(source);
+    for (int first = warp * 32; first < pieces && well; first += awaiting_threads) {
+      const int left = pieces - first;
+      well = waits.await(left < 32 ? left : 32, [&](int i) {
+        const room r = how.inbox_room(source, how.rank(), first + i, epoch);
+        return sm90::held_wait{traffic.moved.run.counters.local(static_cast<std::size_t>(r.ready)),
+                               r.use,
+                               0,
+                               r.producer,
+                               r.number,
+                               verb::acquire};
+      });
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) *epoch_word = epoch;
+}
+
+}  // namespace
+
+void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
+                   cudaStream_t stream) {
+  constexpr int bytes = sizeof(bulk_ring<>::memory);
+  gpu::require(
+      cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      "there is not enough shared memory for a gather");
+  move_kernel<<<static_cast<unsigned>(blocks), 32, bytes, stream>>>(traffic, epochs);
+  gpu::require(cudaGetLastError(), "cannot start a gather");
+}
+
+void await_gathered(const gather_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
+  await_kernel<<<1, awaiting_threads, 0, stream>>>(traffic, epoch);
+  gpu::require(cudaGetLastError(), "cannot wait for a gather");
+}
+
+}  // namespace untax

@@ -1,0 +1,107 @@
+#include "ops/gemm_all_scatter/device_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/tile/shard.hpp>
+
+#include "engines/sm90/gemm/config.hpp"
+
+namespace untax {
+namespace {
+
+constexpr int usual_leading = 8;
+constexpr int usual_apart = 8;
+
+/// Configurations that there are kernels for.
+bool is_compiled(const sm90::tile_config& c) {
+  return c.columns == 256 || (c.swapped && (c.columns == 64 || c.columns == 16));
+}
+
+int usual_movers(const operator_options& options, int usual, int processors) {
+  return std::min(round_up(options.movers > 0 ? options.movers : usual, 2), processors - 2);
+}
+
+/// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
+void cut(scatter_plan& plan) {
+  const sm90::tile_config& c = plan.gemm.config;
+  plan.protocol.tile_m = c.swapped ? c.columns : sm90::tile_rows;
+  plan.protocol.tile_n = c.swapped ? sm90::tile_rows : c.columns;
+  plan.parts = sm90::math_groups;
+}
+
+}  // namespace
+
+std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
+                                        int rank, const operator_options& options, int processors) {
+  scatter_plan made;
+  made.protocol.world = world;
+  made.protocol.rank = rank;
+  made.protocol.workers = 1;
+  made.protocol.movers = 1;
+  int free = processors;
+  switch (options.how) {
+    case pattern::fused_specialized:
+      made.way = scatter_way::flagged;
+      made.leading = usual_movers(options, usual_leading, processors);
+      made.protocol.movers = made.leading;
+      free -= made.leading;
+      break;
+    case pattern::producer_consumer:
+      made.way = scatter_way::flagged;
+      made.apart = usual_movers(options, usual_apart, processors);
+      made.protocol.movers = made.apart;
+      free -= made.apart;
+      break;
+    case pattern::bulk_synchronous:
+      made.way = scatter_way::kept;
+      made.apart = options.movers > 0 ? options.movers : processors;
+      made.protocol.movers = made.apart;
+      break;
+    default:
+      break;
+  }
+  // To the protocol, tiles that are flagged pass from one kernel to another, and those that a block
+  // sends itself do not.
+  made.protocol.how = made.way == scatter_way::flagged    ? pattern::producer_consumer
+                      : made.way == scatter_way::straight ? pattern::fused_sequential
+                                                          : pattern::bulk_synchronous;
+  if (options.workers > 0) free = std::min(free, options.workers);
+  // The plan of a full shard: all ranks have the same, also those whose shard is short, or empty.
+  const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
+  std::vector<scatter_plan> plans;
+  for (const sm90::gemm_plan& gemm :
+       sm90::gemm_plans({problem.m, columns, problem.k, problem.type}, free)) {
+    sm90::gemm_plan here = gemm;
+    if (!is_compiled(here.config)) continue;
+    if (!here.config.swapped) {
+      // A whole tile of results is on its way out while the next one is multiplied.
+      here.config.stages = 3;
+      here.config.staging = 4;
+    }
+    scatter_plan plan = made;
+    plan.gemm = here;
+    cut(plan);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+std::string scatter_plan::text() const {
+  const auto movers = [&]() -> std::string {
+    switch (way) {
+      case scatter_way::straight:
+        return "blocks send their tiles";
+      case scatter_way::flagged:
+        return leading > 0 ? fmt::format("{} blocks send flagged tiles", leading)
+                           : fmt::format("{} blocks of another kernel send flagged tiles", apart);
+      case scatter_way::kept:
+        break;
+    }
+    return fmt::format("{} blocks of another kernel send all tiles", apart);
+  };
+  return fmt::format("{}; {}", movers(), gemm.text());
+}
+
+}  // namespace untax

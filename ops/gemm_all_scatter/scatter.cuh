@@ -1,0 +1,108 @@
+#pragma once
+
+#include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/protocol.cuh"
+#include "engines/sm90/ptx/tile_copy.cuh"
+#include "engines/sm90/transfer/step_mover.cuh"
+#include "ops/gemm_all_scatter/publishing.cuh"
+
+namespace untax {
+
+/// The part of a thread of a block in a scatter: see engines/sm90/gemm/protocol.cuh for the form.
+class scatter_traffic::at_block {
+ public:
+  static constexpr bool moves = true;
+  static constexpr bool waits = false;
+  static constexpr bool signals = true;
+
+  __device__ at_block(const scatter_traffic& traffic, const CUtensorMap& a, const CUtensorMap& b,
+                      const CUtensorMap& /*c*/, int slices)
+      : t_(traffic),
+        a_(a),
+        b_(b),
+        slices_(slices),
+        epoch_(traffic.moved.run.epochs[blockIdx.x] + 1) {}
+
+  /// A leading block, of which one warp drives the copy engine.
+  __device__ void lead(std::byte* shared) {
+    bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
+    if (threadIdx.x >= 32) return;
+    const auto me = static_cast<int>(blockIdx.x);
+    sm90::step_mover<sm90::by_bulk_copies> mover(t_.moved, {ring}, me);
+    t_.how.open(me, epoch_, mover);
+    t_.how.scatter({me, t_.movers}, epoch_, mover);
+    t_.how.close(me, epoch_, mover);
+    mover.finish();
+  }
+  /// One warp of the rank opens C for the others.
+  __device__ void beside(int warp) {
+    if (t_.way == scatter_way::straight && number() == 0 && warp == 3) publisher().open();
+  }
+
+  [[nodiscard]] __device__ sm90::stretch stretch_of(int row, int /*slice*/) const {
+    return {&a_, row, &b_, 0, slices_};
+  }
+  [[nodiscard]] __device__ int copies() const {
+    return t_.way == scatter_way::straight && going_ ? t_.how.world() : 1;
+  }
+  [[nodiscard]] __device__ sm90::destination copy_of(int row, int copy) const {
+    return {&t_.c[copy], row};
+  }
+  /// Whether the stores of a chunk have to end before its place is used again, and those of a tile
+  /// before the next one is multiplied.
+  [[nodiscard]] __device__ bool in_turn() const { return t_.in_turn; }
+
+  /// By a storer's warp. Peers' C is not touched before they have opened it; where that does not
+  /// happen, it is not touched at all.
+  __device__ void before_store() {
+    if (t_.way == scatter_way::straight) going_ = publisher().reserve();
+  }
+  /// The last part of a tile to be stored says that the tile lies there.
+  __device__ void after_tile(const sm90::tile_place& tile) {
+    if (t_.way != scatter_way::flagged) return;
+    sm90::boxes_stored();
+    const int index = t_.how.tile_at(tile.row, tile.column);
+    if (index < 0 || count(t_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(t_.parts))
+      return;
+    const room flag = t_.how.tile_flag(index, epoch_);
+    cuda_memory::raise_release(*t_.moved.run.counters.local(static_cast<std::size_t>(flag.ready)),
+                               flag.use);
+  }
+  __device__ void after_all() {}
+
+  /// The last block that has stored all it stores says so, and waits for what others store here.
+  __device__ void finish() {
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    bool last = false;
+    if (threadIdx.x == 0) {
+      t_.moved.run.epochs[blockIdx.x] = epoch_;
+      if (t_.way == scatter_way::straight)
+        last = count(*t_.done) == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
+    }
+    // A wait that ends badly is for the host to tell.
+    if (__any_sync(0xffffffffU, last) != 0) (void)publisher().close();
+  }
+
+ private:
+  /// The number of this block among those that multiply.
+  [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
+  /// This warp, speaking for the blocks that multiply.
+  [[nodiscard]] __device__ scatter_publisher publisher() const {
+    return {t_, 0, epoch_, static_cast<int>(blockIdx.x)};
+  }
+  /// Counts one more, after all that this thread has stored; acquires what the others did.
+  [[nodiscard]] __device__ static std::uint64_t count(std::uint64_t& word) {
+    return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(word).fetch_add(
+                   1, cuda::memory_order_acq_rel);
+  }
+
+  const scatter_traffic& t_;
+  const CUtensorMap& a_;
+  const CUtensorMap& b_;
+  int slices_;
+  std::uint64_t epoch_;
+  bool going_ = true;
+};
+
+}  // namespace untax

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "engines/sm90/transfer/messages.hpp"
+#include "engines/sm90/transfer/moved_operands.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/protocol.hpp"
+
+namespace untax {
+
+/// What the kernels of one run are given, apart from what a GEMM alone is: where the copies of C
+/// lie, and who says what to whom about them.
+///
+/// To the protocol, the blocks that multiply are one worker, and where they send themselves also
+/// the one publisher; elsewhere movers publish.
+struct scatter_traffic {
+  gemm_all_scatter_protocol how;
+  sm90::moved_operands moved;
+  scatter_way way = scatter_way::straight;
+  bool in_turn = false;  ///< a block sends a tile before it goes on to the next
+  int movers = 0;
+  int leading = 0;                      ///< blocks
+  int multiplying = 0;                  ///< blocks
+  int parts = 1;                        ///< of a tile, each stored by one thread
+  std::uint64_t* done = nullptr;        ///< in this GPU's memory: blocks that have stored all, ever
+  std::uint64_t* parts_done = nullptr;  ///< the same, by tile: its parts
+  /// This rank's columns of C, at itself and then in the order of hops.
+  CUtensorMap c[sm90::most_ranks];
+
+  [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
+  [[nodiscard]] UNTAX_HOST_DEVICE int leading_blocks() const { return leading; }
+
+  class at_block;
+};
+
+}  // namespace untax

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "ops/gemm_all_scatter/scatter.hpp"
+
+namespace untax {
+
+/// The movers of the protocol as a kernel of their own, a block each: they open C, send tiles as
+/// these are flagged, or all at once where they are kept, and close. `epochs`: a word of each
+/// block.
+void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
+                    cudaStream_t stream);
+
+/// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
+/// `close_scattered` when everything has landed. A word counts the epochs of each.
+void open_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream);
+void close_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream);
+
+}  // namespace untax

@@ -1,0 +1,65 @@
+#include "engines/sm90/transfer/step_mover.cuh"
+#include "ops/gemm_all_scatter/publishing.cuh"
+#include "ops/gemm_all_scatter/scatter_kernels.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax {
+namespace {
+
+/// One warp of a block drives the copy engine.
+__global__ void __launch_bounds__(32)
+    move_kernel(const __grid_constant__ scatter_traffic traffic, std::uint64_t* epochs) {
+  extern __shared__ __align__(128) std::byte shared[];
+  if (traffic.dry()) return;
+  const auto me = static_cast<int>(blockIdx.x);
+  const std::uint64_t epoch = epochs[me] + 1;
+  bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
+  // Blocks of the GEMM beside it have the first slots.
+  sm90::step_mover<sm90::by_bulk_copies> mover(traffic.moved, {ring}, traffic.multiplying + me);
+  const bool flagged = traffic.way == scatter_way::flagged;
+  if (flagged) traffic.how.open(me, epoch, mover);
+  traffic.how.scatter({me, traffic.movers}, epoch, mover);
+  if (flagged) traffic.how.close(me, epoch, mover);
+  mover.finish();
+  if (threadIdx.x == 0) epochs[me] = epoch;
+}
+
+__global__ void __launch_bounds__(32)
+    meet_kernel(const __grid_constant__ scatter_traffic traffic, std::uint64_t* word, bool opens) {
+  if (traffic.dry()) return;
+  const std::uint64_t epoch = *word + 1;
+  const scatter_publisher all(traffic, 0, epoch, 0);
+  if (opens) {
+    all.open();
+    (void)all.reserve();
+  } else {
+    (void)all.close();
+  }
+  if (threadIdx.x == 0) *word = epoch;
+}
+
+void meet(const scatter_traffic& traffic, std::uint64_t* epoch, bool opens, cudaStream_t stream) {
+  meet_kernel<<<1, 32, 0, stream>>>(traffic, epoch, opens);
+  gpu::require(cudaGetLastError(), "cannot start a meeting of ranks");
+}
+
+}  // namespace
+
+void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
+                    cudaStream_t stream) {
+  constexpr int bytes = sizeof(bulk_ring<>::memory);
+  gpu::require(
+      cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      "there is not enough shared memory for a scatter");
+  move_kernel<<<static_cast<unsigned>(blocks), 32, bytes, stream>>>(traffic, epochs);
+  gpu::require(cudaGetLastError(), "cannot start a scatter");
+}
+
+void open_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
+  meet(traffic, epoch, true, stream);
+}
+void close_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
+  meet(traffic, epoch, false, stream);
+}
+
+}  // namespace untax
