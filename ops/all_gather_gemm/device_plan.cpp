@@ -28,6 +28,11 @@ constexpr std::int64_t most_piece_bytes = std::int64_t{256} << 10;
 constexpr std::int64_t piece_rows = 64;
 constexpr std::int64_t pieces_of_mover = 4;
 
+/// Configurations that there are kernels for.
+bool is_compiled(const sm90::tile_config& c) {
+  return c.columns == 256 || (c.swapped && (c.columns == 64 || c.columns == 16));
+}
+
 class planner {
  public:
   planner(const all_gather_gemm_problem& problem, int world, int rank,
@@ -47,7 +52,7 @@ class planner {
     choose_segments();
     std::vector<gather_plan> plans;
     for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying())) {
-      if (by_rows() && made_.segment_rows > 0 && gemm.config.swapped) continue;
+      if (!is_compiled(gemm.config) || (made_.segment_rows > 0 && gemm.config.swapped)) continue;
       gather_plan plan = made_;
       plan.gemm = gemm;
       if (plan.segment_rows > 0)
