@@ -15,32 +15,31 @@ namespace untax::sm90 {
 template <tile_config config>
 struct block_memory {
   struct alignas(1024) slice {
-    std::byte x[panels_of(config)][tile_rows(config) * panel_depth * 2];
-    std::byte y[panels_of(config)][config.columns * panel_depth * 2];
+    std::byte x[tile_rows * slice_depth * 2];
+    std::byte y[config.columns * slice_depth * 2];
   };
   struct alignas(1024) chunk {
-    std::byte rows[chunk_bytes(config)];
+    std::byte rows[chunk_side * chunk_side * 2];
   };
 
   slice slices[config.stages];
-  chunk staging[storing_groups(config)][staging_buffers];
-  float4 halves[config.deep ? config.columns / 8 * group_threads : 1];  // sums of math 1
-  stage_barrier full[config.stages];                                    // loader -> math
-  stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
-  stage_barrier staged[storing_groups(config)][staging_buffers];  // math -> storer
-  stage_barrier taken[storing_groups(config)][staging_buffers];   // storer -> math
+  chunk staging[math_groups][config.staging];
+  stage_barrier full[config.stages];                  // loader -> math
+  stage_barrier empty[config.stages];                 // math of all blocks of the cluster -> loader
+  stage_barrier staged[math_groups][config.staging];  // math -> storer
+  stage_barrier taken[math_groups][config.staging];   // storer -> math
 };
 
+/// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
 template <tile_config config>
-inline constexpr std::size_t shared_bytes = offsetof(block_memory<config>, taken) +
-                                            sizeof(block_memory<config>::taken);
+inline constexpr std::size_t shared_bytes = sizeof(block_memory<config>) + 1024;
 
 /// What all roles of a block know.
 template <tile_config config>
 struct block_view {
   block_memory<config>& shared;
   const gemm_arguments& arguments;
-  int cluster;               // the number of the cluster
+  int cluster;               // the number of the cluster, of those that multiply
   std::uint32_t in_cluster;  // the number of the block in it
 
   /// Calls `visit(work)` for everything that this cluster has to do, in the order in which all
@@ -54,7 +53,7 @@ struct block_view {
   /// The first row of x, and of y, of this block's tile.
   [[nodiscard]] __device__ int x_begin(const tile_work& w) const {
     return (arguments.schedule.x_of(w.tile) * config.cluster + static_cast<int>(in_cluster)) *
-           tile_rows(config);
+           tile_rows;
   }
   [[nodiscard]] __device__ int y_begin(const tile_work& w) const {
     return arguments.schedule.y_of(w.tile) * config.columns;

@@ -21,8 +21,8 @@ __device__ void init_barriers(block_memory<config>& shared) {
     shared.full[i].init(1);
     shared.empty[i].init(config.cluster * warps);
   }
-  for (int group = 0; group < storing_groups(config); ++group) {
-    for (int i = 0; i < staging_buffers; ++i) {
+  for (int group = 0; group < math_groups; ++group) {
+    for (int i = 0; i < config.staging; ++i) {
       shared.staged[group][i].init(group_threads);
       shared.taken[group][i].init(1);
     }
@@ -30,22 +30,44 @@ __device__ void init_barriers(block_memory<config>& shared) {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
-/// C = A * B^T. `Protocol` is asked before A is read and told what of C is stored. (A tile_config
-/// in pieces: nvcc takes no structs as template arguments of kernels.)
-template <class T, int columns, int cluster, int stages, bool swapped, bool deep, class Protocol>
+/// The roles of a block that multiplies.
+template <class T, tile_config config, class Traffic>
+__device__ __forceinline__ void run_roles(const block_view<config>& block, Traffic& traffic) {
+  constexpr register_shares registers = Traffic::moves ? registers_with_peers : registers_alone;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool leads = threadIdx.x % 32 == 0;
+  if (warp >= group_threads / 32) {
+    grow_registers<registers.math>();
+    math_group<T, config>(block, warp / 4 - 1).run();
+    return;
+  }
+  shrink_registers<registers.mover>();
+  if constexpr (Traffic::moves) traffic.beside(warp);
+  if (warp == 0) slice_loader<config, Traffic>(block, traffic).run();
+  if (warp >= 1 && warp <= math_groups) {
+    if constexpr (Traffic::signals) traffic.before_store();
+    if (leads) run_storer(block, traffic, warp - 1);
+  }
+}
+
+/// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
+/// protocol.cuh. (A tile_config in pieces: nvcc takes no structs as template arguments of kernels.)
+template <class T, int columns, int cluster, int stages, bool swapped, int staging, class Protocol>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
                 const __grid_constant__ Protocol protocol) {
-  constexpr tile_config config{columns, cluster, stages, swapped, deep};
-  extern __shared__ __align__(1024) std::byte memory[];
-  auto& shared = *reinterpret_cast<block_memory<config>*>(memory);
-  const block_view<config> block{shared, arguments, static_cast<int>(blockIdx.x) / config.cluster,
+  constexpr tile_config config{columns, cluster, stages, swapped, staging};
+  extern __shared__ std::byte memory[];
+  if (protocol.dry()) return;
+  const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+  auto& shared =
+      *reinterpret_cast<block_memory<config>*>(memory + ((start + 1023) / 1024 * 1024 - start));
+  const int number = static_cast<int>(blockIdx.x) - protocol.leading_blocks();
+  const block_view<config> block{shared, arguments, number / config.cluster,
                                  config.cluster == 1 ? 0 : block_in_cluster()};
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool leads = threadIdx.x % 32 == 0;
   if (threadIdx.x == 0) {
-    prefetch(arguments.x);
-    prefetch(arguments.y);
+    prefetch(arguments.a);
+    prefetch(arguments.b);
     prefetch(arguments.c);
     init_barriers(shared);
   }
@@ -55,18 +77,19 @@ __global__ void __launch_bounds__(block_threads, 1)
     __syncthreads();
   }
   let_next_kernel_start();
+  await_kernels_before();
 
-  if (warp < group_threads / 32) {
-    shrink_registers<mover_registers>();
-    if (leads && warp == 0) loader<config, Protocol>(block, protocol).run();
-    if (leads && warp >= 1 && warp <= storing_groups(config)) {
-      await_kernels_before();
-      run_storer(block, protocol, warp - 1);
+  using traffic_here = typename Protocol::at_block;
+  traffic_here traffic(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.slices);
+  if constexpr (traffic_here::moves) {
+    if (number < 0) {
+      traffic.lead(reinterpret_cast<std::byte*>(&shared));
+    } else {
+      run_roles<T>(block, traffic);
     }
+    traffic.finish();
   } else {
-    grow_registers<math_registers>();
-    await_kernels_before();
-    math_group<T, config>(block, warp / 4 - 1).run();
+    run_roles<T>(block, traffic);
   }
 
   // Nobody leaves while another block may still write to its shared memory or arrive there.

@@ -5,104 +5,89 @@
 
 namespace untax::sm90 {
 
-/// One thread: brings slices of x and y into the ring, ahead of the math. Each block of a cluster
-/// reads its own rows of x, and its share of the rows of y for all. Where a slice takes the math
-/// little time, every instruction in here counts.
-template <tile_config config, class Protocol>
-class loader {
+/// One warp, of which one thread copies: brings slices of both operands into the ring, ahead of the
+/// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
+///
+/// Weights are there before anybody's A is: while A has not come, the ring is filled with them.
+template <tile_config config, class Traffic>
+class slice_loader {
  public:
-  __device__ loader(const block_view<config>& block, const Protocol& protocol)
-      : block_(block),
-        protocol_(protocol),
-        own_(static_cast<int>(block.in_cluster) * block.arguments.own_columns),
-        bytes_(static_cast<std::uint32_t>(block.arguments.slice_bytes)) {}
+  __device__ slice_loader(const block_view<config>& block, Traffic& traffic)
+      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0) {}
 
   __device__ void run() {
-    if (block_.arguments.weights_ready) begin_with_weights();
-    await_kernels_before();
-    block_.each_work([&](const tile_work& w) {
-      protocol_.before_tile(block_.place(w));
-      const int x = block_.x_begin(w);
-      const int y = block_.y_begin(w) + own_;
-      int slice = w.begin;
-      for (; begun_ > 0; --begun_, ++slice) {
-        if constexpr (config.swapped) {
-          fetch_y(at_, y, slice);
-        } else {
-          fetch_x(at_, x, slice);
-        }
-        at_.template advance<config.stages>();
-      }
-      for (; slice < w.end; ++slice) {
-        open(at_);
-        fetch_x(at_, x, slice);
-        fetch_y(at_, y, slice);
-        at_.template advance<config.stages>();
-      }
-    });
+    block_.each_work([&](const tile_work& w) { load(w); });
   }
 
  private:
-  /// Fills the ring with weights, while the kernels before this one end.
-  __device__ void begin_with_weights() {
-    const tile_work w = block_.arguments.schedule.first(block_.cluster);
-    if (!w.valid()) return;
-    const int slices = w.end - w.begin;
-    ring_cursor to;
-    for (; begun_ < slices && begun_ < config.stages; ++begun_) {
-      open(to);
-      if constexpr (config.swapped) {
-        fetch_x(to, block_.x_begin(w), w.begin + begun_);
-      } else {
-        fetch_y(to, block_.y_begin(w) + own_, w.begin + begun_);
+  static constexpr auto everybody = static_cast<std::uint16_t>((1U << config.cluster) - 1);
+  /// Rows of A that this block reads for a tile, for itself or for all of the cluster.
+  static constexpr int a_rows = a_box_rows(config);
+
+  __device__ void load(const tile_work& w) {
+    const int share = static_cast<int>(block_.in_cluster) * own_columns(config);
+    const int x = block_.x_begin(w);
+    const int y = block_.y_begin(w) + share;
+    const int a_row = config.swapped ? y : x;
+    const int b_row = config.swapped ? x : y;
+    for (int slice = w.begin; slice < w.end;) {
+      const stretch from = traffic_.stretch_of(a_row, slice);
+      const int end = from.end < w.end ? from.end : w.end;
+      int weights = slice;  // are on their way up to here
+      if constexpr (Traffic::waits) {
+        if (!traffic_.come(a_row, a_rows, slice, end)) {
+          // The slice before these keeps its stage until the math has the next one whole.
+          const int most = slice + config.stages - 1 < end ? slice + config.stages - 1 : end;
+          for (; weights < most; ++weights) fetch_weights(from, b_row, weights);
+          traffic_.await(a_row, a_rows, slice, end);
+        }
       }
-      to.template advance<config.stages>();
-    }
-  }
-
-  /// Gets a stage ready for what is fetched into it.
-  __device__ void open(const ring_cursor& at) {
-    block_.shared.empty[at.stage].wait(at.parity ^ 1);
-    block_.shared.full[at.stage].arrive_and_expect(bytes_);
-  }
-
-  __device__ void fetch_x(const ring_cursor& at, int x, int slice) {
-    auto& here = block_.shared.slices[at.stage];
-    stage_barrier& full = block_.shared.full[at.stage];
-#pragma unroll
-    for (int panel = 0; panel < panels_of(config); ++panel) {
-      const box_at from{slice * slice_depth(config) + panel * panel_depth, x};
-      if constexpr (config.swapped) {
-        // Nobody else reads these weights.
-        fetch_box_once(here.x[panel], block_.arguments.x, from, full);
-      } else {
-        fetch_box(here.x[panel], block_.arguments.x, from, full);
+      for (; slice < end; ++slice) {
+        if (slice >= weights) fetch_weights(from, b_row, slice);
+        fetch_a(from, slice);
       }
     }
   }
 
-  __device__ void fetch_y(const ring_cursor& at, int y, int slice) {
-    constexpr auto everybody = static_cast<std::uint16_t>((1U << config.cluster) - 1);
-    auto& here = block_.shared.slices[at.stage];
-    stage_barrier& full = block_.shared.full[at.stage];
-#pragma unroll
-    for (int panel = 0; panel < panels_of(config); ++panel) {
-      std::byte* own = here.y[panel] + own_ * panel_depth * 2;
-      const box_at from{slice * slice_depth(config) + panel * panel_depth, y};
-      if constexpr (config.cluster == 1) {
-        fetch_box(own, block_.arguments.y, from, full);
-      } else {
-        fetch_box(own, block_.arguments.y, from, full, everybody);
-      }
+  __device__ void fetch_weights(const stretch& from, int row, int slice) {
+    auto& shared = block_.shared;
+    const std::uint32_t stage = weights_at_.stage;
+    if (leads_) {
+      shared.empty[stage].wait(weights_at_.parity ^ 1);
+      shared.full[stage].arrive_and_expect(slice_bytes(config));
+      fetch<!config.swapped>(*from.b, {(slice - from.first) * slice_depth, row}, stage);
+    }
+    weights_at_.template advance<config.stages>();
+  }
+  __device__ void fetch_a(const stretch& from, int slice) {
+    if (leads_)
+      fetch<config.swapped>(*from.a, {(slice - from.first) * slice_depth, from.a_row}, a_at_.stage);
+    a_at_.template advance<config.stages>();
+  }
+
+  /// A slice of y, or of x, into a stage.
+  template <bool of_y>
+  __device__ void fetch(const CUtensorMap& matrix, box_at from, std::uint32_t stage) {
+    auto& here = block_.shared.slices[stage];
+    stage_barrier& full = block_.shared.full[stage];
+    if constexpr (!of_y) {
+      fetch_box(here.x, matrix, from, full);
+      return;
+    }
+    std::byte* own =
+        here.y + static_cast<int>(block_.in_cluster) * own_columns(config) * slice_depth * 2;
+    if constexpr (config.cluster == 1) {
+      fetch_box(own, matrix, from, full);
+    } else {
+      fetch_box(own, matrix, from, full, everybody);
     }
   }
 
   const block_view<config>& block_;
-  const Protocol& protocol_;
-  ring_cursor at_;
-  int own_;              // the first row of y that this block reads for all
-  std::uint32_t bytes_;  // that come to a stage
-  int begun_ = 0;        // slices whose weights were fetched before the kernels before ended
+  Traffic& traffic_;
+  bool leads_;
+  ring_cursor weights_at_;
+  ring_cursor a_at_;
 };
 
 }  // namespace untax::sm90

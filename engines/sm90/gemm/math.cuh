@@ -21,8 +21,8 @@ namespace untax::sm90 {
   return reinterpret_cast<const std::uint32_t&>(both);
 }
 
-/// A math warpgroup: 64 rows of the block's tile, or half of every slice. Its sums stay in
-/// registers from the first slice to the last.
+/// A math warpgroup: 64 rows of the block's tile. Its sums stay in registers from the first slice
+/// to the last.
 template <class T, tile_config config>
 class math_group {
  public:
@@ -37,10 +37,6 @@ class math_group {
     const tile_schedule& schedule = block_.arguments.schedule;
     block_.each_work([&](const tile_work& w) {
       multiply_slices(w);
-      if constexpr (config.deep) {
-        add_halves();
-        if (group_ == 1) return;
-      }
       if (schedule.leaves_sums(w)) {
         others.leave(sums_);
         return;
@@ -58,13 +54,11 @@ class math_group {
     for (int slice = w.begin; slice < w.end; ++slice) {
       shared.full[reading_.stage].wait(reading_.parity);
       const auto& here = shared.slices[reading_.stage];
-      // Groups take the two halves of a slice, or of the rows of x.
-      const std::uint64_t x = operand_descriptor(
-          config.deep ? here.x[group_] : here.x[0] + group_ * (group_rows * panel_depth * 2));
-      const std::uint64_t y = operand_descriptor(here.y[config.deep ? group_ : 0]);
+      const std::uint64_t x = operand_descriptor(here.x + group_ * (chunk_side * slice_depth * 2));
+      const std::uint64_t y = operand_descriptor(here.y);
       math_fence();
 #pragma unroll
-      for (int k = 0; k < panel_depth; k += 16)
+      for (int k = 0; k < slice_depth; k += 16)
         multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k),
                                     k > 0 || slice > w.begin);
       math_commit();
@@ -75,25 +69,6 @@ class math_group {
     }
     math_wait<0>();
     release(before);
-  }
-
-  /// Adds the sums of the second warpgroup to those of the first.
-  __device__ void add_halves() {
-    float4* const halves = block_.shared.halves + static_cast<int>(threadIdx.x) % group_threads;
-    if (group_ == 1) {
-#pragma unroll
-      for (int i = 0; i < config.columns / 8; ++i)
-        halves[i * group_threads] =
-            make_float4(sums_[4 * i], sums_[4 * i + 1], sums_[4 * i + 2], sums_[4 * i + 3]);
-    }
-    meet_two_warpgroups(1);
-    if (group_ == 0) {
-#pragma unroll
-      for (int i = 0; i < config.columns / 8; ++i)
-        add_four(sums_ + 4 * i, halves[i * group_threads]);
-    }
-    // Before the next tile's are written.
-    meet_two_warpgroups(1);
   }
 
   /// The stage may be overwritten, in all blocks of the cluster, as far as this warp is concerned.
@@ -114,7 +89,7 @@ class math_group {
       // The copy engine reads what ordinary stores wrote.
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.staged[group_][writing_.stage].arrive();
-      writing_.advance<staging_buffers>();
+      writing_.advance<config.staging>();
     }
   }
 

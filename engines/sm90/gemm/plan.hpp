@@ -23,9 +23,6 @@ struct gemm_shape {
 struct gemm_plan {
   tile_config config;
   tile_schedule schedule;
-  /// Whether the weights are there for good when a run is asked for: written before the kernels of
-  /// this stream that may still be running. Then they are fetched while those end.
-  bool weights_ready = false;
   double cycles = 0;  ///< what the model expects
 
   /// "x: 128 rows of A, y: 256, clusters of 2, 4 stages; 14 x 1 tiles, 14 of
@@ -39,12 +36,15 @@ struct gemm_plan {
 /// The ways to compute a shape on a GPU of `processors` multiprocessors, the quickest by the model
 /// first. A slice takes a block as long as the longest of
 ///   * its multiplications, 1700 a cycle,
-///   * its share of reading from L2, 35 bytes a cycle for each multiprocessor,
-///   * its share of reading the operands from memory, 18 to 20 bytes a cycle;
+///   * reading it from L2, 55 bytes a cycle,
+///   * the block's share of reading the operands from memory, 18 bytes a cycle for each;
 /// and tiles that are whole leave blocks idle at the end, while tiles that are shared cost the way
-/// of their sums through L2, and reading operands again. (Cycles are
+/// of their sums through L2, for each time that one is cut, and reading operands again. (Cycles are
 /// those of 1755 MHz; the rates are what an H200 reaches.) Throws `invalid_argument` for a shape
 /// that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
+
+/// Multiprocessors of the current device.
+[[nodiscard]] int processors_here();
 
 }  // namespace untax::sm90

@@ -28,25 +28,24 @@ encode_function look_up() {
 
 }  // namespace
 
-CUtensorMap tensor_map_of(const void* data, dtype type, std::int64_t rows, std::int64_t columns,
-                          int box_rows, int together) {
+CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows) {
   static const encode_function encode = look_up();
   CUtensorMap map;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(columns) * 2};
-  const cuuint32_t box[] = {panel_depth, static_cast<cuuint32_t>(box_rows)};
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
+                              static_cast<cuuint64_t>(matrix.rows)};
+  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(matrix.stride) * 2};
+  const cuuint32_t box[] = {slice_depth, static_cast<cuuint32_t>(box_rows)};
   const cuuint32_t steps[] = {1, 1};
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-      2, const_cast<void*>(data), sizes, row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B,
-      together == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      2, const_cast<void*>(matrix.data), sizes, row_bytes, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return map;
   throw error(errc::invalid_argument,
               fmt::format("a matrix of {} x {} elements at {} cannot be read by the copy engine "
                           "(error {}); it has to begin at a multiple of 16 bytes",
-                          rows, columns, data, static_cast<int>(result)));
+                          matrix.rows, matrix.columns, matrix.data, static_cast<int>(result)));
 }
 
 }  // namespace untax::sm90

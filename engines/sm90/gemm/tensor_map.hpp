@@ -8,11 +8,17 @@
 
 namespace untax::sm90 {
 
-/// A matrix for the copy engine: rows without gaps, boxes of `box_rows` rows and 64 elements, in
-/// shared memory with the swizzle of 128 bytes. `data` is at a multiple of 16 bytes, and so is the
-/// length of a row. L2 reads `together` bytes from memory at once, 128 or 256. Throws
-/// `invalid_argument` or `unsupported`.
-[[nodiscard]] CUtensorMap tensor_map_of(const void* data, dtype type, std::int64_t rows,
-                                        std::int64_t columns, int box_rows, int together = 256);
+/// A matrix in memory: element (0, 0), and how many elements lie between two rows.
+struct matrix_at {
+  const void* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t stride = 0;
+};
+
+/// A matrix for the copy engine: boxes of `box_rows` rows and 64 elements, in shared memory with
+/// the swizzle of 128 bytes. Rows begin at multiples of 16 bytes. Throws `invalid_argument` or
+/// `unsupported`.
+[[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows);
 
 }  // namespace untax::sm90

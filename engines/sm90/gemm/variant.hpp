@@ -23,7 +23,6 @@ struct kernel_variant {
 [[nodiscard]] kernel_variant weights_by_256();
 [[nodiscard]] kernel_variant weights_by_128();
 [[nodiscard]] kernel_variant weights_by_64();
-[[nodiscard]] kernel_variant weights_by_64_clusters();
 [[nodiscard]] kernel_variant weights_by_32();
 [[nodiscard]] kernel_variant weights_by_16();
 

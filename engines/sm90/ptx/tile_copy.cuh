@@ -10,10 +10,6 @@
 
 namespace untax::sm90 {
 
-[[nodiscard]] __device__ inline std::uint32_t shared_address(const void* at) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
-}
-
 /// Where a box of a matrix begins; x is the position in a row.
 struct box_at {
   std::int32_t x;
@@ -32,38 +28,27 @@ __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at fro
                                   {from.x, from.y}, &arrived.word);
 }
 
-/// Copies a box likewise; L2 keeps the box no longer than it has to.
-__device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_at from,
-                                      stage_barrier& arrived) {
-  constexpr std::uint64_t evict_first = 0x12f0000000000000;  // as createpolicy encodes it
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
-      :
-      : "r"(shared_address(to)), "l"(&matrix), "r"(from.x), "r"(from.y),
-        "r"(shared_address(&arrived.word)), "l"(evict_first)
-      : "memory");
-}
-
-/// As fetch_box, to every block of the cluster whose bit is set in `blocks`: to the same place
-/// there, and the barrier in the same place there hears of it.
+/// The same to every block of the cluster whose bit is set in `blocks`: to the same place there,
+/// and the barrier in the same place there hears of it.
 __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at from,
                                  stage_barrier& arrived, std::uint16_t blocks) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,
                                   {from.x, from.y}, &arrived.word, blocks);
 }
 
-/// Copies a box from shared memory; what lies outside of the matrix is left out. Ends with
-/// `boxes_left_shared` or `boxes_stored`.
+/// Copies a box from shared memory; what lies outside of the matrix is left out. Boxes that belong
+/// together end with `end_of_boxes`.
 __device__ inline void store_box(const CUtensorMap& matrix, box_at to, const void* from) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &matrix,
                                   {to.x, to.y}, from);
-  cuda::ptx::cp_async_bulk_commit_group();
 }
+__device__ inline void end_of_boxes() { cuda::ptx::cp_async_bulk_commit_group(); }
 
-/// Returns when the boxes that this thread stored are read, so that their place can be used again.
-__device__ inline void boxes_left_shared() {
-  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
+/// Returns when the boxes that this thread stored are read, but for the last `left` that belong
+/// together, so that their place can be used again.
+template <int left>
+__device__ void boxes_left_shared() {
+  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<left>());
 }
 
 /// Returns when they are written.
