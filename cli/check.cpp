@@ -12,6 +12,7 @@
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/flash_decode/workload.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -43,6 +44,7 @@ std::vector<protocol_variant> variants_named(const std::string& name) {
   };
   add(operators());
   add(collectives());
+  add(std::vector{attention_entry()});
   if (!name.empty()) return variants[place_in("the operator", name, known)];
   std::vector<protocol_variant> all;
   for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());

@@ -12,6 +12,7 @@
 #include "names.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
+#include "run_attention.hpp"
 #include "run_request.hpp"
 #include "verbs.hpp"
 
@@ -35,6 +36,7 @@ struct run_options {
   std::uint64_t seed = 1;
   collective_problem collective{.count = 1 << 20};
   collective_options chunks;
+  attention_request attention;
   std::string reduction_name = "sum";
   double tolerance = 0;
   int wait_limit = 0;
@@ -49,7 +51,7 @@ constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
 constexpr reduction reductions[] = {reduction::sum, reduction::max, reduction::min};
 constexpr direction directions[] = {direction::push, direction::pull};
 constexpr const char* footer =
-    "Operators:   all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter\n"
+    "Operators:   all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, flash_decode\n"
     "Collectives: all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n\n"
     "Times are from the first rank that starts to the last one that ends. With --verify inputs "
     "are\n"
@@ -60,7 +62,8 @@ constexpr const char* footer =
     "what is right.\n\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 -n 1024 -k 768 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
-    "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify";
+    "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
+    "  untax run flash_decode --ranks 4 --batch 2 --keys 2000 --page-size 16 --unequal --verify";
 
 launch_mode launch_named(const std::string& text) {
   return place_in("--launch", text, {"graph", "eager"}) == 0 ? launch_mode::graph
@@ -88,7 +91,7 @@ class option_check {
  public:
   option_check(const CLI::App& verb, std::string name) : verb_(verb), name_(std::move(name)) {}
 
-  void refuse(std::initializer_list<const char*> options, const char* reason) const {
+  void refuse(const std::initializer_list<const char*>& options, const char* reason) const {
     for (const char* option : options) {
       if (verb_.count(option) == 0) continue;
       throw error(
@@ -131,6 +134,7 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   check.refuse(
       {"--reduction", "--root", "--phases", "--unequal", "--direct", "--chunk-bytes", "--depth"},
       "multiplies");
+  check.refuse(attention_options, "has no attention");
   gemm_problem problem = o.problem;
   problem.type = named("--dtype", o.type, types);
   problem.partials = named("--partials", o.partials, types);
@@ -156,6 +160,7 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
   const option_check check(verb, entry.name);
   check.refuse({"-m", "-k", "--gather", "--partials", "--tile-m", "--tile-n", "--panel-k"},
                "multiplies nothing");
+  check.refuse(attention_options, "has no attention");
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--movers"}, "has as many movers as workers");
   if (!entry.combines) check.refuse({"--reduction"}, "combines nothing");
@@ -173,11 +178,31 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
   return subject_of(entry, problem, options);
 }
 
+trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
+  const option_check check(verb, attention_entry().name);
+  check.refuse({"-m", "-n", "-k", "--gather", "--tile-m", "--tile-n", "--panel-k"},
+               "has --batch, --heads, --kv-heads, --head-dim and --keys");
+  check.refuse({"--direction"}, "can only push");
+  check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
+               "is no collective");
+  (void)backend_of(verb, o, false, named("--dtype", o.type, types));
+  attention_request request = o.attention;
+  request.work.uneven = o.collective.uneven;
+  request.work.problem.type = named("--dtype", o.type, types);
+  request.work.problem.partials = named("--partials", o.partials, types);
+  request.options.workers = o.options.workers;
+  request.options.movers = o.options.movers;
+  request.options.launch = launch_named(o.launch);
+  return subject_of(request);
+}
+
 trial_subject subject_named(const CLI::App& verb, const run_options& o) {
   std::vector<std::string> known;
   for (const operator_entry& entry : operators()) known.push_back(entry.name);
   for (const collective_entry& entry : collectives()) known.push_back(entry.name);
+  known.push_back(attention_entry().name);
   const std::size_t place = place_in("the operator", o.operator_name, known);
+  if (place + 1 == known.size()) return attention_subject(verb, o);
   if (place < operators().size()) return gemm_subject(verb, o, operators()[place]);
   return collective_subject(verb, o, collectives()[place - operators().size()]);
 }
@@ -244,13 +269,15 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
   verb.add_option("--phases", o.chunks.phases, "of all_reduce and broadcast: 1, 2, or 0 to choose")
       ->check(between(0, 2));
-  verb.add_flag("--unequal", o.collective.uneven, "parts of all_to_all differ in size");
+  verb.add_flag("--unequal", o.collective.uneven,
+                "parts of all_to_all, or shards of sequences, differ in size");
   verb.add_flag("--direct", o.chunks.direct,
                 "peers read and write the callers' memory, which is symmetric");
   verb.add_option("--chunk-bytes", o.chunks.chunk_bytes, "that move as a whole; 0: untax chooses")
       ->check(at_least(0));
   verb.add_option("--depth", o.chunks.depth, "chunks under way between two workers; 0: ditto")
       ->check(at_least(0));
+  add_attention_options(verb, o.attention);
   verb.add_option("--repeat", o.repeats, "timed runs of every pattern")
       ->check(between(1, 1'000'000))
       ->capture_default_str();

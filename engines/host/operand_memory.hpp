@@ -34,9 +34,14 @@ struct operand_memory {
   }
 };
 
+struct attention_cache;
+
 /// The operands of one run.
 class operand_table {
  public:
+  /// The keys and values that queries attend to, where the operator has them.
+  const attention_cache* cache = nullptr;
+
   operand_memory& operator[](operand of) noexcept {
     return operands_[static_cast<std::size_t>(of)];
   }

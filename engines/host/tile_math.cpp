@@ -59,6 +59,11 @@ void tile_math::perform(const step& s, const operand_table& operands) {
                     resolve(s.to, operands));
     case action::reduce:
       return reduce(s, operands);
+    case action::attend:
+      return attention_.attend(s, *operands.cache, resolve(s.from, operands),
+                               resolve(s.to, operands));
+    case action::merge:
+      return attention_.merge(s, resolve(s.from, operands), resolve(s.to, operands));
   }
 }
 

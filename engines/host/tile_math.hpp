@@ -6,6 +6,7 @@
 #include <untax/tile/protocol.hpp>
 #include <untax/tile/step.hpp>
 
+#include "engines/host/attention.hpp"
 #include "engines/host/convert.hpp"
 #include "engines/host/operand_memory.hpp"
 
@@ -57,6 +58,7 @@ class tile_math {
   std::vector<tile_memory> addends_;
   widened left_;
   widened right_;
+  attention_math attention_;
 };
 
 /// C[m x n] = A[m x k] x B[n x k]^T (+ C), fp32, one thread of OpenBLAS.

@@ -71,6 +71,8 @@ void worker::speak(const step& s, channel_verb verb, Use&& use) {
 void worker::act(const step& s) {
   if (s.what == action::multiply) return multiply(s);
   if (s.what == action::reduce) return reduce(s);
+  if (s.what == action::attend) return attend(s);
+  if (s.what == action::merge) return merge(s);
   for (std::int64_t i = 0; i < s.rows; ++i) {
     for (std::int64_t j = 0; j < s.cols; ++j) {
       if (s.what == action::add) {
@@ -108,6 +110,37 @@ void worker::reduce(const step& s) {
       }
       put(s.to, i, j, total);
     }
+  }
+}
+
+// Attention is linear here, so that it is right whatever the splits: a query times the number that
+// the split of the sequence and head has in b. The statistics are the first column again, and the
+// result shows them.
+
+void worker::attend(const step& s) {
+  const std::uint64_t split = scenario_->b(plan_->rank(), s.weights.row, s.weights.col);
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    for (std::int64_t j = 0; j < s.cols + attention_statistics; ++j) {
+      put(s.to, i, j, get(s.from, i, j < s.cols ? j : 0) * split);
+    }
+  }
+}
+
+void worker::merge(const step& s) {
+  const auto sum = [&](std::int64_t i, std::int64_t j) {
+    std::uint64_t total = 0;
+    for (std::int64_t k = 0; k < s.depth; ++k) total += get(s.from, k * s.rows + i, j);
+    return total;
+  };
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    std::uint64_t statistics[attention_statistics];
+    for (std::int64_t t = 0; t < attention_statistics; ++t) statistics[t] = sum(i, s.cols + t);
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      const std::uint64_t element = sum(i, j);
+      put(s.to, i, j, s.to.of == operand::c ? element + statistics[0] + statistics[1] : element);
+    }
+    if (s.to.of == operand::c) continue;
+    for (std::int64_t t = 0; t < attention_statistics; ++t) put(s.to, i, s.cols + t, statistics[t]);
   }
 }
 

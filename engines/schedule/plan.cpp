@@ -69,7 +69,8 @@ extent panel_extent(const rank_plan& plan) noexcept {
 }
 
 const char* name_of(action what) noexcept {
-  constexpr const char* names[] = {"only signals", "copy", "multiply", "add", "store", "reduce"};
+  constexpr const char* names[] = {"only signals", "copy",   "multiply", "add",
+                                   "store",        "reduce", "attend",   "merge"};
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -86,6 +86,16 @@ void each_access(const step& s, Visit&& visit) {
       for (std::int64_t i = 0; i < s.depth; ++i) visit(access{addend(s, i), s.rows, s.cols, false});
       visit(access{s.to, s.rows, s.cols, true});
       return;
+    case action::attend:
+      visit(access{s.from, s.rows, s.cols, false});
+      visit(access{s.weights, 1, 1, false});
+      visit(access{s.to, s.rows, s.cols + attention_statistics, true});
+      return;
+    case action::merge:
+      visit(access{s.from, s.rows * s.depth, s.cols + attention_statistics, false});
+      visit(access{s.to, s.rows, s.to.of == operand::c ? s.cols : s.cols + attention_statistics,
+                   true});
+      return;
   }
 }
 

@@ -40,7 +40,16 @@ enum class action : std::uint8_t {
   reduce,    ///< to = the `depth` ranks' contributions combined in rank order, in fp32, rounded
              ///< once: that of rank i lies i * rows rows below `from`, the own one at `weights`;
              ///< where `from` is in a, it lies at the same place in a of rank i
+  attend,    ///< to = the partial result of rows x cols queries at `from` over a split of the keys
+             ///< and values of this rank: `weights` names the sequence and head (row) and the split
+             ///< (col), `depth` says how many splits there are
+  merge,     ///< to = `depth` partial results of rows x cols, that of rank i i * rows rows below
+             ///< `from`, combined in that order; in c it is the result, elsewhere partial again
 };
+
+/// A partial result of attention has so many columns behind those of the result itself: two numbers
+/// whose sum is the logarithm, to base 2, of the sum of the exponentials.
+inline constexpr std::int64_t attention_statistics = 2;
 
 /// What one worker does next: at most one verb of each kind around one action. The order is
 /// reserve, acquire, action, publish, retire. A program is a sequence of steps, which makes it

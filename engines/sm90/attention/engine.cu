@@ -1,0 +1,275 @@
+#include "engines/sm90/attention/engine.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/rma/packet.cuh>
+
+#include "engines/sm90/attention/combine.hpp"
+#include "engines/sm90/attention/variants/variants.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::sm90 {
+namespace {
+
+/// Blocks of the kernel that sends and combines beside that of attention.
+constexpr int exchange_blocks = 32;
+/// As the waits of kernels look at them together.
+constexpr int most_ranks = 8;
+
+attention_kernel kernel_for(const attention_shape& shape) {
+  switch (shape.head_dim) {
+    case 64:
+      return attention_of_width_64(shape.type);
+    case 128:
+      return attention_of_width_128(shape.type);
+    default:
+      return attention_of_width_256(shape.type);
+  }
+}
+
+std::size_t row_packets(const attention_shape& shape) {
+  return (static_cast<std::size_t>(shape.words()) + 1) / 2;
+}
+
+}  // namespace
+
+std::size_t attention_heap(const attention_shape& shape, int ranks) {
+  constexpr std::size_t most_blocks = 160;
+  const auto rows = static_cast<std::size_t>(shape.rows());
+  const auto world = static_cast<std::size_t>(ranks);
+  const auto row = static_cast<std::size_t>(shape.head_dim + 2) * sizeof(float);
+  return 2 * rows * world * row_packets(shape) * sizeof(packet) + rows * world * row +
+         most_blocks * 2 * most_heads_of_group * row +
+         static_cast<std::size_t>(shape.items()) * 16 + (std::size_t{1} << 20);
+}
+
+class attention_engine::launcher {
+ public:
+  launcher(world& w, const std::string& name, const attention_shape& shape, attention_sink sink,
+           int blocks)
+      : world_(&w), name_(name), kernel_(kernel_for(check(shape))), blocks_(blocks) {
+    world_->use_device();
+    load();
+    a_.shape = shape;
+    a_.sink = sink;
+    a_.ranks = w.size();
+    a_.rank = w.rank();
+    a_.run.world = world_->device_state();
+    a_.run.name_size = static_cast<int>(std::min(name.size(), sizeof a_.run.name));
+    std::memcpy(a_.run.name, name.data(), static_cast<std::size_t>(a_.run.name_size));
+    allocate();
+    a_.run.launch = -1;
+    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, own_.stream);
+    launch(combine_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.stream);
+    launch(exchange_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.stream);
+    require(cudaStreamSynchronize(own_.stream), "cannot run its kernels");
+    a_.run.launch = 0;
+  }
+  launcher(const launcher&) = delete;
+  launcher& operator=(const launcher&) = delete;
+  ~launcher() {
+    try {
+      world_->use_device();
+      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      world_->barrier();
+      world_->free(scratch_);
+      world_->free(epochs_);
+      world_->free(a_.run.inbox);
+    } catch (const error&) {
+      // A stopped world refuses collective calls; its memory goes with it.
+      return;
+    }
+  }
+
+  [[nodiscard]] stream_ref own_stream() const { return {own_.stream}; }
+  void finish() {
+    require(cudaStreamSynchronize(own_.stream), "a kernel failed");
+    world_->check();
+  }
+
+  void attend(const attention_operands& operands, stream_ref stream) {
+    world_->check();
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    a_.memory = operands;
+    if (a_.sink == attention_sink::flagged) {
+      require(cudaEventRecord(begun_.event, on), "cannot record an event");
+      require(cudaStreamWaitEvent(beside_.stream, begun_.event), "cannot wait for an event");
+      a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
+      launch(exchange_kernel(a_.shape.type, a_.shape.partials), exchange_blocks, combine_threads, 0,
+             beside_.stream);
+      require(cudaEventRecord(ended_.event, beside_.stream), "cannot record an event");
+    }
+    a_.run.epochs = epochs_.local();
+    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, on);
+    if (a_.sink == attention_sink::flagged)
+      require(cudaStreamWaitEvent(on, ended_.event), "cannot wait for an event");
+  }
+
+  void combine(const attention_operands& operands, stream_ref stream) {
+    a_.memory = operands;
+    attention_arguments all = a_;
+    all.rows = gathered_;
+    const auto warps = static_cast<std::int64_t>(combine_threads / 32);
+    const std::int64_t wanted = (a_.shape.rows() + warps - 1) / warps;
+    launch_with(all, combine_kernel(a_.shape.type, a_.shape.partials),
+                static_cast<int>(std::min<std::int64_t>(wanted, 4 * blocks_)), combine_threads, 0,
+                static_cast<cudaStream_t>(stream.handle));
+  }
+  [[nodiscard]] std::uint32_t* gathered() const noexcept { return gathered_; }
+  [[nodiscard]] int blocks() const noexcept { return blocks_; }
+
+ private:
+  /// Never the legacy default stream, which waits for others.
+  struct own_stream_handle {
+    cudaStream_t stream = nullptr;
+    own_stream_handle() = default;
+    own_stream_handle(const own_stream_handle&) = delete;
+    own_stream_handle& operator=(const own_stream_handle&) = delete;
+    ~own_stream_handle() {
+      if (stream != nullptr) cudaStreamDestroy(stream);
+    }
+  };
+  struct own_event {
+    cudaEvent_t event = nullptr;
+    own_event() = default;
+    own_event(const own_event&) = delete;
+    own_event& operator=(const own_event&) = delete;
+    ~own_event() {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
+  };
+
+  void require(cudaError_t result, const char* what) const {
+    gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, what));
+  }
+  [[nodiscard]] const attention_shape& check(const attention_shape& shape) const {
+    std::string why;
+    if (world_->size() > most_ranks)
+      why = fmt::format("goes to {} ranks at most, not {}", most_ranks, world_->size());
+    if (!has_kernel_for(shape.head_dim)) {
+      why = fmt::format("has kernels for heads of 64, 128 and 256 elements, not for {}",
+                        shape.head_dim);
+    }
+    if (shape.group > most_heads_of_group) {
+      why = fmt::format("takes {} heads of the queries for each of the keys at most, not {}",
+                        most_heads_of_group, shape.group);
+    }
+    if (static_cast<std::int64_t>(shape.items()) * (shape.keys / 16 + 1) >= std::int64_t{1} << 31U)
+      why = fmt::format("takes 2^31 tiles of 16 keys at most, not {} of {} keys", shape.items(),
+                        shape.keys);
+    if (shape.type == dtype::f32) why = "takes fp16 and bf16, not fp32";
+    if (!why.empty()) {
+      throw error(errc::unsupported,
+                  fmt::format("rank {}: {}: on GPUs it {}", world_->rank(), name_, why));
+    }
+    return shape;
+  }
+
+  void load() {
+    require(cudaStreamCreateWithFlags(&own_.stream, cudaStreamNonBlocking), "no stream");
+    require(cudaStreamCreateWithFlags(&beside_.stream, cudaStreamNonBlocking), "no stream");
+    require(cudaEventCreateWithFlags(&begun_.event, cudaEventDisableTiming), "no event");
+    require(cudaEventCreateWithFlags(&ended_.event, cudaEventDisableTiming), "no event");
+    require(cudaFuncSetAttribute(kernel_.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(kernel_.shared_bytes)),
+            "there is not enough shared memory");
+    int processors = 0;
+    require(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, world_->device()),
+            "cannot ask for the number of multiprocessors");
+    if (blocks_ == 0) blocks_ = processors;
+    // Blocks wait for blocks of peers, so all of them have to run at the same time.
+    if (blocks_ <= processors) return;
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {} blocks are asked for; this GPU holds {} at once, "
+                            "option workers has to be smaller",
+                            world_->rank(), name_, blocks_, processors));
+  }
+
+  void allocate() {
+    const attention_shape& shape = a_.shape;
+    const auto rows = static_cast<std::size_t>(shape.rows());
+    const auto ranks = static_cast<std::size_t>(a_.ranks);
+    const auto blocks = static_cast<std::size_t>(blocks_);
+    const bool exchanges =
+        a_.sink == attention_sink::flagged || (a_.sink == attention_sink::ranks && a_.ranks > 1);
+    const std::size_t packets = exchanges ? 2 * rows * ranks * row_packets(shape) : 1;
+    a_.run.inbox = world_->allocate_cleared<std::byte>(packets * sizeof(packet), name_ + " inbox");
+    epochs_ = world_->allocate_cleared<std::uint64_t>(blocks + exchange_blocks, name_ + " epochs");
+    const std::size_t heads = 2 * blocks * most_heads_of_group;
+    const std::size_t parts[] = {
+        heads * static_cast<std::size_t>(shape.head_dim) * sizeof(float), heads * 2 * sizeof(float),
+        static_cast<std::size_t>(shape.items()) * sizeof(std::uint64_t),
+        static_cast<std::size_t>(shape.items()) * sizeof(std::uint64_t),
+        rows * ranks * static_cast<std::size_t>(shape.words()) * sizeof(std::uint32_t)};
+    std::size_t all = 0;
+    for (const std::size_t part : parts) all += aligned(part);
+    scratch_ = world_->allocate_cleared<std::byte>(all, name_ + " scratch");
+    std::byte* next = scratch_.local();
+    const auto take = [&](std::size_t i) {
+      std::byte* const at = next;
+      next += aligned(parts[i]);
+      return static_cast<void*>(at);
+    };
+    a_.segments = static_cast<float*>(take(0));
+    a_.statistics = static_cast<float*>(take(1));
+    a_.arrivals = static_cast<std::uint32_t*>(take(2));
+    a_.flags = static_cast<std::uint64_t*>(take(3));
+    gathered_ = static_cast<std::uint32_t*>(take(4));
+    a_.rows = gathered_ +
+              static_cast<std::size_t>(a_.rank) * rows * static_cast<std::size_t>(shape.words());
+  }
+  [[nodiscard]] static std::size_t aligned(std::size_t bytes) {
+    return round_up<std::size_t>(bytes, 256);
+  }
+
+  void launch(const void* kernel, int blocks, int threads, std::size_t shared,
+              cudaStream_t stream) {
+    launch_with(a_, kernel, blocks, threads, shared, stream);
+  }
+  void launch_with(attention_arguments& with, const void* kernel, int blocks, int threads,
+                   std::size_t shared, cudaStream_t stream) {
+    void* arguments[] = {&with};
+    require(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
+                             dim3(static_cast<unsigned>(threads)), arguments, shared, stream),
+            "cannot be launched; the rank's GPU has to be the current device");
+  }
+
+  world* world_;
+  std::string name_;
+  attention_kernel kernel_;
+  int blocks_;
+  own_stream_handle own_;
+  own_stream_handle beside_;
+  own_event begun_;
+  own_event ended_;
+  attention_arguments a_;
+  symmetric<std::uint64_t> epochs_;
+  symmetric<std::byte> scratch_;
+  std::uint32_t* gathered_ = nullptr;
+};
+
+attention_engine::attention_engine(world& w, const std::string& name, const attention_shape& shape,
+                                   attention_sink sink, int blocks)
+    : launcher_(std::make_unique<launcher>(w, name, shape, sink, blocks)) {}
+attention_engine::~attention_engine() = default;
+
+stream_ref attention_engine::stream_or_own(stream_ref stream) const {
+  return stream.handle != nullptr ? stream : launcher_->own_stream();
+}
+void attention_engine::finish() { launcher_->finish(); }
+void attention_engine::attend(const attention_operands& operands, stream_ref stream) {
+  launcher_->attend(operands, stream);
+}
+void attention_engine::combine(const attention_operands& operands, stream_ref stream) {
+  launcher_->combine(operands, stream);
+}
+std::uint32_t* attention_engine::gathered() const { return launcher_->gathered(); }
+int attention_engine::blocks() const { return launcher_->blocks(); }
+
+}  // namespace untax::sm90

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/core/types.hpp>
+
+namespace untax::sm90 {
+
+/// Division of numbers below 2^31 by one that is known beforehand: a multiplication.
+struct division {
+  std::uint32_t factor = 1U << 31U;
+  int shift = 0;
+
+  division() = default;
+  explicit constexpr division(std::uint32_t divisor) {
+    while ((std::uint64_t{1} << static_cast<unsigned>(shift)) < divisor) ++shift;
+    const std::uint64_t power = std::uint64_t{1} << static_cast<unsigned>(31 + shift);
+    factor = static_cast<std::uint32_t>((power + divisor - 1) / divisor);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t n) const noexcept {
+    const std::uint64_t product = std::uint64_t{2 * n} * factor;
+    return static_cast<std::uint32_t>(product >> 32U) >> static_cast<unsigned>(shift);
+  }
+};
+
+/// Attention of one token of each sequence to what a rank holds of it.
+struct attention_shape {
+  int batch = 1;
+  int kv_heads = 1;
+  int group = 1;  ///< heads of the queries for each of the keys, from 1 to 16
+  int head_dim = 128;
+  std::int64_t keys = 0;   ///< of a sequence at most; without pages, rows from one to the next
+  int page_size = 0;       ///< 0: no pages
+  division page_division;  ///< by page_size
+  std::int64_t pages = 0;  ///< entries of the page table for a sequence
+  float scale = 1;         ///< of the logits
+  float logit_cap = 0;     ///< 0: none
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;  ///< fp32 or bf16
+
+  /// An item is what one head of the keys of one sequence has to do.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int items() const noexcept { return batch * kv_heads; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
+    return static_cast<std::int64_t>(items()) * group;
+  }
+  /// A partial result of a query head: 32-bit words of elements, then the two statistics.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int words() const noexcept {
+    return partials == dtype::f32 ? head_dim + 2 : head_dim / 2 + 1;
+  }
+};
+
+/// The caller's memory, on the GPU. Strides are in elements.
+struct attention_operands {
+  const void* queries = nullptr;  ///< [batch * heads, head_dim]
+  const void* keys = nullptr;
+  const void* values = nullptr;
+  void* out = nullptr;
+  std::int64_t queries_stride = 0;
+  std::int64_t keys_stride = 0;
+  std::int64_t values_stride = 0;
+  std::int64_t out_stride = 0;
+  const std::int32_t* lengths = nullptr;
+  const std::int32_t* page_table = nullptr;
+};
+
+/// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
+inline constexpr int most_heads_of_group = 16;
+/// Whether kernels exist for a width of heads.
+[[nodiscard]] constexpr bool has_kernel_for(std::int64_t head_dim) noexcept {
+  return head_dim == 64 || head_dim == 128 || head_dim == 256;
+}
+
+}  // namespace untax::sm90

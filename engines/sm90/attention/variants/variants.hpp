@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+
+#include <untax/core/types.hpp>
+
+namespace untax::sm90 {
+
+/// A kernel of attention, and how it is launched.
+struct attention_kernel {
+  const void* function = nullptr;
+  int threads = 0;
+  std::size_t shared_bytes = 0;
+};
+
+// One a file, since they take long to compile.
+[[nodiscard]] attention_kernel attention_of_width_64(dtype type);
+[[nodiscard]] attention_kernel attention_of_width_128(dtype type);
+[[nodiscard]] attention_kernel attention_of_width_256(dtype type);
+
+}  // namespace untax::sm90

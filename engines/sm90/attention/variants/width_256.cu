@@ -1,0 +1,7 @@
+#include "engines/sm90/attention/kernel.cuh"
+
+namespace untax::sm90 {
+
+attention_kernel attention_of_width_256(dtype type) { return kernel_of_width<256>(type); }
+
+}  // namespace untax::sm90

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+
+#include <untax/ops/flash_decode.hpp>
+
+#include "engines/sm90/attention/shape.hpp"
+
+namespace untax {
+
+/// What carries flash_decode out on a kind of machine. Arguments are checked already, as far as
+/// they can be seen from the host.
+class attention_backend {
+ public:
+  attention_backend() = default;
+  attention_backend(const attention_backend&) = delete;
+  attention_backend& operator=(const attention_backend&) = delete;
+  virtual ~attention_backend() = default;
+
+  virtual void run(const const_matrix& q, const attention_shard& cache, const matrix& out,
+                   stream_ref stream) = 0;
+};
+
+/// On threads of the host. Collective.
+[[nodiscard]] std::unique_ptr<attention_backend> host_attention(
+    world& w, const flash_decode_problem& problem, const flash_decode_plan& plan,
+    const flash_decode_options& options);
+
+/// On the GPU of a rank. Collective. Throws `unsupported` for shapes without a kernel.
+[[nodiscard]] std::unique_ptr<attention_backend> device_attention(
+    world& w, const flash_decode_problem& problem, const flash_decode_plan& plan);
+
+/// A problem as the kernels know it.
+[[nodiscard]] sm90::attention_shape device_shape(const flash_decode_problem& problem);
+
+}  // namespace untax

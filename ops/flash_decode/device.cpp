@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/collectives.hpp>
+
+#include "engines/bulk/communicator.hpp"
+#include "engines/sm90/attention/engine.hpp"
+#include "ops/flash_decode/backend.hpp"
+#include "ops/flash_decode/planning.hpp"
+
+namespace untax {
+namespace {
+
+sm90::attention_sink sink_of(pattern how) {
+  if (is_bulk(how)) return sm90::attention_sink::rows;
+  return how == pattern::producer_consumer ? sm90::attention_sink::flagged
+                                           : sm90::attention_sink::ranks;
+}
+
+std::uintptr_t address(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p);  // NOLINT(*-reinterpret-cast)
+}
+
+/// On the GPU of a rank. In the bulk patterns partial results are gathered between two kernels: by
+/// NCCL, or by our own all_gather.
+class device_backend final : public attention_backend {
+ public:
+  device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
+      : shape_(device_shape(problem)),
+        plan_(plan),
+        shard_(shape_.rows() * shape_.words()),
+        engine_(w, std::string(flash_decode_name), shape_, sink_of(plan.how), plan.workers) {
+    if (plan.how == pattern::bulk_library) library_.emplace(w);
+    if (plan.how == pattern::bulk_synchronous)
+      gather_.emplace(w, all_gather_problem{shard_ * plan.world, dtype::f32});
+  }
+
+  void run(const const_matrix& q, const attention_shard& shard, const matrix& out,
+           stream_ref given) override {
+    require_aligned("q", q, 4);
+    require_aligned("keys", shard.keys, 16);
+    require_aligned("values", shard.values, 16);
+    require_aligned("out", as_const(out), 8);
+    const sm90::attention_operands operands{.queries = q.data,
+                                            .keys = shard.keys.data,
+                                            .values = shard.values.data,
+                                            .out = out.data,
+                                            .queries_stride = q.stride,
+                                            .keys_stride = shard.keys.stride,
+                                            .values_stride = shard.values.stride,
+                                            .out_stride = out.stride,
+                                            .lengths = shard.lengths,
+                                            .page_table = shard.page_table};
+    const stream_ref stream = engine_.stream_or_own(given);
+    engine_.attend(operands, stream);
+    if (is_bulk(plan_.how)) {
+      gather(stream);
+      engine_.combine(operands, stream);
+    }
+    if (given.handle == nullptr) engine_.finish();
+  }
+
+ private:
+  /// In place: a rank's own part lies where it belongs.
+  void gather(stream_ref stream) {
+    std::uint32_t* const all = engine_.gathered();
+    std::uint32_t* const mine = all + plan_.rank * shard_;
+    if (library_) {
+      library_->all_gather(mine, all, shard_, dtype::f32, stream);
+    } else {
+      gather_->run({mine, dtype::f32, shard_}, {all, dtype::f32, shard_ * plan_.world}, stream);
+    }
+  }
+
+  /// Rows are read in pieces of `bytes`.
+  void require_aligned(std::string_view what, const const_matrix& m, std::size_t bytes) const {
+    const auto stride = static_cast<std::size_t>(m.stride) * size_of(m.type);
+    if (m.empty() || (address(m.data) % bytes == 0 && stride % bytes == 0)) return;
+    throw error(
+        errc::invalid_argument,
+        fmt::format("rank {}: {}: {} lies at {} with {} bytes from row to row; on GPUs both "
+                    "have to be multiples of {}",
+                    plan_.rank, flash_decode_name, what, fmt::ptr(m.data), stride, bytes));
+  }
+
+  sm90::attention_shape shape_;
+  flash_decode_plan plan_;
+  std::int64_t shard_;
+  sm90::attention_engine engine_;
+  std::optional<bulk::communicator> library_;
+  std::optional<all_gather> gather_;
+};
+
+}  // namespace
+
+sm90::attention_shape device_shape(const flash_decode_problem& p) {
+  return {.batch = static_cast<int>(p.batch),
+          .kv_heads = static_cast<int>(p.kv_heads),
+          .group = static_cast<int>(p.heads / p.kv_heads),
+          .head_dim = static_cast<int>(p.head_dim),
+          .keys = p.keys,
+          .page_size = static_cast<int>(p.page_size),
+          .page_division =
+              sm90::division(static_cast<std::uint32_t>(std::max<std::int64_t>(p.page_size, 1))),
+          .pages = pages_of_sequence(p),
+          .scale = scale_of(p),
+          .logit_cap = p.logit_cap,
+          .type = p.type,
+          .partials = p.partials};
+}
+
+std::unique_ptr<attention_backend> device_attention(world& w, const flash_decode_problem& problem,
+                                                    const flash_decode_plan& plan) {
+  return std::make_unique<device_backend>(w, problem, plan);
+}
+
+}  // namespace untax

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/ops/flash_decode_problem.hpp>
+#include <untax/tile/barrier_steps.hpp>
+#include <untax/tile/counter_layout.hpp>
+#include <untax/tile/order.hpp>
+#include <untax/tile/protocol.hpp>
+
+namespace untax {
+
+/// Where partial results lie, and which counters guard them. An item is what one head of the keys
+/// of one sequence has to do: its group of query heads, `group()` rows of q and of the result.
+class flash_decode_layout {
+ public:
+  constexpr flash_decode_layout(const flash_decode_problem& problem, const flash_decode_plan& plan)
+      : problem_(problem), plan_(plan) {
+    counter_layout layout;
+    ready_ = layout.take(sets_.sets, plan.world, items());
+    attended_ = layout.take(1, items(), plan.splits);
+    merged_ = layout.take(1, items(), 1);
+    barrier_ = {plan.rank, plan.world, layout.take(1, plan.world, 1)};
+    counters_ = layout.size();
+  }
+
+  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
+  /// Partial results on their way: [set, item, source, query head].
+  [[nodiscard]] constexpr extent inbox() const noexcept {
+    return {sets_.sets * items() * world() * group(), width()};
+  }
+  /// Partial results of splits: [item, split, query head].
+  [[nodiscard]] constexpr extent outbox() const noexcept {
+    if (plan_.splits == 1) return {};
+    return {items() * plan_.splits * group(), width()};
+  }
+  [[nodiscard]] static constexpr extent tile_extent() noexcept { return {1, 1}; }
+
+ protected:
+  [[nodiscard]] constexpr int items() const noexcept {
+    return static_cast<int>(problem_.batch * problem_.kv_heads);
+  }
+  [[nodiscard]] constexpr std::int64_t group() const noexcept {
+    return problem_.heads / problem_.kv_heads;
+  }
+  [[nodiscard]] constexpr std::int64_t width() const noexcept {
+    return problem_.head_dim + attention_statistics;
+  }
+  [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
+  [[nodiscard]] constexpr bool has_movers() const noexcept {
+    return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
+  }
+  /// Who sends partial results and combines what arrives; item i is sent by sender i mod senders()
+  /// of one rank, and combined by the one of that number at another.
+  [[nodiscard]] constexpr int senders() const noexcept {
+    return has_movers() ? plan_.movers : plan_.workers;
+  }
+  [[nodiscard]] constexpr int worker_of(int item, int split) const noexcept {
+    return (item * plan_.splits + split) % plan_.workers;
+  }
+
+  [[nodiscard]] constexpr place queries(int item) const noexcept {
+    return {operand::a, rank(), item * group(), 0};
+  }
+  [[nodiscard]] constexpr place result(int item) const noexcept {
+    return {operand::c, rank(), item * group(), 0};
+  }
+  /// Where the partial result of `source` lies at rank `at`.
+  [[nodiscard]] constexpr place slot(int at, int item, int source,
+                                     std::uint64_t epoch) const noexcept {
+    const std::int64_t index =
+        (static_cast<std::int64_t>(sets_.set_of(epoch)) * items() + item) * world() + source;
+    return {operand::inbox, at, index * group(), 0};
+  }
+  [[nodiscard]] constexpr place of_split(int item, int split) const noexcept {
+    return {operand::outbox, rank(),
+            (static_cast<std::int64_t>(item) * plan_.splits + split) * group(), 0};
+  }
+
+  /// The room of an item of `source` in the inbox of `consumer`. Nobody has to say that it is free:
+  /// whoever fills it again two epochs later has had the consumer's item of the epoch between,
+  /// which the consumer sent after it had read.
+  [[nodiscard]] constexpr room arrival(int source, int consumer, int item,
+                                       std::uint64_t epoch) const noexcept {
+    if (!has_rooms()) return {};
+    const int set = sets_.set_of(epoch);
+    const int ready = ready_.at(set, source, item);
+    return {.producer = source,
+            .consumer = consumer,
+            .number = ready,
+            .ready = ready,
+            .use = sets_.use_of(epoch)};
+  }
+  /// Says that a split was attended to; nothing where nobody else needs to know.
+  [[nodiscard]] constexpr room attended(int item, int split, std::uint64_t epoch) const noexcept {
+    if (plan_.how == pattern::bulk_synchronous || plan_.splits == 1) return {};
+    if (worker_of(item, split) == item % plan_.workers) return {};
+    return flag(attended_.at(0, item, split), epoch);
+  }
+  /// Says that this rank's partial result of an item is whole, where a mover waits for it.
+  [[nodiscard]] constexpr room merged(int item, std::uint64_t epoch) const noexcept {
+    return has_movers() ? flag(merged_.at(0, item), epoch) : room{};
+  }
+
+  flash_decode_problem problem_;
+  flash_decode_plan plan_;
+  barrier_steps barrier_;
+
+ private:
+  /// Within a rank the end of the run orders the next use.
+  [[nodiscard]] constexpr room flag(int index, std::uint64_t epoch) const noexcept {
+    return {.producer = rank(), .consumer = rank(), .number = index, .ready = index, .use = epoch};
+  }
+
+  room_sets sets_{2};
+  counter_block ready_;
+  counter_block attended_;
+  counter_block merged_;
+  int counters_ = 0;
+};
+
+}  // namespace untax

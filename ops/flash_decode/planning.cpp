@@ -1,0 +1,159 @@
+#include "ops/flash_decode/planning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include <untax/core/error.hpp>
+#include <untax/core/memory_kind.hpp>
+#include <untax/flow/device_control.hpp>
+#include <untax/tile/step.hpp>
+
+namespace untax {
+namespace {
+
+/// The wait records of a rank, less the one of the rank itself and those of kernels, bound its
+/// workers.
+constexpr int most_workers = (first_kernel_slot - 1) / 2;
+constexpr std::int64_t most_items = std::int64_t{1} << 20;
+/// A split that is shorter costs more than it saves.
+constexpr std::int64_t least_keys_of_split = 64;
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+/// Refuses what cannot be.
+struct refusal {
+  int rank;
+
+  [[noreturn]] void operator()(const std::string& text) const {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {}", rank, flash_decode_name, text));
+  }
+  void unless_between(std::string_view what, std::int64_t value, std::int64_t least,
+                      std::int64_t most) const {
+    if (value >= least && value <= most) return;
+    (*this)(fmt::format("{} is {}; it has to be between {} and {}", what, value, least, most));
+  }
+};
+
+void require_pattern(pattern how, bool on_device, const refusal& refuse) {
+  const bool one_of_gpus = how == pattern::automatic || how == pattern::bulk_library ||
+                           how == pattern::bulk_synchronous || how == pattern::producer_consumer ||
+                           how == pattern::fused_sequential;
+  if (on_device ? one_of_gpus : on_host(how)) return;
+  refuse(
+      fmt::format("has no pattern {} {}; it has bulk_library, bulk_synchronous, "
+                  "producer_consumer, fused_sequential{}",
+                  name_of(how), on_device ? "on GPUs" : "on the host",
+                  on_device ? "" : " and fused_specialized"));
+}
+
+}  // namespace
+
+void require_sensible(const flash_decode_problem& p, int rank) {
+  constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
+  const refusal refuse{rank};
+  refuse.unless_between("batch", p.batch, 1, most_items);
+  refuse.unless_between("heads", p.heads, 1, most_items);
+  refuse.unless_between("kv_heads", p.kv_heads, 1, most_items);
+  refuse.unless_between("head_dim", p.head_dim, 1, 4096);
+  refuse.unless_between("keys", p.keys, 0, any);
+  refuse.unless_between("page_size", p.page_size, 0, any);
+  refuse.unless_between("pages", p.pages, 0, any);
+  refuse.unless_between("batch * kv_heads", p.batch * p.kv_heads, 1, most_items);
+  if (p.heads % p.kv_heads != 0) {
+    refuse(
+        fmt::format("heads is {} and kv_heads {}; each head of the keys has to serve as many "
+                    "heads of the queries, so one has to be a multiple of the other",
+                    p.heads, p.kv_heads));
+  }
+  if (p.page_size > 0 && p.pages == 0 && p.keys > 0)
+    refuse("pages is 0; a cache with pages has to have some");
+  if (p.partials == dtype::f16)
+    refuse("partials is fp16, in which large logits have no place; it has to be fp32 or bf16");
+  if (!std::isfinite(p.scale) || p.scale < 0)
+    refuse(fmt::format("scale is {}; it has to be positive, or 0 for 1 / sqrt(head_dim)", p.scale));
+  if (!std::isfinite(p.logit_cap) || p.logit_cap < 0)
+    refuse(fmt::format("logit_cap is {}; it has to be positive, or 0 for none", p.logit_cap));
+}
+
+planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
+                               const flash_decode_options& options) {
+  const refusal refuse{w.rank()};
+  const bool on_device = w.memory() == memory_kind::cuda;
+  refuse.unless_between("option workers", options.workers, 0, on_device ? 4096 : most_workers);
+  refuse.unless_between("option movers", options.movers, 0, on_device ? 0 : most_workers);
+  refuse.unless_between("option splits", options.splits, 0, on_device ? 0 : 1024);
+  require_pattern(options.how, on_device, refuse);
+
+  planned_flash_decode result;
+  flash_decode_plan& plan = result.plan;
+  plan.world = w.size();
+  plan.rank = w.rank();
+  plan.how = options.how;
+  std::string why = "as asked";
+  if (options.how == pattern::automatic) {
+    plan.how = pattern::fused_sequential;
+    why = "chosen because who has computed a partial result has nothing better to do than send it";
+  }
+  if (on_device) {
+    plan.workers = options.workers;
+    result.explanation = fmt::format(
+        "{}: {} ({}), {}, splits so that all have the same number of keys, partial results {}",
+        flash_decode_name, name_of(plan.how), why,
+        plan.workers == 0 ? "a block for each multiprocessor"
+                          : fmt::format("{} blocks", plan.workers),
+        name_of(problem.partials));
+    return result;
+  }
+  plan.workers =
+      options.workers > 0 ? options.workers : std::clamp(cores() / w.size(), 1, most_workers);
+  plan.movers = options.movers > 0 ? options.movers : 1;
+  plan.splits = options.splits;
+  if (plan.splits == 0) {
+    const std::int64_t items = problem.batch * problem.kv_heads;
+    const std::int64_t wanted = ceil_div<std::int64_t>(plan.workers, items);
+    plan.splits =
+        static_cast<int>(std::clamp<std::int64_t>(problem.keys / least_keys_of_split, 1, wanted));
+  }
+  result.explanation = fmt::format("{}: {} ({}), {} workers, {} {} of a sequence",
+                                   flash_decode_name, name_of(plan.how), why, plan.workers,
+                                   plan.splits, plan.splits == 1 ? "split" : "splits");
+  return result;
+}
+
+std::string describe(const flash_decode_problem& p) {
+  std::string text = fmt::format("batch {}, heads {} / {} of {}, {} keys", p.batch, p.heads,
+                                 p.kv_heads, p.head_dim, p.keys);
+  if (p.page_size > 0) text += fmt::format(", {} pages of {}", p.pages, p.page_size);
+  text += fmt::format(", {}, partials {}", name_of(p.type), name_of(p.partials));
+  if (p.scale > 0) text += fmt::format(", scale {}", p.scale);
+  if (p.logit_cap > 0) text += fmt::format(", logit cap {}", p.logit_cap);
+  return text;
+}
+
+extent cache_extent(const flash_decode_problem& p) noexcept {
+  const std::int64_t rows = p.page_size > 0 ? p.pages * p.page_size : p.batch * p.keys;
+  return {rows, p.kv_heads * p.head_dim};
+}
+
+std::int64_t pages_of_sequence(const flash_decode_problem& p) noexcept {
+  return p.page_size > 0 ? ceil_div(p.keys, p.page_size) : 0;
+}
+
+float scale_of(const flash_decode_problem& p) noexcept {
+  return p.scale > 0 ? p.scale : 1 / std::sqrt(static_cast<float>(p.head_dim));
+}
+
+std::size_t heap_for(const flash_decode_problem& p, int world, int splits) {
+  const auto rows = static_cast<std::size_t>(p.batch * p.heads);
+  const auto row = static_cast<std::size_t>(p.head_dim + attention_statistics) * sizeof(float);
+  const std::size_t parts = 2 * static_cast<std::size_t>(world) + static_cast<std::size_t>(splits);
+  const auto counters = static_cast<std::size_t>(p.batch * p.kv_heads) * parts;
+  return rows * row * parts + (counters + 4096) * sizeof(std::uint64_t) + (std::size_t{1} << 20);
+}
+
+}  // namespace untax

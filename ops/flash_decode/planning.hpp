@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <untax/ops/flash_decode_problem.hpp>
+#include <untax/tile/protocol.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+inline constexpr std::string_view flash_decode_name = "flash_decode";
+
+/// Throws `invalid_argument` unless the sizes of the problem fit each other.
+void require_sensible(const flash_decode_problem& problem, int rank);
+
+struct planned_flash_decode {
+  flash_decode_plan plan;
+  std::string explanation;
+};
+
+/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+[[nodiscard]] planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
+                                             const flash_decode_options& options);
+
+/// "batch 1, heads 32 / 8 of 128, 4096 keys, pages of 16, bf16".
+[[nodiscard]] std::string describe(const flash_decode_problem& problem);
+
+/// Rows and columns of keys, and of values, at a rank.
+[[nodiscard]] extent cache_extent(const flash_decode_problem& problem) noexcept;
+/// Entries of the page table for a sequence; 0 where there are no pages.
+[[nodiscard]] std::int64_t pages_of_sequence(const flash_decode_problem& problem) noexcept;
+/// What logits are scaled by.
+[[nodiscard]] float scale_of(const flash_decode_problem& problem) noexcept;
+/// Bytes of symmetric heap that an operator takes from a rank, at most.
+[[nodiscard]] std::size_t heap_for(const flash_decode_problem& problem, int world, int splits);
+
+}  // namespace untax

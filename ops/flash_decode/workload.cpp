@@ -1,0 +1,86 @@
+#include "ops/flash_decode/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/flash_decode/planning.hpp"
+
+namespace untax {
+
+attention_workload::attention_workload(world& w, const attention_work& work,
+                                       const flash_decode_options& options, std::uint64_t seed)
+    : work_(work),
+      world_(w.size()),
+      rank_(w.rank()),
+      inputs_(work, w.size(), seed),
+      q_(own(q_memory_, {work.problem.batch * work.problem.heads, work.problem.head_dim})),
+      keys_(own(keys_memory_, cache_extent(work.problem))),
+      values_(own(values_memory_, cache_extent(work.problem))),
+      out_(own(out_memory_, {q_.rows, q_.cols})),
+      op_(w, work.problem, options) {
+  refresh(seed);
+  poison_result();
+}
+
+matrix attention_workload::own(std::vector<std::byte>& memory, const extent& size) const {
+  memory.resize(static_cast<std::size_t>(size.rows * size.cols) * size_of(work_.problem.type));
+  return {memory.data(), work_.problem.type, size.rows, size.cols};
+}
+
+void attention_workload::refresh(std::uint64_t seed) {
+  inputs_ = attention_inputs(work_, world_, seed);
+  inputs_.fill_queries(q_);
+  inputs_.fill_cache(rank_, keys_, values_, lengths_, table_);
+}
+
+void attention_workload::poison_result() { poison(out_); }
+
+void attention_workload::run() {
+  const attention_shard shard{.keys = as_const(keys_),
+                              .values = as_const(values_),
+                              .lengths = lengths_.data(),
+                              .page_table = work_.problem.page_size > 0 ? table_.data() : nullptr};
+  op_.run(as_const(q_), shard, out_);
+}
+
+double attention_workload::relative_error() const {
+  return untax::relative_error(as_const(out_), inputs_.result());
+}
+
+trial_subject subject_of(const attention_work& work, const flash_decode_options& options) {
+  const flash_decode_problem& p = work.problem;
+  trial_subject subject;
+  subject.name = flash_decode_name;
+  subject.description = fmt::format("{}, {}{}", flash_decode_name, describe(p),
+                                    work.uneven ? ", unequal lengths" : "");
+  subject.facts = {{"batch", p.batch},
+                   {"heads", p.heads},
+                   {"kv_heads", p.kv_heads},
+                   {"head_dim", p.head_dim},
+                   {"keys", p.keys},
+                   {"page_size", p.page_size},
+                   {"unequal lengths", work.uneven ? 1 : 0},
+                   {"dtype", std::string(name_of(p.type))},
+                   {"partials", std::string(name_of(p.partials))}};
+  subject.patterns.assign(host_patterns.begin() + 1, host_patterns.end());
+  subject.tolerance = tolerance_of(p);
+  subject.rate_unit = "GB/s";
+  subject.rate_name = "bytes_per_second";
+  // What all ranks read of keys and values, as if every sequence were as long as it can be.
+  subject.work = [p](int ranks) {
+    return 2.0 * ranks * static_cast<double>(p.batch * p.keys) *
+           static_cast<double>(p.kv_heads * p.head_dim) * static_cast<double>(size_of(p.type));
+  };
+  subject.heap_bytes = [p, options](int ranks) {
+    return heap_for(p, ranks, std::max(options.splits, 64));
+  };
+  subject.make = [work, options](world& w, pattern how, std::uint64_t seed) {
+    flash_decode_options chosen = options;
+    chosen.how = how;
+    return std::make_unique<attention_workload>(w, work, chosen, seed);
+  };
+  return subject;
+}
+
+}  // namespace untax

@@ -1,0 +1,21 @@
+# flash_decode is right in every pattern, with ranks as threads and as processes, and says what it cannot do.
+source "$(dirname "$0")/helpers.bash"
+
+for world in 1 2 3 5 8; do
+  expect 0 run flash_decode --ranks "$world" --pattern all --batch 3 --heads 6 --kv-heads 2 --head-dim 20 \
+    --keys 70 --page-size 16 --unequal --repeat 1 --verify --seed "$world"
+  [ "$(grep -c ' right$' "$out")" -eq 6 ] || wrong "$world ranks: not all right"
+done
+for type in fp16 bf16; do
+  expect 0 run flash_decode --ranks 3 --pattern all --dtype $type --partials bf16 --keys 100 --logit-cap 5 \
+    --splits 3 --workers 2 --repeat 1 --verify
+done
+expect 0 run flash_decode --ranks 2 --processes --keys 50 --repeat 1 --verify
+says "$out" ' right$'
+expect 2 run flash_decode --heads 5 --kv-heads 2
+says "$err" 'has to be a multiple'
+expect 2 run flash_decode --tile-m 4
+says "$err" 'means nothing to flash_decode'
+expect 2 run all_gather_gemm --keys 4
+says "$err" 'has no attention'
+finish
