@@ -1,5 +1,6 @@
 #include "gpus.hpp"
 
+#include <fstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -24,6 +25,16 @@ std::string missing(int needed) {
                        no_driver ? "there is no NVIDIA driver" : cudaGetErrorString(result));
   }
   return found >= needed ? "" : fmt::format("needs {} or more GPUs, here {}", needed, found);
+}
+
+std::string watched(const std::string& reason) {
+  // Such a tool puts a library into the process; there is no other way to know.
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("libsanitizer-collection") != std::string::npos)
+      return fmt::format("cannot pass under compute-sanitizer: {}", reason);
+  }
+  return "";
 }
 
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {

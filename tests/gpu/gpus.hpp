@@ -5,22 +5,28 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <untax/core/error.hpp>
 #include <untax/world/options.hpp>
+
+#include "tests/errors.hpp"
 
 namespace gpu_test {
 
 using namespace std::chrono_literals;
+using untax_test::error_of;
+using untax_test::expect_error;
 
 /// How many GPUs this process sees; 0 also if there is no driver.
 int gpus();
 /// Why a test that takes `needed` GPUs cannot run here; empty if it can.
 std::string missing(int needed);
+
+/// Why a test cannot run under a tool that watches kernels, such as compute-sanitizer: `reason`,
+/// and which tool is there. Empty if none is.
+std::string watched(const std::string& reason);
 
 /// Heaps of 4 MiB in GPU memory.
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
@@ -59,29 +65,11 @@ std::vector<T> values(const T* from, std::size_t count, const stream& s) {
   return found;
 }
 
-/// The error that `call` throws; the test fails if it throws none.
-template <class Call>
-untax::error error_of(const Call& call) {
-  try {
-    call();
-  } catch (const untax::error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {untax::errc::internal, "nothing was thrown"};
-}
-
-inline void expect_error(const untax::error& e, untax::errc code,
-                         const std::vector<std::string>& parts) {
-  EXPECT_EQ(untax::name_of(e.code()), untax::name_of(code)) << e.what();
-  for (const std::string& part : parts) {
-    EXPECT_NE(std::string_view(e.what()).find(part), std::string_view::npos)
-        << "missing: " << part << "\nin: " << e.what();
-  }
-}
-
 }  // namespace gpu_test
 
 /// Skips the test, with the reason, where there are fewer GPUs.
 #define NEEDS_GPUS(count) \
   if (const std::string why = gpu_test::missing(count); !why.empty()) GTEST_SKIP() << why
+/// The same where a tool watches the kernels, for a test that could not pass then.
+#define NEEDS_NO_TOOL(reason) \
+  if (const std::string why = gpu_test::watched(reason); !why.empty()) GTEST_SKIP() << why

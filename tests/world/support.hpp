@@ -5,19 +5,20 @@
 #include <functional>
 #include <iostream>
 #include <random>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <untax/core/error.hpp>
 #include <untax/flow/control.hpp>
 #include <untax/world/options.hpp>
+
+#include "tests/errors.hpp"
 
 namespace world_test {
 
 using namespace std::chrono_literals;
+using untax_test::error_of;
+using untax_test::expect_error;
 
 /// Small heaps with guards; a wait that ends soon when a test goes wrong.
 inline untax::world_options small_world(std::chrono::milliseconds limit = 10s) {
@@ -26,27 +27,6 @@ inline untax::world_options small_world(std::chrono::milliseconds limit = 10s) {
   options.heap_guards = true;
   options.wait_limit = limit;
   return options;
-}
-
-/// The error that `call` throws; the test fails if it throws none.
-template <class Call>
-untax::error error_of(const Call& call) {
-  try {
-    call();
-  } catch (const untax::error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {untax::errc::internal, "nothing was thrown"};
-}
-
-inline void expect_error(const untax::error& e, untax::errc code,
-                         const std::vector<std::string>& parts) {
-  EXPECT_EQ(untax::name_of(e.code()), untax::name_of(code)) << e.what();
-  for (const std::string& part : parts) {
-    EXPECT_NE(std::string_view(e.what()).find(part), std::string_view::npos)
-        << "missing: " << part << "\nin: " << e.what();
-  }
 }
 
 /// Random numbers from a fresh seed, which is printed so that a failure can be repeated.
