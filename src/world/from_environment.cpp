@@ -5,6 +5,7 @@
 #include <untax/world/placement.hpp>
 #include <untax/world/world.hpp>
 
+#include "automatic_memory.hpp"
 #include "bootstrap.hpp"
 #include "member.hpp"
 #include "process_liveness.hpp"
@@ -32,7 +33,10 @@ void map_devices(const placement& p, own_share& mine, membership& m) {
 
 world world::from_environment(const world_options& options, const environment& env) {
   const placement p = placement_from(env);
-  const settings s = settings::of(options, env);
+  settings s = settings::of(options, env);
+  if (s.memory == memory_kind::automatic) {
+    s.memory = memory_for(p.world_size, found_devices(), env.has(variable::visible_devices));
+  }
   const bool on_devices = s.memory == memory_kind::cuda;
   if (p.world_size == 1) {
     world alone =

@@ -25,12 +25,12 @@ std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& 
 
 memory_kind memory_of(const environment& env) {
   const std::string name = env.text(variable::memory).value_or(variable::memory.fallback);
-  for (const memory_kind kind : {memory_kind::host, memory_kind::cuda}) {
+  for (const memory_kind kind : {memory_kind::host, memory_kind::cuda, memory_kind::automatic}) {
     if (name == name_of(kind)) return kind;
   }
   throw error(errc::invalid_argument,
-              fmt::format("{} is \"{}\"; it has to be host or cuda ({})", variable::memory.name,
-                          name, variable::memory.meaning));
+              fmt::format("{} is \"{}\"; it has to be host, cuda or automatic ({})",
+                          variable::memory.name, name, variable::memory.meaning));
 }
 
 }  // namespace

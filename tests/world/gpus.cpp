@@ -2,8 +2,10 @@
 // rest.
 #include <map>
 
+#include <untax/world/devices.hpp>
 #include <untax/world/launch.hpp>
 
+#include "src/world/automatic_memory.hpp"
 #include "support.hpp"
 
 namespace {
@@ -50,9 +52,30 @@ TEST(gpus, more_than_there_are_is_refused_with_the_reason) {
 TEST(gpus, the_environment_says_where_heaps_lie) {
   const environment wrong(std::map<std::string, std::string>{{"UNTAX_MEMORY", "gpu"}});
   expect_error(error_of([&] { (void)world::from_environment(small_world(), wrong); }),
-               errc::invalid_argument, {"UNTAX_MEMORY is \"gpu\"", "host or cuda"});
+               errc::invalid_argument, {"UNTAX_MEMORY is \"gpu\"", "host, cuda or automatic"});
   const environment host(std::map<std::string, std::string>{{"UNTAX_MEMORY", "host"}});
   EXPECT_EQ(world::from_environment(small_world(), host).memory(), memory_kind::host);
+}
+
+TEST(gpus, heaps_lie_there_automatically_if_there_is_one_for_each) {
+  EXPECT_EQ(untax::memory_for(4, 4, false), memory_kind::cuda);
+  EXPECT_EQ(untax::memory_for(2, 8, true), memory_kind::cuda);
+  EXPECT_EQ(untax::memory_for(4, 1, true), memory_kind::cuda) << "a launcher gave each its own";
+  EXPECT_EQ(untax::memory_for(4, 1, false), memory_kind::host) << "all would share it";
+  EXPECT_EQ(untax::memory_for(4, 2, true), memory_kind::host);
+  EXPECT_EQ(untax::memory_for(1, 0, false), memory_kind::host);
+}
+
+TEST(gpus, a_process_alone_takes_one_automatically) {
+  const memory_kind expected =
+      untax::survey_devices(false).problem.empty() ? memory_kind::cuda : memory_kind::host;
+  const environment asked(std::map<std::string, std::string>{{"UNTAX_MEMORY", "automatic"}});
+  EXPECT_EQ(world::from_environment(small_world(), asked).memory(), expected);
+  untax::world_options options = small_world();
+  options.memory = memory_kind::automatic;
+  EXPECT_EQ(
+      world::from_environment(options, environment(std::map<std::string, std::string>{})).memory(),
+      expected);
 }
 
 }  // namespace

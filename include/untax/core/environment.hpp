@@ -29,7 +29,10 @@ inline constexpr environment_variable wait_limit{
 inline constexpr environment_variable join_limit{
     "UNTAX_JOIN_LIMIT_MS", "milliseconds in which all processes of a world have to start; 0 waits for ever", "60000"};
 inline constexpr environment_variable memory{
-    "UNTAX_MEMORY", "where the symmetric heaps of processes lie: host, or cuda for a GPU each", "host"};
+    "UNTAX_MEMORY", "where the symmetric heaps of processes lie: host, cuda for a GPU each, or automatic for cuda if each "
+    "process has a GPU", "host"};
+inline constexpr environment_variable visible_devices{
+    "CUDA_VISIBLE_DEVICES", "GPUs that CUDA shows this process; read where UNTAX_MEMORY is automatic", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{
