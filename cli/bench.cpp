@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -153,7 +154,7 @@ int run_collectives(const bench_options& options) {
                   fmt::format("--size {}: vectors of collectives have 4 bytes or more", size));
   }
   suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
-  if (options.sweep) suite.variants = swept_variants();
+  if (options.sweep) suite.variants = swept_variants(std::ranges::max(suite.sizes));
   if (!options.collectives.empty()) suite.kinds = kinds_named(options.collectives);
   bench::collective_report report;
   {

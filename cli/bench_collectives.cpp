@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "size_text.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -18,10 +19,6 @@ using bench::collective_row;
 
 constexpr std::int64_t kb = 1 << 10;
 constexpr std::int64_t mb = 1 << 20;
-
-std::string size_text(std::int64_t bytes) {
-  return bytes >= mb ? fmt::format("{} MB", bytes / mb) : fmt::format("{} KB", bytes / kb);
-}
 
 /// Microseconds that a small collective may take.
 std::optional<double> microseconds_allowed(const collective_row& row) {
@@ -124,42 +121,42 @@ bool all_met(const collective_report& report) {
   });
 }
 
-std::vector<bench::collective_variant> swept_variants() {
-  std::vector<bench::collective_variant> all = {{"automatic", false, {}}};
-  const auto add = [&](wire_kind wire, pattern how, int phases, int workers, std::int64_t chunk) {
-    collective_options o;
-    o.wire = wire;
-    o.how = how;
-    o.phases = phases;
-    o.workers = workers;
-    o.chunk_bytes = chunk;
-    std::string name =
-        fmt::format("{} {} {}p {}w", name_of(wire),
-                    how == pattern::fused_sequential ? "seq" : "spec", phases, workers);
-    if (chunk > 0) name += fmt::format(" {}K", chunk / kb);
+std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
+  std::vector<bench::collective_variant> all = {{"automatic", false, {}},
+                                                {"automatic direct", false, {.direct = true}}};
+  const auto add = [&](std::string name, collective_options o) {
+    name += fmt::format(" {} {}p {}w", name_of(o.wire), o.phases, o.workers);
+    if (o.how == pattern::fused_specialized) name += " spec";
+    if (o.chunk_bytes > 0) name += fmt::format(" {}K", o.chunk_bytes / kb);
+    if (o.depth > 0) name += fmt::format(" {}d", o.depth);
     all.push_back({std::move(name), false, std::move(o)});
   };
-  const auto add_direct = [&](wire_kind wire, int phases, int workers, std::int64_t chunk) {
-    add(wire, pattern::fused_sequential, phases, workers, chunk);
-    all.back().options.direct = true;
-    all.back().name = "direct " + all.back().name;
-  };
   for (const int phases : {1, 2}) {
+    // Their memory grows with the message.
+    const std::vector<int> packet_workers =
+        bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 8, 32, 64, 128, 256};
+    for (const int workers : packet_workers)
+      add("", {.phases = phases, .wire = wire_kind::packets, .workers = workers});
     for (const int workers : {64, 128}) {
-      for (const std::int64_t chunk : {0 * kb, 32 * kb, 128 * kb, 512 * kb, 2048 * kb})
-        add_direct(wire_kind::stores, phases, workers, chunk);
-    }
-    add_direct(wire_kind::bulk, phases, 64, 0);
-    for (const int workers : {8, 32, 64, 128})
-      add(wire_kind::packets, pattern::fused_sequential, phases, workers, 0);
-    for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk}) {
-      for (const pattern how : {pattern::fused_sequential, pattern::fused_specialized}) {
-        for (const int workers : {16, 32, 64, 128}) {
-          for (const std::int64_t chunk : {0 * kb, 512 * kb})
-            add(wire, how, phases, workers, chunk);
-        }
+      collective_options o{.phases = phases, .wire = wire_kind::stores, .workers = workers};
+      o.direct = true;
+      o.inputs = input_path::in_place;
+      for (const std::int64_t chunk : {0 * kb, 15 * kb, 30 * kb, 60 * kb}) {
+        o.chunk_bytes = chunk;
+        add("direct", o);
+      }
+      for (const std::int64_t chunk : {15 * kb, 30 * kb, 60 * kb, 120 * kb}) {
+        o.chunk_bytes = chunk;
+        o.direct = true;
+        o.inputs = input_path::rooms;
+        add("direct rooms", o);
+        o.direct = false;
+        o.depth = 4;
+        add("", o);
+        o.depth = 0;
       }
     }
+    add("", {.phases = phases, .wire = wire_kind::bulk, .workers = 64, .chunk_bytes = 120 * kb});
   }
   return all;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
 
 #include "bench/suites/collectives.hpp"
 
@@ -12,7 +12,7 @@ void print_collectives(const bench::collective_report& report);
 /// Whether every bar of the suite is met: absolute ones for small sizes, and NCCL beside.
 [[nodiscard]] bool all_met(const bench::collective_report& report);
 
-/// The variants that `--sweep` measures in turn.
-[[nodiscard]] std::vector<bench::collective_variant> swept_variants();
+/// The variants that `--sweep` measures in turn on vectors of so many bytes at most.
+[[nodiscard]] std::vector<bench::collective_variant> swept_variants(std::int64_t bytes);
 
 }  // namespace untax::cli

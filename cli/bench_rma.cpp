@@ -6,6 +6,7 @@
 
 #include <untax/core/error.hpp>
 
+#include "size_text.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
 
@@ -29,10 +30,6 @@ constexpr const char* title_of(rma_table t) {
       return "Times between kernels that run";
   }
   return "";
-}
-
-std::string size_text(std::int64_t bytes) {
-  return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
 }
 
 std::string verdict(const bench::rma_report& report, const rma_figure& f) {

@@ -70,7 +70,12 @@ void tile_math::perform(const step& s, const operand_table& operands) {
 void tile_math::reduce(const step& s, const operand_table& operands) {
   addends_.clear();
   for (std::int64_t i = 0; i < s.depth; ++i) addends_.push_back(resolve(addend(s, i), operands));
-  combine(s.combine, addends_, s.rows, s.cols, resolve(s.to, operands));
+  const tile_memory result = resolve(s.to, operands);
+  combine(s.combine, addends_, s.rows, s.cols, result);
+  if (!s.everywhere) return;
+  for (int i = 0; i < s.depth; ++i) {
+    if (i != s.to.rank) copy_tile(result, s.rows, s.cols, resolve(target(s, i), operands));
+  }
 }
 
 void tile_math::multiply(const step& s, const operand_table& operands) {

@@ -108,7 +108,9 @@ void worker::reduce(const step& s) {
       for (std::int64_t k = 1; k < s.depth; ++k) {
         total = combined(s.combine, total, get(addend(s, k), i, j));
       }
-      put(s.to, i, j, total);
+      for (int rank = 0; rank < s.depth; ++rank) {
+        if (s.everywhere || rank == s.to.rank) put(target(s, rank), i, j, total);
+      }
     }
   }
 }

@@ -84,7 +84,9 @@ void each_access(const step& s, Visit&& visit) {
       return;
     case action::reduce:
       for (std::int64_t i = 0; i < s.depth; ++i) visit(access{addend(s, i), s.rows, s.cols, false});
-      visit(access{s.to, s.rows, s.cols, true});
+      for (int i = 0; i < s.depth; ++i) {
+        if (s.everywhere || i == s.to.rank) visit(access{target(s, i), s.rows, s.cols, true});
+      }
       return;
     case action::attend:
       visit(access{s.from, s.rows, s.cols, false});

@@ -2,6 +2,7 @@
 
 #include "ops/collectives_common/direct_reduce.hpp"
 #include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/pushed_reduce.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
 namespace untax {
@@ -9,6 +10,7 @@ namespace untax {
 /// Calls `use` with the protocol for the problem.
 template <class Use>
 auto with_protocol_for(const all_reduce_problem& problem, const collective_plan& plan, Use&& use) {
+  if (plan.pushes) return use(pushed_reduce(problem.count, problem.how, plan));
   if (plan.direct)
     return use(direct_reduce(problem.count, problem.how, reduce_target::everywhere, plan));
   return use(reduce_protocol(problem.count, problem.how, reduce_target::everywhere, plan));

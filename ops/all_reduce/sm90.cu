@@ -4,6 +4,7 @@
 #include "engines/sm90/transfer/kernel.cuh"
 #include "ops/collectives_common/device_code.hpp"
 #include "ops/collectives_common/direct_reduce.hpp"
+#include "ops/collectives_common/pushed_reduce.hpp"
 
 namespace untax {
 namespace {
@@ -52,6 +53,7 @@ sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how
     return sm90::packet_reduction(messages_of(count, target, plan), type, how, passes_on,
                                   plan.workers);
   }
+  if (plan.pushes) return moving_code(pushed_reduce(count, how, plan), type, plan.wire);
   if (plan.direct) return moving_code(direct_reduce(count, how, target, plan), type, plan.wire);
   return moving_code(reduce_protocol(count, how, target, plan), type, plan.wire);
 }

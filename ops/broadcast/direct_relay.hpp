@@ -42,7 +42,7 @@ class direct_relay : public direct_layout {
       keep(most * (world() - 1), kept, lane, emit);
       return;
     }
-    if (most > 0) emit(step{.publish = flag(first, lane, rank(), root_, epoch), .prompt = true});
+    if (most > 0) emit(step{.publish = flag(first, lane, rank(), root_, epoch)});
     const int count = chunks(rank(), lane).count();
     for (int i = 0; i < count; ++i) relay(i, count, lane, epoch, emit);
     for (int hop = 1; hop < world(); ++hop) {
@@ -97,9 +97,13 @@ class direct_relay : public direct_layout {
                 .rows = 1,
                 .cols = chunk.size,
                 .from = {operand::a, rank(), 0, chunk.begin},
-                .to = {operand::c, owner, 0, chunk.begin},
-                .publish = dealt(owner, i, all.count(), lane, epoch),
-                .prompt = turn + 2 == world()});
+                .to = {operand::c, owner, 0, chunk.begin}});
+    }
+    // After all of them, so that one release serves them.
+    for (int hop = 1; hop < world(); ++hop) {
+      const int owner = receiver_at_hop(rank(), hop, world());
+      const int count = chunks(owner, lane).count();
+      if (i < count) emit(step{.publish = dealt(owner, i, count, lane, epoch)});
     }
   }
 

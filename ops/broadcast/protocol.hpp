@@ -30,7 +30,11 @@ class relay_protocol : public two_phase_layout {
     const role mine = role_of(kernel_index, worker);
     run_rounds(
         mine, true, epoch,
-        [&](int i) { return rank() == root_ && deal_round(mine.lane, i, epoch, emit); },
+        [&](int i) {
+          // To each rank what it passes on.
+          const auto to = [&](int peer) { return owned_chunks(peer, mine.lane); };
+          return rank() == root_ && send_round(mine.lane, i, epoch, to, emit);
+        },
         [&](int i) {
           return rank() == root_ ? keep_round(mine.lane, i, emit)
                                  : relay_round(mine.lane, i, epoch, emit);
@@ -39,25 +43,6 @@ class relay_protocol : public two_phase_layout {
   }
 
  private:
-  /// The root: chunk `i` of each share, to the rank that passes it on.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr bool deal_round(int lane, int i, std::uint64_t epoch,
-                                              Emit&& emit) const {
-    bool busy = false;
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      const lane_chunks all = owned_chunks(peer, lane);
-      const int count = all.count();
-      if (i >= count) continue;
-      busy = true;
-      const range chunk = all.at(i);
-      send(ring_, parcel_of(rank(), peer, lane, i, count, epoch), in_a(chunk.begin), chunk.size,
-           emit);
-    }
-    return busy;
-  }
-
   /// The root's own result.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -105,7 +90,7 @@ auto with_protocol_for(const broadcast_problem& problem, const collective_plan& 
 
 [[nodiscard]] inline collective_need need_of(const broadcast_problem& problem, int world) {
   const std::int64_t share = world > 1 ? sharding{problem.count, world - 1}.full() : problem.count;
-  return {"broadcast", problem.type, share, problem.count, problem.count, true};
+  return {"broadcast", problem.type, share, problem.count, problem.count, true, 2};
 }
 
 static_assert(protocol<relay_protocol>);

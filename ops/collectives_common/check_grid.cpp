@@ -11,12 +11,14 @@ struct collective_variant {
   int phases = 1;
   bool uneven = false;
   bool direct = false;
+  bool pushes = false;
 
   [[nodiscard]] std::string name() const {
     std::string text = fmt::format("{} {}", entry->name, name_of(how));
     if (entry->has_phases) text += phases == 1 ? ", one phase" : ", two phases";
     if (uneven) text += ", unequal parts";
     if (direct) text += ", direct";
+    if (pushes) text += ", inputs through rooms";
     return text;
   }
 };
@@ -45,6 +47,7 @@ struct grid_case {
     options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(problem.type));
     options.depth = by.depth;
     options.direct = what.direct;
+    if (what.pushes) options.inputs = input_path::rooms;
     return what.entry->plan(problem, ranks, rank, options);
   }
   [[nodiscard]] std::string name() const {
@@ -145,6 +148,8 @@ std::vector<protocol_variant> variants_of(const collective_entry& entry) {
       for (const int phases : {1, 2}) {
         if (phases == 2 && !entry.has_phases) continue;
         variants.push_back(checked({&entry, how, phases, false, direct}));
+        if (direct && phases == 2 && entry.combines)
+          variants.push_back(checked({&entry, how, phases, false, direct, true}));
         if (entry.has_uneven) variants.push_back(checked({&entry, how, phases, true, direct}));
       }
     }

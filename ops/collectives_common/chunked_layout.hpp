@@ -85,14 +85,45 @@ class chunked_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void send(const chunk_ring& ring, const parcel& p, place from,
                                         std::int64_t size, Emit&& emit) const {
-    const room r = ring.room_of(p);
+    place_in(ring, p, from, size, emit);
+    emit(step{.publish = ring.room_of(p)});
+  }
+  /// The same without a word to the receiver.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void place_in(const chunk_ring& ring, const parcel& p, place from,
+                                            std::int64_t size, Emit&& emit) const {
     emit(step{.what = action::copy,
               .rows = 1,
               .cols = size,
               .from = from,
               .to = ring.place_of(p),
-              .reserve = r,
-              .publish = r});
+              .reserve = ring.room_of(p)});
+  }
+  /// Chunk `i` of what lane `lane` sends to each peer, nearest first; false if none has so many.
+  /// `chunks_to(peer)` are the peer's.
+  UNTAX_CALLS_ANY_SIDE
+  template <class ChunksTo, class Emit>
+  UNTAX_HOST_DEVICE constexpr bool send_round(int lane, int i, std::uint64_t epoch,
+                                              ChunksTo&& chunks_to, Emit&& emit) const {
+    bool busy = false;
+    const auto each_peer = [&](auto&& visit) {
+      for (int hop = 1; hop < world(); ++hop) {
+        const int peer = receiver_at_hop(rank(), hop, world());
+        const lane_chunks all = chunks_to(peer);
+        const int count = all.count();
+        if (i < count) visit(parcel_of(rank(), peer, lane, i, count, epoch), all);
+      }
+    };
+    each_peer([&](const parcel& p, const lane_chunks& all) {
+      busy = true;
+      const range chunk = all.at(i);
+      place_in(ring_, p, in_a(chunk.begin), chunk.size, emit);
+    });
+    // All at the end, so that one release serves them.
+    each_peer(
+        [&](const parcel& p, const lane_chunks&) { emit(step{.publish = ring_.room_of(p)}); });
+    return busy;
   }
   /// Out of the own inbox.
   UNTAX_CALLS_ANY_SIDE

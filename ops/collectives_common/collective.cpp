@@ -35,7 +35,7 @@ collective::collective(const world& w, const collective_need& need,
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
   const bool touched_by_peers = plan_.direct && need.total > 0;
-  shows_input_ = touched_by_peers && need.by_peers != touched::result;
+  shows_input_ = touched_by_peers && need.by_peers != touched::result && !plan_.pushes;
   shows_result_ = touched_by_peers && need.by_peers != touched::input;
 }
 collective::collective(collective&&) noexcept = default;
@@ -47,10 +47,9 @@ void collective::start(world& w, const std::string& problem, const program& p,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   world_ = &w;
   tables_ = std::move(tables);
-  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, depth {}{}, {}",
+  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, {}, {}",
                              name_of(type_), name_of(plan_.how), name_of(plan_.wire), plan_.phases,
-                             plan_.workers, plan_.chunk, plan_.depth,
-                             plan_.direct ? ", direct" : "", problem));
+                             plan_.workers, plan_.chunk, way_of(plan_), problem));
   if (w.memory() == memory_kind::cuda) {
     device_engine_ = std::make_unique<sm90::engine>(w, std::string(name_), kernels());
     return;

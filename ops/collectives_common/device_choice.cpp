@@ -16,22 +16,30 @@ constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 /// The same where there are no rooms, and so no second copy at the receiver.
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{2} << 20;
 /// The same for a broadcast, whose root alone sends.
-constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{768} << 10;
-/// Beyond, all_reduce in one phase, which sends W / 2 times what it does in two, takes longer than
-/// the second phase's way.
+constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
+/// Beyond, one phase, in which all_reduce sends W / 2 times what it does in two and the root of a
+/// broadcast W - 1 times, takes longer than the second phase's way.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
-/// The same for a broadcast.
-constexpr std::int64_t most_one_phase_broadcast_bytes = std::int64_t{3} << 20;
-/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not, and
-/// is much, is signalled the less often the larger they are.
-constexpr std::int64_t chunk_bytes = std::int64_t{32} << 10;
-constexpr std::int64_t large_chunk_bytes = std::int64_t{512} << 10;
-constexpr std::int64_t least_bytes_in_large_chunks = std::int64_t{72} << 20;
+/// Beyond, inputs of a direct all_reduce that are sent to who combines them come sooner than those
+/// that he reads.
+constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
+/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not is
+/// signalled the less often the larger they are. A crew moves so many bytes in whole rounds.
+constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
+constexpr std::int64_t large_chunk_bytes = std::int64_t{120} << 10;
+/// Of what is read from peers, combined and then passed on: seldom, since the link takes its time
+/// to turn.
+constexpr std::int64_t turned_bytes = std::int64_t{512} << 10;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
+/// Chunks of a share that is passed on without rooms: what is left at the end, when the root has
+/// sent all, is the shorter the more there are, but each takes a signal.
+constexpr std::int64_t relays = 8;
+constexpr std::int64_t least_relayed_bytes = std::int64_t{30} << 10;
+constexpr std::int64_t most_relayed_bytes = std::int64_t{120} << 10;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
-/// Copy engines fill the link with fewer, and so do blocks that only send.
+/// Copy engines fill the link with fewer, and so do blocks that only send, or that read from peers.
 constexpr int half_of_blocks = 64;
 constexpr int blocks_of_broadcast = 32;
 
@@ -52,9 +60,9 @@ class chooser {
       made_.how = pattern::fused_specialized;
       if (made_.workers == 0) made_.workers = blocks_of_broadcast;
     }
-    const bool direct = made_.direct && made_.wire != wire_kind::packets;
     // In one phase inputs are read until the end, so it could not be in place.
-    if (open && direct && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
+    if (open && goes_direct() && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
+    choose_inputs();
     choose_cut();
     return made_;
   }
@@ -67,20 +75,28 @@ class chooser {
   [[nodiscard]] std::int64_t sent(int phases) const {
     return bytes(phases == 1 ? need_.largest_one : need_.largest) * (world_ - 1);
   }
-  /// Two phases, of which the second combines nothing.
+  /// Two phases, of which neither combines anything.
   [[nodiscard]] bool is_broadcast() const {
-    return need_.can_have_two_phases && need_.packet_phases == 1;
+    return need_.can_have_two_phases && need_.by_peers == touched::result;
   }
   [[nodiscard]] bool asks_for_rooms() const {
     return made_.how != pattern::fused_sequential || made_.wire == wire_kind::stores ||
            made_.wire == wire_kind::bulk;
   }
 
+  [[nodiscard]] bool is_specialized() const { return made_.how == pattern::fused_specialized; }
+  [[nodiscard]] bool goes_direct() const {
+    return made_.direct && made_.wire != wire_kind::packets;
+  }
+  /// Whether there are no rooms at all.
+  [[nodiscard]] bool is_roomless() const {
+    return goes_direct() &&
+           (need_.by_peers == touched::result || made_.inputs == input_path::in_place);
+  }
+
   void choose_phases() {
     if (made_.phases != 0) return;
-    const std::int64_t most_one_phase =
-        is_broadcast() ? most_one_phase_broadcast_bytes : most_one_phase_bytes;
-    const bool two = need_.can_have_two_phases && world_ > 2 && sent(1) > most_one_phase &&
+    const bool two = need_.can_have_two_phases && world_ > 2 && sent(1) > most_one_phase_bytes &&
                      (made_.wire != wire_kind::packets || need_.packet_phases == 2);
     made_.phases = two ? 2 : 1;
   }
@@ -95,29 +111,40 @@ class chooser {
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
   }
 
+  void choose_inputs() {
+    if (made_.inputs != input_path::automatic) return;
+    const bool sends = need_.by_peers == touched::both && sent(2) > most_read_bytes;
+    made_.inputs = sends ? input_path::rooms : input_path::in_place;
+  }
+
   void choose_cut() {
     const std::int64_t part = bytes(made_.phases == 1 ? need_.largest_one : need_.largest);
     if (made_.wire == wire_kind::packets) {
       // A packet of each message a thread.
       constexpr std::int64_t block_bytes = sm90::packet_threads * 8;
-      if (made_.workers == 0) made_.workers = blocks_for(part, block_bytes, most_blocks);
+      // Two blocks of a relay fit a multiprocessor.
+      const int most = made_.phases == 2 && is_broadcast() ? 2 * most_blocks : most_blocks;
+      if (made_.workers == 0) made_.workers = blocks_for(part, block_bytes, most);
       return;
     }
-    const bool specialized = made_.how == pattern::fused_specialized;
-    const int most = made_.wire == wire_kind::bulk || specialized ? half_of_blocks : most_blocks;
-    if (made_.workers == 0) made_.workers = blocks_for(part, least_chunk_bytes, most);
+    const bool reads = is_roomless() && need_.by_peers != touched::result;
+    const bool few = made_.wire == wire_kind::bulk || reads || is_specialized();
+    if (made_.workers == 0)
+      made_.workers = blocks_for(part, least_chunk_bytes, few ? half_of_blocks : most_blocks);
     const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
-    if (made_.direct) {
-      // What is reduced is read from peers, then passed on to them: seldom, since the link takes
-      // its time to turn.
+    if (is_roomless()) {
+      // In pieces, so that the warps of a crew stay together.
+      if (made_.chunk_bytes == 0 && made_.phases == 1 && reads) made_.chunk_bytes = chunk_bytes;
       if (made_.chunk_bytes == 0 && made_.phases == 2 && need_.by_peers == touched::both)
         made_.chunk_bytes =
-            std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512, large_chunk_bytes);
+            std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512, turned_bytes);
+      if (made_.chunk_bytes == 0 && made_.phases == 2 && is_broadcast())
+        made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share / relays, 512),
+                                                     least_relayed_bytes, most_relayed_bytes);
       return;
     }
     if (made_.chunk_bytes == 0) {
-      const bool large =
-          made_.phases == 1 && !specialized && sent(1) >= least_bytes_in_large_chunks;
+      const bool large = (made_.phases == 1 || goes_direct()) && !is_specialized();
       made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512,
                                                    large ? large_chunk_bytes : chunk_bytes);
     }

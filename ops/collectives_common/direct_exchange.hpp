@@ -21,39 +21,49 @@ class direct_exchange : public direct_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
+    stretch known;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      if (share(source, rank(), lane).empty()) continue;
-      emit(step{.publish = flag(first, lane, rank(), source, epoch), .prompt = true});
+      if (share(source, rank(), lane, known).empty()) continue;
+      emit(step{.publish = flag(first, lane, rank(), source, epoch)});
     }
-    for (int i = 0; i < world(); ++i)
-      send(receiver_at_hop(rank(), turned(i, lane, world()), world()), lane, epoch, emit);
+    // What needs nobody's permission, while it is on its way.
+    send(rank(), lane, known, emit);
+    for (int hop = 1; hop < world(); ++hop) {
+      const int to = receiver_at_hop(rank(), hop, world());
+      if (share(rank(), to, lane, known).empty()) continue;
+      emit(step{.acquire = flag(first, lane, to, rank(), epoch)});
+    }
+    for (int i = 0; i + 1 < world(); ++i)
+      send(receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world()), lane, known, emit);
+    // All at the end, so that one release serves them.
+    for (int hop = 1; hop < world(); ++hop) {
+      const int to = receiver_at_hop(rank(), hop, world());
+      if (share(rank(), to, lane, known).empty()) continue;
+      emit(step{.publish = flag(second, lane, rank(), to, epoch)});
+    }
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      if (share(source, rank(), lane).empty()) continue;
+      if (share(source, rank(), lane, known).empty()) continue;
       emit(step{.acquire = flag(second, lane, source, rank(), epoch)});
     }
   }
 
  private:
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int from, int to, int lane) const noexcept {
-    return share_of(parts_.sent(from, to), lane);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int from, int to, int lane,
+                                                        stretch& known) const noexcept {
+    return share_of(parts_.sent(from, to), lane, known);
   }
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int to, int lane, std::uint64_t epoch, Emit&& emit) const {
-    const range mine = share(rank(), to, lane);
+  UNTAX_HOST_DEVICE constexpr void send(int to, int lane, stretch& known, Emit&& emit) const {
+    const range mine = share(rank(), to, lane, known);
     const std::int64_t moved = parts_.lands(rank(), to) - parts_.sent(rank(), to).begin;
-    const pieces chunks = chunks_of(mine);
-    for (int i = 0; i < chunks.count(); ++i) {
-      const range chunk = chunks.at(i);
-      const bool begins = i == 0 && to != rank();
-      const bool ends = i + 1 == chunks.count() && to != rank();
+    each_chunk(mine, [&](const range& chunk) {
       copy({operand::a, rank(), 0, chunk.begin}, {operand::c, to, 0, chunk.begin + moved},
-           chunk.size, begins ? flag(first, lane, to, rank(), epoch) : room{},
-           ends ? flag(second, lane, rank(), to, epoch) : room{}, emit);
-    }
+           chunk.size, {}, {}, emit);
+    });
   }
 
   Parts parts_;

@@ -41,17 +41,37 @@ class direct_layout {
     counters_ = layout.size();
   }
 
+  /// How long stretches of a range are, kept because most ranges are of one size and divisions
+  /// take a kernel long.
+  struct stretch {
+    std::int64_t of = -1;  ///< size of the range
+    std::int64_t size = 0;
+  };
+
   /// The stretch of a range that falls to a lane: as long as the others', and cut where vectors
   /// begin unless chunks are smaller than these.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole, int lane,
+                                                           stretch& known) const noexcept {
+    if (known.of != whole.size) {
+      const std::int64_t full = ceil_div<std::int64_t>(whole.size, plan_.workers);
+      known = {whole.size, round_up<std::int64_t>(full, smaller(plan_.chunk, 8))};
+    }
+    const std::int64_t begin = smaller(whole.size, lane * known.size);
+    return {whole.begin + begin, smaller(known.size, whole.size - begin)};
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole,
                                                            int lane) const noexcept {
-    const std::int64_t full = ceil_div<std::int64_t>(whole.size, plan_.workers);
-    const std::int64_t step = round_up<std::int64_t>(full, smaller(plan_.chunk, 8));
-    const std::int64_t begin = smaller(whole.size, lane * step);
-    return {whole.begin + begin, smaller(step, whole.size - begin)};
+    stretch known;
+    return share_of(whole, lane, known);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces chunks_of(const range& share) const noexcept {
     return {share, plan_.chunk};
+  }
+  UNTAX_CALLS_ANY_SIDE
+  template <class Visit>
+  UNTAX_HOST_DEVICE constexpr void each_chunk(const range& share, Visit&& visit) const {
+    for (std::int64_t at = share.begin; at < share.end(); at += plan_.chunk)
+      visit(range{at, smaller(plan_.chunk, share.end() - at)});
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room flag(flag_kind kind, int lane, int from, int to,

@@ -32,38 +32,38 @@ class direct_reduce : public direct_layout {
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
     const bool passes_on = everywhere_ && !straight_;
+    stretch known;
     for (int hop = 1; hop < world(); ++hop) {
       const int owner = receiver_at_hop(rank(), hop, world());
-      if (share(owner, lane).empty()) continue;
-      emit(step{.publish = flag(first, lane, rank(), owner, epoch), .prompt = true});
+      if (share(owner, lane, known).empty()) continue;
+      emit(step{.publish = flag(first, lane, rank(), owner, epoch)});
     }
-    if (!share(rank(), lane).empty()) {
-      combine(lane, passes_on, epoch, emit);
-      if (!passes_on) tell_all(lane, epoch, emit);
+    if (const range mine = share(rank(), lane, known); !mine.empty()) {
+      combine(mine, lane, passes_on, epoch, emit);
+      tell_all(lane, epoch, emit);
     }
     for (int hop = 1; hop < world(); ++hop) {
       const int owner = source_at_hop(rank(), hop, world());
-      if (share(owner, lane).empty()) continue;
+      if (share(owner, lane, known).empty()) continue;
       emit(step{.acquire = flag(second, lane, owner, rank(), epoch)});
     }
   }
 
  private:
   /// What lane `lane` of `owner` combines.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane) const noexcept {
-    return share_of(straight_ ? whole_ : shards_.of(owner), lane);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane,
+                                                        stretch& known) const noexcept {
+    return share_of(straight_ ? whole_ : shards_.of(owner), lane, known);
   }
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void combine(int lane, bool passes_on, std::uint64_t epoch,
-                                           Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void combine(const range& mine, int lane, bool passes_on,
+                                           std::uint64_t epoch, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop)
       emit(step{.acquire = flag(first, lane, source_at_hop(rank(), hop, world()), rank(), epoch)});
     const std::int64_t moved = everywhere_ ? 0 : -shards_.of(rank()).begin;
-    const pieces chunks = chunks_of(share(rank(), lane));
-    for (int i = 0; i < chunks.count(); ++i) {
-      const range chunk = chunks.at(i);
+    each_chunk(mine, [&](const range& chunk) {
       const place inputs{operand::a, rank(), 0, chunk.begin};
       emit(step{.what = action::reduce,
                 .rows = 1,
@@ -73,21 +73,21 @@ class direct_reduce : public direct_layout {
                 .weights = inputs,
                 .to = {operand::c, rank(), 0, chunk.begin + moved},
                 .combine = how_});
-      if (passes_on) pass_on(chunk, i + 1 == chunks.count(), lane, epoch, emit);
-    }
+      if (passes_on) pass_on(chunk, lane, emit);
+    });
   }
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void pass_on(const range& chunk, bool last, int lane,
-                                           std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void pass_on(const range& chunk, int lane, Emit&& emit) const {
     for (int i = 0; i + 1 < world(); ++i) {
       const int peer = receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world());
       copy({operand::c, rank(), 0, chunk.begin}, {operand::c, peer, 0, chunk.begin}, chunk.size, {},
-           last ? flag(second, lane, rank(), peer, epoch) : room{}, emit);
+           {}, emit);
     }
   }
 
+  /// That all was read or, where it is passed on, that it has landed.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void tell_all(int lane, std::uint64_t epoch, Emit&& emit) const {

@@ -30,7 +30,10 @@ class exchange_protocol : public chunked_layout {
     const int lag = lag_of(mine.sends && mine.receives);
     for (int i = 0, idle = 0; idle <= lag; ++i) {
       bool busy = false;
-      if (mine.sends) busy = send_round(mine.lane, i, epoch, emit) || busy;
+      if (mine.sends) {
+        const auto to = [&](int peer) { return chunks(rank(), peer, mine.lane); };
+        busy = send_round(mine.lane, i, epoch, to, emit) || busy;
+      }
       if (mine.receives && i >= lag) busy = take_round(mine.lane, i - lag, epoch, emit) || busy;
       idle = busy ? 0 : idle + 1;
     }
@@ -40,25 +43,6 @@ class exchange_protocol : public chunked_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks(int from, int to,
                                                                int lane) const noexcept {
     return chunks_of(parts_.sent(from, to), lane);
-  }
-
-  /// Chunk `i` of each peer; false if none has so many.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr bool send_round(int lane, int i, std::uint64_t epoch,
-                                              Emit&& emit) const {
-    bool busy = false;
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      const lane_chunks all = chunks(rank(), peer, lane);
-      const int count = all.count();
-      if (i >= count) continue;
-      busy = true;
-      const range chunk = all.at(i);
-      send(ring_, parcel_of(rank(), peer, lane, i, count, epoch), in_a(chunk.begin), chunk.size,
-           emit);
-    }
-    return busy;
   }
 
   UNTAX_CALLS_ANY_SIDE

@@ -65,11 +65,10 @@ class planner {
         options_.workers > 0 ? options_.workers : std::clamp(cores() / world_, 1, most_workers);
     const std::string why = choose_phases();
     cut();
-    made_.explanation = fmt::format(
-        "{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {}", need_.name, name_of(plan.how),
-        name_of(plan.wire), plan.phases, plan.phases == 1 ? "phase" : "phases", why, plan.workers,
-        on_device_ ? "blocks" : "workers", plan.chunk,
-        plan.direct ? "direct, without rooms" : fmt::format("{} rooms in turn", plan.depth));
+    made_.explanation = fmt::format("{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {}",
+                                    need_.name, name_of(plan.how), name_of(plan.wire), plan.phases,
+                                    plan.phases == 1 ? "phase" : "phases", why, plan.workers,
+                                    on_device_ ? "blocks" : "workers", plan.chunk, way_of(plan));
     return std::move(made_);
   }
 
@@ -104,6 +103,10 @@ class planner {
   void choose_way() {
     collective_plan& plan = made_.plan;
     plan.direct = options_.direct && plan.wire != wire_kind::packets;
+    if (plan.direct && options_.inputs == input_path::rooms && need_.by_peers != touched::result) {
+      plan.pushes = need_.by_peers == touched::both && options_.phases != 1 && world_ > 1;
+      plan.direct = plan.pushes;
+    }
     if (!plan.direct || plan.how == pattern::fused_sequential) return;
     refuse(fmt::format("goes directly as fused_sequential only, not {}", name_of(plan.how)));
   }
@@ -136,7 +139,8 @@ class planner {
           round_up(ceil_div<std::int64_t>(part, plan.workers), alignment / size());
       plan.chunk = std::clamp<std::int64_t>(share, alignment / size(), usual_chunk_bytes / size());
     }
-    if (plan.direct && options_.chunk_bytes == 0) plan.chunk = direct_chunk(part);
+    const bool roomless = plan.direct && !plan.pushes;
+    if (roomless && options_.chunk_bytes == 0) plan.chunk = direct_chunk(part);
     plan.chunk = std::min(plan.chunk, std::max<std::int64_t>(part, 1));
     if (plan.wire == wire_kind::packets) {
       plan.chunk = std::max<std::int64_t>(part, 1);
@@ -157,7 +161,7 @@ class planner {
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : usual_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
-    if (plan.direct) plan.depth = 1;
+    if (roomless) plan.depth = 1;
   }
 
   /// Without rooms a worker's share lies together, and there is something to gain from cutting it
@@ -182,22 +186,27 @@ class planner {
 
 }  // namespace
 
+std::string way_of(const collective_plan& plan) {
+  if (plan.direct && !plan.pushes) return "direct, without rooms";
+  return fmt::format("{}{} rooms in turn", plan.pushes ? "direct, inputs through " : "",
+                     plan.depth);
+}
+
 planned_collective plan_collective(int world, int rank, const collective_need& need,
                                    const collective_options& options, memory_kind memory) {
   return planner(world, rank, need, options, memory).make();
 }
 
 std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
-  if (plan.direct) {
-    const auto flags =
-        2 * static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.world);
-    return flags * sizeof(std::uint64_t) + (std::size_t{1} << 16);
-  }
-  const auto rooms = static_cast<std::size_t>(plan.phases) *
-                     static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.depth) *
-                     static_cast<std::size_t>(plan.world);
-  constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   constexpr std::size_t slack = std::size_t{1} << 16;
+  const auto flags =
+      2 * static_cast<std::size_t>(plan.workers) * static_cast<std::size_t>(plan.world);
+  const std::size_t flag_bytes = flags * sizeof(std::uint64_t) + slack;
+  if (plan.direct && !plan.pushes) return flag_bytes;
+  const auto rings = static_cast<std::size_t>(plan.pushes ? 1 : plan.phases);
+  const auto rooms = rings * static_cast<std::size_t>(plan.workers) *
+                     static_cast<std::size_t>(plan.depth) * static_cast<std::size_t>(plan.world);
+  constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   if (plan.wire == wire_kind::packets) {
     // Two sets of packets, of which half are data, from each rank.
     const auto ranks = static_cast<std::size_t>(plan.world);
@@ -209,7 +218,7 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
            slack;
   }
   return rooms * (static_cast<std::size_t>(plan.chunk) * size_of(type) + counters_of_a_room) +
-         slack;
+         flag_bytes;
 }
 
 void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count) {

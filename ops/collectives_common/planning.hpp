@@ -36,6 +36,9 @@ struct planned_collective {
                                                  const collective_options& options,
                                                  memory_kind memory = memory_kind::host);
 
+/// "4 rooms in turn", "direct, without rooms".
+[[nodiscard]] std::string way_of(const collective_plan& plan);
+
 /// Bytes of symmetric heap that a planned collective takes from each rank, at most.
 [[nodiscard]] std::size_t heap_for(const collective_plan& plan, dtype type) noexcept;
 

@@ -22,12 +22,8 @@ class reduce_protocol : public two_phase_layout {
   UNTAX_HOST_DEVICE constexpr reduce_protocol(std::int64_t count, reduction how,
                                               reduce_target target,
                                               const collective_plan& plan) noexcept
-      : two_phase_layout(plan, target == reduce_target::everywhere ? plan.phases : 1,
-                         {{count, plan.world}, 0, plan.world}, -1),
-        whole_{0, count},
-        how_(how),
-        everywhere_(target == reduce_target::everywhere),
-        straight_(everywhere_ && plan.phases == 1) {}
+      : reduce_protocol(count, how, target, plan,
+                        target == reduce_target::everywhere ? plan.phases : 1) {}
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -37,17 +33,27 @@ class reduce_protocol : public two_phase_layout {
     const role mine = role_of(kernel_index, worker);
     const bool passes_on = everywhere_ && !straight_;
     run_rounds(
-        mine, passes_on, epoch, [&](int i) { return send_round(mine.lane, i, epoch, emit); },
+        mine, passes_on, epoch, [&](int i) { return send_inputs(mine.lane, i, epoch, emit); },
         [&](int i) {
           if (i >= chunks_for(rank(), mine.lane).count()) return false;
-          combine(mine.lane, i, epoch, emit);
+          combine(mine.lane, i, epoch, false, emit);
           if (passes_on) pass_on(mine.lane, i, epoch, emit);
           return true;
         },
         emit);
   }
 
- private:
+ protected:
+  /// With rings of rooms for so many phases.
+  UNTAX_HOST_DEVICE constexpr reduce_protocol(std::int64_t count, reduction how,
+                                              reduce_target target, const collective_plan& plan,
+                                              int rings) noexcept
+      : two_phase_layout(plan, rings, {{count, plan.world}, 0, plan.world}, -1),
+        whole_{0, count},
+        how_(how),
+        everywhere_(target == reduce_target::everywhere),
+        straight_(everywhere_ && plan.phases == 1) {}
+
   /// What goes to `receiver`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks_for(int receiver,
                                                                    int lane) const noexcept {
@@ -56,25 +62,16 @@ class reduce_protocol : public two_phase_layout {
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr bool send_round(int lane, int i, std::uint64_t epoch,
-                                              Emit&& emit) const {
-    bool busy = false;
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      const lane_chunks all = chunks_for(peer, lane);
-      const int count = all.count();
-      if (i >= count) continue;
-      busy = true;
-      const range chunk = all.at(i);
-      send(ring_, parcel_of(rank(), peer, lane, i, count, epoch), in_a(chunk.begin), chunk.size,
-           emit);
-    }
-    return busy;
+  UNTAX_HOST_DEVICE constexpr bool send_inputs(int lane, int i, std::uint64_t epoch,
+                                               Emit&& emit) const {
+    return send_round(
+        lane, i, epoch, [&](int peer) { return chunks_for(peer, lane); }, emit);
   }
 
+  /// Chunk `i` of all ranks into the own result or, if it `spreads`, into everybody's.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch,
+  UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch, bool spreads,
                                            Emit&& emit) const {
     const lane_chunks all = chunks_for(rank(), lane);
     const range chunk = all.at(i);
@@ -91,11 +88,13 @@ class reduce_protocol : public two_phase_layout {
               .from = addends,
               .weights = in_a(chunk.begin),
               .to = in_c(everywhere_ ? chunk.begin : chunk.begin - all.all.whole.begin),
-              .combine = how_});
+              .combine = how_,
+              .everywhere = spreads});
     for (int hop = 1; hop < world(); ++hop)
       emit(step{.retire = ring_.room_of(from(source_at_hop(rank(), hop, world())))});
   }
 
+ private:
   range whole_;
   reduction how_;
   bool everywhere_;

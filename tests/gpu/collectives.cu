@@ -21,6 +21,7 @@ using untax::collective_entry;
 using untax::collective_options;
 using untax::collective_problem;
 using untax::dtype;
+using untax::input_path;
 using untax::pattern;
 using untax::reduction;
 using untax::wire_kind;
@@ -40,11 +41,11 @@ struct collective_case {
 
   [[nodiscard]] std::string text() const {
     return fmt::format(
-        "{}, {} {}, offsets {} and {}{}, {}phases {}, workers {}, chunk {}, depth {}",
+        "{}, {} {}, offsets {} and {}{}, {}{}phases {}, workers {}, chunk {}, depth {}",
         untax::describe(*entry, problem), name_of(options.how), name_of(options.wire),
         layout.in_offset, layout.out_offset, layout.in_place ? ", in place" : "",
-        options.direct ? "direct, " : "", options.phases, options.workers, options.chunk_bytes,
-        options.depth);
+        options.direct ? "direct, " : "", options.inputs == input_path::rooms ? "by rooms, " : "",
+        options.phases, options.workers, options.chunk_bytes, options.depth);
   }
 };
 
@@ -106,7 +107,6 @@ class case_maker {
       case 1:
         if (c.problem.count > 300000) c.problem.count = 300000 + below(1000);
         o.wire = wire_kind::packets;
-        if (c.entry->name == "broadcast") o.phases = below(2);
         o.workers = one_of({0, 1, 3, 20});
         return;
       default:
@@ -115,6 +115,7 @@ class case_maker {
     o.how = one_of({pattern::fused_sequential, pattern::fused_sequential,
                     pattern::fused_specialized, pattern::bulk_synchronous});
     o.direct = o.how == pattern::fused_sequential && below(3) > 0;
+    o.inputs = one_of({input_path::automatic, input_path::in_place, input_path::rooms});
     o.workers = one_of({0, 1, 2, 7, 32});
     if (o.workers > 0 && c.problem.count > 500000) o.workers = 32;
     o.depth = one_of({0, 1, 2, 3});

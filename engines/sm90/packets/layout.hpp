@@ -26,12 +26,19 @@ struct packet_layout {
   reduction how = reduction::sum;
   /// Every rank passes the part that it has combined on to all: a second phase.
   bool passes_on = false;
+  int root = -1;           ///< of a relay: who has everything and needs nothing
+  std::int64_t total = 0;  ///< of a relay: elements of the root
 };
 
 inline constexpr int packet_threads = 256;
 
 /// Messages that go as they are. `sent` and `got` are those of an exchange.
 [[nodiscard]] transfer_code packet_exchange(const message_table& messages, dtype type, int blocks);
+
+/// A broadcast of `count` elements: the root sends each other rank its part, which passes it on to
+/// the rest. `sent` is what goes to each rank in either phase, `got` the parts by owner.
+[[nodiscard]] transfer_code packet_relay(const message_table& messages, dtype type, int root,
+                                         std::int64_t count, int blocks);
 
 /// Messages that are combined in rank order: `sent` by receiver; the result goes to `got` of the
 /// own rank and, if it is passed on, those of others to theirs.

@@ -114,9 +114,11 @@ class packet_worker {
       }
     }
   }
-  /// The same data to everybody, as packet `i` of the second phase.
-  __device__ void pass_on(std::int64_t i, std::uint64_t data) const {
-    for (int hop = 1; hop < ranks(); ++hop) store(1, at_hop(hop), i, data);
+  /// The same data to everybody but `bystander`, as packet `i` of the second phase.
+  __device__ void pass_on(std::int64_t i, std::uint64_t data, int bystander = -1) const {
+    for (int hop = 1; hop < ranks(); ++hop) {
+      if (at_hop(hop) != bystander) store(1, at_hop(hop), i, data);
+    }
   }
 
   /// Waits for packet `i` of the sources `begin`, begin + 1, ..., up to eight, of those that
@@ -139,13 +141,18 @@ class packet_worker {
 
   /// Receives all messages of a phase into their places in the result. By all threads.
   [[nodiscard]] __device__ bool collect(int phase) {
+    return collect(phase, [&](int source) { return how_.messages.got[source].size; });
+  }
+  /// The same where `size_of(source)` elements come from a source in this phase.
+  template <class SizeOf>
+  [[nodiscard]] __device__ bool collect(int phase, const SizeOf& size_of) {
     const auto& got = how_.messages.got;
     for (std::int64_t warp = first_ - device_warp::thread_rank(); warp < how_.capacity;
          warp += step_) {
       const std::int64_t i = warp + device_warp::thread_rank();
       for (int begin = 0; begin < ranks(); begin += packet_column::most) {
         packet_column column;
-        const auto wants = [&](int source) { return i < packets_for<Bits>(got[source].size); };
+        const auto wants = [&](int source) { return i < packets_for<Bits>(size_of(source)); };
         if (!receive(phase, begin, i, wants, column)) return false;
 #pragma unroll
         for (int k = 0; k < packet_column::most; ++k) {

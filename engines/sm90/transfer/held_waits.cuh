@@ -80,87 +80,71 @@ template <class Part>
   return outcome;
 }
 
-/// Verbs that a block has put off, in its shared memory.
-struct held_verbs {
-  static constexpr int most = 32;
-
-  held_wait waits[most];
-  std::uint64_t* signals[most];
-  std::uint64_t values[most];
-};
-
-/// Waits that a block has put off until something depends on them: then they are looked at
-/// together, a lane of the first warp each, which takes as long as one.
+/// Waits that a conductor has put off until something depends on them: then they are looked at
+/// together, a lane each, which takes as long as one. By all lanes of its warp.
 class held_waits {
  public:
-  explicit __device__ held_waits(held_verbs& memory) noexcept : waits_(memory.waits) {}
+  static constexpr int most = 32;
 
   [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] __device__ bool full() const noexcept { return count_ == held_verbs::most; }
-  /// By all threads of the block.
+  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
   __device__ void add(const held_wait& wait) {
-    if (threadIdx.x == 0) waits_[count_] = wait;
+    if (device_warp::thread_rank() == count_) mine_ = wait;
     ++count_;
   }
-  /// Whether all have come already. By all threads of the block, which it synchronises.
-  [[nodiscard]] __device__ bool are_over(const device_block& block) const {
-    bool over = true;
-    if (threadIdx.x < 32) {
-      __syncwarp();
-      held_wait mine = own();
-      over = mine.look() != 0;
-    }
-    return !block.any(!over);
+  /// Whether all have come already.
+  [[nodiscard]] __device__ bool are_over() {
+    const bool over = mine_.look() != 0;
+    return !device_warp::any(!over);
   }
-  /// Waits for all of them. By all threads of the block, which it synchronises.
-  [[nodiscard]] __device__ bool wait(const device_block& block, const run_arguments& run) const {
-    const bool well = threadIdx.x >= 32 || wait_in_warp(run, own()) == wait_outcome::ok;
-    return !block.any(!well);
+  /// That of the calling lane.
+  [[nodiscard]] __device__ const held_wait& mine() const noexcept { return mine_; }
+  __device__ void clear() noexcept {
+    count_ = 0;
+    mine_ = {};
   }
-  __device__ void clear() noexcept { count_ = 0; }
 
  private:
-  [[nodiscard]] __device__ held_wait own() const {
-    const int lane = device_warp::thread_rank();
-    return lane < count_ ? waits_[lane] : held_wait{};
-  }
-  // Out of line: it is rare, and its registers are not those of the code around it.
-  [[nodiscard]] __device__ __noinline__ static wait_outcome wait_in_warp(const run_arguments& run,
-                                                                         held_wait mine) {
-    device_watch watch(run.world, static_cast<int>(blockIdx.x));
-    return wait_for_parts(mine, watch, run.operator_name());
-  }
-
-  held_wait* waits_;
+  held_wait mine_{};  // of this lane
   int count_ = 0;
 };
 
-/// Signals that a block has put off, so that one barrier and one release serve several peers.
+/// Signals that wait until the crew has done what they tell of, in order. A lane each, so that one
+/// release serves several peers. By all lanes of a conductor's warp.
 class held_signals {
  public:
-  explicit __device__ held_signals(held_verbs& memory) noexcept : memory_(memory) {}
+  static constexpr int most = 32;
 
-  [[nodiscard]] __device__ bool full() const noexcept { return count_ == held_verbs::most; }
-  /// By all threads of the block.
-  __device__ void add(std::uint64_t* counter, std::uint64_t value) {
-    if (threadIdx.x == 0) {
-      memory_.signals[count_] = counter;
-      memory_.values[count_] = value;
+  [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
+  /// To be sent when `after` commands are done, not fewer than for the signal before.
+  __device__ void add(std::uint64_t* counter, std::uint64_t value, std::uint32_t after) {
+    if (device_warp::thread_rank() == (first_ + count_) % most) {
+      counter_ = counter;
+      value_ = value;
+      after_ = after;
     }
     ++count_;
   }
-  /// Release. All threads of the block have been synchronised since their last stores.
-  __device__ void send() {
-    if (threadIdx.x < 32) {
-      const int lane = device_warp::thread_rank();
-      if (lane < count_) cuda_memory::raise_release(*memory_.signals[lane], memory_.values[lane]);
-      __syncwarp();
-    }
-    count_ = 0;
+  /// How many commands the first of them waits for.
+  [[nodiscard]] __device__ std::uint32_t first_after() const {
+    return __shfl_sync(0xffffffffU, after_, first_);
+  }
+  /// Release: those that wait for no more than `done` commands.
+  __device__ void send(std::uint32_t done) {
+    const int turn = (device_warp::thread_rank() - first_ + most) % most;
+    const bool ready = turn < count_ && after_ <= done;
+    if (ready) cuda_memory::raise_release(*counter_, value_);
+    const int sent = __popc(__ballot_sync(0xffffffffU, ready));
+    first_ = (first_ + sent) % most;
+    count_ -= sent;
   }
 
  private:
-  held_verbs& memory_;
+  std::uint64_t* counter_ = nullptr;  // of this lane, like the next two
+  std::uint64_t value_ = 0;
+  std::uint32_t after_ = 0;
+  int first_ = 0;  // lane
   int count_ = 0;
 };
 

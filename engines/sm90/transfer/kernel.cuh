@@ -2,32 +2,40 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include <untax/tile/protocol.hpp>
 
-#include "engines/sm90/transfer/block_worker.cuh"
 #include "engines/sm90/transfer/code.hpp"
+#include "engines/sm90/transfer/commands.cuh"
+#include "engines/sm90/transfer/conductor.cuh"
 #include "engines/sm90/transfer/movers.cuh"
 
 namespace untax::sm90 {
 
-/// Threads of a block. Those that combine hold the contributions of all ranks in registers.
-template <class Element, class Mover>
-inline constexpr int threads_for = std::is_void_v<Element> ? Mover::threads : 256;
-
-/// Each block is a worker of the protocol.
-template <protocol Protocol, class Element, class Mover>
-__global__ void __launch_bounds__((threads_for<Element, Mover>), 1)
-    carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {
-  extern __shared__ __align__(128) std::byte shared[];
-  __shared__ held_verbs held;
-  if (run.launch < 0) return;
-  Mover mover(shared);
-  block_worker<Element, Mover> worker(run, mover, held, how.inbox().cols);
+/// The conductor's part of a worker. Out of line, so that what it keeps in mind takes no registers
+/// from the crew.
+template <protocol Protocol>
+__device__ __noinline__ void conduct(const Protocol& how, const run_arguments& run,
+                                     command_board& board) {
+  conductor worker(run, board, how.inbox().cols);
   how.program(run.launch, static_cast<int>(blockIdx.x), worker.epoch(),
               [&](const step& s) { worker.take(s); });
   worker.finish();
+}
+
+/// Each block is a worker of the protocol: a crew, and a warp that conducts it.
+template <protocol Protocol, class Element, class Mover>
+__global__ void __launch_bounds__(block_threads<Mover::group::size()>, 1)
+    carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ command_board board;
+  if (run.launch < 0) return;
+  constexpr int crew_threads = Mover::group::size();
+  if (threadIdx.x == 0) board.init(crew_threads / 32);
+  Mover mover(shared);
+  __syncthreads();
+  if (threadIdx.x < crew_threads) return follow<Element>(board, mover);
+  conduct(how, run, board);
 }
 
 /// The kernel for a protocol. `Element` is void where nothing is combined.
@@ -37,7 +45,7 @@ template <class Element, class Mover, protocol Protocol>
   code.kernel = reinterpret_cast<const void*>(&carry_out<Protocol, Element, Mover>);
   code.first_argument = kernel_argument(how);
   for (int i = 0; i < how.kernels(); ++i) code.blocks.push_back(how.kernel_at(i).workers);
-  code.threads = threads_for<Element, Mover>;
+  code.threads = block_threads<Mover::group::size()>;
   code.shared_bytes = Mover::shared_bytes;
   code.inbox_bytes = static_cast<std::size_t>(how.inbox().rows * how.inbox().cols) *
                      static_cast<std::size_t>(element_bytes);

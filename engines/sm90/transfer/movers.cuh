@@ -5,12 +5,15 @@
 
 #include <untax/rma/bulk_copy.cuh>
 
+#include "engines/sm90/transfer/crew.cuh"
+
 namespace untax::sm90 {
 
-/// Moves bytes with ordinary loads and stores of all threads of a block.
+/// Moves bytes with ordinary loads and stores of all threads of a crew.
 class store_mover {
  public:
-  static constexpr int threads = 512;
+  /// With the conductor a block of 512, so that a thread may have 128 registers.
+  using group = crew<480>;
   static constexpr std::size_t shared_bytes = 0;
   static constexpr const char* name = "stores";
 
@@ -18,13 +21,7 @@ class store_mover {
 
   /// The caller synchronises. Both sides are aligned to 2 bytes.
   __device__ void move(std::byte* to, const std::byte* from, std::int64_t bytes) const {
-    move_bytes(to, from, bytes);
-  }
-
- private:
-  __device__ __noinline__ static void move_bytes(std::byte* to, const std::byte* from,
-                                                 std::int64_t bytes) {
-    untax::detail::move_elements(device_block(), reinterpret_cast<std::uint16_t*>(to),
+    untax::detail::move_elements(group(), reinterpret_cast<std::uint16_t*>(to),
                                  reinterpret_cast<const std::uint16_t*>(from), bytes / 2);
   }
 };
@@ -33,15 +30,16 @@ class store_mover {
 class bulk_mover {
  public:
   using ring = bulk_ring<>;
-  static constexpr int threads = 256;
+  using group = crew<256>;
   static constexpr std::size_t shared_bytes = sizeof(ring::memory);
   static constexpr const char* name = "bulk copies";
 
+  /// By all threads of the block.
   explicit __device__ bulk_mover(std::byte* shared)
       : ring_(device_block(), *reinterpret_cast<ring::memory*>(shared)) {}
 
-  __device__ __noinline__ void move(std::byte* to, const std::byte* from, std::int64_t bytes) {
-    bulk_copy(device_block(), ring_, reinterpret_cast<std::uint16_t*>(to),
+  __device__ void move(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    bulk_copy(group(), ring_, reinterpret_cast<std::uint16_t*>(to),
               reinterpret_cast<const std::uint16_t*>(from), bytes / 2);
   }
 

@@ -64,6 +64,13 @@ enum class wire_kind : std::uint8_t {
   return names[static_cast<std::uint8_t>(wire)];
 }
 
+/// How the inputs of a reduction that goes directly come to whoever combines them.
+enum class input_path : std::uint8_t {
+  automatic,
+  in_place,  ///< read where they lie
+  rooms,     ///< sent, so that they may lie anywhere
+};
+
 /// How a collective is carried out. Zero means: let untax choose.
 struct collective_options {
   /// bulk_synchronous, fused_sequential, fused_specialized or automatic.
@@ -82,6 +89,9 @@ struct collective_options {
   /// where they belong and read inputs where they lie, without rooms. A run on memory that is new
   /// to it waits for all ranks to compare offsets, but not while its stream is being captured.
   bool direct = false;
+  /// Of reductions with `direct`. With rooms only results have to be symmetric; a reduce_scatter,
+  /// and an all_reduce in one phase, then do without `direct`.
+  input_path inputs = input_path::automatic;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests
 };
 
@@ -97,6 +107,7 @@ struct collective_plan {
   std::int64_t chunk = 1;  ///< elements
   int depth = 2;
   bool direct = false;  ///< between the callers' own memory, without rooms
+  bool pushes = false;  ///< `direct`, but for inputs, which are sent through rooms
 };
 
 }  // namespace untax

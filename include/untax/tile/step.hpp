@@ -71,9 +71,7 @@ struct step {
   room retire = {};
   reduction combine = reduction::sum;  ///< how `reduce` combines
   int reader = 0;                      ///< which reader of `retire` this worker is
-  /// Whether somebody goes on as soon as the publish comes. Otherwise an engine may hold it back
-  /// while the worker goes on itself.
-  bool prompt = false;
+  bool everywhere = false;  ///< what `reduce` makes goes to the same place of `to` at all ranks
 };
 
 /// Where the contribution of rank `i` to a `reduce` lies.
@@ -85,6 +83,13 @@ struct step {
   }
   if (i == s.from.rank) return s.weights;
   at.row += i * s.rows;
+  return at;
+}
+
+/// Where the result of a `reduce` goes at rank `i`, if it goes there.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr place target(const step& s, int i) noexcept {
+  place at = s.to;
+  at.rank = i;
   return at;
 }
 
