@@ -15,6 +15,7 @@
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
+#include "bench_attention.hpp"
 #include "bench_collectives.hpp"
 #include "bench_gemm.hpp"
 #include "bench_overlap.hpp"
@@ -39,10 +40,12 @@ struct bench_options {
   bool sweep = false;
   std::vector<std::string> collectives;
   overlap_request overlap;
+  attention_bench_request attention;
 };
 
 const std::vector<std::string> suites = {
-    "host", "operators", "rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter"};
+    "host",        "operators", "rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter",
+    "flash-decode"};
 constexpr const char* footer =
     "host         a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
     "             bare atomics. Leave the machine alone meanwhile.\n"
@@ -51,7 +54,9 @@ constexpr const char* footer =
     "collectives  collectives between GPUs beside NCCL, in graphs\n"
     "gemm         a GEMM on one GPU beside cuBLASLt, in graphs\n"
     "all-gather-gemm, gemm-all-scatter\n"
-    "             these operators between GPUs in every pattern, beside cuBLASLt and NCCL\n\n"
+    "             these operators between GPUs in every pattern, beside cuBLASLt and NCCL\n"
+    "flash-decode attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 the\n"
+    "             kernel of one GPU beside the rate of its memory\n\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"
@@ -59,6 +64,7 @@ constexpr const char* footer =
     "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
     "  untax bench gemm --size 16 --size 4096\n"
     "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
+    "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192 --json decode.json\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns fused_specialized";
 
 std::string spread_text(const spread& time) {
@@ -186,9 +192,17 @@ int run_gemm(const bench_options& options) {
 int carry_out(const bench_options& options) {
   const std::size_t suite = place_in("the suite", options.suite, suites);
   if (!options.json.empty()) require_writable(options.json);
+  if (options.ranks == 1 && suite != 7) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("--ranks is 1; the suite {} measures what goes between two GPUs or more",
+                    options.suite));
+  }
   if (suite == 2) return run_rma(options);
   if (suite == 3) return run_collectives(options);
   if (suite == 4) return run_gemm(options);
+  if (suite == 7)
+    return run_attention(options.attention, options.ranks, options.repeats, options.json);
   if (suite >= 5) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
                        options.ranks, options.repeats, options.json);
@@ -207,7 +221,7 @@ void add_bench(CLI::App& app, int& status) {
       ->capture_default_str();
   verb->add_option("--ranks", options->ranks,
                    "GPUs that suites between GPUs use; all of them by default")
-      ->check(between(2, 64));
+      ->check(between(1, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
   verb->add_option(
           "--size", options->sizes,
@@ -218,6 +232,7 @@ void add_bench(CLI::App& app, int& status) {
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   add_overlap_options(*verb, options->overlap);
+  add_attention_options(*verb, options->attention);
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

@@ -240,4 +240,30 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
   return text_of(out);
 }
 
+std::string to_json(const bench::attention_report& report, int repeats) {
+  json out = device_head("untax-bench-attention", report.ranks, repeats);
+  out["operator"] = "flash_decode";
+  out["dtype"] = name_of(report.type);
+  out["library"] = report.library;
+  out["memory_bytes_per_second"] = report.memory_rate;
+  for (const bench::attention_row& row : report.rows) {
+    const flash_decode_problem& p = row.problem;
+    json problem = {{"heads_of", row.name},     {"batch", p.batch},
+                    {"heads", p.heads},         {"kv_heads", p.kv_heads},
+                    {"head_dim", p.head_dim},   {"keys", p.keys},
+                    {"page_size", p.page_size}, {"partials", name_of(p.partials)},
+                    {"bytes", row.bytes()},     {"bound_seconds", report.bound(row)}};
+    for (const bench::attention_figure& f : row.figures)
+      problem["figures"].push_back({{"by", f.by}, {"seconds", from(f.time)}});
+    out["problems"].push_back(std::move(problem));
+  }
+  for (const bench::attention_bar& b : report.bars()) {
+    out["bars"].push_back({{"what", b.what},
+                           {"value", b.value},
+                           {b.at_most ? "at_most" : "at_least", b.bar},
+                           {"met", b.met()}});
+  }
+  return text_of(out);
+}
+
 }  // namespace untax::cli

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/suites/attention.hpp"
 #include "bench/suites/collectives.hpp"
 #include "bench/suites/gemm.hpp"
 #include "bench/suites/host.hpp"
@@ -26,5 +27,6 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::overlap_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::attention_report& report, int repeats);
 
 }  // namespace untax::cli

@@ -23,7 +23,7 @@ int usable_ranks(int asked) {
   int found = 0;
   const cudaError_t status = cudaGetDeviceCount(&found);
   if (status != cudaSuccess) found = 0;
-  const int needed = std::max(asked, 2);
+  const int needed = asked == 1 ? 1 : std::max(asked, 2);
   if (found >= needed) return asked == 0 ? found : asked;
   const std::string why =
       status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";

@@ -21,8 +21,7 @@ namespace untax::bench {
 /// what and when has to be known.
 class gpu_team {
  public:
-  /// Throws `unsupported` if there are fewer than two GPUs, or fewer than asked for. `ranks` 0
-  /// means all.
+  /// `ranks` 0 means all, and two at least. Throws `unsupported` if there are fewer GPUs.
   gpu_team(int ranks, std::size_t heap_bytes);
   gpu_team(const gpu_team&) = delete;
   gpu_team& operator=(const gpu_team&) = delete;

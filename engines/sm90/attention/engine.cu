@@ -39,16 +39,6 @@ std::size_t row_packets(const attention_shape& shape) {
 
 }  // namespace
 
-std::size_t attention_heap(const attention_shape& shape, int ranks) {
-  constexpr std::size_t most_blocks = 160;
-  const auto rows = static_cast<std::size_t>(shape.rows());
-  const auto world = static_cast<std::size_t>(ranks);
-  const auto row = static_cast<std::size_t>(shape.head_dim + 2) * sizeof(float);
-  return 2 * rows * world * row_packets(shape) * sizeof(packet) + rows * world * row +
-         most_blocks * 2 * most_heads_of_group * row +
-         static_cast<std::size_t>(shape.items()) * 16 + (std::size_t{1} << 20);
-}
-
 class attention_engine::launcher {
  public:
   launcher(world& w, const std::string& name, const attention_shape& shape, attention_sink sink,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,8 +50,5 @@ class attention_engine {
   class launcher;
   std::unique_ptr<launcher> launcher_;
 };
-
-/// Bytes of symmetric heap that an engine takes from a rank, at most.
-[[nodiscard]] std::size_t attention_heap(const attention_shape& shape, int ranks);
 
 }  // namespace untax::sm90

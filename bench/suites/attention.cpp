@@ -1,0 +1,113 @@
+#include "bench/suites/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace untax::bench {
+namespace {
+
+/// Of keys and values; what else is needed is small.
+constexpr double most_bytes = 110e9;
+/// From here on the local kernel has to read at the rate of the memory.
+constexpr double large_bytes = 256e6;
+constexpr std::int64_t short_keys = 32 << 10;
+
+/// A geometric mean, and the least of some ratios.
+struct ratios {
+  double logarithms = 0;
+  double least = std::numeric_limits<double>::infinity();
+  int count = 0;
+
+  void add(double numerator, double denominator) {
+    if (numerator <= 0 || denominator <= 0) return;
+    const double ratio = numerator / denominator;
+    logarithms += std::log(ratio);
+    least = std::min(least, ratio);
+    ++count;
+  }
+  [[nodiscard]] double mean() const { return std::exp(logarithms / count); }
+};
+
+}  // namespace
+
+const std::vector<attention_heads>& known_attention_heads() {
+  static const std::vector<attention_heads> all = {{"paper", 96, 12, 128},
+                                                   {"70b", 64, 8, 128},
+                                                   {"8b", 32, 8, 128},
+                                                   {"mha", 32, 32, 128},
+                                                   {"mha-64", 32, 32, 64}};
+  return all;
+}
+
+double attention_row::bytes() const noexcept {
+  return 2.0 * static_cast<double>(problem.batch * problem.keys) *
+         static_cast<double>(problem.kv_heads * problem.head_dim) *
+         static_cast<double>(size_of(problem.type));
+}
+
+double attention_row::seconds_of(const std::string& by) const noexcept {
+  for (const attention_figure& f : figures) {
+    if (f.by == by) return f.time.median;
+  }
+  return 0;
+}
+
+std::vector<attention_row> attention_problems(const attention_suite_options& options) {
+  std::vector<attention_row> rows;
+  for (const attention_heads& heads : options.heads) {
+    for (const std::int64_t batch : options.batches) {
+      for (const std::int64_t keys : options.keys) {
+        attention_row row;
+        row.name = heads.name;
+        row.problem = {.batch = batch,
+                       .heads = heads.heads,
+                       .kv_heads = heads.kv_heads,
+                       .head_dim = heads.head_dim,
+                       .keys = round_up(keys, std::max<std::int64_t>(options.page_size, 1)),
+                       .page_size = options.page_size,
+                       .partials = options.partials};
+        if (options.page_size > 0) row.problem.pages = batch * row.problem.keys / options.page_size;
+        if (row.bytes() <= most_bytes) rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+std::vector<attention_bar> attention_report::bars() const {
+  ratios large;
+  ratios small;
+  ratios all;
+  double over_local = 0;
+  double over_bound = 0;
+  for (const attention_row& row : rows) {
+    const double local = row.seconds_of("local");
+    const double fused = row.seconds_of("fused_sequential");
+    const double baseline = row.seconds_of("bulk_library");
+    if (row.bytes() >= large_bytes) large.add(bound(row), local);
+    if (row.problem.batch == 1 && row.problem.keys <= short_keys) small.add(baseline, fused);
+    all.add(baseline, fused);
+    if (fused > 0) over_local = std::max(over_local, 1e6 * (fused - local));
+    if (row.problem.batch == 1 && row.problem.keys == 8192)
+      over_bound = std::max(over_bound, 1e6 * (local - bound(row)));
+  }
+  std::vector<attention_bar> bars;
+  if (large.count > 0)
+    bars.push_back(
+        {"local kernel from 256 MB on, least part of the memory's rate", large.least, 0.88});
+  if (over_bound > 0)
+    bars.push_back(
+        {"local kernel at batch 1 and 8192 keys, us over the bound", over_bound, 8, true});
+  if (small.count > 0)
+    bars.push_back({"bulk_library / fused at batch 1 up to 32K keys, mean", small.mean(), 1.5});
+  if (all.count > 0) {
+    bars.push_back({"bulk_library / fused, mean of all", all.mean(), 1.12});
+    bars.push_back({"bulk_library / fused, least of all", all.least, 1.0});
+    bars.push_back(
+        {"fused less the local kernel, us, most of all", over_local, ranks > 4 ? 6.0 : 5.0, true});
+  }
+  return bars;
+}
+
+}  // namespace untax::bench

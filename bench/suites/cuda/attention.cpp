@@ -1,0 +1,274 @@
+#include "bench/suites/attention.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/core/half.hpp>
+#include <untax/taxes/timing.hpp>
+
+#include "bench/suites/cuda/attention_memory.hpp"
+#include "bench/suites/cuda/attention_values.hpp"
+#include "bench/suites/cuda/gpu_team.hpp"
+#include "bench/suites/cuda/peak_rates.hpp"
+#include "bench/suites/cuda/rank_graphs.hpp"
+#include "bench/suites/cuda/vectors.cuh"
+#include "engines/bulk/communicator.hpp"
+#include "engines/sm90/attention/engine.hpp"
+#include "ops/flash_decode/backend.hpp"
+
+namespace untax::bench {
+namespace {
+
+constexpr std::size_t heap_bytes = std::size_t{3} << 30U;
+constexpr double largest_error = 5e-3;
+
+/// One way to run a problem, at all ranks.
+struct variant {
+  std::string by;
+  bool eager = false;
+  std::vector<std::function<void(int run, cudaStream_t)>> launch;  ///< by rank
+  std::vector<std::shared_ptr<void>> owners;                       ///< by rank
+  std::unique_ptr<rank_graphs> graphs;
+};
+
+class suite {
+ public:
+  suite(const attention_suite_options& options, gpu_team& team,
+        const std::vector<attention_row>& rows)
+      : options_(options), team_(team), memory_(team, rows) {
+    for (int rank = 0; rank < team.size(); ++rank) everybody_.push_back(rank);
+  }
+
+  void measure(attention_row& row) {
+    memory_.prepare(row);
+    std::vector<variant> all = plan(row);
+    verify(row, all);
+    time(row, all);
+    team_.together([&](world& w) {  // operators end together
+      for (auto v = all.rbegin(); v != all.rend(); ++v) {
+        if (!v->owners.empty()) v->owners[static_cast<std::size_t>(w.rank())].reset();
+      }
+    });
+  }
+
+ private:
+  [[nodiscard]] const attention_memory::of_rank& of(int rank) const { return memory_.at(rank); }
+
+  std::vector<variant> plan(const attention_row& row) {
+    std::vector<variant> all;
+    all.push_back(local(row));
+    if (team_.size() == 1) return all;
+    all.push_back(whole(row, pattern::fused_sequential, false));
+    if (bulk::nccl().there) {
+      all.push_back(whole(row, pattern::bulk_library, false));
+      all.push_back(whole(row, pattern::bulk_library, true));
+    }
+    all.push_back(whole(row, pattern::bulk_synchronous, false));
+    all.push_back(whole(row, pattern::producer_consumer, false));
+    return all;
+  }
+
+  variant local(const attention_row& row) {
+    variant v = named("local", false);
+    team_.together([&](world& w) {
+      const auto rank = static_cast<std::size_t>(w.rank());
+      auto engine = std::make_shared<sm90::attention_engine>(
+          w, "flash_decode", device_shape(row.problem), sm90::attention_sink::rows, 0);
+      v.owners[rank] = engine;
+      v.launch[rank] = [this, row, engine = engine.get(), rank = w.rank()](int run,
+                                                                           cudaStream_t stream) {
+        const attention_shard shard = memory_.shard_of(row, rank, run);
+        engine->attend({.queries = of(rank).q.data(),
+                        .keys = shard.keys.data,
+                        .values = shard.values.data,
+                        .out = of(rank).out.data(),
+                        .queries_stride = row.problem.head_dim,
+                        .keys_stride = shard.keys.stride,
+                        .values_stride = shard.values.stride,
+                        .out_stride = row.problem.head_dim,
+                        .lengths = shard.lengths,
+                        .page_table = shard.page_table},
+                       {stream});
+      };
+    });
+    return v;
+  }
+  variant whole(const attention_row& row, pattern how, bool eager) {
+    variant v = named(std::string(name_of(how)) + (eager ? " eager" : ""), eager);
+    team_.together([&](world& w) {
+      const auto rank = static_cast<std::size_t>(w.rank());
+      auto op = std::make_shared<flash_decode>(w, row.problem, flash_decode_options{.how = how});
+      v.owners[rank] = op;
+      v.launch[rank] = [this, row, op = op.get(), rank = w.rank()](int run, cudaStream_t stream) {
+        op->run(as_const(attention_memory::rows_of(row, of(rank).q)),
+                memory_.shard_of(row, rank, run), attention_memory::rows_of(row, of(rank).out),
+                {stream});
+      };
+    });
+    return v;
+  }
+  [[nodiscard]] variant named(std::string by, bool eager) const {
+    variant v;
+    v.by = std::move(by);
+    v.eager = eager;
+    v.launch.resize(everybody_.size());
+    v.owners.resize(everybody_.size());
+    return v;
+  }
+
+  /// The first pattern has to be right, the others to agree with it bit for bit.
+  void verify(const attention_row& row, const std::vector<variant>& all) {
+    bool first = true;
+    for (const variant& v : all) {
+      if (v.by == "local") continue;
+      const std::size_t bytes = static_cast<std::size_t>(2 * row.problem.batch * row.problem.heads *
+                                                         row.problem.head_dim);
+      team_.together([&](world& w) {
+        const attention_memory::of_rank& mine = of(w.rank());
+        cudaStream_t stream = team_.stream_of(w.rank());
+        check_cuda(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
+        v.launch[static_cast<std::size_t>(w.rank())](0, stream);
+        if (first) {
+          check_cuda(cudaMemcpyAsync(mine.right.data(), mine.out.data(), bytes,
+                                     cudaMemcpyDeviceToDevice, stream),
+                     "keeping a result");
+        }
+        auto* const differences = static_cast<unsigned long long*>(mine.scratch.data());
+        check_cuda(cudaMemsetAsync(differences, 0, sizeof *differences, stream), "clearing");
+        count_differences(mine.out.data(), mine.right.data(), bytes, differences, stream);
+        unsigned long long wrong = 0;
+        check_cuda(cudaMemcpyAsync(&wrong, differences, sizeof wrong, cudaMemcpyDefault, stream),
+                   "reading a count");
+        check_cuda(cudaStreamSynchronize(stream), v.by.c_str());
+        w.check();
+        if (wrong > 0) fail(row, v.by, std::to_string(wrong) + " elements differ");
+      });
+      if (first && row.problem.page_size == 0) verify_rows(row);
+      first = false;
+    }
+  }
+
+  [[noreturn]] static void fail(const attention_row& row, const std::string& by,
+                                const std::string& what) {
+    throw error(errc::internal, by + ", " + row.name + ", batch " +
+                                    std::to_string(row.problem.batch) + ", " +
+                                    std::to_string(row.problem.keys) + " keys: " + what);
+  }
+
+  void verify_rows(const attention_row& row) {
+    const std::int64_t rows = row.problem.batch * row.problem.heads;
+    for (const std::int64_t at : {std::int64_t{0}, rows / 2, rows - 1}) verify_row(row, at);
+  }
+  void verify_row(const attention_row& row, std::int64_t at) {
+    const auto width = static_cast<std::size_t>(row.problem.head_dim);
+    std::vector<std::vector<float>> parts;
+    std::vector<bf16> found(width);
+    for (const int rank : everybody_) {
+      team_.use(rank);
+      cudaStream_t stream = team_.stream_of(rank);
+      const attention_shard shard = memory_.shard_of(row, rank, 0);
+      const device_buffer sums((width + 2) * sizeof(float));
+      attend_plainly(row.problem, of(rank).q.data(), shard.keys.data, shard.values.data, at,
+                     static_cast<float*>(of(rank).scratch.data()), static_cast<float*>(sums.data()),
+                     stream);
+      parts.emplace_back(width + 2);
+      check_cuda(cudaMemcpyAsync(parts.back().data(), sums.data(), (width + 2) * sizeof(float),
+                                 cudaMemcpyDefault, stream),
+                 "reading sums");
+      check_cuda(
+          cudaMemcpyAsync(found.data(),
+                          static_cast<const bf16*>(of(rank).out.data()) + at * row.problem.head_dim,
+                          width * sizeof(bf16), cudaMemcpyDefault, stream),
+          "reading a result");
+      check_cuda(cudaStreamSynchronize(stream), "a plain kernel");
+    }
+    double most = -HUGE_VAL;
+    for (const auto& part : parts) most = std::max(most, static_cast<double>(part[width + 1]));
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t j = 0; j < width; ++j) {
+      double sum = 0;
+      double total = 0;
+      for (const auto& part : parts) {
+        const double weight = std::exp(static_cast<double>(part[width + 1]) - most);
+        sum += weight * static_cast<double>(part[j]);
+        total += weight * static_cast<double>(part[width]);
+      }
+      difference += std::pow(static_cast<double>(static_cast<float>(found[j])) - sum / total, 2);
+      norm += std::pow(sum / total, 2);
+    }
+    const double error = std::sqrt(difference / norm);
+    if (!(error <= largest_error))
+      fail(row, "fused_sequential", "an error of " + std::to_string(error));
+  }
+
+  void time(attention_row& row, std::vector<variant>& all) {
+    const int times = memory_.runs_of(row);
+    for (variant& v : all) {
+      if (v.eager) continue;
+      v.graphs = std::make_unique<rank_graphs>(team_.size());
+      team_.together([&](world& w) {
+        const auto& launch = v.launch[static_cast<std::size_t>(w.rank())];
+        cudaStream_t stream = team_.stream_of(w.rank());
+        v.graphs->capture(w.rank(), stream, times, [&](int i) { launch(i, stream); });
+      });
+    }
+    std::vector<std::vector<double>> seconds(all.size());
+    for (int repeat = -2; repeat < options_.repeats; ++repeat) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const double longest = all[i].eager ? timed_eagerly(all[i], times) : timed(all[i]);
+        if (repeat >= 0) seconds[i].push_back(longest / times);
+      }
+    }
+    for (std::size_t i = 0; i < all.size(); ++i)
+      row.figures.push_back({all[i].by, spread_of(seconds[i])});
+  }
+  double timed(const variant& v) {
+    return team_.timed(everybody_,
+                       [&](int rank, cudaStream_t stream) { v.graphs->launch(rank, stream); });
+  }
+  /// A thread for each rank, as processes would do it.
+  double timed_eagerly(const variant& v, int times) {
+    double longest = 0;
+    std::mutex mutex;
+    team_.together([&](world& w) {
+      cudaStream_t stream = team_.stream_of(w.rank());
+      w.barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < times; ++i) v.launch[static_cast<std::size_t>(w.rank())](i, stream);
+      check_cuda(cudaStreamSynchronize(stream), v.by.c_str());
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      w.check();
+      const std::scoped_lock lock(mutex);
+      longest = std::max(longest, taken.count());
+    });
+    return longest;
+  }
+
+  const attention_suite_options& options_;
+  gpu_team& team_;
+  std::vector<int> everybody_;
+  attention_memory memory_;
+};
+
+}  // namespace
+
+attention_report run_attention_suite(const attention_suite_options& options) {
+  gpu_team team(options.ranks, heap_bytes);
+  attention_report report{team.size(),       dtype::bf16,       team.device_name(),
+                          bulk::nccl().text, memory_rate(team), attention_problems(options)};
+  suite measured(options, team, report.rows);
+  for (attention_row& row : report.rows) {
+    measured.measure(row);
+    if (options.progress) options.progress();
+  }
+  return report;
+}
+
+}  // namespace untax::bench

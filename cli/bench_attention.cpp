@@ -1,0 +1,109 @@
+#include "bench_attention.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::attention_report;
+using bench::attention_row;
+
+constexpr const char* columns[] = {
+    "local",        "fused_sequential",  "producer_consumer", "bulk_synchronous",
+    "bulk_library", "bulk_library eager"};
+
+std::string microseconds(double seconds) {
+  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
+}
+
+void print_rows(const attention_report& report) {
+  using side = table::align;
+  std::vector<table::column> heads = {{"heads"},
+                                      {"batch", side::right},
+                                      {"keys", side::right},
+                                      {"MB", side::right},
+                                      {"bound", side::right}};
+  for (const char* by : columns) heads.push_back({by, side::right});
+  heads.push_back({"local / bound", side::right});
+  heads.push_back({"library / fused", side::right});
+  table rows(heads);
+  for (const attention_row& row : report.rows) {
+    std::vector<std::string> cells = {
+        row.name, std::to_string(row.problem.batch), std::to_string(row.problem.keys),
+        fmt::format("{:.0f}", 1e-6 * row.bytes()), microseconds(report.bound(row))};
+    for (const char* by : columns) cells.push_back(microseconds(row.seconds_of(by)));
+    cells.push_back(fmt::format("{:.2f}", row.seconds_of("local") / report.bound(row)));
+    const double fused = row.seconds_of("fused_sequential");
+    cells.push_back(fused > 0 ? fmt::format("{:.2f}", row.seconds_of("bulk_library") / fused)
+                              : "-");
+    rows.add(cells);
+  }
+  fmt::print(
+      "{} x {}, {}, us of one run in a graph, beside {}; memory is read at {:.2f} TB/s\n{}\n",
+      report.ranks, report.device, name_of(report.type), report.library, 1e-12 * report.memory_rate,
+      rows.render(width(stream::out), style(stream::out).utf8));
+}
+
+}  // namespace
+
+void add_attention_options(CLI::App& verb, attention_bench_request& request) {
+  verb.add_option("--heads", request.heads,
+                  "of flash-decode: paper, 70b, 8b, mha, mha-64; several may be given");
+  verb.add_option("--batch", request.batches, "of flash-decode; several may be given")
+      ->check(between(1, 4096));
+  verb.add_option("--keys", request.keys,
+                  "of a sequence at a rank, of flash-decode; several may be given")
+      ->check(at_least(1));
+  verb.add_option("--page-size", request.page_size, "of flash-decode; 0: no pages")
+      ->check(at_least(0));
+  verb.add_flag("--bf16-partials", request.narrow, "flash-decode sends partial results as bf16");
+}
+
+int run_attention(const attention_bench_request& request, int ranks, int repeats,
+                  const std::string& json) {
+  bench::attention_suite_options suite;
+  suite.ranks = ranks;
+  suite.repeats = repeats;
+  suite.batches =
+      request.batches.empty() ? std::vector<std::int64_t>{1, 4, 8, 16} : request.batches;
+  suite.keys = request.keys.empty()
+                   ? std::vector<std::int64_t>{8 << 10,   16 << 10,  32 << 10, 64 << 10,
+                                               128 << 10, 256 << 10, 512 << 10}
+                   : request.keys;
+  suite.page_size = request.page_size;
+  if (request.narrow) suite.partials = dtype::bf16;
+  const auto& known = bench::known_attention_heads();
+  std::vector<std::string> names;
+  for (const auto& heads : known) names.push_back(heads.name);
+  for (const std::string& name : request.heads)
+    suite.heads.push_back(known[place_in("--heads", name, names)]);
+  if (suite.heads.empty()) suite.heads.push_back(known.front());
+
+  attention_report report;
+  {
+    progress_bar bar("bench flash-decode",
+                     static_cast<std::int64_t>(bench::attention_problems(suite).size()));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_attention_suite(suite);
+  }
+  if (json != "-") print_rows(report);
+  if (!json.empty()) write_json(json, to_json(report, repeats));
+  bool met = true;
+  for (const bench::attention_bar& b : report.bars()) {
+    met = met && b.met();
+    if (json == "-") continue;
+    fmt::print("{}: {:.2f}, {} {:.2f} asked, {}\n", b.what, b.value,
+               b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
+  }
+  return met ? 0 : 1;
+}
+
+}  // namespace untax::cli

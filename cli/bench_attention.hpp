@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/suites/attention.hpp"
+
+namespace untax::cli {
+
+/// What the suite flash-decode is asked for, as it is written.
+struct attention_bench_request {
+  std::vector<std::string> heads;
+  std::vector<std::int64_t> batches;
+  std::vector<std::int64_t> keys;
+  std::int64_t page_size = 0;
+  bool narrow = false;
+};
+
+/// Adds its options to `untax bench`.
+void add_attention_options(CLI::App& verb, attention_bench_request& request);
+
+/// Measures, prints a table, writes JSON if `json` is not empty. Returns the exit code: 1 if a bar
+/// is missed.
+[[nodiscard]] int run_attention(const attention_bench_request& request, int ranks, int repeats,
+                                const std::string& json);
+
+}  // namespace untax::cli
