@@ -10,13 +10,15 @@ usage() {
   cat <<'TEXT'
 Usage: ./test.sh [--quick | --all] [--preset NAME]...
 Without arguments: the release build, which is the one called cuda where nvcc is found.
-  --quick         clang-tidy looks at a quarter of the sources, others for each commit
+  --quick         without the tests that need GPUs, which otherwise are compiled and, where there
+                  are none, skipped; clang-tidy looks at a quarter of the sources, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
 TEXT
 }
 
+configuration=(-D UNTAX_GPU_TESTS=ON)  # a build folder remembers
 release=release
 if PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc >/dev/null; then release=cuda; fi
 
@@ -25,6 +27,8 @@ while (($# > 0)); do
   case "$1" in
     --quick)
       presets+=("$release")
+      configuration=(-D UNTAX_GPU_TESTS=OFF)
+      echo "--quick: the tests that need GPUs are not compiled"
       export UNTAX_TIDY_SHARE=4
       ;;
     --all) presets+=("$release" tsan asan) ;;
@@ -82,7 +86,7 @@ run_stage() {
 
 for preset in "${presets[@]}"; do
   heading "$preset: build"
-  if ! { quietly "build/$preset/configure.log" cmake --preset "$preset" &&
+  if ! { quietly "build/$preset/configure.log" cmake --preset "$preset" "${configuration[@]}" &&
     quietly "build/$preset/build.log" cmake --build --preset "$preset"; }; then
     failed=$((failed + 1))
     continue
