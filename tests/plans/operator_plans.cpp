@@ -74,8 +74,9 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
     ASSERT_EQ(plan.gemm.schedule.x_tiles * plan.gemm.config.cluster * sm90::tile_rows,
               parts * plan.segment_rows);
   }
-  if (problem.gather == gather_axis::k)
+  if (problem.gather == gather_axis::k) {
     ASSERT_EQ(plan.gemm.schedule.slices, parts * plan.segment_slices);
+  }
 }
 
 TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
