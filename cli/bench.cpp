@@ -20,6 +20,7 @@
 #include "bench_gemm.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
+#include "bench_tune.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -35,17 +36,27 @@ struct bench_options {
   std::string suite;
   int repeats = 20;
   std::string json;
-  int ranks = 0;
+  std::vector<int> rank_counts;
   std::vector<std::int64_t> sizes;
   bool sweep = false;
   std::vector<std::string> collectives;
   overlap_request overlap;
   attention_bench_request attention;
+  tune_request tune;
+
+  /// 0 stands for all GPUs.
+  [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
 };
 
-const std::vector<std::string> suites = {
-    "host",        "operators", "rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter",
-    "flash-decode"};
+const std::vector<std::string> suites = {"host",
+                                         "operators",
+                                         "rma",
+                                         "collectives",
+                                         "gemm",
+                                         "all-gather-gemm",
+                                         "gemm-all-scatter",
+                                         "flash-decode",
+                                         "tune"};
 constexpr const char* footer =
     "host         a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
     "             bare atomics. Leave the machine alone meanwhile.\n"
@@ -56,7 +67,9 @@ constexpr const char* footer =
     "all-gather-gemm, gemm-all-scatter\n"
     "             these operators between GPUs in every pattern, beside cuBLASLt and NCCL\n"
     "flash-decode attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 the\n"
-    "             kernel of one GPU beside the rate of its memory\n\n"
+    "             kernel of one GPU beside the rate of its memory\n"
+    "tune         every pattern at a grid of shapes: the table by which `automatic` chooses, for\n"
+    "             UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"
@@ -65,6 +78,8 @@ constexpr const char* footer =
     "  untax bench gemm --size 16 --size 4096\n"
     "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
     "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192 --json decode.json\n"
+    "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
+    "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns fused_specialized";
 
 std::string spread_text(const spread& time) {
@@ -126,7 +141,7 @@ int run_operators(const bench_options& options) {
 }
 
 int run_rma(const bench_options& options) {
-  bench::rma_suite_options suite{options.ranks, options.repeats, {}};
+  bench::rma_suite_options suite{options.ranks(), options.repeats, {}};
   bench::rma_report report;
   {
     progress_bar bar("bench rma", bench::steps_of(suite));
@@ -152,7 +167,7 @@ std::vector<bench::collective_kind> kinds_named(const std::vector<std::string>& 
 
 int run_collectives(const bench_options& options) {
   bench::collective_suite_options suite;
-  suite.ranks = options.ranks;
+  suite.ranks = options.ranks();
   suite.repeats = options.repeats;
   for (const std::int64_t size : options.sizes) {
     if (size < 4)
@@ -192,7 +207,12 @@ int run_gemm(const bench_options& options) {
 int carry_out(const bench_options& options) {
   const std::size_t suite = place_in("the suite", options.suite, suites);
   if (!options.json.empty()) require_writable(options.json);
-  if (options.ranks == 1 && suite != 7) {
+  if (options.rank_counts.size() > 1 && suite != 8) {
+    throw error(errc::invalid_argument,
+                fmt::format("--ranks is there {} times; the suite {} takes it once",
+                            options.rank_counts.size(), options.suite));
+  }
+  if (options.ranks() == 1 && suite != 7) {
     throw error(
         errc::invalid_argument,
         fmt::format("--ranks is 1; the suite {} measures what goes between two GPUs or more",
@@ -202,10 +222,11 @@ int carry_out(const bench_options& options) {
   if (suite == 3) return run_collectives(options);
   if (suite == 4) return run_gemm(options);
   if (suite == 7)
-    return run_attention(options.attention, options.ranks, options.repeats, options.json);
+    return run_attention(options.attention, options.ranks(), options.repeats, options.json);
+  if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
   if (suite >= 5) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
-                       options.ranks, options.repeats, options.json);
+                       options.ranks(), options.repeats, options.json);
   }
   return suite == 0 ? run_host(options) : run_operators(options);
 }
@@ -215,12 +236,12 @@ int carry_out(const bench_options& options) {
 void add_bench(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("bench", "Measure a suite: " + alternatives(suites));
   const auto options = std::make_shared<bench_options>();
-  verb->add_option("SUITE", options->suite, alternatives(suites))->required();
+  verb->add_option("SUITE", options->suite, "what to measure; see below")->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
-  verb->add_option("--ranks", options->ranks,
-                   "GPUs that suites between GPUs use; all of them by default")
+  verb->add_option("--ranks", options->rank_counts,
+                   "GPUs that suites between GPUs use; all of them by default. tune takes several")
       ->check(between(1, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
   verb->add_option(
@@ -233,6 +254,7 @@ void add_bench(CLI::App& app, int& status) {
                  "measure collectives in many ways, and show the quickest");
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);
+  add_tune_options(*verb, options->tune);
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

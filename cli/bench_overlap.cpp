@@ -17,7 +17,6 @@
 namespace untax::cli {
 namespace {
 
-using bench::overlap_figure;
 using bench::overlap_report;
 using bench::overlap_row;
 
@@ -47,7 +46,7 @@ void print_patterns(const overlap_report& report) {
               {"error", side::right}});
   std::vector<std::string> refusals;
   for (const overlap_row& row : report.rows) {
-    for (const overlap_figure& f : row.figures) {
+    for (const pattern_figure& f : row.figures) {
       if (!f.time) {
         if (std::ranges::find(refusals, f.refusal) == refusals.end()) refusals.push_back(f.refusal);
         continue;
@@ -77,7 +76,7 @@ void print_summary(const overlap_report& report) {
               {"cuBLASLt", side::right},
               {"NCCL", side::right}});
   for (const overlap_row& row : report.rows) {
-    const overlap_figure* best = row.best();
+    const pattern_figure* best = row.best();
     const double time = best != nullptr ? best->time->median : 0;
     rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds(time),
               microseconds(row.bound()) + (row.link_bound > row.compute_bound ? " link" : ""),

@@ -214,7 +214,7 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
   out["memory_bytes_per_second"] = report.memory_rate;
   for (const bench::overlap_row& row : report.rows) {
     json figures = json::array();
-    for (const bench::overlap_figure& f : row.figures) {
+    for (const pattern_figure& f : row.figures) {
       json one = {{"by", f.by}, {"whole", f.how.has_value()}, {"library", f.library}};
       if (f.how) one["explanation"] = f.explanation;
       if (f.time) one["seconds"] = from(*f.time);
@@ -228,7 +228,7 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
     problem["compute_bound_seconds"] = row.compute_bound;
     problem["link_bound_seconds"] = row.link_bound;
     problem["figures"] = std::move(figures);
-    if (const bench::overlap_figure* best = row.best()) problem["best"] = best->by;
+    if (const pattern_figure* best = row.best()) problem["best"] = best->by;
     out["problems"].push_back(std::move(problem));
   }
   for (const bench::overlap_bar& b : report.bars()) {
@@ -263,6 +263,30 @@ std::string to_json(const bench::attention_report& report, int repeats) {
                            {b.at_most ? "at_most" : "at_least", b.bar},
                            {"met", b.met()}});
   }
+  return text_of(out);
+}
+
+std::string to_json(const bench::tune_check& check, int repeats) {
+  json out = head("untax-bench-tune-check");
+  out["device"] = check.device;
+  out["library"] = check.library;
+  out["repeats"] = repeats;
+  for (const bench::tune_verdict& row : check.rows) {
+    const tuned_problem& p = row.problem;
+    json problem = {
+        {"operator", p.operator_name}, {"ranks", p.ranks}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
+    if (p.operator_name == "all_gather_gemm") problem["gather"] = name_of(p.gather);
+    problem.update({{"chosen", name_of(row.chosen)},
+                    {"chosen_seconds", row.chosen_seconds},
+                    {"best", name_of(row.best)},
+                    {"best_seconds", row.best_seconds},
+                    {"explanation", row.reason}});
+    out["problems"].push_back(std::move(problem));
+  }
+  out["at_most_slower"] = bench::tune_check::most_loss;
+  out["share"] = check.share();
+  out["bar"] = bench::tune_check::least_share;
+  out["met"] = check.met();
   return text_of(out);
 }
 

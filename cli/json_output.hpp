@@ -10,6 +10,7 @@
 #include "bench/suites/operators.hpp"
 #include "bench/suites/overlap.hpp"
 #include "bench/suites/rma.hpp"
+#include "bench/suites/tune.hpp"
 #include "check_report.hpp"
 #include "run_request.hpp"
 
@@ -28,5 +29,6 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::overlap_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::attention_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::tune_check& check, int repeats);
 
 }  // namespace untax::cli

@@ -14,18 +14,16 @@
 #include <untax/core/version.hpp>
 #include <untax/taxes/ablation.hpp>
 #include <untax/taxes/machine.hpp>
-#include <untax/taxes/model_config.hpp>
 #include <untax/taxes/report.hpp>
 
+#include "taxes_request.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
 
 struct taxes_options {
-  std::filesystem::path model;
-  int tensor_parallel = 4;
-  int tokens = 64;
+  taxes_request what;
   int repeats = 20;
   int workers = 0;
   std::filesystem::path json;
@@ -53,44 +51,42 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
-tax_report describe_run(const taxes_options& options, const model_config& model) {
+tax_report describe_run(const taxes_options& options) {
   const machine_facts machine = read_machine();
   tax_report report;
   report.machine = machine.system;
   report.cpu = machine.cpu;
   report.cores = machine.cores;
-  report.backend = "host";
   report.commit = build_commit();
   report.date = now_iso8601();
   report.version = version;
-  report.model = model.name;
-  report.tensor_parallel = options.tensor_parallel;
-  report.tokens = options.tokens;
-  report.type = model.type;
-  report.layers = static_cast<int>(model.layers);
   report.repeats = options.repeats;
-  report.notes = layer_notes(model, options.tensor_parallel);
   return report;
 }
 
-int measure(const taxes_options& options) {
-  const model_config model = load_model(options.model);
-  const auto operations = layer_operations(model, options.tensor_parallel, options.tokens);
-  tax_report report = describe_run(options, model);
-
+int measure(const CLI::App& verb, const taxes_options& options) {
+  tax_report report = describe_run(options);
+  const taxes_plan plan = plan_of(verb, options.what, report);
   ablation_options ablation;
-  ablation.ranks = options.tensor_parallel;
+  ablation.backend = plan.backend;
+  ablation.ranks = options.what.ranks;
   ablation.repeats = options.repeats;
   ablation.workers = options.workers;
-  std::int64_t runs = 0;
-  for (const auto& op : operations) runs += runs_of(op, ablation);
+  progress_bar* shown = nullptr;
+  ablation.progress = [&shown] { shown->advance(); };
+  const auto meter = make_tax_meter(ablation, plan.operations);
+  std::int64_t steps = 0;
+  for (const auto& op : plan.operations) steps += meter->steps_of(op);
   {
-    progress_bar bar("taxes of " + model.name, runs);
-    ablation.progress = [&] { bar.advance(); };
-    for (const auto& op : operations) {
-      bar.relabel(fmt::format("{} {}", model.name, op.name));
-      report.rows.push_back(measure_taxes(op, ablation));
-    }
+    progress_bar bar("taxes of " + report.model, steps);
+    shown = &bar;
+    measure_into(report, *meter, plan.operations, [&](const layer_operation& op) {
+      bar.relabel(fmt::format("{} {}", report.model, op.name));
+    });
+  }
+  if (report.rows.empty()) {
+    throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
+                                               report.unmeasured.front().reason));
   }
 
   std::fputs(render_table(report, width(stream::out), style(stream::out)).c_str(), stdout);
@@ -111,14 +107,7 @@ void add_taxes(CLI::App& app, int& status) {
   auto* verb = app.add_subcommand(
       "taxes", "What bulk-synchronous execution of a model's layers costs, measured here");
   auto options = std::make_shared<taxes_options>();
-  verb->add_option("--model", options->model, "config.json of the model, as Hugging Face has it")
-      ->required();
-  verb->add_option("--tensor-parallel", options->tensor_parallel, "ranks that share every layer")
-      ->check(CLI::Range(1, 16))
-      ->capture_default_str();
-  verb->add_option("--tokens", options->tokens, "rows of the activations, all ranks together")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  add_request_options(*verb, options->what);
   verb->add_option("--repeat", options->repeats, "timed runs of every variant")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
@@ -131,10 +120,18 @@ void add_taxes(CLI::App& app, int& status) {
   verb->footer(
       "Each operation of a layer is run in the patterns from bulk_library to fused, interleaved; "
       "the differences are\n"
-      "the taxes: launch, bulk synchronisation, locality. Ranks are threads of this machine.\n\n"
+      "the taxes: launch, bulk synchronisation, locality. What a backend cannot run is listed as "
+      "not measured.\n"
+      "Up to 256 tokens are a batch that decodes: attention is measured, too, with 512 keys on the "
+      "host and 4096 on\n"
+      "GPUs if --keys does not say otherwise. With more tokens it takes --keys.\n\n"
       "  untax taxes --model models/llama-3.2-1b.json --tensor-parallel 4 --tokens 64 --html "
-      "taxes.html");
-  verb->callback([options, &status] { status = measure(*options); });
+      "taxes.html\n"
+      "  untax taxes --model models/llama-3.1-70b.json --tensor-parallel 4 --tokens 16 --backend "
+      "cuda\n"
+      "  untax taxes --operator all_gather_gemm --ranks 4 -m 4096 -n 7168 -k 8192 --backend "
+      "cuda");
+  verb->callback([verb, options, &status] { status = measure(*verb, *options); });
 }
 
 }  // namespace untax::cli

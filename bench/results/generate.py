@@ -2,7 +2,7 @@
 """Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm,
-gemm-all-scatter) write. Nothing here is typed by hand; `--check` tells whether both texts are still what the files say.
+gemm-all-scatter, tune --check) write. Nothing here is typed by hand; `--check` tells whether both texts are still what the files say.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
-           "untax-bench-gemm", "untax-bench-overlap"]
+           "untax-bench-gemm", "untax-bench-overlap", "untax-bench-tune-check"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -52,7 +52,11 @@ def table(head, rows, left=1):
 def place(document):
     commit = document["commit"] or "unknown"
     where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}"
-    if "device" in document:
+    if "gpus" in document:
+        where = f"{document['gpus']}, driver {document['driver']}, {document['libraries']}"
+    if document["format"] == "untax-bench-tune-check":
+        where = f"{document['device']}, {document['library']}"
+    elif "device" in document:
         where = (f"{document['ranks']} x {document['device']}, driver {document['driver']}, {document['runtime']}"
                  + (f", {document['library']}" if "library" in document else ""))
     if "gpu" in document:
@@ -76,16 +80,24 @@ def with_error(value, uncertainty):
     return milliseconds(value) + error
 
 
+def coverage(document):
+    """What sums leave out."""
+    names = [one["name"] for one in document.get("unmeasured", [])]
+    return f", without {' and '.join(names)}" if names else ""
+
+
 def layers(taxes):
     """The average layer of each model, taken apart."""
     rows = []
     for _, d in taxes:
         parts, error = d["average_layer"], d["average_layer_uncertainty"]
         best = parts["bound"] + parts["remainder"]
-        rows.append([f"{d['model']}, {d['dtype']}", str(d["tensor_parallel"]), str(d["tokens"]),
+        rows.append([f"{d['model']}, {d['dtype']}{coverage(d)}", d.get("gpus", "threads of a CPU"),
+                     str(d["tensor_parallel"]), str(d["tokens"]),
                      milliseconds(parts["total"]), *(with_error(parts[key], error[key]) for key, _ in PARTS),
                      f"{best / parts['bound']:.2f}"])
-    return table(["model", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows)
+    return table(["model", "on", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows,
+                 left=2)
 
 
 def comparisons(bench):
@@ -193,6 +205,9 @@ def device_details(found):
                  f"{overlap_figures(d)}\nMedians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
+    for name, d in found["untax-bench-tune-check"]:
+        text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
+                 f"[{name}]({name}), {place(d)}.\n")
     return text
 
 
@@ -230,6 +245,23 @@ def overlap_figures(document):
                              f"{f['seconds']['median'] / bound:.2f}" if f["whole"] else "",
                              f"{f['relative_error']:.1e}" if f.get("relative_error") is not None else ""])
     return table(["M x N x K", "by", "us", "p10", "p90", "/ bound", "relative error"], rows, left=2)
+
+
+def choices(document):
+    """What automatic stands for at problems that are in no table, beside the best."""
+    rows = []
+    for p in document["problems"]:
+        gather = f", {p['gather']}" if "gather" in p else ""
+        rows.append([f"{p['operator']}{gather}, {p['ranks']} ranks", f"{p['m']} x {p['n']} x {p['k']}", p["chosen"],
+                     f"{1e6 * p['chosen_seconds']:.1f}", p["best"], f"{1e6 * p['best_seconds']:.1f}",
+                     f"{100 * (p['chosen_seconds'] / p['best_seconds'] - 1):.1f} %"])
+    return table(["what", "M x N x K", "automatic", "us", "best", "us", "lost"], rows, left=3)
+
+
+def choice_verdict(document):
+    return (f"`automatic` is at most {100 * document['at_most_slower']:.0f} % slower than the best pattern at "
+            f"{100 * document['share']:.0f} % of {len(document['problems'])} problems that are in no table; it has to be "
+            f"at {100 * document['bar']:.0f} %: {'met' if document['met'] else 'missed'}.\n")
 
 
 def bars(document):
@@ -278,6 +310,8 @@ def summary(found):
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
                  f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars(d)}\n")
+    for _, d in found["untax-bench-tune-check"]:
+        text += choice_verdict(d) + "\n"
     for _, d in found["untax-bench-collectives"]:
         text += (f"Collectives between {d['ranks']} GPUs, the quicker of through rooms and direct, and how many times as "
                  f"fast as {d['library']} (`untax bench collectives`):\n\n{collective_summary(d)}\n")
@@ -302,6 +336,7 @@ def details(found):
                  f"{d['finding']}\n\n{operations(d)}\n"
                  f"Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
                  f"[{name}]({name}), {place(d)}.\n")
+        text += "".join(f"\nNot measured: {one['name']}, since {one['reason']}.\n" for one in d.get("unmeasured", []))
         text += "".join(f"\n* {note}" if i == 0 else f"* {note}" for i, note in
                         enumerate(note + "\n" for note in d["notes"]))
     if bench:

@@ -7,9 +7,6 @@
 namespace untax::bench {
 namespace {
 
-constexpr const char* eager = "bulk_library eager";
-constexpr const char* graph = "bulk_library graph";
-
 /// The strongest public kernels that are known to gather rows and multiply, as they ran on machines
 /// of H200.
 struct public_time {
@@ -60,21 +57,21 @@ const char* name_of(overlap_shapes shapes) noexcept {
 
 double overlap_row::bound() const noexcept { return std::max(compute_bound, link_bound); }
 
-bool overlap_row::right(const overlap_figure& f) const noexcept { return f.error <= tolerance; }
+bool overlap_row::right(const pattern_figure& f) const noexcept { return f.error <= tolerance; }
 
-const overlap_figure* overlap_row::figure_of(const std::string& by) const noexcept {
-  const auto found = std::ranges::find(figures, by, &overlap_figure::by);
+const pattern_figure* overlap_row::figure_of(const std::string& by) const noexcept {
+  const auto found = std::ranges::find(figures, by, &pattern_figure::by);
   return found == figures.end() ? nullptr : &*found;
 }
 
 double overlap_row::seconds_of(const std::string& by) const noexcept {
-  const overlap_figure* found = figure_of(by);
+  const pattern_figure* found = figure_of(by);
   return found != nullptr && found->time ? found->time->median : 0;
 }
 
-const overlap_figure* overlap_row::best() const noexcept {
-  const overlap_figure* best = nullptr;
-  for (const overlap_figure& f : figures) {
+const pattern_figure* overlap_row::best() const noexcept {
+  const pattern_figure* best = nullptr;
+  for (const pattern_figure& f : figures) {
     if (!f.how || f.library || !f.time || !right(f)) continue;
     if (best == nullptr || f.time->median < best->time->median) best = &f;
   }
@@ -88,11 +85,13 @@ std::vector<overlap_bar> overlap_report::bars() const {
   ratios beside_public;
   const bool scatters = operator_name == "gemm_all_scatter";
   for (const overlap_row& row : rows) {
-    const overlap_figure* best = row.best();
+    const pattern_figure* best = row.best();
     if (best == nullptr) continue;
     over_bound.add(best->time->median / row.bound());
-    if (const double t = row.seconds_of(eager); t > 0) beside_eager.add(t / best->time->median);
-    if (const double t = row.seconds_of(graph); t > 0) beside_graph.add(t / best->time->median);
+    if (const double t = row.seconds_of(library_eager); t > 0)
+      beside_eager.add(t / best->time->median);
+    if (const double t = row.seconds_of(library_graph); t > 0)
+      beside_graph.add(t / best->time->median);
     if (const double t = public_seconds(row.problem, ranks); t > 0 && !scatters)
       beside_public.add(t / best->time->median);
   }
@@ -116,7 +115,7 @@ std::vector<overlap_bar> overlap_report::bars() const {
 
 bool overlap_report::met() const {
   for (const overlap_row& row : rows) {
-    for (const overlap_figure& f : row.figures) {
+    for (const pattern_figure& f : row.figures) {
       if (f.time && !row.right(f)) return false;
     }
   }

@@ -11,6 +11,7 @@
 #include <untax/taxes/report.hpp>
 
 #include "ops/common/workload.hpp"
+#include "src/taxes/pattern_figure.hpp"
 
 namespace untax::bench {
 
@@ -30,33 +31,21 @@ struct overlap_options {
   std::function<void()> progress;      ///< called after each problem. May be empty
 };
 
-/// One thing that was measured at one problem, all in turn.
-struct overlap_figure {
-  std::string by;  ///< the pattern, "bulk_library eager", "cuBLASLt alone", ...
-  /// Of a whole operator: what it is. None: a part of it, alone.
-  std::optional<pattern> how;
-  bool library = false;        ///< bulk_library, or a part of it
-  std::string explanation;     ///< what was chosen
-  std::optional<spread> time;  ///< seconds of one run; none if it refused
-  std::string refusal;         ///< why it did
-  double error = 0;            ///< the largest of all ranks, before and after the timed runs
-};
-
 struct overlap_row {
   gemm_problem problem;
   overlap_shapes shapes = overlap_shapes::prefill;
-  std::vector<overlap_figure> figures;
+  std::vector<pattern_figure> figures;
   double compute_bound = 0;  ///< seconds: the library's GEMM alone, or reading the weights
   double link_bound = 0;     ///< seconds: what a rank sends, at the rate of its link
   double tolerance = 0;
 
   [[nodiscard]] double bound() const noexcept;
-  [[nodiscard]] const overlap_figure* figure_of(const std::string& by) const noexcept;
+  [[nodiscard]] const pattern_figure* figure_of(const std::string& by) const noexcept;
   /// Seconds of a figure, or 0 if there is none.
   [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
   /// The quickest of untax's patterns that are right; null if there is none.
-  [[nodiscard]] const overlap_figure* best() const noexcept;
-  [[nodiscard]] bool right(const overlap_figure& f) const noexcept;
+  [[nodiscard]] const pattern_figure* best() const noexcept;
+  [[nodiscard]] bool right(const pattern_figure& f) const noexcept;
 };
 
 /// One thing that the issue asks of a table, and what came out.

@@ -14,7 +14,7 @@ namespace untax {
 // and n or k that are not multiples of 8. Collective; the rank's GPU is the current device. Throws
 // `unsupported` for a pattern that there is not, or not here, with the reason, and `out_of_memory`.
 
-/// Every pattern but bulk_library; `automatic` chooses among all.
+/// Every pattern but bulk_library and `automatic`.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_on_device(
     world& w, const all_gather_gemm_problem& problem, const operator_options& options);
 

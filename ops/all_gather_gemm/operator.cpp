@@ -6,6 +6,8 @@
 #include "engines/host/engine.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/choice/choose.hpp"
+#include "ops/choice/device_name.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
@@ -48,9 +50,17 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
   plan_ = device_plan(w, options);
   agree_on_plan(w, name, text_of(problem_), plan_);
   w.use_device();
-  auto made = options.how == pattern::bulk_library
-                  ? all_gather_gemm_by_library(w, problem_)
-                  : all_gather_gemm_on_device(w, problem_, options);
+  const auto make = [&](pattern how) {
+    if (how == pattern::bulk_library) return all_gather_gemm_by_library(w, problem_);
+    operator_options chosen = options;
+    chosen.how = how;
+    return all_gather_gemm_on_device(w, problem_, chosen);
+  };
+  const auto& [m, n, k, type, gather] = problem_;
+  auto made =
+      options.how == pattern::automatic
+          ? make_chosen(w, {std::string(name), gather, w.size(), m, n, k}, device_name_here(), make)
+          : make(options.how);
   plan_.how = made->how();
   explanation_ = made->text();
   device_ = std::make_unique<device_runner>(w, name, std::move(made));

@@ -11,7 +11,6 @@
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/variants.hpp"
-#include "ops/common/reasoned_operator.hpp"
 #include "ops/common/side_stream.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
@@ -184,36 +183,10 @@ class device_gather final : public device_operator {
   std::uint64_t* mover_epochs_ = nullptr;
 };
 
-/// From so many rows on the fused kernel was faster than the libraries, measured on 4 H200 with
-/// gather = rows.
-constexpr std::int64_t least_fused_rows = 4096;
-
 std::unique_ptr<device_operator> by_own_kernels(world& w, const all_gather_gemm_problem& problem,
                                                 const operator_options& options) {
   auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
   return std::make_unique<device_gather>(w, problem, options.how, std::move(plans.front()));
-}
-
-std::unique_ptr<device_operator> by_choice(world& w, const all_gather_gemm_problem& problem,
-                                           operator_options options) {
-  options.how = pattern::fused_specialized;
-  if (problem.gather == gather_axis::rows && problem.m >= least_fused_rows) {
-    return std::make_unique<reasoned_operator>(
-        by_own_kernels(w, problem, options),
-        fmt::format("chosen for {} rows, of {} or more", problem.m, least_fused_rows));
-  }
-  try {
-    return std::make_unique<reasoned_operator>(
-        all_gather_gemm_by_library(w, problem),
-        fmt::format("chosen because the own kernels are faster only with gather = rows, from {} "
-                    "rows on",
-                    least_fused_rows));
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported) throw;
-    return std::make_unique<reasoned_operator>(
-        by_own_kernels(w, problem, options),
-        fmt::format("chosen because bulk_library is not possible: {}", e.what()));
-  }
 }
 
 }  // namespace
@@ -221,7 +194,6 @@ std::unique_ptr<device_operator> by_choice(world& w, const all_gather_gemm_probl
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  if (options.how == pattern::automatic) return by_choice(w, problem, options);
   if (options.how != pattern::copy_engine) return by_own_kernels(w, problem, options);
   throw error(errc::unsupported, fmt::format("rank {}: all_gather_gemm: copy_engine is not there "
                                              "yet; fused_specialized is",

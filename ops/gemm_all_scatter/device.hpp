@@ -17,7 +17,7 @@ namespace untax {
 // Collective; the rank's GPU is the current device. Throws `unsupported` for a pattern that there
 // is not, or not here, with the reason, and `out_of_memory`.
 
-/// Every pattern but bulk_library; `automatic` chooses among all.
+/// Every pattern but bulk_library and `automatic`.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
     std::int64_t between);

@@ -5,6 +5,8 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/host/engine.hpp"
+#include "ops/choice/choose.hpp"
+#include "ops/choice/device_name.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
@@ -61,9 +63,17 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   agreed_ = result_.local();
   const std::int64_t between = w.size() == 1 ? 0 : host::bytes_between_ranks(result_);
   try {
-    auto made = options.how == pattern::bulk_library
-                    ? gemm_all_scatter_by_library(w, problem_)
-                    : gemm_all_scatter_on_device(w, problem_, options, between);
+    const auto make = [&](pattern how) {
+      if (how == pattern::bulk_library) return gemm_all_scatter_by_library(w, problem_);
+      operator_options chosen = options;
+      chosen.how = how;
+      return gemm_all_scatter_on_device(w, problem_, chosen, between);
+    };
+    const auto& [m, n, k, type] = problem_;
+    auto made =
+        options.how == pattern::automatic
+            ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(), make)
+            : make(options.how);
     plan_.how = made->how();
     explanation_ = made->text();
     device_ = std::make_unique<device_runner>(w, name, std::move(made));

@@ -9,7 +9,6 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
-#include "ops/common/reasoned_operator.hpp"
 #include "ops/common/side_stream.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
@@ -174,9 +173,6 @@ class device_scatter final : public device_operator {
   std::uint64_t* closed_ = nullptr;
 };
 
-/// From so many rows on the fused kernel was faster than the libraries, measured on 4 H200.
-constexpr std::int64_t least_fused_rows = 4096;
-
 std::unique_ptr<device_operator> by_own_kernels(world& w, const gemm_all_scatter_problem& problem,
                                                 const operator_options& options,
                                                 std::int64_t between) {
@@ -185,34 +181,12 @@ std::unique_ptr<device_operator> by_own_kernels(world& w, const gemm_all_scatter
                                           between);
 }
 
-std::unique_ptr<device_operator> by_choice(world& w, const gemm_all_scatter_problem& problem,
-                                           operator_options options, std::int64_t between) {
-  options.how = pattern::fused_warp_specialized;
-  if (problem.m >= least_fused_rows) {
-    return std::make_unique<reasoned_operator>(
-        by_own_kernels(w, problem, options, between),
-        fmt::format("chosen for {} rows, of {} or more", problem.m, least_fused_rows));
-  }
-  try {
-    return std::make_unique<reasoned_operator>(
-        gemm_all_scatter_by_library(w, problem),
-        fmt::format("chosen because the own kernels are known to be faster only from {} rows on",
-                    least_fused_rows));
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported) throw;
-    return std::make_unique<reasoned_operator>(
-        by_own_kernels(w, problem, options, between),
-        fmt::format("chosen because bulk_library is not possible: {}", e.what()));
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  if (options.how == pattern::automatic) return by_choice(w, problem, options, between);
   if (options.how != pattern::copy_engine) return by_own_kernels(w, problem, options, between);
   throw error(errc::unsupported, fmt::format("rank {}: {}: copy_engine is not there yet; "
                                              "fused_warp_specialized is",

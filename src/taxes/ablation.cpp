@@ -1,211 +1,80 @@
 #include <untax/taxes/ablation.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <mutex>
-#include <vector>
 
-#include <untax/taxes/timing.hpp>
-#include <untax/world/launch.hpp>
+#include <untax/tile/shard.hpp>
 
-#include "engines/host/tile_math.hpp"
-#include "ops/common/registry.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/flash_decode/planning.hpp"
+#include "src/taxes/meters.hpp"
 
 namespace untax {
-namespace {
 
-/// One way to run an operation, and the step of the ablation it stands for.
-struct variant {
-  std::string step;
-  std::string name;
-  operator_options options;
-};
-
-std::vector<variant> variants_of(const operator_entry& entry, int workers) {
-  const auto options = [&](pattern how, launch_mode launch, direction move = direction::push) {
-    operator_options o;
-    o.how = how;
-    o.launch = launch;
-    o.move = move;
-    o.workers = workers;
-    return o;
-  };
-  std::vector<variant> all = {
-      {"E0", "bulk_library, eager", options(pattern::bulk_library, launch_mode::eager)},
-      {"E1", "bulk_library, graph", options(pattern::bulk_library, launch_mode::graph)},
-      {"E2", "bulk_synchronous, graph", options(pattern::bulk_synchronous, launch_mode::graph)},
-      {"E3", "producer_consumer", options(pattern::producer_consumer, launch_mode::graph)},
-      {"E4", "fused_sequential", options(pattern::fused_sequential, launch_mode::graph)},
-      {"E4", "fused_specialized", options(pattern::fused_specialized, launch_mode::graph)}};
-  if (entry.gathers) {
-    all.push_back({"E4", "fused_specialized, pull",
-                   options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
-  }
-  return all;
+std::unique_ptr<tax_meter> make_tax_meter(const ablation_options& options,
+                                          const std::vector<layer_operation>& operations) {
+  return options.backend == memory_kind::cuda ? make_device_meter(options, operations)
+                                              : make_host_meter(options);
 }
 
-gemm_problem problem_of(const layer_operation& op) {
-  return {.m = op.m,
-          .n = op.n,
-          .k = op.k,
-          .type = op.type,
-          .gather = gather_axis::rows,
-          .partials = op.type};
-}
-
-/// The multiplication of one rank with all operands at hand, as one library GEMM.
-class multiplication_alone {
- public:
-  multiplication_alone(const gemm_problem& problem, const gemm_share& share)
-      : rows_(share.b_of_rank > 0 ? problem.m : share.a_rows.size),
-        depth_(share.b_cols.size),
-        cols_(share.b_rows.size),
-        type_(problem.type),
-        a_(bytes(rows_, depth_)),
-        c_(bytes(rows_, cols_)),
-        math_({rows_, cols_}) {
-    random_matrix{7}.fill({a_.data(), type_, rows_, depth_}, {0, rows_}, {0, depth_});
-  }
-
-  void run(const matrix& weights) {
-    host::operand_table operands;
-    operands[operand::a] = {.base = a_.data(), .stride = depth_, .type = type_};
-    operands[operand::b] = {
-        .base = static_cast<std::byte*>(weights.data), .stride = weights.stride, .type = type_};
-    operands[operand::c] = {.base = c_.data(), .stride = cols_, .type = type_};
-    math_.start_run();
-    math_.perform(step{.what = action::multiply,
-                       .first = true,
-                       .last = true,
-                       .rows = rows_,
-                       .cols = cols_,
-                       .depth = depth_,
-                       .from = {operand::a, 0, 0, 0},
-                       .weights = {operand::b, 0, 0, 0},
-                       .to = {operand::c, 0, 0, 0}},
-                  operands);
-  }
-
- private:
-  [[nodiscard]] std::size_t bytes(std::int64_t rows, std::int64_t cols) const {
-    return static_cast<std::size_t>(rows * cols) * size_of(type_);
-  }
-
-  std::int64_t rows_;
-  std::int64_t depth_;
-  std::int64_t cols_;
-  dtype type_;
-  std::vector<std::byte> a_;
-  std::vector<std::byte> c_;
-  host::tile_math math_;
-};
-
-/// The bytes of one rank to its peers, in equal parts, and nothing else.
-class transfer_alone {
- public:
-  transfer_alone(world& w, double bytes)
-      : world_(&w),
-        part_(w.size() > 1
-                  ? static_cast<std::size_t>(bytes) / static_cast<std::size_t>(w.size() - 1)
-                  : 0) {
-    // Shards differ between ranks, allocations may not.
-    landing_ = w.allocate<std::byte>(most_of_all(part_) * static_cast<std::size_t>(w.size()) + 1,
-                                     "transfers alone");
-    source_.resize(part_);
-  }
-
-  void run() {
-    for (int hop = 1; hop < world_->size(); ++hop) {
-      const int peer = (world_->rank() + hop) % world_->size();
-      if (part_ > 0)
-        std::memcpy(landing_.at(peer, static_cast<std::size_t>(world_->rank()) * part_),
-                    source_.data(), part_);
+void measure_into(tax_report& report, tax_meter& meter,
+                  const std::vector<layer_operation>& operations,
+                  const std::function<void(const layer_operation&)>& on_begin) {
+  meter.describe(report);
+  for (const layer_operation& op : operations) {
+    if (auto reason = meter.refusal(op)) {
+      report.unmeasured.push_back({op, *std::move(reason)});
+      continue;
     }
-    world_->barrier();
+    on_begin(op);
+    report.rows.push_back(meter.measure(op));
   }
+}
 
- private:
-  std::size_t most_of_all(std::size_t mine) {
-    const auto size = static_cast<std::size_t>(world_->size());
-    const auto parts = world_->allocate<std::size_t>(size, "sizes of transfers");
-    for (int peer = 0; peer < world_->size(); ++peer)
-      *parts.at(peer, static_cast<std::size_t>(world_->rank())) = mine;
-    world_->barrier();
-    const std::size_t most = *std::max_element(parts.local(), parts.local() + size);
-    world_->barrier();
-    world_->free(parts);
-    return most;
+bool is_attention(const layer_operation& op) noexcept {
+  return op.operator_name == flash_decode_name;
+}
+
+gemm_problem problem_of(const layer_operation& op) noexcept {
+  return {
+      .m = op.m, .n = op.n, .k = op.k, .type = op.type, .gather = op.gather, .partials = op.type};
+}
+
+flash_decode_problem attention_problem_of(const layer_operation& op) noexcept {
+  return {.batch = op.m,
+          .heads = op.attention.heads,
+          .kv_heads = op.attention.kv_heads,
+          .head_dim = op.attention.head_dim,
+          .keys = op.k,
+          .type = op.type};
+}
+
+double attention_bytes_sent(const layer_operation& op, int ranks) noexcept {
+  // Partial sums and two statistics, in fp32.
+  const std::int64_t values = op.m * op.attention.heads * (op.attention.head_dim + 2);
+  return static_cast<double>(values * (ranks - 1)) * sizeof(float);
+}
+
+std::string step_of(pattern how) {
+  switch (how) {
+    case pattern::automatic:
+    case pattern::bulk_library:
+      return "E1";
+    case pattern::bulk_synchronous:
+      return "E2";
+    case pattern::producer_consumer:
+    case pattern::copy_engine:
+      return "E3";
+    default:
+      return "E4";
   }
+}
 
-  world* world_;
-  std::size_t part_;
-  symmetric<std::byte> landing_;
-  std::vector<std::byte> source_;
-};
-
-/// Fills in one step for each id: of several variants the one with the least median.
-void add_step(tax_row& row, const variant& v, const spread& time) {
-  const auto known = std::find_if(row.steps.begin(), row.steps.end(),
-                                  [&](const tax_step& s) { return s.id == v.step; });
+void add_step(tax_row& row, const std::string& id, const std::string& ran, const spread& time) {
+  const auto known = std::ranges::find(row.steps, id, &tax_step::id);
   if (known == row.steps.end()) {
-    row.steps.push_back({v.step, v.name, time});
+    row.steps.push_back({id, ran, time});
   } else if (time.median < known->time.median) {
-    *known = {v.step, v.name, time};
+    *known = {id, ran, time};
   }
-}
-
-constexpr int warmups = 1;
-
-}  // namespace
-
-int runs_of(const layer_operation& op, const ablation_options& options) {
-  const auto variants = variants_of(operator_named(op.operator_name), options.workers).size() + 2;
-  return static_cast<int>(variants) * (options.repeats + warmups);
-}
-
-tax_row measure_taxes(const layer_operation& op, const ablation_options& options) {
-  const operator_entry& entry = operator_named(op.operator_name);
-  const gemm_problem problem = problem_of(op);
-  const auto variants = variants_of(entry, options.workers);
-  tax_row row;
-  row.op = op;
-
-  world_options settings;
-  settings.heap_bytes = heap_for(problem, options.ranks) * (variants.size() + 2);
-  run_threads(
-      options.ranks,
-      [&](world& w) {
-        // One set of inputs for all variants; a workload owns them and the first operator.
-        workload inputs(w, entry, problem, variants.front().options, options.seed);
-        std::vector<std::unique_ptr<runnable>> ops;
-        timed_variants timed;
-        timed.warmups = warmups;
-        timed.repeats = options.repeats;
-        for (const variant& v : variants) {
-          ops.push_back(entry.make(w, problem, v.options));
-          runnable* one = ops.back().get();
-          const matrix own = one->result();
-          const matrix c = own.data != nullptr ? own : inputs.result();
-          timed.run.emplace_back([one, &inputs, c] {
-            one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
-          });
-        }
-        multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()));
-        transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));
-        timed.run.emplace_back([&] { compute.run(inputs.weights()); });
-        timed.run.emplace_back([&] { link.run(); });
-        if (w.rank() == 0) timed.after_run = options.progress;
-
-        const auto times = time_interleaved(w, timed);
-        if (w.rank() != 0) return;
-        for (std::size_t i = 0; i < variants.size(); ++i) add_step(row, variants[i], times[i]);
-        row.compute_seconds = times[variants.size()].median;
-        row.link_seconds = times[variants.size() + 1].median;
-      },
-      settings);
-  return row;
 }
 
 }  // namespace untax

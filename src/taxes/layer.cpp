@@ -11,6 +11,7 @@ namespace untax {
 namespace {
 
 constexpr int most_tokens = 1 << 24;
+constexpr std::int64_t most_keys = std::int64_t{1} << 31;
 
 bool can_share_heads(const model_config& model, std::int64_t ranks) {
   if (model.heads % ranks != 0) return false;
@@ -19,7 +20,12 @@ bool can_share_heads(const model_config& model, std::int64_t ranks) {
   return model.kv_heads % ranks == 0 || ranks % model.kv_heads == 0;
 }
 
-void check_arguments(const model_config& model, int tensor_parallel, int tokens) {
+void check_arguments(const model_config& model, int tensor_parallel, int tokens,
+                     std::int64_t keys) {
+  if (keys < 0 || keys > most_keys) {
+    throw error(errc::invalid_argument,
+                fmt::format("keys is {}; should be from 0 to {}", keys, most_keys));
+  }
   if (tokens < 1 || tokens > most_tokens) {
     throw error(errc::invalid_argument,
                 fmt::format("tokens is {}; should be from 1 to {}", tokens, most_tokens));
@@ -48,6 +54,11 @@ class operation_list {
   void scatter(std::string name, std::int64_t global_k, std::int64_t layers) {
     add(std::move(name), "gemm_reduce_scatter", model_.hidden, global_k, layers);
   }
+  void attend(std::int64_t keys_of_rank) {
+    const attention_heads heads{model_.heads, model_.kv_heads, model_.head_dim};
+    add("attention", "flash_decode", heads.heads * heads.head_dim, keys_of_rank, model_.layers);
+    operations_.back().attention = heads;
+  }
   [[nodiscard]] std::vector<layer_operation> take() && { return std::move(operations_); }
 
  private:
@@ -63,7 +74,8 @@ class operation_list {
   std::vector<layer_operation> operations_;
 };
 
-void add_attention(operation_list& list, const model_config& model, std::int64_t ranks) {
+void add_attention(operation_list& list, const model_config& model, std::int64_t ranks,
+                   std::int64_t keys) {
   const std::int64_t heads = model.heads / ranks;
   if (const auto& latent = model.latent) {
     const std::int64_t kv = latent->kv_rank + latent->qk_rope_head;
@@ -77,6 +89,7 @@ void add_attention(operation_list& list, const model_config& model, std::int64_t
   }
   const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / ranks);
   list.gather("qkv", (heads + 2 * kv_heads) * model.head_dim, model.layers);
+  if (keys > 0) list.attend(ceil_div(keys, ranks));
   list.scatter("o", model.heads * model.head_dim, model.layers);
 }
 
@@ -103,6 +116,14 @@ void note_latent(std::vector<std::string>& notes, const latent_attention& latent
   }
 }
 
+void note_attention(std::vector<std::string>& notes, std::int64_t keys) {
+  notes.push_back(fmt::format(
+      "Attention is that of decoding: each token is the next one of a sequence of {} keys, which "
+      "the ranks share by position, so each of them attends with all heads. Bringing the heads of "
+      "q from where qkv leaves them is not measured.",
+      keys));
+}
+
 void note_experts(std::vector<std::string>& notes, const model_config& model,
                   const expert_config& moe) {
   notes.push_back(fmt::format(
@@ -121,14 +142,14 @@ void note_experts(std::vector<std::string>& notes, const model_config& model,
 
 bool layer_operation::same_problem(const layer_operation& other) const noexcept {
   return operator_name == other.operator_name && m == other.m && n == other.n && k == other.k &&
-         type == other.type;
+         type == other.type && gather == other.gather && attention == other.attention;
 }
 
 std::vector<layer_operation> layer_operations(const model_config& model, int tensor_parallel,
-                                              int tokens) {
-  check_arguments(model, tensor_parallel, tokens);
+                                              int tokens, std::int64_t keys) {
+  check_arguments(model, tensor_parallel, tokens, keys);
   operation_list list(model, tokens);
-  add_attention(list, model, tensor_parallel);
+  add_attention(list, model, tensor_parallel, keys);
   add_mlp(list, model, "", model.intermediate, model.dense_layers(), tensor_parallel);
   if (model.moe && model.moe->shared_intermediate > 0) {
     add_mlp(list, model, "shared_", model.moe->shared_intermediate, model.moe->layers,
@@ -137,7 +158,8 @@ std::vector<layer_operation> layer_operations(const model_config& model, int ten
   return std::move(list).take();
 }
 
-std::vector<std::string> layer_notes(const model_config& model, int tensor_parallel) {
+std::vector<std::string> layer_notes(const model_config& model, int tensor_parallel,
+                                     std::int64_t keys) {
   std::vector<std::string> notes = model.notes;
   if (model.latent) note_latent(notes, *model.latent);
   if (!model.latent && tensor_parallel > model.kv_heads) {
@@ -150,12 +172,13 @@ std::vector<std::string> layer_notes(const model_config& model, int tensor_paral
         tensor_parallel, model.intermediate));
   }
   if (model.moe) note_experts(notes, model, *model.moe);
-  notes.push_back(
-      fmt::format("Left out because they need no communication of this kind, or have an operator "
-                  "of their own: the attention between "
-                  "qkv and o, norms and activations, the embedding, and the projection to {} "
-                  "vocabulary entries at the end.",
-                  model.vocab));
+  const bool attends = keys > 0 && !model.latent;
+  if (attends) note_attention(notes, keys);
+  notes.push_back(fmt::format(
+      "Left out because they need no communication of this kind, or have an operator of their own: "
+      "{}norms and activations, the embedding, and the projection to {} vocabulary entries at the "
+      "end.",
+      attends ? "" : "the attention between qkv and o, ", model.vocab));
   return notes;
 }
 

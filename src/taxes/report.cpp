@@ -24,6 +24,12 @@ void check_time(double seconds, const std::string& what) {
   }
 }
 
+void check_spread(const spread& time, const std::string& what) {
+  check_time(time.median, what + ", median");
+  check_time(time.p10, what + ", p10");
+  check_time(time.p90, what + ", p90");
+}
+
 void check_count(std::int64_t count, const std::string& what) {
   if (count < 1) refuse(fmt::format("{} is {}; should be at least 1", what, count));
 }
@@ -37,16 +43,14 @@ void check_row(const tax_row& row) {
       refuse(fmt::format("{}: step \"{}\"; should be E0 to E4", name, step.id));
     }
     if (row.step(step.id) != &step) refuse(fmt::format("{}: step {} occurs twice", name, step.id));
-    check_time(step.time.median, fmt::format("{}, {}, median", name, step.id));
-    check_time(step.time.p10, fmt::format("{}, {}, p10", name, step.id));
-    check_time(step.time.p90, fmt::format("{}, {}, p90", name, step.id));
+    check_spread(step.time, fmt::format("{}, {}", name, step.id));
   }
   for (const char* id : {"E0", "E4"}) {
     if (row.step(id) == nullptr) refuse(fmt::format("{}: step {} is missing", name, id));
   }
   if (row.step("E0")->time.median <= 0) refuse(name + ": E0 took no time");
-  check_time(row.compute_seconds, name + ": compute_seconds");
-  check_time(row.link_seconds, name + ": link_seconds");
+  check_spread(row.compute, name + ": compute");
+  check_spread(row.link, name + ": link");
 }
 
 std::string times_of(double ratio) { return fmt::format("{:.2f} times", ratio); }
@@ -73,7 +77,7 @@ void tax_breakdown::add(const tax_breakdown& other, double times) noexcept {
   for (const tax_part& part : tax_parts) this->*part.value += other.*part.value * times;
 }
 
-double tax_row::bound() const noexcept { return std::max(compute_seconds, link_seconds); }
+double tax_row::bound() const noexcept { return std::max(compute.median, link.median); }
 
 const tax_step* tax_row::step(std::string_view id) const noexcept {
   const auto found =
@@ -94,17 +98,21 @@ tax_breakdown tax_row::breakdown() const noexcept {
 tax_breakdown tax_row::uncertainty(int repeats) const noexcept {
   // For a normal distribution p90 - p10 is 2.56 sigma and the median's standard error 1.25 sigma /
   // sqrt(n), so 1.96 standard errors are close to (p90 - p10) / sqrt(n).
+  const auto error_of_time = [&](const spread& time) {
+    return (time.p90 - time.p10) / std::sqrt(std::max(repeats, 1));
+  };
   std::array<double, step_ids.size()> error_of{};
   for (std::size_t i = 0; i < step_ids.size(); ++i) {
     const tax_step* measured = step(step_ids[i]);
-    error_of[i] = measured != nullptr
-                      ? (measured->time.p90 - measured->time.p10) / std::sqrt(std::max(repeats, 1))
-                      : (i > 0 ? error_of[i - 1] : 0.0);
+    error_of[i] =
+        measured != nullptr ? error_of_time(measured->time) : (i > 0 ? error_of[i - 1] : 0.0);
   }
   const auto between = [&](std::size_t i) {
     return step(step_ids[i + 1]) == nullptr ? 0.0 : std::hypot(error_of[i], error_of[i + 1]);
   };
-  return {between(0), between(1), between(2), between(3), error_of[4], 0.0};
+  const double bound_error = error_of_time(compute.median >= link.median ? compute : link);
+  return {between(0), between(1), between(2), between(3), std::hypot(error_of[4], bound_error),
+          bound_error};
 }
 
 void check(const tax_report& report) {
@@ -114,6 +122,15 @@ void check(const tax_report& report) {
   check_count(report.tokens, "tokens");
   check_count(report.repeats, "repeats");
   for (const tax_row& row : report.rows) check_row(row);
+}
+
+std::string coverage(const tax_report& report) {
+  std::string names;
+  for (std::size_t i = 0; i < report.unmeasured.size(); ++i) {
+    names += i == 0 ? ", without " : i + 1 == report.unmeasured.size() ? " and " : ", ";
+    names += report.unmeasured[i].op.name;
+  }
+  return names;
 }
 
 tax_breakdown model_total(const tax_report& report) {
@@ -151,8 +168,9 @@ std::string finding(const tax_report& report) {
     if (part.is_tax && clear && (largest == nullptr || layer.*part.value > layer.*largest->value))
       largest = &part;
   }
-  std::string text = fmt::format("An average layer takes {} in bulk-synchronous form (E0)",
-                                 with_unit(today, unit));
+  const std::string left_out = coverage(report);
+  std::string text = fmt::format("An average layer{}{} takes {} in bulk-synchronous form (E0)",
+                                 left_out, left_out.empty() ? "" : ",", with_unit(today, unit));
   // The errors of E0 and E4 are part of those of the first and of the last difference.
   const double doubt = std::hypot(chance.launch, chance.remainder);
   text += fmt::format(" and {} with the best fused patterns (E4)", with_unit(fused, unit));

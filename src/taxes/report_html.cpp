@@ -108,9 +108,11 @@ std::string steps_table(const tax_row& row, const time_unit& unit) {
   out += fmt::format(
       "</tbody></table></div><p class=\"hint\">Lines go from p10 to p90, dots are medians, on a "
       "scale from {} to {}. Bound: "
-      "compute alone {}, link alone {}.</p></details>\n",
+      "compute alone {} ({} to {}), link alone {} ({} to {}).</p></details>\n",
       figure_with_unit(low, unit), figure_with_unit(high, unit),
-      figure_with_unit(row.compute_seconds, unit), figure_with_unit(row.link_seconds, unit));
+      figure_with_unit(row.compute.median, unit), figure(row.compute.p10, unit),
+      figure(row.compute.p90, unit), figure_with_unit(row.link.median, unit),
+      figure(row.link.p10, unit), figure(row.link.p90, unit));
   return out;
 }
 
@@ -161,9 +163,22 @@ std::string figures_table(const tax_report& report) {
   const tax_breakdown chance = layer_uncertainty(report);
   tax_breakdown model_chance;
   model_chance.add(chance, report.layers);
-  line("average layer", report.layers, layer_total(report), chance, " class=\"sum\"");
-  line("whole model", 1, model_total(report), model_chance, " class=\"sum\"");
+  line("average layer" + coverage(report), report.layers, layer_total(report), chance,
+       " class=\"sum\"");
+  line("whole model" + coverage(report), 1, model_total(report), model_chance, " class=\"sum\"");
   return out + "</tbody></table></div>\n";
+}
+
+std::string unmeasured_list(const tax_report& report) {
+  if (report.unmeasured.empty()) return "";
+  std::string out =
+      "<section><h2>Not measured</h2>\n<p>All sums leave these out.</p>\n<ul class=\"notes\">\n";
+  for (const auto& [op, reason] : report.unmeasured) {
+    out += fmt::format("<li><b>{}</b> ({} m {}, n {}, k {}), {} \u00d7 in the model: {}</li>\n",
+                       escaped(op.name), escaped(op.operator_name), op.m, op.n, op.k,
+                       op.occurrences(), escaped(reason));
+  }
+  return out + "</ul></section>\n";
 }
 
 std::string reading_guide() {
@@ -190,6 +205,11 @@ std::string measuring_facts(const tax_report& report) {
   fact("Processor", fmt::format("{}, {} cores used", report.cpu, report.cores));
   fact("Machine", report.machine);
   fact("Backend", report.backend);
+  if (!report.gpus.empty()) {
+    fact("GPUs", report.gpus);
+    fact("Driver", report.driver);
+    fact("Libraries", report.libraries);
+  }
   fact("Runs", fmt::format("{} timed runs of each step, the steps in turn; a run's time is that of "
                            "its slowest rank; "
                            "figures are medians, \u00b1 is their uncertainty (95 %)",
@@ -219,9 +239,9 @@ std::string render_html(const tax_report& report) {
       report.tokens, name_of(report.type), report.layers, escaped(report.backend),
       escaped(finding(report)));
   out += tiles(layer, unit) + "</header>\n<main>\n";
-  out +=
-      "<section><h2>An average layer</h2>\n<p class=\"hint\">From what runs today down to what "
-      "nothing can beat.</p>\n";
+  out += "<section><h2>An average layer" + escaped(coverage(report)) +
+         "</h2>\n<p class=\"hint\">From what runs today down to what "
+         "nothing can beat.</p>\n";
   out += "<div class=\"panel\">\n" +
          waterfall(layer, layer_uncertainty(report), unit, &tax_part::title) + "</div></section>\n";
   out +=
@@ -231,6 +251,7 @@ std::string render_html(const tax_report& report) {
   out +=
       "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
   out += reading_guide() + measuring_facts(report);
+  out += unmeasured_list(report);
   if (!report.notes.empty()) {
     out += "<section><h2>What is left out or assumed</h2>\n<ul class=\"notes\">\n";
     for (const std::string& note : report.notes) out += fmt::format("<li>{}</li>\n", escaped(note));

@@ -22,16 +22,27 @@ json from_breakdown(const tax_breakdown& parts) {
   return out;
 }
 
-json from_row(const tax_row& row, int repeats) {
+json from_operation(const layer_operation& op) {
   json out;
-  out["name"] = row.op.name;
-  out["operator"] = row.op.operator_name;
-  out["m"] = row.op.m;
-  out["n"] = row.op.n;
-  out["k"] = row.op.k;
-  out["dtype"] = name_of(row.op.type);
-  out["per_layer"] = row.op.per_layer;
-  out["layers"] = row.op.layers;
+  out["name"] = op.name;
+  out["operator"] = op.operator_name;
+  out["m"] = op.m;
+  out["n"] = op.n;
+  out["k"] = op.k;
+  out["dtype"] = name_of(op.type);
+  if (op.operator_name == "all_gather_gemm") out["gather"] = name_of(op.gather);
+  if (op.attention.heads > 0) {
+    out["heads"] = op.attention.heads;
+    out["kv_heads"] = op.attention.kv_heads;
+    out["head_dim"] = op.attention.head_dim;
+  }
+  out["per_layer"] = op.per_layer;
+  out["layers"] = op.layers;
+  return out;
+}
+
+json from_row(const tax_row& row, int repeats) {
+  json out = from_operation(row.op);
   out["steps"] = json::array();
   for (const tax_step& step : row.steps) {
     out["steps"].push_back({{"id", step.id},
@@ -40,8 +51,10 @@ json from_row(const tax_row& row, int repeats) {
                             {"p10", step.time.p10},
                             {"p90", step.time.p90}});
   }
-  out["compute_seconds"] = row.compute_seconds;
-  out["link_seconds"] = row.link_seconds;
+  out["compute_seconds"] = row.compute.median;
+  out["compute_spread"] = {row.compute.p10, row.compute.p90};
+  out["link_seconds"] = row.link.median;
+  out["link_spread"] = {row.link.p10, row.link.p90};
   out["derived"] = from_breakdown(row.breakdown());
   out["derived_uncertainty"] = from_breakdown(row.uncertainty(repeats));
   return out;
@@ -55,23 +68,50 @@ dtype type_from(const std::string& name) {
               fmt::format("tax report: dtype is \"{}\"; should be fp32, fp16 or bf16", name));
 }
 
+layer_operation to_operation(const json& in) {
+  layer_operation op;
+  in.at("name").get_to(op.name);
+  in.at("operator").get_to(op.operator_name);
+  in.at("m").get_to(op.m);
+  in.at("n").get_to(op.n);
+  in.at("k").get_to(op.k);
+  op.type = type_from(in.at("dtype").get<std::string>());
+  // Of 0.1.0 before it measured GPUs there are reports without what follows.
+  if (in.value("gather", "rows") == name_of(gather_axis::k)) op.gather = gather_axis::k;
+  op.attention = {in.value("heads", std::int64_t{0}), in.value("kv_heads", std::int64_t{0}),
+                  in.value("head_dim", std::int64_t{0})};
+  in.at("per_layer").get_to(op.per_layer);
+  in.at("layers").get_to(op.layers);
+  return op;
+}
+
+spread to_spread(const json& in, const char* median, const char* ends) {
+  spread time = exactly(in.at(median));
+  if (!in.contains(ends)) return time;
+  time.p10 = in.at(ends).at(0);
+  time.p90 = in.at(ends).at(1);
+  return time;
+}
+
 tax_row to_row(const json& in) {
   tax_row row;
-  in.at("name").get_to(row.op.name);
-  in.at("operator").get_to(row.op.operator_name);
-  in.at("m").get_to(row.op.m);
-  in.at("n").get_to(row.op.n);
-  in.at("k").get_to(row.op.k);
-  row.op.type = type_from(in.at("dtype").get<std::string>());
-  in.at("per_layer").get_to(row.op.per_layer);
-  in.at("layers").get_to(row.op.layers);
+  row.op = to_operation(in);
   for (const json& step : in.at("steps")) {
     row.steps.push_back(
         {step.at("id"), step.at("ran"), {step.at("median"), step.at("p10"), step.at("p90")}});
   }
-  in.at("compute_seconds").get_to(row.compute_seconds);
-  in.at("link_seconds").get_to(row.link_seconds);
+  row.compute = to_spread(in, "compute_seconds", "compute_spread");
+  row.link = to_spread(in, "link_seconds", "link_spread");
   return row;
+}
+
+bool is_optional(std::string_view field) {
+  return field == "gpus" || field == "driver" || field == "libraries";
+}
+template <class Field>
+bool field_is_empty(const Field& field) {
+  if constexpr (requires { field.empty(); }) return field.empty();
+  return false;
 }
 
 // Visits every plain field under its name, so that writing and reading cannot drift apart.
@@ -81,6 +121,9 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("cpu", report.cpu);
   visit("cores", report.cores);
   visit("backend", report.backend);
+  visit("gpus", report.gpus);
+  visit("driver", report.driver);
+  visit("libraries", report.libraries);
   visit("commit", report.commit);
   visit("date", report.date);
   visit("version", report.version);
@@ -99,10 +142,18 @@ std::string to_json(const tax_report& report) {
   json out;
   out["format"] = format_name;
   out["format_version"] = format_version;
-  visit_fields(report, [&](const char* name, const auto& field) { out[name] = field; });
+  // They are of GPUs only.
+  visit_fields(report, [&](const char* name, const auto& field) {
+    if (!is_optional(name) || !field_is_empty(field)) out[name] = field;
+  });
   out["dtype"] = name_of(report.type);
   out["rows"] = json::array();
   for (const tax_row& row : report.rows) out["rows"].push_back(from_row(row, report.repeats));
+  for (const auto& [op, reason] : report.unmeasured) {
+    json one = from_operation(op);
+    one["reason"] = reason;
+    out["unmeasured"].push_back(std::move(one));
+  }
   out["average_layer"] = from_breakdown(layer_total(report));
   out["average_layer_uncertainty"] = from_breakdown(layer_uncertainty(report));
   out["whole_model"] = from_breakdown(model_total(report));
@@ -120,9 +171,15 @@ tax_report from_json(std::string_view text) {
           fmt::format("tax report: format is {} {}; should be \"{}\" {}", in.at("format").dump(),
                       in.at("format_version").dump(), format_name, format_version));
     }
-    visit_fields(report, [&](const char* name, auto& field) { in.at(name).get_to(field); });
+    visit_fields(report, [&](const char* name, auto& field) {
+      if (in.contains(name) || !is_optional(name)) in.at(name).get_to(field);
+    });
     report.type = type_from(in.at("dtype").get<std::string>());
     for (const json& row : in.at("rows")) report.rows.push_back(to_row(row));
+    if (in.contains("unmeasured")) {
+      for (const json& one : in.at("unmeasured"))
+        report.unmeasured.push_back({to_operation(one), one.at("reason")});
+    }
   } catch (const json::exception& wrong) {
     throw error(errc::invalid_argument,
                 fmt::format("tax report: not what `untax taxes --json` writes: {}", wrong.what()));

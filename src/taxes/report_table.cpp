@@ -29,11 +29,20 @@ std::string head(const tax_report& report, int width, text_style style) {
                                name_of(report.type), dot, report.backend),
                    width),
            style);
-  text += wrapped(fmt::format("{}, {} cores, {}; untax {} ({}), {}; medians of {} runs", report.cpu,
-                              report.cores, report.machine, report.version, report.commit,
-                              report.date, report.repeats),
+  const std::string place =
+      report.gpus.empty()
+          ? fmt::format("{}, {} cores, {}", report.cpu, report.cores, report.machine)
+          : fmt::format("{}, driver {}, {}", report.gpus, report.driver, report.libraries);
+  text += wrapped(fmt::format("{}; untax {} ({}), {}; medians of {} runs", place, report.version,
+                              report.commit, report.date, report.repeats),
                   width);
   return text;
+}
+
+std::string listed(const std::string& item, int width) {
+  std::string paragraph = wrapped(item, width, "  ");
+  paragraph[0] = '-';
+  return paragraph;
 }
 
 // The columns of tax_parts from `first` to before `last`.
@@ -66,8 +75,8 @@ text_table time_table(const tax_report& report, const time_unit& unit, std::size
   const tax_breakdown layer_chance = layer_uncertainty(report);
   tax_breakdown model_chance;
   model_chance.add(layer_chance, report.layers);
-  line("average layer", report.layers, layer_total(report), layer_chance);
-  line("whole model", 1, model_total(report), model_chance);
+  line("average layer" + coverage(report), report.layers, layer_total(report), layer_chance);
+  line("whole model" + coverage(report), 1, model_total(report), model_chance);
   return table;
 }
 
@@ -135,6 +144,10 @@ std::string problem_table(const tax_report& report, int width, text_style style)
                std::to_string(row.op.n), std::to_string(row.op.k),
                separate != nullptr ? separate->ran : "not measured", row.step("E4")->ran});
   }
+  for (const auto& [op, reason] : report.unmeasured) {
+    table.add({op.name, op.operator_name, std::to_string(op.m), std::to_string(op.n),
+               std::to_string(op.k), "not measured", "not measured"});
+  }
   return table.render(width, style.utf8);
 }
 
@@ -162,12 +175,12 @@ std::string render_table(const tax_report& report, int width, text_style style) 
       "faster was not.",
       width);
   text += "\n" + problem_table(report, width, style);
+  if (!report.unmeasured.empty()) text += "\n" + bold("Not measured", style) + "\n";
+  for (const auto& [op, reason] : report.unmeasured)
+    text += listed(fmt::format("{}, {} times in the model: {}", op.name, op.occurrences(), reason),
+                   width);
   if (!report.notes.empty()) text += "\n" + bold("Notes", style) + "\n";
-  for (const std::string& note : report.notes) {
-    std::string paragraph = wrapped(note, width, "  ");
-    paragraph[0] = '-';
-    text += paragraph;
-  }
+  for (const std::string& note : report.notes) text += listed(note, width);
   return text;
 }
 

@@ -44,6 +44,28 @@ TEST(layer_operations, llama_70b_on_8_ranks) {
                   {"down", scatter, 4096, 8192, 28672, 1, 80, dtype::bf16}}));
 }
 
+TEST(layer_operations, attention_of_decoding_is_between_qkv_and_o) {
+  const auto found = layer_operations(load_model(model_file("llama-3.1-70b")), 8, 16, 1001);
+  ASSERT_EQ(found.size(), 5U);
+  EXPECT_EQ(found[1].name, "attention");
+  EXPECT_EQ(found[1].operator_name, "flash_decode");
+  EXPECT_EQ(found[1].m, 16) << "sequences";
+  EXPECT_EQ(found[1].n, 64 * 128);
+  EXPECT_EQ(found[1].k, 126) << "keys of a rank, rounded up";
+  EXPECT_EQ(found[1].attention, (attention_heads{64, 8, 128})) << "every rank has all heads";
+  EXPECT_EQ(found[1].layers, 80);
+  EXPECT_EQ(found[2].name, "o");
+  EXPECT_EQ(layer_operations(load_model(model_file("deepseek-v3")), 8, 16, 1001).size(), 6U)
+      << "latent attention is another operator";
+  const auto said = layer_notes(load_model(model_file("llama-3.1-70b")), 8, 1001);
+  EXPECT_NE(said[said.size() - 2].find("a sequence of 1001 keys"), std::string::npos);
+  EXPECT_EQ(said.back().find("the attention between"), std::string::npos);
+  EXPECT_NE(error_text([] {
+              (void)layer_operations(load_model(model_file("llama-3.1-70b")), 8, 16, -1);
+            }).find("keys is -1"),
+            std::string::npos);
+}
+
 TEST(layer_operations, key_value_heads_are_replicated_on_16_ranks) {
   // 4 heads and one of the 8 key/value heads, which two ranks have: (4 + 2) * 128.
   EXPECT_EQ(operations("llama-3.1-70b", 16, 1)[0].n, 768);

@@ -86,11 +86,30 @@ TEST(table, units_follow_the_size) {
       for (tax_step& step : row.steps) {
         step.time = {step.time.median * scale, step.time.p10 * scale, step.time.p90 * scale};
       }
-      row.compute_seconds *= scale;
-      row.link_seconds *= scale;
+      row.compute = exactly(row.compute.median * scale);
+      row.link = exactly(row.link.median * scale);
     }
     EXPECT_TRUE(contains(render_table(report), std::string("Times in ") + unit + ",")) << unit;
   }
+}
+
+// What a backend cannot measure is in every form of the report, with the reason.
+TEST(renderings, say_what_was_not_measured_and_on_which_gpus) {
+  tax_report report = sample_report();
+  report.backend = "cuda";
+  report.gpus = "4 x GPU X";
+  report.driver = "580.1";
+  report.libraries = "some libraries";
+  report.unmeasured = {{report.rows[1].op, "there is no kernel"}};
+  report.unmeasured[0].op.name = "o";
+  const std::string page = render_html(report);
+  for (const std::string& text : {render_table(report, 200), page}) {
+    for (const char* part : {"4 x GPU X", "580.1", "some libraries", "Not measured",
+                             "there is no kernel", "average layer, without o"})
+      EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+  }
+  EXPECT_FALSE(contains(render_html(sample_report()), "Not measured"));
+  EXPECT_FALSE(contains(render_table(sample_report()), "Not measured"));
 }
 
 TEST(text_table, aligns_and_breaks_text_first) {

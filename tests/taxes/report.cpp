@@ -21,12 +21,27 @@ tax_report random_report(std::mt19937& random) {
   report.layers = static_cast<int>(random() % 100 + 1);
   report.repeats = static_cast<int>(random() % 50 + 1);
   report.type = random() % 2 == 0 ? dtype::f32 : dtype::f16;
+  if (random() % 2 == 0) {
+    report.gpus = "4 x NVIDIA H200";
+    report.driver = "580";
+    report.libraries = "cuBLASLt";
+    report.unmeasured.push_back({report.rows[1].op, "there is no kernel"});
+  }
   const double scale = std::pow(10, between(-8, 2));
   for (std::size_t extra = random() % 4; extra > 0; --extra) report.rows.push_back(report.rows[0]);
   for (tax_row& row : report.rows) {
     row.op.layers = static_cast<int>(random() % static_cast<unsigned>(report.layers) + 1);
-    row.compute_seconds = between(0, scale);
-    row.link_seconds = between(0, scale);
+    for (spread* alone : {&row.compute, &row.link}) {
+      const double median = between(0, scale);
+      *alone = {median, median * between(0.5, 1), median * between(1, 2)};
+    }
+    if (row.op.operator_name == "all_gather_gemm" && random() % 3 == 0)
+      row.op.gather = gather_axis::k;
+    if (random() % 3 == 0) {
+      row.op.operator_name = "flash_decode";
+      row.op.gather = gather_axis::rows;
+      row.op.attention = {32, 8, 128};
+    }
     for (tax_step& step : row.steps) {
       const double median = between(0.1, 1) * scale;
       step.time = {median, median * between(0.5, 1), median * between(1, 2)};
@@ -80,6 +95,16 @@ TEST(breakdown, uncertainty_by_hand) {
   EXPECT_NEAR(chance.remainder, 0.05, 1e-12);
   EXPECT_EQ(chance.bound, 0);
   EXPECT_NEAR(layer_uncertainty(sample_report()).remainder, 0.05 * 1.0 + 0.05 * 0.4, 1e-12);
+}
+
+TEST(breakdown, the_bound_has_the_uncertainty_of_what_it_is) {
+  tax_row row = sample_report().rows[0];
+  row.compute = {4, 3.5, 5};
+  row.link = {1, 0, 3};
+  EXPECT_NEAR(row.uncertainty(25).bound, 0.3, 1e-12);
+  EXPECT_NEAR(row.uncertainty(25).remainder, std::hypot(0.3, 0.05), 1e-12);
+  row.link = {6, 5.5, 6};
+  EXPECT_NEAR(row.uncertainty(25).bound, 0.1, 1e-12) << "the link is the bound";
 }
 
 TEST(breakdown, parts_add_up_to_e0) {
@@ -158,8 +183,8 @@ TEST(check, incomplete_reports) {
   report.rows[0].steps[3].time.p90 = std::numeric_limits<double>::quiet_NaN();
   expect_refused(report, "qkv, E3, p90 is nan");
   report = sample_report();
-  report.rows[0].link_seconds = -1;
-  expect_refused(report, "link_seconds");
+  report.rows[0].link.p10 = -1;
+  expect_refused(report, "qkv: link, p10 is -1");
   report = sample_report();
   report.layers = 0;
   expect_refused(report, "layers is 0");
@@ -172,6 +197,29 @@ TEST(finding, names_the_largest_tax) {
             "1.64 times as fast. The largest tax is the bulk-synchronous tax: 3.20 s, 18 % of E0. "
             "E4 is 1.25 times the "
             "bound of 8.80 s.");
+}
+
+TEST(finding, says_what_it_leaves_out) {
+  tax_report report = sample_report();
+  EXPECT_EQ(coverage(report), "");
+  report.unmeasured = {{report.rows[1].op, "because"}};
+  EXPECT_EQ(coverage(report), ", without down");
+  EXPECT_NE(finding(report).find("An average layer, without down, takes 18.00 s"),
+            std::string::npos)
+      << finding(report);
+  report.unmeasured.push_back({report.rows[0].op, "because"});
+  EXPECT_EQ(coverage(report), ", without down and qkv");
+}
+
+TEST(json, reads_reports_without_what_came_later) {
+  auto parsed = nlohmann::json::parse(to_json(sample_report()));
+  EXPECT_FALSE(parsed.contains("gpus"));
+  for (auto& row : parsed["rows"]) {
+    row.erase("compute_spread");
+    row.erase("link_spread");
+    row.erase("gather");
+  }
+  EXPECT_EQ(from_json(parsed.dump()), sample_report());
 }
 
 TEST(finding, says_when_nothing_was_gained) {

@@ -38,15 +38,15 @@ inline tax_report sample_report() {
   qkv.steps = {step("E0", "bulk_library, eager", 10), step("E1", "bulk_library, planned", 9),
                step("E2", "bulk_synchronous", 8), step("E3", "producer_consumer", 6),
                step("E4", "fused_specialized, push", 5)};
-  qkv.compute_seconds = 4;
-  qkv.link_seconds = 1;
+  qkv.compute = exactly(4);
+  qkv.link = exactly(1);
   tax_row down;
   down.op = {"down", "gemm_reduce_scatter", 64, 2048, 8192, 1, 4, dtype::bf16};
   down.steps = {step("E0", "bulk_library, eager", 20), step("E1", "bulk_library, planned", 20),
                 step("E2", "bulk_synchronous", 21), step("E3", "producer_consumer", 18),
                 step("E4", "fused_sequential", 15)};
-  down.compute_seconds = 3;
-  down.link_seconds = 12;
+  down.compute = exactly(3);
+  down.link = exactly(12);
   tax_report report;
   report.machine = "Linux 6.1 on x86_64";
   report.cpu = "Some Processor @ 2.5 GHz";

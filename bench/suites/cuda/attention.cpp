@@ -14,13 +14,13 @@
 
 #include "bench/suites/cuda/attention_memory.hpp"
 #include "bench/suites/cuda/attention_values.hpp"
-#include "bench/suites/cuda/gpu_team.hpp"
-#include "bench/suites/cuda/peak_rates.hpp"
-#include "bench/suites/cuda/rank_graphs.hpp"
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/communicator.hpp"
 #include "engines/sm90/attention/engine.hpp"
 #include "ops/flash_decode/backend.hpp"
+#include "src/taxes/cuda/gpu_team.hpp"
+#include "src/taxes/cuda/peak_rates.hpp"
+#include "src/taxes/cuda/rank_graphs.hpp"
 
 namespace untax::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <untax/ops/flash_decode.hpp>
 
 #include "bench/suites/attention.hpp"
-#include "bench/suites/cuda/gpu_team.hpp"
 #include "bench/suites/cuda/vectors.cuh"
+#include "src/taxes/cuda/gpu_team.hpp"
 
 namespace untax::bench {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bench/suites/cuda/attention_values.hpp"
-#include "bench/suites/cuda/check.hpp"
+#include "src/taxes/cuda/check.hpp"
 
 namespace untax::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/cuda/collective_runs.hpp"
-#include "bench/suites/cuda/gpu_team.cuh"
 #include "bench/suites/cuda/vectors.cuh"
+#include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
 namespace {

@@ -8,11 +8,11 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/check.hpp"
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/sm90/gemm/gemm.hpp"
 #include "engines/sm90/matrix/matrix.hpp"
+#include "src/taxes/cuda/check.hpp"
 
 namespace untax::bench {
 namespace {

@@ -1,7 +1,7 @@
 #include "bench/suites/rma.hpp"
 
-#include "bench/suites/cuda/gpu_team.cuh"
 #include "bench/suites/cuda/rma_parts.hpp"
+#include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
 

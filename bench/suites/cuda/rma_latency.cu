@@ -5,8 +5,8 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/gpu_team.cuh"
 #include "bench/suites/cuda/rma_parts.hpp"
+#include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
 namespace {

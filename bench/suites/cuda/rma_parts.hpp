@@ -4,9 +4,11 @@
 
 #include "bench/suites/rma.hpp"
 
-namespace untax::bench {
-
+namespace untax {
 class gpu_team;
+}
+
+namespace untax::bench {
 
 /// The two halves of the rma suite. Each measures its variants in turn and checks the data.
 [[nodiscard]] std::vector<rma_figure> measure_rates(gpu_team& team,

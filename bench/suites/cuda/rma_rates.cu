@@ -6,10 +6,10 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/gpu_team.cuh"
 #include "bench/suites/cuda/rma_check.cuh"
 #include "bench/suites/cuda/rma_kernels.cuh"
 #include "bench/suites/cuda/rma_parts.hpp"
+#include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
 namespace {

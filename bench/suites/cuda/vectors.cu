@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "bench/suites/cuda/check.hpp"
+#include "src/taxes/cuda/check.hpp"
 
 namespace untax::bench {
 namespace {

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/taxes/layer.hpp>
 #include <untax/taxes/report.hpp>
 
@@ -10,26 +15,50 @@ namespace untax {
 
 /// How the taxes are measured.
 struct ablation_options {
+  /// Of the ranks: host for threads, cuda for the GPUs of this machine.
+  memory_kind backend = memory_kind::host;
   int ranks = 2;
   int repeats = 20;  ///< timed runs of each variant
-  int workers = 0;   ///< computing workers of a rank; 0: untax chooses
+  int workers = 0;   ///< computing workers of a rank on the host; 0: untax chooses
   std::uint64_t seed = 1;
-  /// Called after each run, warm-up included, by one thread; `runs_of` says how often that will be.
-  /// May be empty.
+  /// Called by one thread, for each operation as often as `steps_of` says. May be empty.
   std::function<void()> progress;
 };
 
-/// How many runs `measure_taxes` makes for one operation.
-[[nodiscard]] int runs_of(const layer_operation& op, const ablation_options& options);
-
-/// Takes the time of one operation apart by ablation, on the host engine with ranks as threads:
+/// Takes the time of operations apart by ablation:
 ///
 ///     E0 bulk_library, eager      E1 bulk_library, graph      E2 bulk_synchronous, graph
-///     E3 producer_consumer        E4 the best fused pattern
+///     E3 producer_consumer, or copy_engine if it is better    E4 the best fused pattern
 ///
 /// All variants work on the same matrices, interleaved in one process. The bound is the larger of
-/// the multiplications alone, everything local, and the transfers alone; both measured in the same
-/// turns. Throws `invalid_argument` for an unknown operator, and what running it throws.
-[[nodiscard]] tax_row measure_taxes(const layer_operation& op, const ablation_options& options);
+/// the arithmetic alone, everything local, and the transfers alone. On GPUs the results of all
+/// variants are checked, too.
+class tax_meter {
+ public:
+  tax_meter() = default;
+  tax_meter(const tax_meter&) = delete;
+  tax_meter& operator=(const tax_meter&) = delete;
+  virtual ~tax_meter() = default;
+
+  /// Why an operation cannot be measured with this backend; none if it can. Throws
+  /// `invalid_argument` for an unknown operator.
+  [[nodiscard]] virtual std::optional<std::string> refusal(const layer_operation& op) const = 0;
+  /// How often `progress` is called for an operation.
+  [[nodiscard]] virtual int steps_of(const layer_operation& op) const = 0;
+  /// Throws what running the operation throws, and `internal` if a result is wrong.
+  [[nodiscard]] virtual tax_row measure(const layer_operation& op) = 0;
+  /// Fills in what a report says about the backend.
+  virtual void describe(tax_report& report) const = 0;
+};
+
+/// A meter for `operations`. Throws `unsupported` where there are fewer GPUs than ranks.
+[[nodiscard]] std::unique_ptr<tax_meter> make_tax_meter(
+    const ablation_options& options, const std::vector<layer_operation>& operations);
+
+/// Measures what can be measured, and lists the rest, in `report`; says with `on_begin` which
+/// operation is next.
+void measure_into(tax_report& report, tax_meter& meter,
+                  const std::vector<layer_operation>& operations,
+                  const std::function<void(const layer_operation&)>& on_begin);
 
 }  // namespace untax

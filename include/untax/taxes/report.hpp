@@ -18,6 +18,11 @@ struct spread {
   bool operator==(const spread&) const = default;
 };
 
+/// A time without a spread.
+[[nodiscard]] constexpr spread exactly(double seconds) noexcept {
+  return {seconds, seconds, seconds};
+}
+
 /// One step of the ablation.
 struct tax_step {
   std::string id;   ///< "E0" to "E4"
@@ -58,10 +63,10 @@ extern const std::array<tax_part, 6> tax_parts;
 struct tax_row {
   layer_operation op;
   std::vector<tax_step> steps;  ///< by id; E0 and E4 always, what a backend does not have is absent
-  double compute_seconds = 0;   ///< the multiplication alone, everything local
-  double link_seconds = 0;      ///< bytes through the busiest link, over its measured rate
+  spread compute;               ///< the arithmetic alone, everything local
+  spread link;                  ///< bytes through the busiest link, at its measured rate
 
-  /// max(compute, link).
+  /// The larger median of compute and link.
   [[nodiscard]] double bound() const noexcept;
   /// The step called `id`, or null.
   [[nodiscard]] const tax_step* step(std::string_view id) const noexcept;
@@ -69,17 +74,27 @@ struct tax_row {
   /// so its part is zero.
   [[nodiscard]] tax_breakdown breakdown() const noexcept;
   /// For each part, how far chance may have moved it: about 95 % of the time less than this, from
-  /// the spread of the two steps it lies between and the number of runs. The bound carries none.
+  /// the spread of the two times it lies between and the number of runs.
   [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
   bool operator==(const tax_row&) const = default;
+};
+
+/// An operation of the model that the backend could not measure.
+struct unmeasured_operation {
+  layer_operation op;
+  std::string reason;
+  bool operator==(const unmeasured_operation&) const = default;
 };
 
 /// What `untax taxes` found, as plain data.
 struct tax_report {
   std::string machine;  ///< "Linux 6.1 on x86_64", host name left out
   std::string cpu;
-  int cores = 0;  ///< that the run could use
-  std::string backend;
+  int cores = 0;          ///< that the run could use
+  std::string backend;    ///< "host" or "cuda"
+  std::string gpus;       ///< of cuda: "4 x NVIDIA H200"
+  std::string driver;     ///< of cuda
+  std::string libraries;  ///< of cuda: "cuBLASLt 13.0.2, NCCL 2.28.9"
   std::string commit;
   std::string date;     ///< ISO 8601
   std::string version;  ///< of untax
@@ -90,6 +105,7 @@ struct tax_report {
   int layers = 0;   ///< of the model
   int repeats = 0;  ///< timed runs of each step
   std::vector<tax_row> rows;
+  std::vector<unmeasured_operation> unmeasured;  ///< sums leave them out
   std::vector<std::string> notes;
   bool operator==(const tax_report&) const = default;
 };
@@ -97,6 +113,9 @@ struct tax_report {
 /// Throws `untax::error` (invalid_argument) for a report that no renderer can show: no rows, a row
 /// without E0 or E4, a step twice, a time that is not a finite positive number, a count below one.
 void check(const tax_report& report);
+
+/// "" if every operation was measured, or ", without o and down".
+[[nodiscard]] std::string coverage(const tax_report& report);
 
 /// All rows, weighted by how often each occurs in the model.
 [[nodiscard]] tax_breakdown model_total(const tax_report& report);

@@ -1,8 +1,8 @@
-#include "bench/suites/cuda/rank_graphs.hpp"
+#include "src/taxes/cuda/rank_graphs.hpp"
 
-#include "bench/suites/cuda/check.hpp"
+#include "src/taxes/cuda/check.hpp"
 
-namespace untax::bench {
+namespace untax {
 
 rank_graphs::~rank_graphs() {
   for (cudaGraphExec_t graph : graphs_) {
@@ -26,4 +26,4 @@ void rank_graphs::launch(int rank, cudaStream_t stream) const {
   check_cuda(cudaGraphLaunch(graphs_[static_cast<std::size_t>(rank)], stream), "a graph");
 }
 
-}  // namespace untax::bench
+}  // namespace untax

@@ -18,7 +18,7 @@
 #include "ops/common/device_workload.hpp"
 #include "ops/common/workload.hpp"
 
-namespace untax::bench {
+namespace untax {
 
 /// What one rank has for one problem: inputs, a reference, and everything that is run on them. The
 /// GPU of the rank is the current device.
@@ -71,4 +71,4 @@ class overlap_work {
   std::vector<planned> ops_;
 };
 
-}  // namespace untax::bench
+}  // namespace untax

@@ -1,10 +1,10 @@
-#include "bench/suites/cuda/overlap_work.hpp"
+#include "src/taxes/cuda/overlap_work.hpp"
 
 #include <algorithm>
 
 #include "engines/sm90/matrix/matrix.hpp"
 
-namespace untax::bench {
+namespace untax {
 namespace {
 
 /// Weights go round in so much memory: more than three times L2.
@@ -110,4 +110,4 @@ const std::string& overlap_work::explanation_of(int number) const {
   return ops_[static_cast<std::size_t>(number)].op->explain();
 }
 
-}  // namespace untax::bench
+}  // namespace untax

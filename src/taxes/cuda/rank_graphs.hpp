@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace untax::bench {
+namespace untax {
 
 /// A CUDA graph for each rank of a team.
 class rank_graphs {
@@ -25,4 +25,4 @@ class rank_graphs {
   std::vector<cudaGraphExec_t> graphs_;
 };
 
-}  // namespace untax::bench
+}  // namespace untax

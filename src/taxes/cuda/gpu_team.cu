@@ -1,4 +1,4 @@
-#include "bench/suites/cuda/gpu_team.cuh"
+#include "src/taxes/cuda/gpu_team.cuh"
 
 #include <algorithm>
 #include <exception>
@@ -6,7 +6,7 @@
 
 #include <untax/core/error.hpp>
 
-namespace untax::bench {
+namespace untax {
 namespace {
 
 /// Opens for all ranks at once, and only when what is to be measured is in their queues: one thread
@@ -173,4 +173,4 @@ void gpu_team::finish() {
   for (const world& w : worlds_) w.check();
 }
 
-}  // namespace untax::bench
+}  // namespace untax

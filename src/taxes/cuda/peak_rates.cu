@@ -1,4 +1,4 @@
-#include "bench/suites/cuda/peak_rates.hpp"
+#include "src/taxes/cuda/peak_rates.hpp"
 
 #include <cuda_runtime.h>
 
@@ -6,9 +6,10 @@
 
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/vectors.cuh"
+#include "engines/bulk/scratch.hpp"
+#include "engines/sm90/matrix/matrix.hpp"
 
-namespace untax::bench {
+namespace untax {
 namespace {
 
 constexpr int repeats = 9;
@@ -38,25 +39,25 @@ std::vector<int> everybody(const gpu_team& team) {
   return all;
 }
 
-double median_of(gpu_team& team, const std::function<void(int, cudaStream_t)>& launch) {
+spread seconds_of(gpu_team& team, const std::function<void(int, cudaStream_t)>& launch) {
   std::vector<double> seconds;
   for (int i = 0; i < repeats; ++i) seconds.push_back(team.timed(everybody(team), launch));
-  return spread_of(seconds).median;
+  return spread_of(seconds);
 }
 
 }  // namespace
 
-double link_rate(gpu_team& team) {
+spread spread_of_link_rate(gpu_team& team) {
   const int ranks = team.size();
   const std::size_t part = link_bytes / static_cast<std::size_t>(ranks) / 512 * 512;
   const auto landing = team.allocate<std::byte>(link_bytes, "landing of the link's measurement");
-  std::vector<device_buffer> sources;
+  std::vector<bulk::scratch> sources;
   for (int rank = 0; rank < ranks; ++rank) {
     team.use(rank);
     sources.emplace_back(part);
   }
   constexpr int rounds = 4;
-  const double seconds = median_of(team, [&](int rank, cudaStream_t stream) {
+  const spread seconds = seconds_of(team, [&](int rank, cudaStream_t stream) {
     const auto self = static_cast<std::size_t>(rank);
     for (int round = 0; round < rounds; ++round) {
       for (int hop = 1; hop < ranks; ++hop) {
@@ -67,27 +68,29 @@ double link_rate(gpu_team& team) {
     }
   });
   team.together([&](world& w) { w.free(landing[static_cast<std::size_t>(w.rank())]); });
-  return static_cast<double>(part) * rounds * (ranks - 1) / seconds;
+  const double bytes = static_cast<double>(part) * rounds * (ranks - 1);
+  return {bytes / seconds.median, bytes / seconds.p90, bytes / seconds.p10};
 }
 
 double memory_rate(gpu_team& team) {
-  std::vector<device_buffer> memory;
+  std::vector<bulk::scratch> memory;
   for (int rank = 0; rank < team.size(); ++rank) {
     team.use(rank);
     memory.emplace_back(read_bytes);
   }
   for (int rank = 0; rank < team.size(); ++rank) {
     team.use(rank);
-    fill_exact(memory[static_cast<std::size_t>(rank)].data(), read_bytes / sizeof(float),
-               dtype::f32, 1, team.stream_of(rank));
+    constexpr auto values = static_cast<std::int64_t>(read_bytes / 2);
+    sm90::fill_normal({memory[static_cast<std::size_t>(rank)].data(), dtype::bf16, 1, values}, 1,
+                      {0, 1}, {0, values}, stream_ref(team.stream_of(rank)));
   }
-  const double seconds = median_of(team, [&](int rank, cudaStream_t stream) {
+  const spread seconds = seconds_of(team, [&](int rank, cudaStream_t stream) {
     void* data = memory[static_cast<std::size_t>(rank)].data();
     read_all<<<blocks, threads, 0, stream>>>(static_cast<const uint4*>(data),
                                              read_bytes / sizeof(uint4),
                                              static_cast<std::uint32_t*>(data));
   });
-  return static_cast<double>(read_bytes) / seconds;
+  return static_cast<double>(read_bytes) / seconds.median;
 }
 
-}  // namespace untax::bench
+}  // namespace untax

@@ -9,13 +9,13 @@
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/world/world.hpp>
 
-#include "bench/suites/cuda/check.hpp"
+#include "src/taxes/cuda/check.hpp"
 
 namespace untax {
 class device_world;
 }
 
-namespace untax::bench {
+namespace untax {
 
 /// The GPUs of this machine as ranks, driven by one thread: for measurements, where who launches
 /// what and when has to be known.
@@ -79,4 +79,4 @@ class gpu_team {
   std::vector<symmetric<std::uint64_t>> gate_;
 };
 
-}  // namespace untax::bench
+}  // namespace untax

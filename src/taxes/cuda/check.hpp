@@ -2,9 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-namespace untax::bench {
+namespace untax {
 
 /// Throws `internal` with the text of a CUDA error.
 void check_cuda(cudaError_t status, const char* what);
 
-}  // namespace untax::bench
+}  // namespace untax

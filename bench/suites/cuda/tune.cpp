@@ -1,0 +1,140 @@
+#include "bench/suites/tune.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/build_info.hpp>
+#include <untax/core/error.hpp>
+#include <untax/core/version.hpp>
+#include <untax/world/devices.hpp>
+
+#include "ops/common/registry.hpp"
+#include "src/taxes/cuda/overlap_measurement.hpp"
+#include "src/taxes/cuda/peak_rates.hpp"
+
+namespace untax::bench {
+namespace {
+
+std::string now_iso8601() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+gemm_problem problem_of(const tuned_problem& p) {
+  return {.m = p.m, .n = p.n, .k = p.k, .type = dtype::bf16, .gather = p.gather};
+}
+
+std::vector<pattern> own_patterns() {
+  std::vector<pattern> own;
+  for (const pattern how : all_patterns) {
+    if (how != pattern::automatic && how != pattern::bulk_library) own.push_back(how);
+  }
+  return own;
+}
+
+/// The problems of one rank count.
+class tuner {
+ public:
+  tuner(int ranks, const tune_options& options)
+      : options_(options),
+        team_(ranks, heap_for_all(ranks, options) + link_bytes),
+        link_rate_(link_rate(team_)),
+        memory_rate_(memory_rate(team_)) {}
+
+  void measure_into(tune_result& result) {
+    tuning_table& table = result.table;
+    table.device = team_.device_name();
+    table.rates.link = std::max(table.rates.link, link_rate_);
+    table.rates.memory = std::max(table.rates.memory, memory_rate_);
+    for (const tuned_problem& p : options_.problems) {
+      if (p.ranks != team_.size()) continue;
+      table.entries.push_back(measured(p));
+      if (options_.progress) options_.progress();
+    }
+    result.wrong.insert(result.wrong.end(), wrong_.begin(), wrong_.end());
+  }
+
+ private:
+  static std::size_t heap_for_all(int ranks, const tune_options& options) {
+    std::vector<gemm_problem> problems;
+    for (const tuned_problem& p : options.problems) {
+      if (p.ranks == ranks) problems.push_back(problem_of(p));
+    }
+    return overlap_measurement::heap_for_any(problems, ranks, own_patterns().size());
+  }
+
+  tuning_entry measured(const tuned_problem& p) {
+    auto& by = by_operator_[p.operator_name];
+    if (!by) {
+      by = std::make_unique<overlap_measurement>(team_, operator_named(p.operator_name),
+                                                 overlap_settings{.patterns = own_patterns(),
+                                                                  .repeats = options_.repeats,
+                                                                  .eager = false,
+                                                                  .parts = false,
+                                                                  .check_after = false});
+    }
+    tuning_entry entry{p, {}};
+    for (const pattern_figure& f : by->measure(problem_of(p))) {
+      if (!f.time) continue;
+      if (!(f.error <= tolerance_of(problem_of(p)))) {
+        wrong_.push_back(
+            fmt::format("{}, {}, {}: the relative error is {:.1e}; right is at most "
+                        "{:.1e}",
+                        f.by, family_text(p), shape_text(p), f.error, tolerance_of(problem_of(p))));
+        continue;
+      }
+      entry.seconds[*f.how] = f.time->median;
+    }
+    return entry;
+  }
+
+  const tune_options& options_;
+  gpu_team team_;
+  double link_rate_;
+  double memory_rate_;
+  std::vector<std::string> wrong_;
+  std::map<std::string, std::unique_ptr<overlap_measurement>> by_operator_;
+};
+
+/// The most that anything did.
+double flops_of(const tuning_table& table) {
+  double most = 0;
+  for (const tuning_entry& entry : table.entries) {
+    const tuned_problem& p = entry.problem;
+    const operator_entry& op = operator_named(p.operator_name);
+    const std::int64_t columns = op.share(problem_of(p), p.ranks, 0).b_rows.size;
+    const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(columns * p.k);
+    for (const auto& [how, seconds] : entry.seconds) most = std::max(most, flops / seconds);
+  }
+  return most;
+}
+
+}  // namespace
+
+tune_result run_tuning(const tune_options& options) {
+  tune_result result;
+  tuning_table& table = result.table;
+  table.date = now_iso8601();
+  table.commit = build_commit();
+  table.version = version;
+  table.driver = survey_devices(false).driver;
+  table.library = bulk::blas().text + ", " + bulk::nccl().text;
+  table.repeats = options.repeats;
+  std::set<int> rank_counts;
+  for (const tuned_problem& p : options.problems) rank_counts.insert(p.ranks);
+  for (const int ranks : rank_counts) tuner(ranks, options).measure_into(result);
+  table.rates.flops = flops_of(table);
+  return result;
+}
+
+}  // namespace untax::bench

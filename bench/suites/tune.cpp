@@ -1,0 +1,108 @@
+#include "bench/suites/tune.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "ops/choice/choose.hpp"
+
+namespace untax::bench {
+namespace {
+
+using size_pair = std::pair<std::int64_t, std::int64_t>;  // n and k
+
+/// The sizes of a grid, ascending m. For gemm_all_scatter n is that of all ranks.
+struct grid_sizes {
+  std::vector<std::int64_t> m;
+  std::vector<size_pair> n_k;
+};
+
+grid_sizes sizes_of(const tuned_family& family, bool quick) {
+  const bool scatters = family.operator_name == "gemm_all_scatter";
+  if (quick) {
+    return {{16, 256, 2048, 16384},
+            scatters ? std::vector<size_pair>{{4096, 4096}, {8192, 28672}}
+                     : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
+  }
+  return {{1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
+          scatters
+              ? std::vector<size_pair>{{4096, 4096}, {4096, 14336}, {8192, 8192}, {8192, 28672}}
+              : std::vector<size_pair>{{1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}}};
+}
+
+bool in_grid(const tuned_problem& p, const tuned_family& family) {
+  for (const bool quick : {true, false}) {
+    const auto grid = tuning_grid(family, p.ranks, quick);
+    if (std::ranges::find(grid, p) != grid.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<tuned_family> tuned_families(const std::string& operator_name) {
+  std::vector<tuned_family> all = {{"all_gather_gemm", gather_axis::rows},
+                                   {"all_gather_gemm", gather_axis::k},
+                                   {"gemm_all_scatter", gather_axis::rows}};
+  std::erase_if(all, [&](const tuned_family& one) {
+    return !operator_name.empty() && one.operator_name != operator_name;
+  });
+  return all;
+}
+
+std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks, bool quick) {
+  const grid_sizes sizes = sizes_of(family, quick);
+  std::vector<tuned_problem> grid;
+  for (const auto& [n, k] : sizes.n_k) {
+    for (const std::int64_t m : sizes.m)
+      grid.push_back({family.operator_name, family.gather, ranks, m, n, k});
+  }
+  return grid;
+}
+
+std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks, int count) {
+  const grid_sizes sizes = sizes_of(family, false);
+  std::mt19937_64 random(1);
+  // Of the standard library's distributions the results differ between libraries.
+  const auto drawn = [&](std::int64_t least, std::int64_t most, std::int64_t step) {
+    const double share = static_cast<double>(random() >> 11U) * 0x1p-53;
+    const double ratio = static_cast<double>(most) / static_cast<double>(least);
+    const double value = static_cast<double>(least) * std::pow(ratio, share);
+    return std::max<std::int64_t>(std::llround(value / static_cast<double>(step)), 1) * step;
+  };
+  const auto [least_n, most_n] = std::ranges::minmax(sizes.n_k, {}, &size_pair::first);
+  const auto [least_k, most_k] = std::ranges::minmax(sizes.n_k, {}, &size_pair::second);
+  std::vector<tuned_problem> all;
+  while (std::ssize(all) < count) {
+    const std::int64_t m = drawn(sizes.m.front(), sizes.m.back(), 1);
+    const std::int64_t n = drawn(least_n.first, most_n.first, 8);
+    const std::int64_t k = drawn(least_k.second, most_k.second, 8);
+    const tuned_problem p{family.operator_name, family.gather, ranks, m, n, k};
+    if (!in_grid(p, family)) all.push_back(p);
+  }
+  return all;
+}
+
+double tune_check::share() const noexcept {
+  const auto good =
+      std::ranges::count_if(rows, [](const auto& row) { return row.loss() <= most_loss; });
+  return rows.empty() ? 0 : static_cast<double>(good) / static_cast<double>(rows.size());
+}
+
+tune_check check_choices(const tuning_table& measured, const environment& env) {
+  tune_check check{measured.device, measured.library, {}};
+  for (const tuning_entry& entry : measured.entries) {
+    const choice made = choose(entry.problem, measured.device, env);
+    const auto chosen =
+        std::ranges::find_if(made.order, [&](pattern how) { return entry.seconds.contains(how); });
+    const auto best =
+        std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
+    if (chosen == made.order.end()) continue;
+    check.rows.push_back({entry.problem, *chosen, best->first, entry.seconds.at(*chosen),
+                          best->second, made.reason});
+  }
+  return check;
+}
+
+}  // namespace untax::bench

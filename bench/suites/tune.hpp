@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <untax/core/environment.hpp>
+
+#include "ops/choice/table.hpp"
+
+namespace untax::bench {
+
+/// An operator, and what it gathers by, as tables know them.
+struct tuned_family {
+  std::string operator_name;
+  gather_axis gather = gather_axis::rows;
+};
+/// all_gather_gemm by rows and by k, gemm_all_scatter; or only those of one operator.
+[[nodiscard]] std::vector<tuned_family> tuned_families(const std::string& operator_name = {});
+
+/// The problems that a table is measured at: every combination of some m with some pairs of n and
+/// k, as layers of models have them. `quick` takes fewer of both.
+[[nodiscard]] std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks,
+                                                     bool quick);
+
+/// Problems that no table was made at, to see how well it chooses: so many sizes from the range of
+/// the grid, log-uniform, drawn with a fixed seed; n and k are multiples of 8. None of them is in
+/// the grid, quick or not.
+[[nodiscard]] std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks,
+                                                           int count);
+
+struct tune_options {
+  std::vector<tuned_problem> problems;
+  int repeats = 7;
+  std::function<void()> progress;  ///< called after each problem. May be empty
+};
+
+struct tune_result {
+  tuning_table table;
+  std::vector<std::string> wrong;  ///< patterns that are not in the table since they were wrong
+};
+
+/// Times every pattern at every problem, bulk_library in a graph included, interleaved, and checks
+/// the results. Throws `unsupported` where there are fewer GPUs than ranks, or no CUDA.
+[[nodiscard]] tune_result run_tuning(const tune_options& options);
+
+/// What `automatic` stands for at a problem, beside what would have been best.
+struct tune_verdict {
+  tuned_problem problem;
+  pattern chosen = pattern::automatic;
+  pattern best = pattern::automatic;
+  double chosen_seconds = 0;
+  double best_seconds = 0;
+  std::string reason;
+
+  [[nodiscard]] double loss() const noexcept { return chosen_seconds / best_seconds - 1; }
+};
+
+struct tune_check {
+  std::string device;
+  std::string library;
+  std::vector<tune_verdict> rows;
+
+  static constexpr double most_loss = 0.03;
+  static constexpr double least_share = 0.95;
+  /// Of the problems at which `automatic` is at most `most_loss` slower than the best pattern.
+  [[nodiscard]] double share() const noexcept;
+  [[nodiscard]] bool met() const noexcept { return share() >= least_share; }
+};
+
+/// Compares what tables choose, those of `env` first, with what was `measured`.
+[[nodiscard]] tune_check check_choices(const tuning_table& measured,
+                                       const environment& env = environment());
+
+}  // namespace untax::bench

@@ -1,0 +1,128 @@
+#include "bench_tune.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "arguments.hpp"
+#include "bench/suites/tune.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "run_request.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
+
+std::vector<tuned_problem> problems_of(const tune_request& request, const std::vector<int>& ranks) {
+  std::vector<tuned_problem> all;
+  for (const int count : ranks) {
+    for (const auto& family : bench::tuned_families(request.operator_name)) {
+      const auto some = request.check ? bench::held_out_problems(family, count, request.held_out)
+                                      : bench::tuning_grid(family, count, request.quick);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+  }
+  return all;
+}
+
+void print(const tuning_table& measured) {
+  using side = table::align;
+  table rows({{"what"},
+              {"m x n x k"},
+              {"best"},
+              {"us", side::right},
+              {"bulk_library", side::right},
+              {"ratio", side::right}});
+  for (const tuning_entry& entry : measured.entries) {
+    const auto best =
+        std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
+    const auto library = entry.seconds.find(pattern::bulk_library);
+    const bool compared = library != entry.seconds.end();
+    rows.add({family_text(entry.problem), shape_text(entry.problem),
+              std::string(name_of(best->first)), microseconds(best->second),
+              compared ? microseconds(library->second) : "",
+              compared ? fmt::format("{:.2f}", library->second / best->second) : ""});
+  }
+  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+}
+
+void print(const bench::tune_check& check) {
+  using side = table::align;
+  table rows({{"what"},
+              {"m x n x k"},
+              {"automatic"},
+              {"us", side::right},
+              {"best"},
+              {"us", side::right},
+              {"lost", side::right}});
+  for (const bench::tune_verdict& row : check.rows) {
+    rows.add({family_text(row.problem), shape_text(row.problem), std::string(name_of(row.chosen)),
+              microseconds(row.chosen_seconds), std::string(name_of(row.best)),
+              microseconds(row.best_seconds), fmt::format("{:.1f} %", 100 * row.loss())});
+  }
+  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+  fmt::print("within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
+             100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
+             100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
+}
+
+}  // namespace
+
+void add_tune_options(CLI::App& verb, tune_request& request) {
+  verb.add_option("--operator", request.operator_name,
+                  "tune only all_gather_gemm or gemm_all_scatter");
+  verb.add_flag("--quick", request.quick, "tune at fewer shapes");
+  verb.add_flag("--check", request.check,
+                "tune nothing, but compare what automatic chooses at shapes that are not in tables "
+                "with the best pattern");
+  verb.add_option("--held-out", request.held_out,
+                  "with --check: so many shapes for each operator and number of ranks")
+      ->check(between(1, 1000))
+      ->capture_default_str();
+}
+
+int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
+             const std::string& json) {
+  if (!request.operator_name.empty()) {
+    (void)place_in(
+        "--operator", request.operator_name,
+        {bench::tuned_families()[0].operator_name, bench::tuned_families().back().operator_name});
+  }
+  if (ranks.empty()) ranks.push_back(gpus_here());
+  for (const int count : ranks) {
+    if (count < 2)
+      throw error(errc::unsupported,
+                  fmt::format("a table is of two GPUs or more; asked for are {}", count));
+  }
+  bench::tune_options options;
+  options.problems = problems_of(request, ranks);
+  options.repeats = repeats;
+  bench::tune_result result;
+  {
+    progress_bar bar("bench tune", static_cast<std::int64_t>(options.problems.size()));
+    options.progress = [&bar] { bar.advance(); };
+    result = bench::run_tuning(options);
+  }
+  for (const std::string& wrong : result.wrong) fmt::print(stderr, "WRONG: {}\n", wrong);
+  bool good = result.wrong.empty();
+  if (request.check) {
+    const bench::tune_check check = bench::check_choices(result.table);
+    good = good && check.met();
+    if (json != "-") print(check);
+    if (!json.empty()) write_json(json, to_json(check, repeats));
+  } else {
+    if (json != "-") print(result.table);
+    if (!json.empty()) write_json(json, untax::to_json(result.table));
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <untax/core/memory_kind.hpp>
+#include <untax/taxes/layer.hpp>
+#include <untax/taxes/report.hpp>
+
+namespace untax::cli {
+
+/// What `untax taxes` is to measure, as it is written.
+struct taxes_request {
+  std::filesystem::path model;
+  std::string backend = "auto";
+  int ranks = 4;
+  int tokens = 64;
+  std::int64_t keys = -1;  ///< below 0: untax chooses
+  std::string operator_name;
+  layer_operation one{.name = "", .operator_name = "", .m = 1024, .n = 7168, .k = 8192};
+  std::string gather = "rows";
+  std::string type = "bf16";
+};
+
+/// What that means.
+struct taxes_plan {
+  memory_kind backend = memory_kind::host;
+  std::vector<layer_operation> operations;
+};
+
+void add_request_options(CLI::App& verb, taxes_request& request);
+
+/// Fills in what `report` says about the question. Throws `invalid_argument` for a question that
+/// makes no sense.
+[[nodiscard]] taxes_plan plan_of(const CLI::App& verb, const taxes_request& request,
+                                 tax_report& report);
+
+}  // namespace untax::cli

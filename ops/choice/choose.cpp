@@ -1,0 +1,124 @@
+#include "ops/choice/choose.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "ops/choice/prediction.hpp"
+#include "ops/common/reasoned_operator.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::size_t most_named = 3;  ///< entries that a reason names
+
+/// Where no table has anything: the baseline, then the pattern that does most in one kernel.
+constexpr pattern unmeasured[] = {pattern::bulk_library, pattern::fused_specialized};
+
+struct source {
+  const tuning_table* table;
+  int ranks;           ///< whose entries are taken
+  std::string caveat;  ///< why it is not as good as it could be; empty if it is
+};
+
+std::optional<source> source_for(const tuned_problem& p, std::string_view device,
+                                 const tuning_table* own, const std::vector<tuning_table>& tables) {
+  if (own != nullptr && nearest_ranks(*own, p) == p.ranks) return source{own, p.ranks, {}};
+  std::optional<source> here;
+  std::optional<source> elsewhere;
+  for (const tuning_table& table : tables) {
+    const int ranks = nearest_ranks(table, p);
+    if (ranks == 0) continue;
+    if (table.device == device && ranks == p.ranks) return source{&table, ranks, {}};
+    if (table.device == device && !here) here = {&table, ranks, {}};
+    if (table.device != device && !elsewhere) elsewhere = {&table, ranks, {}};
+  }
+  if (own != nullptr && nearest_ranks(*own, p) > 0) here = {own, nearest_ranks(*own, p), {}};
+  if (here) {
+    here->caveat = fmt::format(
+        "nothing was measured with {} ranks, so by what patterns took over "
+        "their bound with {}",
+        p.ranks, here->ranks);
+    return here;
+  }
+  if (elsewhere) {
+    elsewhere->caveat = fmt::format(
+        "nothing was measured on {}, so by what patterns took over "
+        "their bound on {} with {} ranks",
+        device, elsewhere->table->device, elsewhere->ranks);
+  }
+  return elsewhere;
+}
+
+std::string reason_of(const prediction& found, const source& from) {
+  std::string text;
+  for (const auto& [how, seconds] : found.times) {
+    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", name_of(how), 1e6 * seconds);
+  }
+  std::string nearest;
+  for (std::size_t i = 0; i < std::min(found.from.size(), most_named); ++i) {
+    nearest += fmt::format("{}{}", i > 0 ? "; " : "", shape_text(found.from[i]->problem));
+  }
+  return fmt::format("chosen by {}{}: {} {}; {} {}{}", from.table->text(),
+                     from.caveat.empty() ? "" : " (" + from.caveat + ")",
+                     found.exact ? "measured" : "expected", text,
+                     found.exact ? "the problem itself is there, as" : "nearest are", nearest,
+                     found.from.size() > most_named && !found.exact
+                         ? fmt::format(" and {} more", found.from.size() - most_named)
+                         : "");
+}
+
+}  // namespace
+
+choice choose(const tuned_problem& problem, std::string_view device, const tuning_table* own,
+              const std::vector<tuning_table>& tables) {
+  choice made;
+  if (const auto from = source_for(problem, device, own, tables)) {
+    const prediction found = predict(*from->table, problem, from->ranks);
+    for (const auto& expected : found.times) made.order.push_back(expected.how);
+    made.reason = reason_of(found, *from);
+  } else {
+    made.reason = fmt::format("chosen because no table has anything of {}", family_text(problem));
+  }
+  for (const pattern how : unmeasured) {
+    if (std::ranges::find(made.order, how) == made.order.end()) made.order.push_back(how);
+  }
+  return made;
+}
+
+choice choose(const tuned_problem& problem, std::string_view device, const environment& env) {
+  std::optional<tuning_table> own;
+  if (const auto path = env.text(variable::tune_table)) {
+    try {
+      own = load_table(*path);
+    } catch (const error& e) {
+      throw error(e.code(), fmt::format("{}: {}", variable::tune_table.name, e.what()));
+    }
+  }
+  return choose(problem, device, own ? &*own : nullptr, built_in_tables());
+}
+
+std::unique_ptr<device_operator> make_chosen(
+    world& w, const tuned_problem& problem, std::string_view device,
+    const std::function<std::unique_ptr<device_operator>(pattern)>& make) {
+  choice chosen = choose(problem, device);
+  std::string order;
+  for (const pattern how : chosen.order)
+    order += (order.empty() ? "" : ", ") + std::string(name_of(how));
+  w.agree(problem.operator_name + ": what automatic stands for", order);
+  for (const pattern how : chosen.order) {
+    try {
+      return std::make_unique<reasoned_operator>(make(how), chosen.reason);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported || how == chosen.order.back()) throw;
+      chosen.reason += fmt::format("; {} is not possible: {}", name_of(how), e.what());
+    }
+  }
+  throw error(errc::internal, "a choice among no patterns");
+}
+
+}  // namespace untax

@@ -1,0 +1,121 @@
+#include "ops/choice/prediction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+namespace untax {
+namespace {
+
+constexpr std::size_t most_lines = 4;
+
+double log_ratio(std::int64_t a, std::int64_t b) {
+  return std::log2(static_cast<double>(a) / static_cast<double>(b));
+}
+
+using logarithms = std::map<pattern, double>;
+
+/// Of the times of an entry over its bound.
+logarithms of(const tuning_entry& entry, const device_rates& rates) {
+  logarithms made;
+  const double bound = rates.bound(entry.problem);
+  for (const auto& [how, seconds] : entry.seconds) made[how] = std::log(seconds / bound);
+  return made;
+}
+
+/// Entries that differ in m only.
+struct line {
+  std::vector<const tuning_entry*> entries;  ///< by m
+  std::vector<const tuning_entry*> used;     ///< the nearer one first
+  double distance = 0;                       ///< squared
+  logarithms values;
+
+  void settle(const tuned_problem& p, const device_rates& rates) {
+    std::ranges::sort(entries, {}, [](const tuning_entry* e) { return e->problem.m; });
+    const auto above = std::ranges::lower_bound(entries, p.m, {},
+                                                [](const tuning_entry* e) { return e->problem.m; });
+    const tuning_entry* high = above == entries.end() ? entries.back() : *above;
+    const tuning_entry* low = above == entries.begin() ? entries.front() : *(above - 1);
+    if (above == entries.end()) low = high;
+    if (high->problem.m == p.m) low = high;
+    // Beyond its ends a line is further away.
+    const double beyond = low == high ? log_ratio(p.m, low->problem.m) : 0;
+    distance = std::pow(log_ratio(p.n, low->problem.n), 2) +
+               std::pow(log_ratio(p.k, low->problem.k), 2) + beyond * beyond;
+    values = of(*low, rates);
+    used = {low};
+    if (low == high) return;
+    const double share =
+        log_ratio(p.m, low->problem.m) / log_ratio(high->problem.m, low->problem.m);
+    const logarithms beside = of(*high, rates);
+    std::erase_if(values, [&](const auto& one) { return !beside.contains(one.first); });
+    for (auto& [how, value] : values) value += share * (beside.at(how) - value);
+    used.insert(share > 0.5 ? used.begin() : used.end(), high);
+  }
+};
+
+std::vector<line> lines_of(const tuning_table& table, const tuned_problem& problem, int ranks) {
+  tuned_problem family = problem;
+  family.ranks = ranks;
+  std::map<std::pair<std::int64_t, std::int64_t>, line> by_size;
+  for (const tuning_entry& entry : table.entries) {
+    if (same_family(entry.problem, family))
+      by_size[{entry.problem.n, entry.problem.k}].entries.push_back(&entry);
+  }
+  std::vector<line> lines;
+  for (auto& [size, one] : by_size) {
+    one.settle(problem, table.rates);
+    lines.push_back(std::move(one));
+  }
+  std::ranges::stable_sort(lines, {}, &line::distance);
+  if (lines.size() > most_lines) lines.resize(most_lines);
+  if (lines.empty()) return lines;
+  const tuned_problem& nearest = lines[0].used[0]->problem;
+  if (nearest.n == problem.n && nearest.k == problem.k) lines.resize(1);
+  return lines;
+}
+
+}  // namespace
+
+int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
+  int best = 0;
+  double least = 0;
+  for (const tuning_entry& entry : table.entries) {
+    tuned_problem same = problem;
+    same.ranks = entry.problem.ranks;
+    if (!same_family(entry.problem, same)) continue;
+    const double away = std::abs(log_ratio(entry.problem.ranks, problem.ranks));
+    if (best == 0 || away < least || (away == least && entry.problem.ranks < best)) {
+      best = entry.problem.ranks;
+      least = away;
+    }
+  }
+  return best;
+}
+
+prediction predict(const tuning_table& table, const tuned_problem& problem, int ranks) {
+  prediction made;
+  const std::vector<line> lines = lines_of(table, problem, ranks);
+  if (lines.empty()) return made;
+  const double bound = table.rates.bound(problem);
+  for (const auto& [how, first] : lines[0].values) {
+    double sum = 0;
+    double weights = 0;
+    for (const line& one : lines) {
+      const auto value = one.values.find(how);
+      if (value == one.values.end()) continue;
+      const double weight = 1 / (one.distance + 1e-9);
+      sum += weight * value->second;
+      weights += weight;
+    }
+    made.times.push_back({how, bound * std::exp(sum / weights)});
+  }
+  std::ranges::stable_sort(made.times, {}, &prediction::expected::seconds);
+  for (const line& one : lines) made.from.insert(made.from.end(), one.used.begin(), one.used.end());
+  made.exact = made.from.front()->problem == problem;
+  return made;
+}
+
+}  // namespace untax

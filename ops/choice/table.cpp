@@ -1,0 +1,40 @@
+#include "ops/choice/table.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/tile/shard.hpp>
+
+namespace untax {
+
+std::string shape_text(const tuned_problem& p) {
+  return fmt::format("{} x {} x {}{}", p.m, p.n, p.k, p.gather == gather_axis::k ? ", k" : "");
+}
+
+std::string family_text(const tuned_problem& p) {
+  const bool gathers = p.operator_name == "all_gather_gemm";
+  return fmt::format("{}{}{}, {} ranks", p.operator_name, gathers ? ", " : "",
+                     gathers ? name_of(p.gather) : "", p.ranks);
+}
+
+bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept {
+  return a.operator_name == b.operator_name && a.gather == b.gather && a.ranks == b.ranks;
+}
+
+double device_rates::bound(const tuned_problem& p) const noexcept {
+  const bool scatters = p.operator_name == "gemm_all_scatter";
+  const auto ranks = static_cast<double>(p.ranks);
+  const auto columns =
+      static_cast<double>(scatters ? sharding{p.n, p.ranks, shard_granularity}.full() : p.n);
+  const auto rows = static_cast<double>(p.m);
+  const auto depth = static_cast<double>(p.k);
+  const double sent = 2 * rows * (ranks - 1) * (scatters ? columns : depth / ranks);
+  return std::max({2 * rows * columns * depth / flops, 2 * columns * depth / memory, sent / link});
+}
+
+std::string tuning_table::text() const {
+  return fmt::format("the table of {} ({}, commit {})", device, date.substr(0, 10), commit);
+}
+
+}  // namespace untax

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/ops/problems.hpp>
+
+namespace untax {
+
+/// What decides how fast each pattern of a GEMM operator is, on a given device.
+struct tuned_problem {
+  std::string operator_name;               ///< "all_gather_gemm" or "gemm_all_scatter"
+  gather_axis gather = gather_axis::rows;  ///< of all_gather_gemm
+  int ranks = 2;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+
+  bool operator==(const tuned_problem&) const = default;
+};
+
+/// "64 x 7168 x 8192", with ", k" where A is gathered by k.
+[[nodiscard]] std::string shape_text(const tuned_problem& problem);
+/// "all_gather_gemm, rows, 4 ranks".
+[[nodiscard]] std::string family_text(const tuned_problem& problem);
+/// Whether only the sizes differ.
+[[nodiscard]] bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept;
+
+/// How long each pattern took, in seconds of one run in a graph; what is not there was refused.
+struct tuning_entry {
+  tuned_problem problem;
+  std::map<pattern, double> seconds;
+};
+
+/// What the device can do at most, measured.
+struct device_rates {
+  double flops = 0;   ///< additions and multiplications a second
+  double memory = 0;  ///< bytes a second that are read
+  double link = 0;    ///< bytes a second that a rank sends
+
+  /// Seconds that no pattern can beat: elements of 2 bytes.
+  [[nodiscard]] double bound(const tuned_problem& problem) const noexcept;
+};
+
+/// What `untax bench tune` measured on one kind of machine.
+struct tuning_table {
+  std::string device;  ///< "NVIDIA H200"
+  std::string date;    ///< ISO 8601
+  std::string commit;
+  std::string version;  ///< of untax
+  std::string driver;
+  std::string library;  ///< "cuBLASLt 13.0.2, NCCL 2.28.9"
+  int repeats = 0;      ///< timed runs of each figure, which is their median
+  device_rates rates;
+  std::vector<tuning_entry> entries;
+
+  /// "the table of NVIDIA H200 (2026-11-21, commit 0123abc)".
+  [[nodiscard]] std::string text() const;
+};
+
+/// Reads what `to_json` wrote. Throws `invalid_argument` that names `origin`, the field or the
+/// entry, its value and what would be right.
+[[nodiscard]] tuning_table parse_table(std::string_view text, const std::string& origin);
+/// The same from a file.
+[[nodiscard]] tuning_table load_table(const std::string& path);
+/// One line for each entry.
+[[nodiscard]] std::string to_json(const tuning_table& table);
+
+/// Those that are compiled in, from ops/choice/tables/*.json.
+[[nodiscard]] const std::vector<tuning_table>& built_in_tables();
+
+}  // namespace untax

@@ -1,0 +1,199 @@
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+#include "ops/choice/table.hpp"
+
+namespace untax {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::string_view format_name = "untax-tune";
+constexpr int format_version = 1;
+constexpr std::array<std::string_view, 2> tuned_operators = {"all_gather_gemm", "gemm_all_scatter"};
+
+/// Reads one document; every refusal names it and the place in it.
+class table_reader {
+ public:
+  explicit table_reader(const std::string& origin) : origin_(origin) {}
+
+  tuning_table read(std::string_view text) {
+    const json in = json::parse(text.begin(), text.end(), nullptr, false);
+    if (in.is_discarded() || !in.is_object()) refuse("it is no JSON object");
+    const json& format = field(in, "format");
+    const json& version = field(in, "format_version");
+    if (format != format_name || version != format_version) {
+      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {}", format.dump(),
+                         version.dump(), format_name, format_version));
+    }
+    tuning_table table;
+    table.device = text_of(in, "device");
+    table.date = text_of(in, "date");
+    table.commit = text_of(in, "commit");
+    table.version = text_of(in, "version");
+    table.driver = text_of(in, "driver");
+    table.library = text_of(in, "library");
+    table.repeats = static_cast<int>(count_of(in, "repeats", 1, 1'000'000));
+    const json& rates = field(in, "rates");
+    table.rates = {positive(rates, "flops_per_second"), positive(rates, "memory_bytes_per_second"),
+                   positive(rates, "link_bytes_per_second")};
+    const json& entries = field(in, "entries");
+    if (!entries.is_array() || entries.empty()) refuse("entries have to be a list of at least one");
+    for (const json& one : entries) {
+      where_ = fmt::format("entry {}: ", table.entries.size() + 1);
+      table.entries.push_back(entry(one));
+    }
+    return table;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("{}: {}{}; `untax bench tune` writes such files", origin_, where_, what));
+  }
+
+  const json& field(const json& in, const char* name) const {
+    if (!in.is_object() || !in.contains(name)) refuse(fmt::format("\"{}\" is missing", name));
+    return in.at(name);
+  }
+  std::string text_of(const json& in, const char* name) const {
+    const json& found = field(in, name);
+    if (!found.is_string())
+      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, found.dump()));
+    return found.get<std::string>();
+  }
+  std::int64_t count_of(const json& in, const char* name, std::int64_t least,
+                        std::int64_t most) const {
+    const json& found = field(in, name);
+    const bool whole = found.is_number_integer();
+    if (!whole || found.get<std::int64_t>() < least || found.get<std::int64_t>() > most) {
+      refuse(fmt::format("\"{}\" is {}; it has to be a whole number from {} to {}", name,
+                         found.dump(), least, most));
+    }
+    return found.get<std::int64_t>();
+  }
+  double positive(const json& in, const std::string& name) const {
+    const json& found = field(in, name.c_str());
+    const double value = found.is_number() ? found.get<double>() : 0;
+    if (!std::isfinite(value) || value <= 0) {
+      refuse(fmt::format("\"{}\" is {}; it has to be a number above 0", name, found.dump()));
+    }
+    return value;
+  }
+  template <class Names>
+  std::size_t place_of(const std::string& text, const Names& names, const char* what) const {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == text) return i;
+    }
+    std::string known;
+    for (const auto& name : names) known += (known.empty() ? "" : ", ") + std::string(name);
+    refuse(fmt::format("{} \"{}\" is not known; known are {}", what, text, known));
+  }
+
+  tuning_entry entry(const json& in) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    tuning_entry made;
+    tuned_problem& p = made.problem;
+    p.operator_name = text_of(in, "operator");
+    const bool gathers = place_of(p.operator_name, tuned_operators, "operator") == 0;
+    if (gathers) {
+      const std::array axes = {name_of(gather_axis::rows), name_of(gather_axis::k)};
+      p.gather =
+          place_of(text_of(in, "gather"), axes, "gather") == 0 ? gather_axis::rows : gather_axis::k;
+    } else if (in.contains("gather")) {
+      refuse(fmt::format("{} gathers nothing, and \"gather\" is {}", p.operator_name,
+                         in.at("gather").dump()));
+    }
+    p.ranks = static_cast<int>(count_of(in, "ranks", 2, 1024));
+    p.m = count_of(in, "m", 1, most);
+    p.n = count_of(in, "n", 1, most);
+    p.k = count_of(in, "k", 1, most);
+    if (!known_.insert({p.operator_name, p.gather, p.ranks, p.m, p.n, p.k}).second)
+      refuse(fmt::format("{}, {} is there twice", family_text(p), shape_text(p)));
+    read_seconds(field(in, "seconds"), made);
+    return made;
+  }
+
+  void read_seconds(const json& in, tuning_entry& made) const {
+    if (!in.is_object() || in.empty())
+      refuse(fmt::format("\"seconds\" are {}; they have to be a time for each pattern", in.dump()));
+    std::array<std::string_view, all_patterns.size() - 1> names;
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(all_patterns[i + 1]);
+    for (const auto& [name, value] : in.items())
+      made.seconds[all_patterns[place_of(name, names, "pattern") + 1]] = positive(in, name);
+  }
+
+  const std::string& origin_;
+  std::string where_;
+  std::set<std::tuple<std::string, gather_axis, int, std::int64_t, std::int64_t, std::int64_t>>
+      known_;
+};
+
+/// Four digits are more than a measurement has.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+json from(const tuning_entry& entry) {
+  const tuned_problem& p = entry.problem;
+  json out = {{"operator", p.operator_name}};
+  if (p.operator_name == tuned_operators[0]) out["gather"] = name_of(p.gather);
+  out["ranks"] = p.ranks;
+  out["m"] = p.m;
+  out["n"] = p.n;
+  out["k"] = p.k;
+  for (const auto& [how, seconds] : entry.seconds)
+    out["seconds"][std::string(name_of(how))] = rounded(seconds);
+  return out;
+}
+
+}  // namespace
+
+tuning_table parse_table(std::string_view text, const std::string& origin) {
+  return table_reader(origin).read(text);
+}
+
+tuning_table load_table(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("{}: cannot be read; it has to be a file that `untax bench tune` wrote", path));
+  }
+  return parse_table(text.str(), path);
+}
+
+std::string to_json(const tuning_table& t) {
+  json head = {{"format", format_name},
+               {"format_version", format_version},
+               {"device", t.device},
+               {"date", t.date},
+               {"commit", t.commit},
+               {"version", t.version},
+               {"driver", t.driver},
+               {"library", t.library},
+               {"repeats", t.repeats},
+               {"rates",
+                {{"flops_per_second", rounded(t.rates.flops)},
+                 {"memory_bytes_per_second", rounded(t.rates.memory)},
+                 {"link_bytes_per_second", rounded(t.rates.link)}}}};
+  std::string text = head.dump(1);
+  text.resize(text.size() - 2);  // the brace that ends it, on a line of its own
+  text += ",\n \"entries\": [\n";
+  for (std::size_t i = 0; i < t.entries.size(); ++i)
+    text += "  " + from(t.entries[i]).dump() + (i + 1 < t.entries.size() ? ",\n" : "\n");
+  return text + " ]\n}\n";
+}
+
+}  // namespace untax

@@ -1,0 +1,17 @@
+#include "ops/choice/device_name.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax {
+
+std::string device_name_here() {
+  int device = 0;
+  gpu::require(cudaGetDevice(&device), "asking for the current device");
+  cudaDeviceProp properties{};
+  gpu::require(cudaGetDeviceProperties(&properties, device), "asking for a device");
+  return properties.name;
+}
+
+}  // namespace untax

@@ -1,0 +1,54 @@
+#include "src/taxes/cuda/contest.hpp"
+
+#include <algorithm>
+
+#include <untax/taxes/timing.hpp>
+
+namespace untax {
+namespace {
+
+constexpr int warmups = 3;
+constexpr double seconds_of_graph = 6e-4;
+constexpr int most_runs = 20;
+
+}  // namespace
+
+void contender::launch(int times, int rank, cudaStream_t stream) const {
+  if (graphs) return graphs->launch(rank, stream);
+  for (int i = times - 1; i >= 0; --i) run(rank, i, stream);
+}
+
+spread contender::time() const { return spread_of(seconds); }
+
+int runs_in_graph(double seconds) noexcept {
+  return std::clamp(static_cast<int>(seconds_of_graph / seconds) + 1, 1, most_runs);
+}
+
+void capture(gpu_team& team, const std::vector<contender*>& all, int times) {
+  for (contender* one : all) {
+    if (one->eager) continue;
+    // What a first run alone would do has been done before it is captured.
+    team.together([&](world& w) { one->run(w.rank(), 0, team.stream_of(w.rank())); });
+    team.finish();
+    one->graphs.emplace(team.size());
+    team.together([&](world& w) {
+      cudaStream_t stream = team.stream_of(w.rank());
+      one->graphs->capture(w.rank(), stream, times,
+                           [&](int i) { one->run(w.rank(), times - 1 - i, stream); });
+    });
+  }
+}
+
+void time_in_turn(gpu_team& team, const std::vector<contender*>& all, int times, int repeats) {
+  std::vector<int> everybody;
+  for (int rank = 0; rank < team.size(); ++rank) everybody.push_back(rank);
+  for (int repeat = -warmups; repeat < repeats; ++repeat) {
+    for (contender* one : all) {
+      const auto start = [&](int rank, cudaStream_t stream) { one->launch(times, rank, stream); };
+      const double longest = one->eager ? team.timed_eagerly(start) : team.timed(everybody, start);
+      if (repeat >= 0) one->seconds.push_back(longest / times);
+    }
+  }
+}
+
+}  // namespace untax

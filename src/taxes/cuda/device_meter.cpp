@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/world/devices.hpp>
+
+#include "ops/common/registry.hpp"
+#include "src/taxes/cuda/attention_contest.hpp"
+#include "src/taxes/cuda/overlap_measurement.hpp"
+#include "src/taxes/cuda/peak_rates.hpp"
+#include "src/taxes/meters.hpp"
+
+namespace untax {
+namespace {
+
+std::vector<pattern> own_patterns() {
+  std::vector<pattern> own;
+  for (const pattern how : all_patterns) {
+    if (how != pattern::automatic && how != pattern::bulk_library) own.push_back(how);
+  }
+  return own;
+}
+
+std::optional<std::string> refusal_of(const layer_operation& op) {
+  if (op.type == dtype::f32)
+    return "the kernels of GPUs multiply elements of 16 bits, and these are fp32";
+  if (is_attention(op)) return std::nullopt;
+  if (operator_named(op.operator_name).on_gpus) return std::nullopt;
+  return fmt::format("{} runs on the host only, so far", op.operator_name);
+}
+
+std::size_t heap_for_all(const std::vector<layer_operation>& operations, int ranks) {
+  std::vector<gemm_problem> gemms;
+  std::size_t attention = 0;
+  for (const layer_operation& op : operations) {
+    if (refusal_of(op)) continue;
+    if (is_attention(op)) {
+      attention = std::max(attention, heap_for_attention(op, ranks));
+    } else {
+      gemms.push_back(problem_of(op));
+    }
+  }
+  return std::max(attention,
+                  overlap_measurement::heap_for_any(gemms, ranks, own_patterns().size())) +
+         link_bytes;
+}
+
+/// GPUs of this process, one thread each.
+class device_meter final : public tax_meter {
+ public:
+  device_meter(const ablation_options& options, const std::vector<layer_operation>& operations)
+      : options_(options),
+        team_(options.ranks, heap_for_all(operations, options.ranks)),
+        link_rate_(spread_of_link_rate(team_)) {}
+
+  [[nodiscard]] std::optional<std::string> refusal(const layer_operation& op) const override {
+    return refusal_of(op);
+  }
+  [[nodiscard]] int steps_of(const layer_operation& op) const override {
+    return refusal_of(op) ? 0 : 1;
+  }
+
+  [[nodiscard]] tax_row measure(const layer_operation& op) override {
+    tax_row row = is_attention(op)
+                      ? measure_device_attention(team_, op, options_.repeats, link_rate_)
+                      : measure_gemm(op);
+    if (options_.progress) options_.progress();
+    return row;
+  }
+
+  void describe(tax_report& report) const override {
+    report.backend = "cuda";
+    report.gpus = fmt::format("{} x {}", team_.size(), team_.device_name());
+    report.driver = survey_devices(false).driver;
+    report.libraries = bulk::blas().text + ", " + bulk::nccl().text;
+  }
+
+ private:
+  tax_row measure_gemm(const layer_operation& op) {
+    auto& by = by_operator_[op.operator_name];
+    if (!by) {
+      by = std::make_unique<overlap_measurement>(
+          team_, operator_named(op.operator_name),
+          overlap_settings{.patterns = own_patterns(), .repeats = options_.repeats});
+    }
+    const gemm_problem problem = problem_of(op);
+    tax_row row;
+    row.op = op;
+    double sent = 0;
+    for (int rank = 0; rank < team_.size(); ++rank) {
+      sent =
+          std::max(sent, operator_named(op.operator_name).bytes_sent(problem, team_.size(), rank));
+    }
+    row.link = seconds_at(sent, link_rate_);
+    for (const pattern_figure& f : by->measure(problem)) {
+      if (!f.time) continue;
+      if (f.by == library_gemm_alone) row.compute = *f.time;
+      if (!f.how) continue;
+      if (!(f.error <= tolerance_of(problem))) {
+        throw error(errc::internal,
+                    fmt::format("{}: {} of m {}, n {}, k {} has a relative error of {:.1e}; right "
+                                "is at most {:.1e}",
+                                op.name, f.by, op.m, op.n, op.k, f.error, tolerance_of(problem)));
+      }
+      const bool eager = f.by == library_eager;
+      add_step(row, eager ? "E0" : step_of(*f.how),
+               fmt::format("{}, {}", name_of(*f.how), eager ? "eager" : "graph"), *f.time);
+    }
+    std::ranges::sort(row.steps, {}, &tax_step::id);
+    return row;
+  }
+
+  ablation_options options_;
+  gpu_team team_;
+  spread link_rate_;
+  std::map<std::string, std::unique_ptr<overlap_measurement>> by_operator_;
+};
+
+}  // namespace
+
+std::unique_ptr<tax_meter> make_device_meter(const ablation_options& options,
+                                             const std::vector<layer_operation>& operations) {
+  return std::make_unique<device_meter>(options, operations);
+}
+
+}  // namespace untax

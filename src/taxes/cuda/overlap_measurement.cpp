@@ -1,0 +1,148 @@
+#include "src/taxes/cuda/overlap_measurement.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+/// About what one run takes.
+double seconds_of(const gemm_problem& p, std::int64_t columns) {
+  const auto m = static_cast<double>(p.m);
+  const double weights = static_cast<double>(columns) * static_cast<double>(p.k);
+  return std::max(2 * m * weights / 7e14, 2 * weights / 4e12) + 5e-6;
+}
+
+}  // namespace
+
+overlap_measurement::overlap_measurement(gpu_team& team, const operator_entry& entry,
+                                         overlap_settings settings)
+    : team_(team),
+      entry_(entry),
+      settings_(std::move(settings)),
+      work_(static_cast<std::size_t>(team.size())),
+      communicators_(work_.size()) {
+  // All operators share it, so that it is made once.
+  team_.together([&](world& w) {
+    communicators_[static_cast<std::size_t>(w.rank())] = bulk::communicator_of(w);
+  });
+}
+
+overlap_measurement::~overlap_measurement() {
+  team_.together([&](world& w) {
+    work_[static_cast<std::size_t>(w.rank())].reset();
+    communicators_[static_cast<std::size_t>(w.rank())].reset();
+  });
+}
+
+std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& problem) {
+  std::vector<pattern_figure> figures;
+  team_.together([&](world& w) {
+    work_[static_cast<std::size_t>(w.rank())] =
+        std::make_unique<overlap_work>(w, entry_, problem, team_.stream_of(w.rank()));
+  });
+  std::vector<entrant> all;
+  plan_all(figures, all);
+  if (settings_.parts) plan_parts(figures, all);
+  std::vector<contender*> in_turn;
+  for (entrant& one : all) in_turn.push_back(&one.it);
+  const std::int64_t columns = entry_.share(problem, team_.size(), 0).b_rows.size;
+  const int times = runs_in_graph(seconds_of(problem, columns));
+  capture(team_, in_turn, times);
+  verify(figures, all, times);
+  time_in_turn(team_, in_turn, times, settings_.repeats);
+  for (const entrant& one : all) figures[one.figure].time = one.it.time();
+  if (settings_.check_after) verify(figures, all, times);
+  all.clear();
+  team_.together([&](world& w) { work_[static_cast<std::size_t>(w.rank())].reset(); });
+  return figures;
+}
+
+std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& problems, int ranks,
+                                              std::size_t patterns) {
+  std::size_t most = 0;
+  for (const gemm_problem& p : problems) most = std::max(most, heap_for(p, ranks));
+  return most * (patterns + 1) + (std::size_t{64} << 20U);
+}
+
+void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
+                                   std::vector<entrant>& all) {
+  std::vector<pattern> patterns = {pattern::bulk_library};
+  for (const pattern how : settings_.patterns) {
+    if (how != pattern::bulk_library) patterns.push_back(how);
+  }
+  for (const pattern how : patterns) {
+    const bool library = how == pattern::bulk_library;
+    pattern_figure f;
+    f.by = library ? library_graph : std::string(name_of(how));
+    f.how = how;
+    f.library = library;
+    const int number = plan(f, how);
+    figures.push_back(f);
+    if (number < 0) continue;
+    const auto run = [this, number](int rank, int i, cudaStream_t stream) {
+      at(rank).run(number, i, stream);
+    };
+    all.push_back({figures.size() - 1, number, {run}});
+    if (!library || !settings_.eager) continue;
+    f.by = library_eager;
+    figures.push_back(f);
+    all.push_back({figures.size() - 1, number, {run, true}});
+  }
+}
+
+/// The number of the operator, or -1 if it refuses.
+int overlap_measurement::plan(pattern_figure& figure, pattern how) {
+  int number = -1;
+  try {
+    team_.together([&](world& w) {
+      const int mine = at(w.rank()).plan(how);
+      if (w.rank() == 0) number = mine;
+    });
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported && e.code() != errc::invalid_argument) throw;
+    figure.refusal = e.what();
+    return -1;
+  }
+  figure.explanation = at(0).explanation_of(number);
+  return number;
+}
+
+void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
+                                     std::vector<entrant>& all) {
+  team_.together([&](world& w) { at(w.rank()).plan_parts(team_.stream_of(w.rank())); });
+  const auto add = [&](const char* by, bool library, auto run) {
+    pattern_figure f;
+    f.by = by;
+    f.library = library;
+    figures.push_back(std::move(f));
+    all.push_back({figures.size() - 1, -1, {std::move(run)}});
+  };
+  add("GEMM alone", false,
+      [this](int rank, int i, cudaStream_t stream) { at(rank).run_own_gemm(i, stream); });
+  add(library_gemm_alone, true,
+      [this](int rank, int i, cudaStream_t stream) { at(rank).run_library_gemm(i, stream); });
+  add("NCCL alone", true,
+      [this](int rank, int /*i*/, cudaStream_t stream) { at(rank).run_gather(stream); });
+}
+
+void overlap_measurement::verify(std::vector<pattern_figure>& figures,
+                                 const std::vector<entrant>& all, int times) {
+  for (const entrant& one : all) {
+    if (one.number < 0) continue;
+    std::vector<double> errors(work_.size());
+    team_.together([&](world& w) {
+      const int rank = w.rank();
+      cudaStream_t stream = team_.stream_of(rank);
+      errors[static_cast<std::size_t>(rank)] =
+          at(rank).error_of(one.number, stream, [&] { one.it.launch(times, rank, stream); });
+      w.check();
+    });
+    double& known = figures[one.figure].error;
+    known = std::max(known, *std::max_element(errors.begin(), errors.end()));
+  }
+}
+
+}  // namespace untax

@@ -1,0 +1,73 @@
+// What tables are measured at, and what they are judged at.
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "bench/suites/tune.hpp"
+#include "sample.hpp"
+
+namespace choice_test {
+namespace {
+
+using namespace untax::bench;
+
+TEST(grid, held_out_problems_are_the_same_every_time_and_not_in_the_grid) {
+  for (const tuned_family& family : tuned_families()) {
+    const auto grid = tuning_grid(family, 4, false);
+    const auto held_out = held_out_problems(family, 4, 50);
+    ASSERT_EQ(held_out.size(), 50U);
+    EXPECT_EQ(held_out, held_out_problems(family, 4, 50));
+    std::set<std::string> shapes;
+    for (const tuned_problem& p : held_out) {
+      shapes.insert(shape_text(p));
+      EXPECT_EQ(std::ranges::count(grid, p), 0) << shape_text(p);
+      EXPECT_EQ(p.n % 8 + p.k % 8, 0) << shape_text(p);
+      EXPECT_GE(p.m, grid.front().m);
+      EXPECT_LE(p.m, grid.back().m);
+    }
+    EXPECT_EQ(shapes.size(), 50U);
+  }
+}
+
+TEST(grid, every_family_is_there_at_every_size_once) {
+  EXPECT_EQ(tuned_families().size(), 3U);
+  EXPECT_EQ(tuned_families("gemm_all_scatter").size(), 1U);
+  for (const bool quick : {true, false}) {
+    for (const tuned_family& family : tuned_families()) {
+      std::set<std::string> shapes;
+      for (const tuned_problem& p : tuning_grid(family, 2, quick)) {
+        EXPECT_EQ(p.ranks, 2);
+        EXPECT_TRUE(shapes.insert(shape_text(p)).second) << shape_text(p);
+      }
+      EXPECT_GE(shapes.size(), quick ? 8U : 40U);
+    }
+  }
+}
+
+TEST(grid, a_check_compares_the_choice_with_the_best) {
+  tuning_table measured = empty_table();
+  const tuned_problem p{"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192};
+  measured.entries = {{p, {{pattern::bulk_library, 1.02e-5}, {pattern::fused_sequential, 1e-5}}},
+                      {p, {{pattern::bulk_library, 2e-5}, {pattern::fused_sequential, 1e-5}}}};
+  // With a table that has only the library it is what is chosen.
+  tuning_table own = empty_table();
+  own.entries = {{p, {{pattern::bulk_library, 1e-5}}}};
+  const auto path = std::string(testing::TempDir()) + "untax_grid_test.json";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  std::fputs(to_json(own).c_str(), file);
+  std::fclose(file);
+  const tune_check check =
+      check_choices(measured, untax::environment({{"UNTAX_TUNE_TABLE", path}}));
+  ASSERT_EQ(check.rows.size(), 2U);
+  EXPECT_EQ(check.rows[0].chosen, pattern::bulk_library);
+  EXPECT_EQ(check.rows[0].best, pattern::fused_sequential);
+  EXPECT_NEAR(check.rows[0].loss(), 0.02, 1e-12);
+  EXPECT_NEAR(check.rows[1].loss(), 1, 1e-12);
+  EXPECT_NEAR(check.share(), 0.5, 1e-12);
+  EXPECT_FALSE(check.met());
+}
+
+}  // namespace
+}  // namespace choice_test

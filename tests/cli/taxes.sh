@@ -1,0 +1,55 @@
+# untax taxes on the host: models, single operators, attention, and what makes no sense.
+source "$(dirname "$0")/helpers.bash"
+file=$folder/taxes.json
+
+expect 0 taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --gather k --repeat 2 --json "$file" \
+  --html "$folder/taxes.html"
+says "$out" 'all_gather_gemm +1 '
+python3 - "$file" <<'PYTHON' || wrong "terms do not add up to E0"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["backend"] == "host" and report["tensor_parallel"] == 2 and "gpus" not in report
+(row,) = report["rows"]
+assert row["gather"] == "k" and (row["m"], row["n"], row["k"]) == (8, 16, 24)
+total = row["steps"][0]["median"]
+assert abs(row["derived"]["total"] - total) < 1e-9 * total
+assert len(row["compute_spread"]) == 2
+PYTHON
+grep -q "How it was measured" "$folder/taxes.html" || wrong "no page"
+
+expect 0 taxes --backend host --operator flash_decode --ranks 2 -m 2 --heads 4 --kv-heads 2 --head-dim 16 --keys 31 --repeat 2
+says "$out" 'flash_decode +flash_decode +2 +64 +16 '
+
+cat >"$folder/small.json" <<'JSON'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+ "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "torch_dtype": "bfloat16"}
+JSON
+expect 0 taxes --backend host --model "$folder/small.json" --tensor-parallel 2 --tokens 4 --keys 20 --repeat 2
+says "$out" '^attention +2 '
+says "$out" 'a sequence of 20 keys'
+expect 0 taxes --backend host --model "$folder/small.json" --tensor-parallel 2 --tokens 4 --keys 0 --repeat 2
+grep -q '^attention' "$out" && wrong "attention without keys"
+
+expect 2 taxes
+says "$err" 'model FILE, or --operator NAME'
+expect 2 taxes --model "$folder/small.json" -n 8
+says "$err" '^untax: -n means nothing with --model'
+expect 2 taxes --operator gemm_reduce_scatter --keys 8
+says "$err" '^untax: --keys means nothing to a GEMM'
+expect 2 taxes --operator gemm_reduce_scatter --gather k
+says "$err" 'gathers nothing'
+expect 2 taxes --operator flash_decode -k 8
+expect 2 taxes --operator flash_decode --heads 6 --kv-heads 4
+says "$err" 'a multiple of'
+expect 2 taxes --operator all_gather_gem
+says "$err" 'did you mean all_gather_gemm'
+expect 2 taxes --backend gpu --operator all_gather_gemm
+expect 2 taxes --backend cuda --ranks 1 --operator all_gather_gemm
+says "$err" '2 or more'
+
+expect 2 bench tune --operator gemm
+says "$err" 'all_gather_gemm or gemm_all_scatter'
+expect 2 bench gemm --ranks 2 --ranks 4
+says "$err" 'takes it once'
+
+finish
