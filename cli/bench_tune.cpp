@@ -80,11 +80,9 @@ void add_tune_options(CLI::App& verb, tune_request& request) {
   verb.add_option("--operator", request.operator_name,
                   "tune only all_gather_gemm or gemm_all_scatter");
   verb.add_flag("--quick", request.quick, "tune at fewer shapes");
-  verb.add_flag("--check", request.check,
-                "tune nothing, but compare what automatic chooses at shapes that are not in tables "
-                "with the best pattern");
+  verb.add_flag("--check", request.check, "tune nothing: judge what automatic chooses");
   verb.add_option("--held-out", request.held_out,
-                  "with --check: so many shapes for each operator and number of ranks")
+                  "with --check: shapes for each operator and number of ranks")
       ->check(between(1, 1000))
       ->capture_default_str();
 }
