@@ -13,7 +13,7 @@ namespace untax {
 namespace {
 
 /// Rows that the blocks of a cluster multiply together, where x is A.
-constexpr std::int64_t tall_rows = 2 * sm90::tile_rows;
+constexpr std::int64_t tall_rows = 2 * tile_rows(sm90::tile_config{});
 /// With fewer rows x is B, and all of A is y, which has to lie in one place.
 constexpr std::int64_t most_short_rows = 256;
 /// Tiles of a source end with its rows; if so much more is multiplied by that, A is collected.
@@ -30,7 +30,8 @@ constexpr std::int64_t pieces_of_mover = 4;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
-  return c.columns == 256 || (c.swapped && (c.columns == 64 || c.columns == 16));
+  if (!c.swapped) return true;
+  return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 
 class planner {
@@ -103,7 +104,8 @@ class planner {
     const auto parts = static_cast<std::int64_t>(made_.sources.size());
     if (!by_rows()) {
       made_.segment_slices =
-          static_cast<int>(ceil_div<std::int64_t>(dealt.full(), sm90::slice_depth));
+          static_cast<int>(round_up(ceil_div<std::int64_t>(dealt.full(), sm90::slice_depth),
+                                    std::int64_t{sm90::most_stage_slices}));
       return;
     }
     made_.segment_slices = static_cast<int>(ceil_div<std::int64_t>(problem_.k, sm90::slice_depth));
@@ -145,7 +147,7 @@ class planner {
         std::clamp<std::int64_t>(round_up<std::int64_t>(wanted / 2 / rows, sm90::slice_depth),
                                  sm90::slice_depth, by_rows() ? problem_.k : full);
     p.tile_m = rows;
-    p.tile_n = plan.gemm.config.swapped ? sm90::tile_rows : plan.gemm.config.columns;
+    p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
     p.panel_k = columns;
     p.cross = by_rows() ? columns : rows;
   }

@@ -18,8 +18,8 @@ namespace untax {
 namespace {
 
 sm90::kernel_variant variant_for(const sm90::tile_config& c) {
-  if (!c.swapped) return gather_rows_by_256();
-  return c.columns == 256  ? gather_weights_by_256()
+  if (!c.swapped) return c.columns == 256 ? gather_rows_by_256() : gather_rows_by_128();
+  return c.columns == 128  ? gather_weights_by_128()
          : c.columns == 64 ? gather_weights_by_64()
                            : gather_weights_by_16();
 }
@@ -135,15 +135,16 @@ class device_gather final : public device_operator {
 
   /// Descriptions of the caller's matrices for the copy engine; those of segments in the traffic.
   sm90::gemm_arguments maps_of(const void* a, const void* weights, void* c) {
-    const sm90::tile_config& config = plan_.gemm.config;
+    const sm90::gemm_plan& gemm = plan_.gemm;
     const auto& [m, n, k, type, gather] = problem_;
     const auto map = [&](const void* data, std::int64_t rows, std::int64_t columns,
                          std::int64_t stride, int box_rows) {
-      return sm90::tensor_map_of({data, rows, columns, stride}, type, box_rows);
+      return sm90::tensor_map_of({data, rows, columns, stride}, type, box_rows,
+                                 read_together(gemm));
     };
     sm90::gemm_arguments maps;
-    maps.b = map(weights, n, k, k, b_box_rows(config));
-    maps.c = map(c, m, n, n, c_box_rows(config));
+    maps.b = map(weights, n, k, k, b_box_rows(gemm));
+    maps.c = map(c, m, n, n, c_box_rows(gemm.config));
     for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
       const int source = plan_.sources[i];
       const range part = protocol_.shard(source);
@@ -153,15 +154,15 @@ class device_gather final : public device_operator {
       // Of the inbox a map describes both sets: what lies beyond a source's rows is read, and left
       // out of C.
       traffic_.a[i] = own ? map(a, rows ? part.size : m, rows ? k : part.size, rows ? k : part.size,
-                                a_box_rows(config))
+                                a_box_rows(gemm))
                           : map(inbox + (rows ? 0 : part.begin * 2), 2 * m, rows ? k : part.size, k,
-                                a_box_rows(config));
+                                a_box_rows(gemm));
       if (!rows) {
         traffic_.b_or_c[i] = map(static_cast<const std::byte*>(weights) + part.begin * 2, n,
-                                 part.size, k, b_box_rows(config));
+                                 part.size, k, b_box_rows(gemm));
       } else if (plan_.segment_rows > 0) {
         traffic_.b_or_c[i] = map(static_cast<std::byte*>(c) + part.begin * n * 2, part.size, n, n,
-                                 c_box_rows(config));
+                                 c_box_rows(gemm.config));
       }
     }
     maps.a = traffic_.a[0];

@@ -16,7 +16,8 @@ constexpr int usual_apart = 8;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
-  return c.columns == 256 || (c.swapped && (c.columns == 64 || c.columns == 16));
+  if (!c.swapped) return true;
+  return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 
 int usual_movers(const operator_options& options, int usual, int processors) {
@@ -26,9 +27,9 @@ int usual_movers(const operator_options& options, int usual, int processors) {
 /// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
 void cut(scatter_plan& plan) {
   const sm90::tile_config& c = plan.gemm.config;
-  plan.protocol.tile_m = c.swapped ? c.columns : sm90::tile_rows;
-  plan.protocol.tile_n = c.swapped ? sm90::tile_rows : c.columns;
-  plan.parts = sm90::math_groups;
+  plan.protocol.tile_m = c.swapped ? c.columns : tile_rows(c);
+  plan.protocol.tile_n = c.swapped ? tile_rows(c) : c.columns;
+  plan.parts = storing_groups(c);
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
        sm90::gemm_plans({problem.m, columns, problem.k, problem.type}, free)) {
     sm90::gemm_plan here = gemm;
     if (!is_compiled(here.config)) continue;
-    if (!here.config.swapped) {
+    if (here.config.columns == 256) {
       // A whole tile of results is on its way out while the next one is multiplied.
       here.config.stages = 3;
       here.config.staging = 4;

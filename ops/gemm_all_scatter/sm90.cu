@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view name = "gemm_all_scatter";
 
 sm90::kernel_variant variant_for(const sm90::tile_config& c) {
-  if (!c.swapped) return scatter_rows_by_256();
-  return c.columns == 256  ? scatter_weights_by_256()
+  if (!c.swapped) return c.columns == 256 ? scatter_rows_by_256() : scatter_rows_by_128();
+  return c.columns == 128  ? scatter_weights_by_128()
          : c.columns == 64 ? scatter_weights_by_64()
                            : scatter_weights_by_16();
 }
@@ -81,6 +81,9 @@ class device_scatter final : public device_operator {
         return;
       default:
         if (launcher_) return multiply(a, weights, c, on);
+        // Without columns there is nothing to multiply; others wait for this rank's publishers.
+        if (plan_.way == scatter_way::flagged)
+          return move_scattered(traffic_, moved_, plan_.protocol.movers, on);
         open_scattered(traffic_, opened_, on);
         close_scattered(traffic_, closed_, on);
     }
@@ -125,7 +128,7 @@ class device_scatter final : public device_operator {
     traffic_.in_turn = how_ == pattern::fused_sequential;
     traffic_.movers = plan_.protocol.movers;
     traffic_.leading = plan_.leading;
-    traffic_.multiplying = blocks() - plan_.leading;
+    traffic_.multiplying = launcher_ ? blocks() - plan_.leading : 0;
     traffic_.parts = plan_.parts;
   }
 
@@ -141,17 +144,19 @@ class device_scatter final : public device_operator {
 
   void multiply(const void* a, const void* weights, void* c, cudaStream_t on) {
     if (!launcher_) return;
-    const sm90::tile_config& config = plan_.gemm.config;
+    const sm90::gemm_plan& gemm = plan_.gemm;
     const auto& [m, n, k, type] = problem_;
     sm90::gemm_arguments maps;
-    maps.a = sm90::tensor_map_of({a, m, k, k}, type, a_box_rows(config));
-    maps.b = sm90::tensor_map_of({weights, columns_.size, k, k}, type, b_box_rows(config));
+    maps.a = sm90::tensor_map_of({a, m, k, k}, type, a_box_rows(gemm), read_together(gemm));
+    maps.b = sm90::tensor_map_of({weights, columns_.size, k, k}, type, b_box_rows(gemm),
+                                 read_together(gemm));
     const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
     for (int hop = 0; hop < copies; ++hop) {
       const int peer = receiver_at_hop(world_->rank(), hop, world_->size());
       const std::byte* const there = static_cast<const std::byte*>(c) + columns_.begin * 2 +
                                      (peer - world_->rank()) * traffic_.moved.run.between;
-      traffic_.c[hop] = sm90::tensor_map_of({there, m, columns_.size, n}, type, c_box_rows(config));
+      traffic_.c[hop] =
+          sm90::tensor_map_of({there, m, columns_.size, n}, type, c_box_rows(gemm.config));
     }
     maps.c = traffic_.c[0];
     launcher_->launch(maps, &traffic_, on);

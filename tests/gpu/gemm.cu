@@ -54,6 +54,14 @@ TEST(gemm, every_configuration) {
   }
 }
 
+TEST(gemm, few_rows) {
+  NEEDS_GPUS(1);
+  for (const std::int64_t m : {2, 9, 24, 40, 64, 100, 128, 200, 256}) {
+    const gemm_shape s{m, 1096, 2056, dtype::bf16};
+    expect_right(s, gemm_plans(s, untax::sm90::processors_here()), 4);
+  }
+}
+
 TEST(gemm, edges) {
   NEEDS_GPUS(1);
   for (const dtype type : {dtype::bf16, dtype::f16}) {
@@ -113,6 +121,21 @@ TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
     ok(cudaGraphExecDestroy(captured));
     ok(cudaGraphDestroy(graph));
   }
+}
+
+TEST(gemm, ends_where_numbers_are_none) {
+  NEEDS_GPUS(1);
+  const gemm_shape s{16, 4608, 8192, dtype::bf16};
+  const stream on;
+  gemm_data data(s.m, s.n, s.k, s.type);
+  data.fill(6, on.get());
+  gemm_data nothing(s.n, s.n, s.k, s.type);
+  nothing.poison(on.get());
+  const gemm op(s);
+  // The poison is longer than A.
+  op.run(nothing.c(), data.b(), data.c(), on.get());
+  EXPECT_TRUE(on.done());
+  for (const std::uint16_t c : result_of(data, s, on)) ASSERT_GT(c & 0x7fff, 0x7f80);
 }
 
 TEST(gemm, says_what_it_cannot_do) {

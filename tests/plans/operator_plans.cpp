@@ -71,7 +71,7 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
   if (plan.segment_rows > 0) {
     ASSERT_EQ(plan.gemm.schedule.segments, parts);
     ASSERT_EQ(plan.gemm.schedule.x_tiles % parts, 0);
-    ASSERT_EQ(plan.gemm.schedule.x_tiles * plan.gemm.config.cluster * sm90::tile_rows,
+    ASSERT_EQ(plan.gemm.schedule.x_tiles * plan.gemm.config.cluster * tile_rows(plan.gemm.config),
               parts * plan.segment_rows);
   }
   if (problem.gather == gather_axis::k) {

@@ -8,14 +8,18 @@
 
 namespace untax::sm90 {
 
+/// What stands where no sum has come yet: one of the NaNs.
+inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
+
 /// What a launch is given, apart from what its protocol needs.
 struct gemm_arguments {
   CUtensorMap a;  ///< boxes of `a_box_rows` rows, 64 elements deep
   CUtensorMap b;  ///< boxes of `b_box_rows` rows, the same
   CUtensorMap c;  ///< boxes of `c_box_rows` rows, 64 elements wide
   tile_schedule schedule;
-  float* partials = nullptr;       ///< `partial_bytes` for each block
-  std::uint64_t* ready = nullptr;  ///< a word for each math warpgroup; 0 between launches
+  float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
+  int y_rows = 0;             ///< of y, that each block of a cluster reads for all of them
+  int stage_bytes = 0;        ///< that come to each block for a stage
 };
 
 }  // namespace untax::sm90

@@ -14,20 +14,21 @@ namespace untax::sm90 {
 /// Shared memory of a block. The swizzle of the copy engine counts from multiples of 1024 bytes.
 template <tile_config config>
 struct block_memory {
-  struct alignas(1024) slice {
-    std::byte x[tile_rows * slice_depth * 2];
-    std::byte y[config.columns * slice_depth * 2];
+  struct alignas(1024) stage {
+    std::byte x[stage_slices(config)][tile_rows(config) * slice_depth * 2];
+    std::byte y[stage_slices(config)][config.columns * slice_depth * 2];
   };
   struct alignas(1024) chunk {
-    std::byte rows[chunk_side * chunk_side * 2];
+    std::byte rows[chunk_bytes(config)];
   };
 
-  slice slices[config.stages];
-  chunk staging[math_groups][config.staging];
-  stage_barrier full[config.stages];                  // loader -> math
-  stage_barrier empty[config.stages];                 // math of all blocks of the cluster -> loader
-  stage_barrier staged[math_groups][config.staging];  // math -> storer
-  stage_barrier taken[math_groups][config.staging];   // storer -> math
+  stage stages[config.stages];
+  chunk staging[storing_groups(config)][config.staging];
+  float4 halves[config.deep ? config.columns / 8 * group_threads : 1];  // sums of math 1
+  stage_barrier full[config.stages];                                    // loader -> math
+  stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
+  stage_barrier staged[storing_groups(config)][config.staging];  // math -> storer
+  stage_barrier taken[storing_groups(config)][config.staging];   // storer -> math
 };
 
 /// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
@@ -53,7 +54,7 @@ struct block_view {
   /// The first row of x, and of y, of this block's tile.
   [[nodiscard]] __device__ int x_begin(const tile_work& w) const {
     return (arguments.schedule.x_of(w.tile) * config.cluster + static_cast<int>(in_cluster)) *
-           tile_rows;
+           tile_rows(config);
   }
   [[nodiscard]] __device__ int y_begin(const tile_work& w) const {
     return arguments.schedule.y_of(w.tile) * config.columns;

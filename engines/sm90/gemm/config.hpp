@@ -6,21 +6,24 @@ namespace untax::sm90 {
 
 /// What a kernel variant is compiled for.
 ///
-/// The tensor cores multiply x * y^T, and x is the operand that comes in halves of 64 rows, one for
-/// each math warpgroup. In C = A * B^T, x is A where there are many rows of it. Where there are
-/// few, x is B, the weights, so that no row of a tile is wasted, and C is written transposed.
+/// The tensor cores multiply x * y^T, and x is the operand that comes in 64 rows for each math
+/// warpgroup. In C = A * B^T, x is A where there are many rows of it. Where there are few, x is B,
+/// the weights, so that no row of a tile is wasted, and C is written transposed.
 struct tile_config {
   int columns = 256;     ///< rows of y in a tile, which are columns of x * y^T: 16 to 256
   int cluster = 2;       ///< blocks side by side along x, that share what they read of y
-  int stages = 4;        ///< how many slices of 64 elements are on their way, or being multiplied
+  int stages = 4;        ///< how many stages are on their way, or being multiplied
   bool swapped = false;  ///< x is B
   int staging = 2;       ///< chunks of results on their way out, for each math warpgroup
+  /// Tiles have 64 rows of x, and a stage has two slices: each math warpgroup multiplies one. There
+  /// are twice as many tiles, so fewer of them have to be cut.
+  bool deep = false;
 };
 
-inline constexpr int tile_rows = 128;   // rows of x in a tile: 64 for each math warpgroup
 inline constexpr int slice_depth = 64;  // elements of a row in a slice: 128 bytes, one swizzle
 inline constexpr int math_groups = 2;
 inline constexpr int group_threads = 128;
+inline constexpr int group_rows = 64;  // rows of x that a math warpgroup multiplies
 inline constexpr int chunk_side = 64;  // results leave in squares of 64 x 64, or lower ones
 
 /// One warpgroup moves data, and two multiply.
@@ -34,6 +37,20 @@ struct register_shares {
 inline constexpr register_shares registers_alone{40, 232};
 inline constexpr register_shares registers_with_peers{88, 208};
 
+/// Math warpgroups that end up with sums, of 64 rows of x each.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int storing_groups(const tile_config& c) {
+  return c.deep ? 1 : math_groups;
+}
+/// Rows of x in a tile.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_rows(const tile_config& c) {
+  return storing_groups(c) * group_rows;
+}
+/// Slices in a stage.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int stage_slices(const tile_config& c) {
+  return c.deep ? math_groups : 1;
+}
+inline constexpr int most_stage_slices = math_groups;
+
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
   return c.columns <= chunk_side ? 1 : c.columns / chunk_side;
 }
@@ -41,26 +58,16 @@ inline constexpr register_shares registers_with_peers{88, 208};
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_columns(const tile_config& c) {
   return c.columns < chunk_side ? c.columns : chunk_side;
 }
-/// Rows of y that each block of a cluster reads for all of them.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int own_columns(const tile_config& c) {
-  return c.columns / c.cluster;
-}
-/// Rows of the boxes in which the copy engine moves A, B and C.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int a_box_rows(const tile_config& c) {
-  return c.swapped ? own_columns(c) : tile_rows;
-}
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int b_box_rows(const tile_config& c) {
-  return c.swapped ? tile_rows : own_columns(c);
-}
+/// Rows of the boxes in which the copy engine moves C.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int c_box_rows(const tile_config& c) {
   return c.swapped ? chunk_columns(c) : chunk_side;
 }
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int slice_bytes(const tile_config& c) {
-  return (tile_rows + c.columns) * slice_depth * 2;
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_bytes(const tile_config& c) {
+  return c_box_rows(c) * chunk_side * 2;
 }
 /// Bytes of fp32 sums that a block leaves behind if another one finishes its tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int partial_bytes(const tile_config& c) {
-  return tile_rows * c.columns * 4;
+  return tile_rows(c) * c.columns * 4;
 }
 
 }  // namespace untax::sm90

@@ -11,12 +11,10 @@ namespace {
 kernel_variant variant_for(const tile_config& c) {
   if (!c.swapped) return c.columns == 256 ? rows_by_256() : rows_by_128();
   switch (c.columns) {
-    case 256:
-      return weights_by_256();
     case 128:
       return weights_by_128();
     case 64:
-      return weights_by_64();
+      return c.cluster == 1 ? weights_by_64() : weights_by_64_clusters();
     case 32:
       return weights_by_32();
     default:
@@ -32,12 +30,12 @@ class gemm::launcher {
       : shape_(shape), launcher_(plan, shape.type, variant_for(plan.config), 0) {}
 
   void run(const void* a, const void* b, void* c, cudaStream_t stream) const {
-    const tile_config& config = plan().config;
+    const gemm_plan& p = plan();
     const auto& [m, n, k, type] = shape_;
     gemm_arguments maps;
-    maps.a = tensor_map_of({a, m, k, k}, type, a_box_rows(config));
-    maps.b = tensor_map_of({b, n, k, k}, type, b_box_rows(config));
-    maps.c = tensor_map_of({c, m, n, n}, type, c_box_rows(config));
+    maps.a = tensor_map_of({a, m, k, k}, type, a_box_rows(p), read_together(p));
+    maps.b = tensor_map_of({b, n, k, k}, type, b_box_rows(p), read_together(p));
+    maps.c = tensor_map_of({c, m, n, n}, type, c_box_rows(p.config));
     const alone protocol;
     launcher_.launch(maps, &protocol, stream);
   }

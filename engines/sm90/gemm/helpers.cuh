@@ -6,25 +6,72 @@
 #include <untax/memory/cuda_memory.cuh>
 
 #include "engines/sm90/gemm/block.cuh"
+#include "engines/sm90/ptx/floats.cuh"
 
 namespace untax::sm90 {
 
-/// Memory as seen from one GPU: a release or acquire for the whole system takes longer.
-struct one_gpu_memory : cuda_memory {
-  __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
-    return ref(c).load(cuda::memory_order_acquire);
-  }
-  __device__ static void store_release(counter& c, std::uint64_t value) noexcept {
-    ref(c).store(value, cuda::memory_order_release);
-  }
-  __device__ static cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device> ref(
-      const counter& c) noexcept {
-    return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(const_cast<counter&>(c));
+/// What stands where no sum has come yet: one of the NaNs.
+[[nodiscard]] __device__ inline float no_sum() { return __uint_as_float(no_sum_bits); }
+/// The same number, but never that NaN.
+[[nodiscard]] __device__ inline float as_sum(float f) {
+  return __uint_as_float(min(__float_as_uint(f), no_sum_bits - 1));
+}
+[[nodiscard]] __device__ inline bool is_sum(const float4& f) {
+  return __float_as_uint(f.x) != no_sum_bits && __float_as_uint(f.y) != no_sum_bits &&
+         __float_as_uint(f.z) != no_sum_bits && __float_as_uint(f.w) != no_sum_bits;
+}
+
+__device__ inline void add_four(float* sums, const float4& more) {
+  sums[0] += more.x;
+  sums[1] += more.y;
+  sums[2] += more.z;
+  sums[3] += more.w;
+}
+
+/// A look at sums of a thread that lie `helper_step` apart for `helpers` clusters, backwards, and
+/// `part_step` apart for each of them.
+template <int most_helpers, int parts>
+struct sums_view {
+  float4* from;
+  int helper_step;
+  int part_step;
+  int helpers;  // at least 1
+  float4 seen[most_helpers][parts] = {};
+
+  [[nodiscard]] __device__ float4* at(int helper, int part) const {
+    return from - helper * helper_step + part * part_step;
   }
 };
 
+/// Memory whose counters are such views: 1 when all sums have come. They are taken from the very
+/// loads that found them, so that nothing else has to be ordered.
+template <int most_helpers, int parts>
+struct sums_memory : cuda_memory {
+  using counter = sums_view<most_helpers, parts>;
+
+  __device__ static std::uint64_t load_acquire(counter& c) noexcept {
+    bool all = true;
+#pragma unroll
+    for (int h = 0; h < most_helpers; ++h) {
+      // Looking at the last one again is quicker than to pass it by.
+      const int helper = h < c.helpers ? h : c.helpers - 1;
+#pragma unroll
+      for (int i = 0; i < parts; ++i) c.seen[h][i] = load_shared_floats(c.at(helper, i));
+    }
+#pragma unroll
+    for (int h = 0; h < most_helpers; ++h) {
+#pragma unroll
+      for (int i = 0; i < parts; ++i) all = all && is_sum(c.seen[h][i]);
+    }
+    return all ? 1 : 0;
+  }
+  /// Sums are left one by one.
+  __device__ static void raise_release(counter& /*c*/, std::uint64_t /*value*/) noexcept {}
+};
+
 /// Sums of a tile that several clusters share travel through global memory, in the order in which
-/// threads hold them. They are added in the order of the clusters, so results are reproducible.
+/// threads hold them, and are their own signal. They are added in the order of the clusters, so
+/// results are reproducible.
 template <tile_config config>
 class shared_sums {
  public:
@@ -38,29 +85,26 @@ class shared_sums {
     float4* to = sums_of(block_.cluster);
 #pragma unroll
     for (int i = 0; i < count / 4; ++i)
-      to[i * group_threads] =
-          make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
-    meet_warpgroup(1 + group_);
-    if (thread_ == 0) one_gpu_memory::store_release(ready_of(block_.cluster), 1);
+      store_shared_floats(to + i * group_threads,
+                          make_float4(as_sum(sums[4 * i]), as_sum(sums[4 * i + 1]),
+                                      as_sum(sums[4 * i + 2]), as_sum(sums[4 * i + 3])));
   }
 
   /// Adds what the clusters from `first` up to the one before this left behind.
   __device__ void add(float (&sums)[count], int first) const {
-    await(first);
-    for (int helper = block_.cluster - 1; helper >= first; --helper) {
-      const float4* from = sums_of(helper);
+    for (int last = block_.cluster - 1; last >= first; last -= helpers_at_once) {
 #pragma unroll
-      for (int i = 0; i < count / 4; ++i) {
-        const float4 left = __ldcg(from + i * group_threads);
-        sums[4 * i] += left.x;
-        sums[4 * i + 1] += left.y;
-        sums[4 * i + 2] += left.z;
-        sums[4 * i + 3] += left.w;
-      }
+      for (int part = 0; part < count / 4; part += parts_at_once)
+        add_some(sums, last, last - first + 1, part);
     }
+    __syncwarp();
   }
 
  private:
+  // A thread looks at 128 bytes together.
+  static constexpr int parts_at_once = count / 4 < 8 ? count / 4 : 8;
+  static constexpr int helpers_at_once = 8 / parts_at_once;
+
   /// Blocks of one launch, on one GPU, started in the order of their numbers: the wait ends.
   struct no_watch {
     __device__ static bool due(poll_count /*polls*/) { return false; }
@@ -70,27 +114,31 @@ class shared_sums {
     __device__ static void leave() {}
   };
 
-  /// Returns when all clusters from `first` up to the one before this have left their sums.
-  __device__ void await(int first) const {
-    const int helper = first + thread_;
-    if (helper < block_.cluster) {
-      no_watch watch;
-      std::uint64_t& ready = ready_of(helper);
-      (void)wait_until<one_gpu_memory>(ready, wait_site{.expected = 1}, watch);
-      ready = 0;  // for the next launch
+  __device__ void add_some(float (&sums)[count], int last, int helpers, int part) const {
+    using memory = sums_memory<helpers_at_once, parts_at_once>;
+    typename memory::counter view{sums_of(last) + part * group_threads, cluster_step, group_threads,
+                                  helpers};
+    no_watch watch;
+    (void)wait_until<memory>(view, wait_site{.expected = 1}, watch);
+#pragma unroll
+    for (int h = 0; h < helpers_at_once; ++h) {
+      if (h >= helpers) break;
+#pragma unroll
+      for (int i = 0; i < parts_at_once; ++i) {
+        add_four(sums + 4 * (part + i), view.seen[h][i]);
+        // For the next launch.
+        store_shared_floats(view.at(h, i), make_float4(no_sum(), no_sum(), no_sum(), no_sum()));
+      }
     }
-    meet_warpgroup(1 + group_);
   }
 
-  [[nodiscard]] __device__ int part_of(int cluster) const {
-    return (cluster * config.cluster + static_cast<int>(block_.in_cluster)) * math_groups + group_;
-  }
-  [[nodiscard]] __device__ std::uint64_t& ready_of(int cluster) const {
-    return block_.arguments.ready[part_of(cluster)];
-  }
+  static constexpr int group_step = count / 4 * group_threads;
+  static constexpr int cluster_step = config.cluster * storing_groups(config) * group_step;
+
   [[nodiscard]] __device__ float4* sums_of(int cluster) const {
-    return reinterpret_cast<float4*>(block_.arguments.partials) +
-           static_cast<std::int64_t>(part_of(cluster)) * (count / 4 * group_threads) + thread_;
+    const int group = static_cast<int>(block_.in_cluster) * storing_groups(config) + group_;
+    return reinterpret_cast<float4*>(block_.arguments.partials) + cluster * cluster_step +
+           group * group_step + thread_;
   }
 
   const block_view<config>& block_;

@@ -21,7 +21,7 @@ __device__ void init_barriers(block_memory<config>& shared) {
     shared.full[i].init(1);
     shared.empty[i].init(config.cluster * warps);
   }
-  for (int group = 0; group < math_groups; ++group) {
+  for (int group = 0; group < storing_groups(config); ++group) {
     for (int i = 0; i < config.staging; ++i) {
       shared.staged[group][i].init(group_threads);
       shared.taken[group][i].init(1);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   shrink_registers<registers.mover>();
   if constexpr (Traffic::moves) traffic.beside(warp);
   if (warp == 0) slice_loader<config, Traffic>(block, traffic).run();
-  if (warp >= 1 && warp <= math_groups) {
+  if (warp >= 1 && warp <= storing_groups(config)) {
     if constexpr (Traffic::signals) traffic.before_store();
     if (leads) run_storer(block, traffic, warp - 1);
   }
@@ -52,11 +52,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
 
 /// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
 /// protocol.cuh. (A tile_config in pieces: nvcc takes no structs as template arguments of kernels.)
-template <class T, int columns, int cluster, int stages, bool swapped, int staging, class Protocol>
+template <class T, int columns, int cluster, int stages, bool swapped, int staging, bool deep,
+          class Protocol>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
                 const __grid_constant__ Protocol protocol) {
-  constexpr tile_config config{columns, cluster, stages, swapped, staging};
+  constexpr tile_config config{columns, cluster, stages, swapped, staging, deep};
   extern __shared__ std::byte memory[];
   if (protocol.dry()) return;
   const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));

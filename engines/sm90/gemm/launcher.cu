@@ -29,7 +29,7 @@ void require_hopper() {
                           major, attribute(cudaDevAttrComputeCapabilityMinor)));
 }
 
-void* scratch_memory::allocate(std::size_t bytes) {
+void* scratch_memory::allocate(std::size_t bytes, int value) {
   if (cudaMalloc(&data_, bytes) != cudaSuccess) {
     cudaGetLastError();
     throw error(errc::out_of_memory,
@@ -37,7 +37,7 @@ void* scratch_memory::allocate(std::size_t bytes) {
                             "for them",
                             bytes));
   }
-  gpu::require(cudaMemset(data_, 0, bytes), "cannot clear scratch memory of a GEMM");
+  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory of a GEMM");
   gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory of a GEMM");
   return data_;
 }
@@ -50,13 +50,16 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
       leading_blocks_(leading_blocks) {
   require_hopper();
   require_place();
+  const tile_config& config = plan.config;
   arguments_.schedule = plan.schedule;
+  arguments_.y_rows = plan.y_rows;
+  arguments_.stage_bytes =
+      (tile_rows(config) + plan.y_rows * config.cluster) * stage_slices(config) * slice_depth * 2;
   if (plan.schedule.streamed == 0) return;
-  const auto blocks = static_cast<std::size_t>(plan.schedule.clusters * plan.config.cluster);
+  const auto blocks = static_cast<std::size_t>(plan.schedule.clusters * config.cluster);
+  static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
   arguments_.partials = static_cast<float*>(
-      partials_.allocate(blocks * static_cast<std::size_t>(partial_bytes(plan.config))));
-  arguments_.ready =
-      static_cast<std::uint64_t*>(ready_.allocate(blocks * math_groups * sizeof(std::uint64_t)));
+      partials_.allocate(blocks * static_cast<std::size_t>(partial_bytes(config)), 0xff));
 }
 
 void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,

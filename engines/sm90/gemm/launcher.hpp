@@ -20,8 +20,8 @@ class scratch_memory {
   scratch_memory& operator=(const scratch_memory&) = delete;
   ~scratch_memory() { cudaFree(data_); }
 
-  /// Zeros. Throws `out_of_memory`.
-  void* allocate(std::size_t bytes);
+  /// Every byte is `value`. Throws `out_of_memory`.
+  void* allocate(std::size_t bytes, int value = 0);
 
  private:
   void* data_ = nullptr;
@@ -57,7 +57,6 @@ class gemm_launcher {
   int leading_blocks_;
   gemm_arguments arguments_{};
   scratch_memory partials_;
-  scratch_memory ready_;
 };
 
 /// Throws `unsupported`, with what it is, if the current device is no GPU of Hopper.

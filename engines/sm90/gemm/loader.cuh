@@ -1,5 +1,7 @@
 #pragma once
 
+#include <untax/core/types.hpp>
+
 #include "engines/sm90/gemm/block.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
 
@@ -7,6 +9,7 @@ namespace untax::sm90 {
 
 /// One warp, of which one thread copies: brings slices of both operands into the ring, ahead of the
 /// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
+/// Where a stage takes the math little time, every instruction for it counts.
 ///
 /// Weights are there before anybody's A is: while A has not come, the ring is filled with them.
 template <tile_config config, class Traffic>
@@ -16,16 +19,15 @@ class slice_loader {
       : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0) {}
 
   __device__ void run() {
+    if (!Traffic::waits && !leads_) return;
     block_.each_work([&](const tile_work& w) { load(w); });
   }
 
  private:
-  static constexpr auto everybody = static_cast<std::uint16_t>((1U << config.cluster) - 1);
-  /// Rows of A that this block reads for a tile, for itself or for all of the cluster.
-  static constexpr int a_rows = a_box_rows(config);
+  static constexpr int together = stage_slices(config);
 
   __device__ void load(const tile_work& w) {
-    const int share = static_cast<int>(block_.in_cluster) * own_columns(config);
+    const int share = static_cast<int>(block_.in_cluster) * block_.arguments.y_rows;
     const int x = block_.x_begin(w);
     const int y = block_.y_begin(w) + share;
     const int a_row = config.swapped ? y : x;
@@ -33,61 +35,87 @@ class slice_loader {
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
-      int weights = slice;  // are on their way up to here
       if constexpr (Traffic::waits) {
-        if (!traffic_.come(a_row, a_rows, slice, end)) {
-          // The slice before these keeps its stage until the math has the next one whole.
-          const int most = slice + config.stages - 1 < end ? slice + config.stages - 1 : end;
-          for (; weights < most; ++weights) fetch_weights(from, b_row, weights);
-          traffic_.await(a_row, a_rows, slice, end);
+        // Rows of A that this block reads for a tile, for itself or for all of the cluster.
+        const int rows = config.swapped ? block_.arguments.y_rows : tile_rows(config);
+        if (!traffic_.come(a_row, rows, slice, end)) {
+          if (leads_) fetch_ahead(from, b_row, slice, end);
+          __syncwarp();
+          traffic_.await(a_row, rows, slice, end);
         }
       }
-      for (; slice < end; ++slice) {
-        if (slice >= weights) fetch_weights(from, b_row, slice);
-        fetch_a(from, slice);
-      }
+      if (leads_) fetch_both(from, b_row, slice, end);
+      slice += round_up(end - slice, together);
     }
   }
 
-  __device__ void fetch_weights(const stretch& from, int row, int slice) {
-    auto& shared = block_.shared;
-    const std::uint32_t stage = weights_at_.stage;
-    if (leads_) {
-      shared.empty[stage].wait(weights_at_.parity ^ 1);
-      shared.full[stage].arrive_and_expect(slice_bytes(config));
-      fetch<!config.swapped>(*from.b, {(slice - from.first) * slice_depth, row}, stage);
+  /// Fills the ring with weights of slices from `slice` on. The stage before these stays with the
+  /// math until it has the next one whole.
+  __device__ void fetch_ahead(const stretch& from, int b_row, int slice, int end) {
+    ring_cursor to = at_;
+    for (; ahead_ < config.stages - 1 && slice < end; ++ahead_, slice += together) {
+      open(to);
+      fetch_weights(to, from, b_row, slice);
+      to.template advance<config.stages>();
     }
-    weights_at_.template advance<config.stages>();
-  }
-  __device__ void fetch_a(const stretch& from, int slice) {
-    if (leads_)
-      fetch<config.swapped>(*from.a, {(slice - from.first) * slice_depth, from.a_row}, a_at_.stage);
-    a_at_.template advance<config.stages>();
   }
 
-  /// A slice of y, or of x, into a stage.
+  __device__ void fetch_both(const stretch& from, int b_row, int slice, int end) {
+    for (; ahead_ > 0; --ahead_, slice += together) {
+      fetch_a(at_, from, slice);
+      at_.template advance<config.stages>();
+    }
+    for (; slice < end; slice += together) {
+      open(at_);
+      fetch_weights(at_, from, b_row, slice);
+      fetch_a(at_, from, slice);
+      at_.template advance<config.stages>();
+    }
+  }
+
+  /// Gets a stage ready for what is fetched into it.
+  __device__ void open(const ring_cursor& at) {
+    block_.shared.empty[at.stage].wait(at.parity ^ 1);
+    block_.shared.full[at.stage].arrive_and_expect(
+        static_cast<std::uint32_t>(block_.arguments.stage_bytes));
+  }
+  __device__ void fetch_weights(const ring_cursor& to, const stretch& from, int row, int slice) {
+    fetch<!config.swapped>(to, *from.b, {(slice - from.first) * slice_depth, row});
+  }
+  __device__ void fetch_a(const ring_cursor& to, const stretch& from, int slice) {
+    fetch<config.swapped>(to, *from.a, {(slice - from.first) * slice_depth, from.a_row});
+  }
+
+  /// The slices of a stage, of y or of x.
   template <bool of_y>
-  __device__ void fetch(const CUtensorMap& matrix, box_at from, std::uint32_t stage) {
-    auto& here = block_.shared.slices[stage];
-    stage_barrier& full = block_.shared.full[stage];
-    if constexpr (!of_y) {
-      fetch_box(here.x, matrix, from, full);
-      return;
-    }
-    std::byte* own =
-        here.y + static_cast<int>(block_.in_cluster) * own_columns(config) * slice_depth * 2;
-    if constexpr (config.cluster == 1) {
-      fetch_box(own, matrix, from, full);
-    } else {
-      fetch_box(own, matrix, from, full, everybody);
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, box_at from) {
+    auto& here = block_.shared.stages[to.stage];
+    stage_barrier& full = block_.shared.full[to.stage];
+#pragma unroll
+    for (int i = 0; i < together; ++i, from.x += slice_depth) {
+      if constexpr (of_y) {
+        std::byte* const own = here.y[i] + static_cast<int>(block_.in_cluster) *
+                                               block_.arguments.y_rows * slice_depth * 2;
+        constexpr auto everybody = static_cast<std::uint16_t>((1U << config.cluster) - 1);
+        if constexpr (config.cluster == 1) {
+          fetch_box(own, matrix, from, full);
+        } else {
+          fetch_box(own, matrix, from, full, everybody);
+        }
+      } else if constexpr (config.swapped) {
+        // Nobody else reads these weights.
+        fetch_box_once(here.x[i], matrix, from, full);
+      } else {
+        fetch_box(here.x[i], matrix, from, full);
+      }
     }
   }
 
   const block_view<config>& block_;
   Traffic& traffic_;
   bool leads_;
-  ring_cursor weights_at_;
-  ring_cursor a_at_;
+  ring_cursor at_;
+  int ahead_ = 0;  // stages from here on that have their weights already
 };
 
 }  // namespace untax::sm90

@@ -21,8 +21,8 @@ namespace untax::sm90 {
   return reinterpret_cast<const std::uint32_t&>(both);
 }
 
-/// A math warpgroup: 64 rows of the block's tile. Its sums stay in registers from the first slice
-/// to the last.
+/// A math warpgroup: 64 rows of the block's tile, or every other slice of it. Its sums stay in
+/// registers from the first slice to the last.
 template <class T, tile_config config>
 class math_group {
  public:
@@ -36,7 +36,12 @@ class math_group {
     const shared_sums<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
     block_.each_work([&](const tile_work& w) {
+      clear_sums();
       multiply_slices(w);
+      if constexpr (config.deep) {
+        add_halves();
+        if (group_ == 1) return;
+      }
       if (schedule.leaves_sums(w)) {
         others.leave(sums_);
         return;
@@ -49,18 +54,19 @@ class math_group {
  private:
   __device__ void multiply_slices(const tile_work& w) {
     auto& shared = block_.shared;
-    std::uint32_t before = 0;  // the stage of the slice before this one
+    std::uint32_t before = 0;  // the stage before this one
 #pragma unroll 1
-    for (int slice = w.begin; slice < w.end; ++slice) {
+    for (int slice = w.begin; slice < w.end; slice += stage_slices(config)) {
       shared.full[reading_.stage].wait(reading_.parity);
-      const auto& here = shared.slices[reading_.stage];
-      const std::uint64_t x = operand_descriptor(here.x + group_ * (chunk_side * slice_depth * 2));
-      const std::uint64_t y = operand_descriptor(here.y);
+      const auto& here = shared.stages[reading_.stage];
+      // Groups take a slice each, or half of the rows of x.
+      const std::uint64_t x = operand_descriptor(
+          config.deep ? here.x[group_] : here.x[0] + group_ * (group_rows * slice_depth * 2));
+      const std::uint64_t y = operand_descriptor(here.y[config.deep ? group_ : 0]);
       math_fence();
 #pragma unroll
       for (int k = 0; k < slice_depth; k += 16)
-        multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k),
-                                    k > 0 || slice > w.begin);
+        multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k), true);
       math_commit();
       math_wait<1>();
       if (slice > w.begin) release(before);
@@ -68,7 +74,34 @@ class math_group {
       reading_.advance<config.stages>();
     }
     math_wait<0>();
+    hold_sums(sums_);
     release(before);
+  }
+
+  /// Sums begin as zeros. If the first multiplication did not add instead, what a tile left in them
+  /// would be alive until then, and the compiler would serialise the multiplications.
+  __device__ void clear_sums() {
+#pragma unroll
+    for (float& sum : sums_) sum = 0;
+  }
+
+  /// Adds the sums of the second warpgroup to those of the first.
+  __device__ void add_halves() {
+    float4* const halves = block_.shared.halves + static_cast<int>(threadIdx.x) % group_threads;
+    if (group_ == 1) {
+#pragma unroll
+      for (int i = 0; i < config.columns / 8; ++i)
+        halves[i * group_threads] =
+            make_float4(sums_[4 * i], sums_[4 * i + 1], sums_[4 * i + 2], sums_[4 * i + 3]);
+    }
+    meet_two_warpgroups(1);
+    if (group_ == 0) {
+#pragma unroll
+      for (int i = 0; i < config.columns / 8; ++i)
+        add_four(sums_ + 4 * i, halves[i * group_threads]);
+    }
+    // Before the next tile's are written.
+    meet_two_warpgroups(1);
   }
 
   /// The stage may be overwritten, in all blocks of the cluster, as far as this warp is concerned.

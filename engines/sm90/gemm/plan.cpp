@@ -10,15 +10,31 @@
 namespace untax::sm90 {
 namespace {
 
+// Measured on an H200, in cycles of 1755 MHz.
 constexpr double products_per_cycle = 1700;
-constexpr double slice_change_cycles = 30;
-constexpr double l2_bytes_per_cycle = 55;
-constexpr double memory_bytes_per_cycle = 18;  // of each multiprocessor
-constexpr double most_bytes_per_cycle = 26;    // of one that has the memory for itself
-constexpr double out_of_step = 20;             // of 128 columns, 16 %
-constexpr double handover_cycles = 2000;       // until another block sees sums
-constexpr double sums_bytes_per_cycle = 16;    // into L2 and out of it
-constexpr double whole_tile_cycles = 1200;     // to stage results, while nothing is multiplied
+constexpr double stage_change_cycles = 30;
+
+/// Bytes a cycle that come to each multiprocessor, if all work.
+struct read_rates {
+  double l2;
+  double memory;
+  double most;  // from memory, to one that has it for itself
+};
+/// Tiles of 64 rows read 256 bytes of a row at once, and where there is no cluster, more of L2.
+constexpr read_rates rates_of(const tile_config& c) {
+  if (!c.deep) return {55, 18, 26};
+  return c.cluster == 1 ? read_rates{36.5, 19.7, 21.5} : read_rates{36.5, 20.2, 21.5};
+}
+
+constexpr double out_of_step = 26;           // of 128 columns, 20 %
+constexpr double handover_cycles = 2000;     // until another block sees sums
+constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it
+constexpr double whole_tile_cycles = 1200;   // to stage results, while nothing is multiplied
+
+/// Clusters that run at the same time. Those of four blocks do not fill all parts of a GPU.
+int places_of(const tile_config& c, int processors) {
+  return c.cluster <= 2 ? processors / c.cluster : processors * 7 / 8 / c.cluster;
+}
 
 void require_computable(const gemm_shape& s) {
   const auto refuse = [&](const char* what) {
@@ -32,54 +48,75 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
-/// Cycles of a slice of one block, if so many blocks run.
-double slice_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int processors) {
+/// Elements of a row in a stage.
+constexpr int stage_depth(const tile_config& c) { return stage_slices(c) * slice_depth; }
+/// Stages in a tile.
+constexpr int stages_of(const tile_schedule& order) { return order.slices / order.together; }
+
+/// Cycles of a stage of one block, if so many blocks run.
+double stage_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int processors) {
   const tile_config& c = p.config;
   const double math =
-      double{tile_rows} * c.columns * slice_depth / products_per_cycle + slice_change_cycles;
-  const double read = (tile_rows + own_columns(c)) * slice_depth * 2 / l2_bytes_per_cycle;
-  // Blocks that do not run leave their share of the memory's rate to the others.
-  const double rate = std::min(memory_bytes_per_cycle * processors / blocks, most_bytes_per_cycle);
-  const double slices = static_cast<double>(p.schedule.tiles()) * p.schedule.slices * c.cluster;
+      1.0 * tile_rows(c) * c.columns * stage_depth(c) / products_per_cycle + stage_change_cycles;
+  // Blocks that do not run leave their share to the others.
+  const double share = 1.0 * processors / blocks;
+  const read_rates rates = rates_of(c);
+  const double l2 = c.deep ? rates.l2 * share : rates.l2;
+  const double read = (tile_rows(c) + p.y_rows) * stage_depth(c) * 2 / l2;
+  const double rate = std::min(rates.memory * share, rates.most);
+  const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
   const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
-  return std::max({math, read, operands / slices / rate});
+  return std::max({math, read, operands / stages / rate});
 }
 
 /// What cutting tiles costs, if each is shared by `pieces` clusters.
 double cutting_cycles(const tile_config& c, int pieces) {
-  return (pieces - 1) * (handover_cycles + partial_bytes(c) / sums_bytes_per_cycle);
+  return handover_cycles + (pieces - 1) * partial_bytes(c) / sums_bytes_per_cycle;
+}
+
+/// How many rows of y each block reads. Rows that do not exist would come as zeros, and slowly; so
+/// where one tile has all of y, what is below them is left as it was: it ends up in no element of
+/// C.
+int read_rows(const tile_config& c, std::int64_t y) {
+  constexpr std::int64_t swizzled_rows = 8;
+  const std::int64_t all = std::min<std::int64_t>(y, c.columns);
+  return static_cast<int>(round_up(ceil_div<std::int64_t>(all, c.cluster), swizzled_rows));
 }
 
 /// The tiles of a shape, none of them given to anybody yet.
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   const std::int64_t x = c.swapped ? s.n : s.m;
   const std::int64_t y = c.swapped ? s.m : s.n;
-  gemm_plan p{c, {}, 0};
-  p.schedule.x_tiles = static_cast<int>(ceil_div<std::int64_t>(x, tile_rows * c.cluster));
+  gemm_plan p{.config = c};
+  p.schedule.x_tiles = static_cast<int>(ceil_div<std::int64_t>(x, tile_rows(c) * c.cluster));
   p.schedule.y_tiles = static_cast<int>(ceil_div<std::int64_t>(y, c.columns));
-  p.schedule.slices = static_cast<int>(ceil_div<std::int64_t>(s.k, slice_depth));
+  p.schedule.together = stage_slices(c);
+  p.schedule.slices =
+      static_cast<int>(ceil_div<std::int64_t>(s.k, stage_depth(c))) * p.schedule.together;
+  p.y_rows = read_rows(c, y);
   return p;
 }
 
 /// Every tile whole.
 gemm_plan whole_tiles(const gemm_shape& s, gemm_plan p, int processors) {
   tile_schedule& order = p.schedule;
-  order.clusters = std::min(order.tiles(), processors / p.config.cluster);
-  const double slice = slice_cycles(s, p, order.clusters * p.config.cluster, processors);
-  p.cycles = (slice * order.slices + whole_tile_cycles) * ceil_div(order.tiles(), order.clusters);
+  order.clusters = std::min(order.tiles(), places_of(p.config, processors));
+  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  p.cycles =
+      (stage * stages_of(order) + whole_tile_cycles) * ceil_div(order.tiles(), order.clusters);
   return p;
 }
 
 /// The last turn, which is not full, and the one before it, in equal shares.
 gemm_plan even_shares(const gemm_shape& s, gemm_plan p, int processors) {
   tile_schedule& order = p.schedule;
-  const int places = processors / p.config.cluster;
+  const int places = places_of(p.config, processors);
   const int tiles = order.tiles();
   order.streamed = tiles % places + (tiles > places ? places : 0);
   order.clusters = static_cast<int>(
-      std::min<std::int64_t>(places, static_cast<std::int64_t>(order.streamed) * order.slices));
-  const double slice = slice_cycles(s, p, order.clusters * p.config.cluster, processors);
-  const double tile = (slice * order.slices + whole_tile_cycles) / order.clusters;
+      std::min<std::int64_t>(places, static_cast<std::int64_t>(order.streamed) * stages_of(order)));
+  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  const double tile = (stage * stages_of(order) + whole_tile_cycles) / order.clusters;
   // Shares that begin anywhere read the same operands at different times, some from memory again.
   const double again = p.config.swapped ? 0 : out_of_step / p.config.columns;
   // A tile touches at most so many shares.
@@ -93,9 +130,9 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
   tile_schedule& order = p.schedule;
   order.streamed = order.tiles();
   order.clusters = order.tiles() * pieces;
-  const double slice = slice_cycles(s, p, order.clusters * p.config.cluster, processors);
-  p.cycles =
-      slice * ceil_div(order.slices, pieces) + whole_tile_cycles + cutting_cycles(p.config, pieces);
+  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  p.cycles = stage * ceil_div(stages_of(order), pieces) + whole_tile_cycles +
+             cutting_cycles(p.config, pieces);
   return p;
 }
 
@@ -103,8 +140,9 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false}, {128, 2, 6, false}, {256, 2, 4, true}, {128, 2, 6, true},
-      {64, 2, 8, true},   {32, 1, 9, true},   {16, 1, 10, true},
+      {256, 2, 4, false},        {128, 2, 6, false},        {16, 1, 10, true, 2, true},
+      {32, 1, 8, true, 2, true}, {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
+      {128, 2, 6, true},
   };
   return all;
 }
@@ -113,15 +151,16 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
   require_computable(shape);
   std::vector<gemm_plan> plans;
   for (const tile_config& c : tile_configs()) {
-    const int places = processors / c.cluster;
+    const int places = places_of(c, processors);
     if (places == 0) continue;
     const gemm_plan p = plan_of(shape, c);
     // Several times the same weights, at different moments, would be read from memory as often.
     if (c.swapped && p.schedule.y_tiles > 1) continue;
     const int tiles = p.schedule.tiles();
     plans.push_back(whole_tiles(shape, p, processors));
-    if (tiles % places != 0) plans.push_back(even_shares(shape, p, processors));
-    const int pieces = std::min(places / tiles, p.schedule.slices);
+    // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
+    if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, processors));
+    const int pieces = std::min(places / tiles, stages_of(p.schedule));
     if (pieces > 1 && pieces * tiles < places)
       plans.push_back(even_pieces(shape, p, processors, pieces));
   }
@@ -131,7 +170,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
 
 std::string gemm_plan::text() const {
   return fmt::format(
-      "{} rows of {} by {} of {}, clusters of {}, {} stages; {} x {} tiles{}", tile_rows,
+      "{} rows of {} by {} of {}, clusters of {}, {} stages; {} x {} tiles{}", tile_rows(config),
       config.swapped ? "B" : "A", config.columns, config.swapped ? "A" : "B", config.cluster,
       config.stages, schedule.x_tiles, schedule.y_tiles,
       schedule.streamed > 0

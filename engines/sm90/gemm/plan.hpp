@@ -23,25 +23,39 @@ struct gemm_shape {
 struct gemm_plan {
   tile_config config;
   tile_schedule schedule;
+  int y_rows = 0;     ///< of y, that each block of a cluster reads for all of them
   double cycles = 0;  ///< what the model expects
 
-  /// "x: 128 rows of A, y: 256, clusters of 2, 4 stages; 14 x 1 tiles, 14 of
-  /// them shared by 66 clusters".
+  /// "128 rows of A by 256 of B, clusters of 2, 4 stages; 14 x 1 tiles, 14 of them shared by 66
+  /// clusters".
   [[nodiscard]] std::string text() const;
 };
+
+/// Rows of the boxes in which the copy engine reads A and B, and the bytes that L2 then reads from
+/// memory at once.
+[[nodiscard]] constexpr int a_box_rows(const gemm_plan& p) {
+  return p.config.swapped ? p.y_rows : tile_rows(p.config);
+}
+[[nodiscard]] constexpr int b_box_rows(const gemm_plan& p) {
+  return p.config.swapped ? tile_rows(p.config) : p.y_rows;
+}
+/// Weights that are read once come in the order in which memory holds them; more at once would be
+/// in the way.
+[[nodiscard]] constexpr int read_together(const gemm_plan& p) {
+  return p.config.swapped ? 128 : 256;
+}
 
 /// The configurations for which there are kernels.
 [[nodiscard]] const std::vector<tile_config>& tile_configs();
 
 /// The ways to compute a shape on a GPU of `processors` multiprocessors, the quickest by the model
-/// first. A slice takes a block as long as the longest of
+/// first. A stage takes a block as long as the longest of
 ///   * its multiplications, 1700 a cycle,
-///   * reading it from L2, 55 bytes a cycle,
-///   * the block's share of reading the operands from memory, 18 bytes a cycle for each;
+///   * its share of reading from L2,
+///   * its share of reading the operands from memory;
 /// and tiles that are whole leave blocks idle at the end, while tiles that are shared cost the way
-/// of their sums through L2, for each time that one is cut, and reading operands again. (Cycles are
-/// those of 1755 MHz; the rates are what an H200 reaches.) Throws `invalid_argument` for a shape
-/// that cannot be computed.
+/// of their sums through L2, and reading operands again. (Cycles are those of 1755 MHz; the rates
+/// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
 
 /// Multiprocessors of the current device.

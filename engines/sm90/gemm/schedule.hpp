@@ -29,7 +29,8 @@ struct tile_work {
 struct tile_schedule {
   int x_tiles = 0;  ///< tiles of clusters along x
   int y_tiles = 0;
-  int slices = 0;    ///< of each tile
+  int slices = 0;    ///< of each tile, a multiple of `together`
+  int together = 1;  ///< slices that are never cut apart
   int clusters = 0;  ///< that run
   int streamed = 0;  ///< tiles that are cut into shares
   int band = 8;      ///< tiles along x that are gone through before the next ones along y
@@ -42,8 +43,9 @@ struct tile_schedule {
 
   /// Where the share of a cluster begins, counted in slices over all tiles.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t share_begin(int cluster) const {
-    return static_cast<std::int64_t>(whole_tiles()) * slices +
-           static_cast<std::int64_t>(streamed) * slices * cluster / clusters;
+    return static_cast<std::int64_t>(whole_tiles()) * slices + static_cast<std::int64_t>(streamed) *
+                                                                   (slices / together) * cluster /
+                                                                   clusters * together;
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work first(int cluster) const {

@@ -16,7 +16,7 @@ __device__ void run_storer(const block_view<config>& block, Traffic& traffic, in
   int sent = 0;
   block.each_work([&](const tile_work& w) {
     if (block.arguments.schedule.leaves_sums(w)) return;
-    const int x = block.x_begin(w) + group * chunk_side;
+    const int x = block.x_begin(w) + group * group_rows;
     const int y = block.y_begin(w);
     for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
       const int chunk_y = y + chunk * chunk_side;

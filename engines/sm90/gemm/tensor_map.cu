@@ -28,7 +28,7 @@ encode_function look_up() {
 
 }  // namespace
 
-CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows) {
+CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows, int together) {
   static const encode_function encode = look_up();
   CUtensorMap map;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
@@ -39,7 +39,8 @@ CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows) {
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
       2, const_cast<void*>(matrix.data), sizes, row_bytes, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      together == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return map;
   throw error(errc::invalid_argument,

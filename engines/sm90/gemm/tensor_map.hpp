@@ -17,8 +17,9 @@ struct matrix_at {
 };
 
 /// A matrix for the copy engine: boxes of `box_rows` rows and 64 elements, in shared memory with
-/// the swizzle of 128 bytes. Rows begin at multiples of 16 bytes. Throws `invalid_argument` or
-/// `unsupported`.
-[[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows);
+/// the swizzle of 128 bytes. Rows begin at multiples of 16 bytes. L2 reads `together` bytes from
+/// memory at once, 128 or 256. Throws `invalid_argument` or `unsupported`.
+[[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows,
+                                        int together = 256);
 
 }  // namespace untax::sm90

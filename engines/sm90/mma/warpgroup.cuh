@@ -17,4 +17,12 @@ __device__ void math_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(pending) : "memory");
 }
 
+/// Keeps the compiler from copying sums between registers before the point where this stands, which
+/// would make the tensor cores wait for each other.
+template <int count>
+__device__ void hold_sums(float (&sums)[count]) {
+#pragma unroll
+  for (float& sum : sums) asm volatile("" : "+f"(sum) : : "memory");
+}
+
 }  // namespace untax::sm90

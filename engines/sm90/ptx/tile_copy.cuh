@@ -10,6 +10,10 @@
 
 namespace untax::sm90 {
 
+[[nodiscard]] __device__ inline std::uint32_t shared_address(const void* at) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+}
+
 /// Where a box of a matrix begins; x is the position in a row.
 struct box_at {
   std::int32_t x;
@@ -28,8 +32,21 @@ __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at fro
                                   {from.x, from.y}, &arrived.word);
 }
 
-/// The same to every block of the cluster whose bit is set in `blocks`: to the same place there,
-/// and the barrier in the same place there hears of it.
+/// The same; L2 keeps the box no longer than it has to.
+__device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_at from,
+                                      stage_barrier& arrived) {
+  constexpr std::uint64_t evict_first = 0x12f0000000000000;  // as createpolicy encodes it
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
+      :
+      : "r"(shared_address(to)), "l"(&matrix), "r"(from.x), "r"(from.y),
+        "r"(shared_address(&arrived.word)), "l"(evict_first)
+      : "memory");
+}
+
+/// As fetch_box, to every block of the cluster whose bit is set in `blocks`: to the same place
+/// there, and the barrier in the same place there hears of it.
 __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at from,
                                  stage_barrier& arrived, std::uint16_t blocks) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,

@@ -5,7 +5,7 @@
 namespace untax {
 
 sm90::kernel_variant gather_weights_by_16() {
-  return sm90::variant_of<sm90::tile_config{16, 1, 10, true}, gather_traffic>();
+  return sm90::variant_of<sm90::tile_config{16, 1, 10, true, 2, true}, gather_traffic>();
 }
 
 }  // namespace untax

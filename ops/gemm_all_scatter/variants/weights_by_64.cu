@@ -5,7 +5,7 @@
 namespace untax {
 
 sm90::kernel_variant scatter_weights_by_64() {
-  return sm90::variant_of<sm90::tile_config{64, 2, 8, true}, scatter_traffic>();
+  return sm90::variant_of<sm90::tile_config{64, 1, 6, true, 2, true}, scatter_traffic>();
 }
 
 }  // namespace untax

@@ -2,6 +2,6 @@
 
 namespace untax::sm90 {
 
-kernel_variant weights_by_16() { return variant_of<tile_config{16, 1, 10, true}>(); }
+kernel_variant weights_by_16() { return variant_of<tile_config{16, 1, 10, true, 2, true}>(); }
 
 }  // namespace untax::sm90

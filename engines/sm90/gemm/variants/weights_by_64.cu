@@ -2,6 +2,6 @@
 
 namespace untax::sm90 {
 
-kernel_variant weights_by_64() { return variant_of<tile_config{64, 2, 8, true}>(); }
+kernel_variant weights_by_64() { return variant_of<tile_config{64, 1, 6, true, 2, true}>(); }
 
 }  // namespace untax::sm90

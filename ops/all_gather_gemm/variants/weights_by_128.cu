@@ -4,8 +4,8 @@
 
 namespace untax {
 
-sm90::kernel_variant gather_weights_by_256() {
-  return sm90::variant_of<sm90::tile_config{256, 2, 4, true}, gather_traffic>();
+sm90::kernel_variant gather_weights_by_128() {
+  return sm90::variant_of<sm90::tile_config{128, 2, 6, true}, gather_traffic>();
 }
 
 }  // namespace untax

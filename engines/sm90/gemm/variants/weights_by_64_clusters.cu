@@ -2,6 +2,8 @@
 
 namespace untax::sm90 {
 
-kernel_variant weights_by_256() { return variant_of<tile_config{256, 2, 4, true}>(); }
+kernel_variant weights_by_64_clusters() {
+  return variant_of<tile_config{64, 4, 6, true, 2, true}>();
+}
 
 }  // namespace untax::sm90
