@@ -281,6 +281,8 @@ std::string to_json(const bench::tune_check& check, int repeats) {
                     {"best", name_of(row.best)},
                     {"best_seconds", row.best_seconds},
                     {"explanation", row.reason}});
+    for (const auto& [how, seconds] : row.seconds)
+      problem["seconds"][std::string(name_of(how))] = seconds;
     out["problems"].push_back(std::move(problem));
   }
   out["at_most_slower"] = bench::tune_check::most_loss;

@@ -100,7 +100,7 @@ tune_check check_choices(const tuning_table& measured, const environment& env) {
         std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
     if (chosen == made.order.end()) continue;
     check.rows.push_back({entry.problem, *chosen, best->first, entry.seconds.at(*chosen),
-                          best->second, made.reason});
+                          best->second, entry.seconds, made.reason});
   }
   return check;
 }

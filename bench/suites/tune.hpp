@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct tune_verdict {
   pattern best = pattern::automatic;
   double chosen_seconds = 0;
   double best_seconds = 0;
+  std::map<pattern, double> seconds;  ///< of all patterns
   std::string reason;
 
   [[nodiscard]] double loss() const noexcept { return chosen_seconds / best_seconds - 1; }

@@ -32,8 +32,9 @@ struct choice {
 ///
 /// 1. `own`, if it is there, for the same rank count;
 /// 2. one of `tables` that was measured on `device`, for the same rank count;
-/// 3. by a simple model: the bound of this problem, times what each pattern took over its bound
-///    with the nearest rank count, on `device` if that is known, or on another one.
+/// 3. what was measured with the nearest rank count, on `device` if there is any, or on another
+/// one:
+///    the cost model of those entries, for this problem with its rank count.
 ///
 /// bulk_library is always in the order, at its end where it was not measured.
 [[nodiscard]] choice choose(const tuned_problem& problem, std::string_view device,

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "ops/choice/cost_model.hpp"
+
 namespace untax {
 namespace {
 
@@ -17,11 +19,11 @@ double log_ratio(std::int64_t a, std::int64_t b) {
 
 using logarithms = std::map<pattern, double>;
 
-/// Of the times of an entry over its bound.
-logarithms of(const tuning_entry& entry, const device_rates& rates) {
+/// Of the times of an entry over the model's.
+logarithms of(const tuning_entry& entry, const cost_model& model) {
   logarithms made;
-  const double bound = rates.bound(entry.problem);
-  for (const auto& [how, seconds] : entry.seconds) made[how] = std::log(seconds / bound);
+  for (const auto& [how, seconds] : entry.seconds)
+    made[how] = std::log(seconds / model.seconds(how, entry.problem));
   return made;
 }
 
@@ -32,7 +34,7 @@ struct line {
   double distance = 0;                       ///< squared
   logarithms values;
 
-  void settle(const tuned_problem& p, const device_rates& rates) {
+  void settle(const tuned_problem& p, const cost_model& model) {
     std::ranges::sort(entries, {}, [](const tuning_entry* e) { return e->problem.m; });
     const auto above = std::ranges::lower_bound(entries, p.m, {},
                                                 [](const tuning_entry* e) { return e->problem.m; });
@@ -44,19 +46,20 @@ struct line {
     const double beyond = low == high ? log_ratio(p.m, low->problem.m) : 0;
     distance = std::pow(log_ratio(p.n, low->problem.n), 2) +
                std::pow(log_ratio(p.k, low->problem.k), 2) + beyond * beyond;
-    values = of(*low, rates);
+    values = of(*low, model);
     used = {low};
     if (low == high) return;
     const double share =
         log_ratio(p.m, low->problem.m) / log_ratio(high->problem.m, low->problem.m);
-    const logarithms beside = of(*high, rates);
+    const logarithms beside = of(*high, model);
     std::erase_if(values, [&](const auto& one) { return !beside.contains(one.first); });
     for (auto& [how, value] : values) value += share * (beside.at(how) - value);
     used.insert(share > 0.5 ? used.begin() : used.end(), high);
   }
 };
 
-std::vector<line> lines_of(const tuning_table& table, const tuned_problem& problem, int ranks) {
+std::vector<line> lines_of(const tuning_table& table, const tuned_problem& problem, int ranks,
+                           const cost_model& model) {
   tuned_problem family = problem;
   family.ranks = ranks;
   std::map<std::pair<std::int64_t, std::int64_t>, line> by_size;
@@ -66,7 +69,7 @@ std::vector<line> lines_of(const tuning_table& table, const tuned_problem& probl
   }
   std::vector<line> lines;
   for (auto& [size, one] : by_size) {
-    one.settle(problem, table.rates);
+    one.settle(problem, model);
     lines.push_back(std::move(one));
   }
   std::ranges::stable_sort(lines, {}, &line::distance);
@@ -97,9 +100,9 @@ int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
 
 prediction predict(const tuning_table& table, const tuned_problem& problem, int ranks) {
   prediction made;
-  const std::vector<line> lines = lines_of(table, problem, ranks);
+  const cost_model model(table, problem, ranks);
+  const std::vector<line> lines = lines_of(table, problem, ranks, model);
   if (lines.empty()) return made;
-  const double bound = table.rates.bound(problem);
   for (const auto& [how, first] : lines[0].values) {
     double sum = 0;
     double weights = 0;
@@ -110,7 +113,7 @@ prediction predict(const tuning_table& table, const tuned_problem& problem, int 
       sum += weight * value->second;
       weights += weight;
     }
-    made.times.push_back({how, bound * std::exp(sum / weights)});
+    made.times.push_back({how, model.seconds(how, problem) * std::exp(sum / weights)});
   }
   std::ranges::stable_sort(made.times, {}, &prediction::expected::seconds);
   for (const line& one : lines) made.from.insert(made.from.end(), one.used.begin(), one.used.end());

@@ -23,8 +23,8 @@ struct prediction {
 /// at all.
 [[nodiscard]] int nearest_ranks(const tuning_table& table, const tuned_problem& problem);
 
-/// Interpolates the entries of `ranks` ranks. What is interpolated is the logarithm of a pattern's
-/// time over the bound, since that changes little where times change a lot:
+/// What the cost model of the entries of `ranks` ranks says, corrected by what it is wrong at the
+/// nearest of them. What is interpolated is the logarithm of a measured time over the model's:
 ///
 /// 1. entries with the same n and k are a line: along it, linearly in log m between the two
 ///    entries that enclose the problem's m, and constant beyond the ends;

@@ -22,7 +22,7 @@ bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept {
   return a.operator_name == b.operator_name && a.gather == b.gather && a.ranks == b.ranks;
 }
 
-double device_rates::bound(const tuned_problem& p) const noexcept {
+device_bounds device_rates::bounds(const tuned_problem& p) const noexcept {
   const bool scatters = p.operator_name == "gemm_all_scatter";
   const auto ranks = static_cast<double>(p.ranks);
   const auto columns =
@@ -30,7 +30,7 @@ double device_rates::bound(const tuned_problem& p) const noexcept {
   const auto rows = static_cast<double>(p.m);
   const auto depth = static_cast<double>(p.k);
   const double sent = 2 * rows * (ranks - 1) * (scatters ? columns : depth / ranks);
-  return std::max({2 * rows * columns * depth / flops, 2 * columns * depth / memory, sent / link});
+  return {std::max(2 * rows * columns * depth / flops, 2 * columns * depth / memory), sent / link};
 }
 
 std::string tuning_table::text() const {

@@ -36,14 +36,20 @@ struct tuning_entry {
   std::map<pattern, double> seconds;
 };
 
+/// Seconds that parts of a problem take at least.
+struct device_bounds {
+  double compute = 0;  ///< the arithmetic, or reading the weights
+  double link = 0;     ///< what a rank sends
+};
+
 /// What the device can do at most, measured.
 struct device_rates {
   double flops = 0;   ///< additions and multiplications a second
   double memory = 0;  ///< bytes a second that are read
   double link = 0;    ///< bytes a second that a rank sends
 
-  /// Seconds that no pattern can beat: elements of 2 bytes.
-  [[nodiscard]] double bound(const tuned_problem& problem) const noexcept;
+  /// Of elements of 2 bytes.
+  [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const noexcept;
 };
 
 /// What `untax bench tune` measured on one kind of machine.

@@ -45,54 +45,69 @@ TEST(predictions, a_problem_that_was_measured_takes_what_it_took) {
   }
 }
 
-TEST(predictions, along_a_line_factors_over_the_bound_are_between_those_of_its_ends) {
-  tuning_table table = empty_table();
-  table.entries = {entry_of(table, gathered(256, 4096, 8192), {{pattern::bulk_library, 2}}),
-                   entry_of(table, gathered(4096, 4096, 8192), {{pattern::bulk_library, 1.125}})};
-  const tuned_problem middle = gathered(1024, 4096, 8192);
-  EXPECT_NEAR(predict(table, middle, 4).times[0].seconds, 1.5 * table.rates.bound(middle), 1e-9);
-  const tuned_problem below = gathered(16, 4096, 8192);
-  EXPECT_NEAR(predict(table, below, 4).times[0].seconds, 2 * table.rates.bound(below), 1e-9);
-  const tuned_problem above = gathered(65536, 4096, 8192);
-  EXPECT_NEAR(predict(table, above, 4).times[0].seconds, 1.125 * table.rates.bound(above), 1e-9);
+/// Seconds of a made-up machine.
+double made_up(const tuning_table& table, const tuned_problem& p, pattern how) {
+  const untax::device_bounds bounds = table.rates.bounds(p);
+  return how == pattern::bulk_library ? 1e-5 + bounds.compute + bounds.link
+                                      : 2e-5 + 1.05 * bounds.compute + 0.1 * bounds.link;
 }
 
-TEST(predictions, between_lines_the_nearer_one_counts_more) {
+/// A coarse grid, each time with an error of up to `noise`.
+tuning_table made_up_table(std::mt19937& random, double noise) {
   tuning_table table = empty_table();
-  table.entries = {entry_of(table, gathered(1024, 2048, 8192), {{pattern::bulk_library, 1}}),
-                   entry_of(table, gathered(1024, 8192, 8192), {{pattern::bulk_library, 4}})};
-  const auto factor = [&](std::int64_t n) {
-    const tuned_problem p = gathered(1024, n, 8192);
-    return predict(table, p, 4).times[0].seconds / table.rates.bound(p);
-  };
-  EXPECT_NEAR(factor(4096), 2, 1e-6) << "in the middle";
-  EXPECT_LT(factor(2560), 1.2);
-  EXPECT_GT(factor(7168), 3.6);
-  EXPECT_LT(factor(2048), 1.0001);
+  std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
+  for (const std::int64_t n : {2048, 8192}) {
+    for (const std::int64_t k : {2048, 8192}) {
+      for (const std::int64_t m : {16, 256, 4096, 16384}) {
+        untax::tuning_entry entry{gathered(m, n, k), {}};
+        for (const pattern how : {pattern::bulk_library, pattern::fused_specialized})
+          entry.seconds[how] = off(random) * made_up(table, entry.problem, how);
+        table.entries.push_back(std::move(entry));
+      }
+    }
+  }
+  return table;
 }
 
-// Whatever the sizes, times over the bound stay within what was measured.
-TEST(predictions, stay_within_what_was_measured) {
+// Whatever the sizes, and with another number of ranks, too.
+TEST(predictions, are_right_where_the_machine_is_as_the_model) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 random(seed);
   const auto between = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  tuning_table table = empty_table();
-  for (int i = 0; i < 60; ++i) {
-    const tuned_problem p = gathered(1 << between(0, 14), 8 << between(0, 10), 8 << between(0, 10));
-    const bool known =
-        std::ranges::any_of(table.entries, [&](const auto& one) { return one.problem == p; });
-    if (known) continue;
-    table.entries.push_back(entry_of(table, p, {{pattern::bulk_library, between(10, 30) / 10.0}}));
+  const tuning_table exact = made_up_table(random, 0);
+  const tuning_table noisy = made_up_table(random, 0.05);
+  for (int i = 0; i < 300; ++i) {
+    const tuned_problem p =
+        gathered(between(1, 30000), 8 * between(60, 3000), 8 * between(60, 3000), between(2, 8));
+    for (const pattern how : {pattern::bulk_library, pattern::fused_specialized}) {
+      const double right = made_up(exact, p, how);
+      EXPECT_NEAR(seconds_of(predict(exact, p, 4), how) / right, 1, 0.02) << shape_text(p);
+      EXPECT_NEAR(seconds_of(predict(noisy, p, 4), how) / right, 1, 0.2) << shape_text(p);
+    }
   }
-  for (int i = 0; i < 500; ++i) {
-    const tuned_problem p = gathered(between(1, 30000), 8 * between(1, 4000), 8 * between(1, 4000));
-    const double factor = predict(table, p, 4).times.at(0).seconds / table.rates.bound(p);
-    EXPECT_GE(factor, 0.999);
-    EXPECT_LE(factor, 3.001);
+}
+
+TEST(predictions, follow_entries_that_are_off_the_model) {
+  std::mt19937 random(1);
+  tuning_table table = made_up_table(random, 0);
+  // At one size everything takes twice as long.
+  for (auto& entry : table.entries) {
+    if (entry.problem != gathered(4096, 8192, 8192)) continue;
+    for (auto& [how, seconds] : entry.seconds) seconds *= 2;
   }
+  const auto factor = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const tuned_problem p = gathered(m, n, k);
+    return seconds_of(predict(table, p, 4), pattern::bulk_library) /
+           made_up(table, p, pattern::bulk_library);
+  };
+  EXPECT_NEAR(factor(4096, 8192, 8192), 2, 1e-6);
+  EXPECT_GT(factor(4096, 7168, 7168), 1.7);
+  EXPECT_LT(factor(256, 8192, 8192), 1.1);
+  EXPECT_LT(factor(4096, 2048, 2048), 1.1);
+  EXPECT_GT(factor(2048, 8192, 8192), factor(1024, 8192, 8192)) << "between 256 and 4096";
 }
 
 TEST(predictions, leave_out_what_the_nearest_entries_do_not_have) {
@@ -157,8 +172,8 @@ TEST(choices, without_any_entries_the_library_is_taken) {
 TEST(choices, a_table_of_the_user_goes_first) {
   tuning_table own = empty_table();
   own.device = "whatever";
-  own.entries = {entry_of(own, gathered(100, 100, 100),
-                          {{pattern::fused_sequential, 2}, {pattern::bulk_library, 3}})};
+  own.entries = {{gathered(100, 104, 104),
+                  {{pattern::fused_sequential, 2e-5}, {pattern::bulk_library, 3e-5}}}};
   const choice made = choose(gathered(64, 4096, 8192), "GPU X", &own, {sample_table()});
   EXPECT_EQ(made.order.front(), pattern::fused_sequential);
   EXPECT_NE(made.reason.find("the table of whatever"), std::string::npos) << made.reason;

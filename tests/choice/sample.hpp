@@ -15,14 +15,6 @@ inline tuned_problem gathered(std::int64_t m, std::int64_t n, std::int64_t k, in
   return {"all_gather_gemm", gather_axis::rows, ranks, m, n, k};
 }
 
-/// Times are so many times the bound.
-inline untax::tuning_entry entry_of(const tuning_table& table, const tuned_problem& p,
-                                    const std::map<pattern, double>& factors) {
-  untax::tuning_entry made{p, {}};
-  for (const auto& [how, factor] : factors) made.seconds[how] = factor * table.rates.bound(p);
-  return made;
-}
-
 inline tuning_table empty_table() {
   return {.device = "GPU X",
           .date = "2026-11-21T10:20:30Z",

@@ -121,15 +121,16 @@ TEST(tables, the_ones_compiled_in_are_right) {
   }
 }
 
-TEST(tables, a_bound_is_the_largest_of_three) {
+TEST(tables, bounds_follow_from_rates) {
   const untax::device_rates rates{.flops = 1e12, .memory = 1e12, .link = 1e9};
-  const auto bound = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
-    return rates.bound({name, untax::gather_axis::rows, 4, m, n, k});
+  const auto bounds = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return rates.bounds({name, untax::gather_axis::rows, 4, m, n, k});
   };
-  EXPECT_DOUBLE_EQ(bound("all_gather_gemm", 1, 1000, 1000), 2e-6) << "weights";
-  EXPECT_DOUBLE_EQ(bound("all_gather_gemm", 1000, 8, 1000), 1.5e-3) << "three quarters of A";
-  EXPECT_DOUBLE_EQ(bound("all_gather_gemm", 1000, 100000, 1000), 0.2) << "the product";
-  EXPECT_DOUBLE_EQ(bound("gemm_all_scatter", 1000, 4000, 8), 6e-3) << "three copies of a quarter";
+  EXPECT_DOUBLE_EQ(bounds("all_gather_gemm", 1, 1000, 1000).compute, 2e-6) << "weights";
+  EXPECT_DOUBLE_EQ(bounds("all_gather_gemm", 1000, 1000, 1000).compute, 2e-3) << "arithmetic";
+  EXPECT_DOUBLE_EQ(bounds("all_gather_gemm", 1000, 8, 1000).link, 1.5e-3) << "quarters of A";
+  EXPECT_DOUBLE_EQ(bounds("gemm_all_scatter", 1000, 4000, 8).link, 6e-3) << "three quarters of C";
+  EXPECT_DOUBLE_EQ(bounds("gemm_all_scatter", 1000, 4000, 1000).compute, 2e-3) << "own columns";
 }
 
 }  // namespace
