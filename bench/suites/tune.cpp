@@ -26,9 +26,13 @@ grid_sizes sizes_of(const tuned_family& family, bool quick) {
                      : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
   }
   return {{1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
-          scatters
-              ? std::vector<size_pair>{{4096, 4096}, {4096, 14336}, {8192, 8192}, {8192, 28672}}
-              : std::vector<size_pair>{{1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}}};
+          scatters ? std::vector<size_pair>{{4096, 4096},
+                                            {4096, 14336},
+                                            {8192, 8192},
+                                            {8192, 28672},
+                                            {4608, 36864}}
+                   : std::vector<size_pair>{
+                         {1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}, {14336, 8192}}};
 }
 
 bool in_grid(const tuned_problem& p, const tuned_family& family) {

@@ -7,7 +7,7 @@
 namespace untax {
 namespace {
 
-constexpr int warmups = 3;
+constexpr int warmups = 2;
 constexpr double seconds_of_graph = 6e-4;
 constexpr int most_runs = 20;
 
