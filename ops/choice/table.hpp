@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <untax/core/pattern.hpp>
+#include <untax/core/types.hpp>
 #include <untax/ops/problems.hpp>
 
 namespace untax {
@@ -54,8 +55,9 @@ struct device_rates {
 
 /// What `untax bench tune` measured on one kind of machine.
 struct tuning_table {
-  std::string device;  ///< "NVIDIA H200"
-  std::string date;    ///< ISO 8601
+  std::string device;        ///< "NVIDIA H200"
+  dtype type = dtype::bf16;  ///< of the elements; others of 16 bits take as long
+  std::string date;          ///< ISO 8601
   std::string commit;
   std::string version;  ///< of untax
   std::string driver;

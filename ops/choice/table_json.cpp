@@ -38,6 +38,8 @@ class table_reader {
     }
     tuning_table table;
     table.device = text_of(in, "device");
+    constexpr std::array types = {name_of(dtype::bf16), name_of(dtype::f16)};
+    table.type = place_of(text_of(in, "dtype"), types, "dtype") == 0 ? dtype::bf16 : dtype::f16;
     table.date = text_of(in, "date");
     table.commit = text_of(in, "commit");
     table.version = text_of(in, "version");
@@ -178,6 +180,7 @@ std::string to_json(const tuning_table& t) {
   json head = {{"format", format_name},
                {"format_version", format_version},
                {"device", t.device},
+               {"dtype", name_of(t.type)},
                {"date", t.date},
                {"commit", t.commit},
                {"version", t.version},

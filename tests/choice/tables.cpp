@@ -57,6 +57,7 @@ TEST(tables, mutants_are_refused_with_their_place) {
       {[](json& d) { d.erase("format"); }, {"\"format\" is missing"}},
       {[](json& d) { d.erase("device"); }, {"\"device\" is missing"}},
       {[](json& d) { d["device"] = 7; }, {"\"device\" is 7", "a text"}},
+      {[](json& d) { d["dtype"] = "fp32"; }, {"dtype \"fp32\" is not known", "bf16, fp16"}},
       {[](json& d) { d["repeats"] = 0; }, {"\"repeats\" is 0", "from 1"}},
       {[](json& d) { d.erase("rates"); }, {"\"rates\" is missing"}},
       {[](json& d) { d["rates"]["flops_per_second"] = 0; }, {"flops_per_second", "above 0"}},

@@ -21,6 +21,8 @@
 namespace untax::bench {
 namespace {
 
+constexpr dtype tuned_type = dtype::bf16;
+
 std::string now_iso8601() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -31,7 +33,7 @@ std::string now_iso8601() {
 }
 
 gemm_problem problem_of(const tuned_problem& p) {
-  return {.m = p.m, .n = p.n, .k = p.k, .type = dtype::bf16, .gather = p.gather};
+  return {.m = p.m, .n = p.n, .k = p.k, .type = tuned_type, .gather = p.gather};
 }
 
 std::vector<pattern> own_patterns() {
@@ -124,6 +126,7 @@ double flops_of(const tuning_table& table) {
 tune_result run_tuning(const tune_options& options) {
   tune_result result;
   tuning_table& table = result.table;
+  table.type = tuned_type;
   table.date = now_iso8601();
   table.commit = build_commit();
   table.version = version;
