@@ -1,12 +1,14 @@
 #include "ops/all_gather_gemm/device_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/transfer/mover_warps.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 
 namespace untax {
@@ -21,12 +23,24 @@ constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
 constexpr int usual_leading = 8;
+constexpr int most_leading = 20;
 constexpr int usual_apart = 16;
-constexpr int usual_warps = 64;
+constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
+
+/// Pieces that blocks and warps move: several for each of them.
+constexpr std::int64_t pieces_of_mover = 4;
 constexpr std::int64_t least_piece_bytes = std::int64_t{1} << 10;
 constexpr std::int64_t most_piece_bytes = std::int64_t{256} << 10;
-constexpr std::int64_t piece_rows = 64;
-constexpr std::int64_t pieces_of_mover = 4;
+/// Copy engines take some microseconds to begin, so their pieces are large.
+constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
+/// A shard of so many bytes goes to all peers at once, in small pieces, by columns.
+constexpr std::int64_t most_spread_bytes = std::int64_t{8} << 20;
+constexpr std::int64_t least_spread_bytes = std::int64_t{4} << 10;
+constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
+constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
+constexpr std::int64_t least_spread_columns = 128;
+constexpr std::int64_t most_spread_rows = 32;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
@@ -44,7 +58,8 @@ class planner {
     // To the protocol: movers beside one worker. How they are spread over kernels is not its
     // business.
     made_.protocol.how = pattern::fused_specialized;
-    made_.protocol.move = options.move;
+    if (options.how == pattern::fused_specialized || concurrent())
+      made_.protocol.move = options.move;
     made_.protocol.workers = 1;
   }
 
@@ -79,7 +94,7 @@ class planner {
       case pattern::fused_specialized:
         made_.who = gather_movers::leading_blocks;
         // Clusters of blocks start together.
-        made_.leading = std::min(round_up(asked > 0 ? asked : usual_leading, 2), processors_ - 2);
+        made_.leading = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), processors_ - 2);
         break;
       case pattern::fused_sequential:
         made_.who = gather_movers::all_blocks;
@@ -90,9 +105,27 @@ class planner {
       case pattern::producer_consumer:
         made_.apart = std::min(round_up(asked > 0 ? asked : usual_apart, 2), processors_ - 2);
         break;
+      case pattern::copy_engine:
+        made_.streams = asked > 0 ? asked : usual_streams;
+        made_.protocol.sets = 1;  // addresses in a captured graph are the same in every run
+        break;
       default:
         made_.apart = asked > 0 ? asked : processors_;
     }
+  }
+
+  /// As many blocks as multiply no less by moving, and a usual number at least.
+  [[nodiscard]] int idle_blocks() const {
+    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
+    const auto cycles = [&](int leading) {
+      return processors_ > leading + 2
+                 ? sm90::gemm_plans(whole, processors_ - leading).front().cycles
+                 : std::numeric_limits<double>::max();
+    };
+    int leading = usual_leading;
+    const double usual = cycles(leading);
+    while (leading < most_leading && cycles(leading + 2) <= usual) leading += 2;
+    return leading;
   }
 
   void choose_segments() {
@@ -129,27 +162,66 @@ class planner {
             problem_.type};
   }
 
-  /// Movers, and pieces of which each of them has several.
+  /// Movers, and their pieces.
   void cut(gather_plan& plan) const {
     gemm_plan& p = plan.protocol;
     const int blocks = plan.gemm.schedule.clusters * plan.gemm.config.cluster;
-    const int warps = options_.movers > 0 ? options_.movers : usual_warps;
-    p.movers = plan.who == gather_movers::leading_blocks ? plan.leading
-               : plan.who == gather_movers::all_blocks   ? 4 * blocks
-               : plan.who == gather_movers::warps        ? std::min(warps, blocks)
-                                                         : plan.apart;
-    const std::int64_t full = shards().full();
-    const std::int64_t other = by_rows() ? problem_.k : problem_.m;
-    const std::int64_t wanted = std::clamp(full * other * 2 / (p.movers * pieces_of_mover),
-                                           least_piece_bytes, most_piece_bytes);
-    const std::int64_t rows = std::min(by_rows() ? full : problem_.m, piece_rows);
-    const std::int64_t columns =
-        std::clamp<std::int64_t>(round_up<std::int64_t>(wanted / 2 / rows, sm90::slice_depth),
-                                 sm90::slice_depth, by_rows() ? problem_.k : full);
-    p.tile_m = rows;
+    switch (plan.who) {
+      case gather_movers::all_blocks:
+        p.movers = 4 * blocks;
+        break;
+      case gather_movers::warps:
+        p.movers = options_.movers > 0 ? std::min(options_.movers, blocks) : blocks;
+        break;
+      default:
+        p.movers =
+            plan.streams > 0 ? plan.streams : sm90::mover_warps * (plan.leading + plan.apart);
+    }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
+    p.spread = plan.streams == 0 && p.move == direction::push &&
+               shard_rows() * shard_columns() * 2 <= most_spread_bytes;
+    if (p.spread) {
+      cut_small(plan);
+    } else {
+      cut_wide(plan);
+    }
+  }
+  [[nodiscard]] std::int64_t shard_rows() const { return by_rows() ? shards().full() : problem_.m; }
+  [[nodiscard]] std::int64_t shard_columns() const {
+    return by_rows() ? problem_.k : shards().full();
+  }
+  void cut_into(gemm_plan& p, std::int64_t rows, std::int64_t columns) const {
+    p.tile_m = rows;
     p.panel_k = columns;
     p.cross = by_rows() ? columns : rows;
+  }
+
+  /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there
+  /// are not many pieces to ask for.
+  void cut_small(gather_plan& plan) const {
+    const std::int64_t tile = std::min<std::int64_t>(a_box_rows(plan.gemm), problem_.m);
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(tile / 8, 1, std::min(shard_rows(), most_spread_rows));
+    // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
+    const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
+    const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
+    const std::int64_t wanted = std::clamp(
+        shard_rows() * shard_columns() * 2 / plan.protocol.movers, least_spread_bytes, bytes);
+    const std::int64_t columns = std::max(
+        round_up<std::int64_t>(wanted / 2 / rows, sm90::most_stage_slices * sm90::slice_depth),
+        least_spread_columns);
+    cut_into(plan.protocol, rows, std::min(columns, shard_columns()));
+  }
+  /// Whole rows: nothing between them, with gather = rows.
+  void cut_wide(gather_plan& plan) const {
+    const std::int64_t bytes = shard_rows() * shard_columns() * 2;
+    const std::int64_t wanted =
+        plan.streams > 0 ? std::clamp(bytes / plan.streams, least_copy_bytes, most_copy_bytes)
+                         : std::clamp(bytes / (plan.protocol.movers * pieces_of_mover),
+                                      least_piece_bytes, most_piece_bytes);
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(wanted / (shard_columns() * 2), 1, shard_rows());
+    cut_into(plan.protocol, rows, shard_columns());
   }
 
   all_gather_gemm_problem problem_;
@@ -178,7 +250,7 @@ std::string gather_plan::text() const {
         break;
     }
     return apart > 0 ? fmt::format("{} blocks of another kernel move", apart)
-                     : std::string("copy engines move");
+                     : fmt::format("copy engines move, on {} streams", streams);
   };
   return fmt::format("{} ({}), pieces of {} x {}{}; {}", movers(), name_of(protocol.move),
                      protocol.tile_m, protocol.panel_k, protocol.collect ? ", A collected" : "",

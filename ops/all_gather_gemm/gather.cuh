@@ -2,7 +2,7 @@
 
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
-#include "engines/sm90/transfer/step_mover.cuh"
+#include "engines/sm90/transfer/mover_warps.cuh"
 #include "ops/all_gather_gemm/gather.hpp"
 
 namespace untax {
@@ -22,15 +22,18 @@ class gather_traffic::at_block {
         c_(c),
         slices_(slices),
         epoch_(traffic.moved.run.epochs[blockIdx.x] + 1),
+        use_(traffic.how.sets().use_of(epoch_)),
+        set_(traffic.how.sets().set_of(epoch_)),
         arrivals_(traffic.moved.run, static_cast<int>(blockIdx.x)) {}
 
-  /// A leading block, of which one warp drives the copy engine.
+  /// A leading block.
   __device__ void lead(std::byte* shared) {
-    bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
-    if (threadIdx.x >= 32) return;
-    auto mover = mover_with(sm90::by_bulk_copies{ring}, static_cast<int>(blockIdx.x));
-    t_.how.move(static_cast<int>(blockIdx.x), epoch_, mover);
-    mover.finish();
+    const auto block = static_cast<int>(blockIdx.x);
+    sm90::each_mover_warp(shared, block, [&](int me, sm90::warp_ring& ring) {
+      auto mover = mover_with(sm90::by_bulk_copies<sm90::warp_ring>{ring, t_.spreads}, me);
+      t_.how.move(me, epoch_, mover);
+      mover.finish();
+    });
   }
   /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
   __device__ void beside(int warp) {
@@ -38,12 +41,13 @@ class gather_traffic::at_block {
     if (!all && (t_.who != gather_movers::warps || warp != 3)) return;
     const int me = all ? number() * 4 + warp : number();
     if (me >= t_.movers) return;
-    auto mover = mover_with(sm90::by_stores{}, me);
+    auto mover = mover_with(sm90::by_stores{t_.spreads}, me);
     t_.how.push({me, t_.movers}, epoch_, mover);
     mover.finish();
   }
 
-  /// The last block that has read what it reads says so to the ranks that wrote it.
+  /// The last block that has read what it reads says so to the ranks that wrote it. Copy engines
+  /// do not wait: with them it also waits until the others have read what this rank sent.
   __device__ void finish() {
     __syncthreads();
     if (threadIdx.x >= 32) return;
@@ -54,27 +58,40 @@ class gather_traffic::at_block {
       if (number() >= 0)
         last = count_block() == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
     }
-    last = __any_sync(0xffffffffU, last) != 0;
-    if (last && lane > 0 && lane < t_.how.world()) {
-      const int source = source_at_hop(t_.how.rank(), lane, t_.how.world());
-      if (t_.how.pieces_of(source) == 0) return;
-      const room r = t_.how.inbox_room(source, t_.how.rank(), 0, epoch_);
-      if (r.free >= 0)
+    if (__any_sync(0xffffffffU, last) == 0) return;
+    const all_gather_gemm_protocol& how = t_.how;
+    if (lane > 0 && lane < how.world()) {
+      const int source = source_at_hop(how.rank(), lane, how.world());
+      const room r = how.inbox_room(source, how.rank(), 0, epoch_);
+      if (how.pieces_of(source) > 0 && r.free >= 0)
         cuda_memory::raise_release(
             *t_.moved.run.counters.at(source, static_cast<std::size_t>(r.free)), r.use);
     }
+    __syncwarp();
+    if (t_.next_use == nullptr) return;
+    const int readers = how.pieces_of(how.rank()) > 0 ? how.world() - 1 : 0;
+    const bool read = arrivals_.await(readers, [&](int i) {
+      const int peer = receiver_at_hop(how.rank(), i + 1, how.world());
+      const room r = how.inbox_room(how.rank(), peer, 0, epoch_);
+      return sm90::held_wait{t_.moved.run.counters.local(static_cast<std::size_t>(r.free)),
+                             r.use,
+                             0,
+                             peer,
+                             r.number,
+                             verb::reserve};
+    });
+    if (read && lane == 0) *t_.next_use = use_ + 1;
   }
 
   [[nodiscard]] __device__ sm90::stretch stretch_of(int row, int slice) const {
-    const int set = t_.how.set_of(epoch_);
     if (t_.segment_rows > 0) {
       const int s = row / t_.segment_rows;
-      return {&t_.a[s], row - s * t_.segment_rows + row_in_map(s, set), &b_, 0, slices_};
+      return {&t_.a[s], row - s * t_.segment_rows + row_in_map(s), &b_, 0, slices_};
     }
     const int s = slice / t_.segment_slices;
     const int first = s * t_.segment_slices;
     const CUtensorMap* b = t_.how.by_rows() ? &b_ : &t_.b_or_c[s];
-    return {&t_.a[s], row + row_in_map(s, set), b, first, first + t_.segment_slices};
+    return {&t_.a[s], row + row_in_map(s), b, first, first + t_.segment_slices};
   }
   [[nodiscard]] __device__ static constexpr int copies() { return 1; }
   [[nodiscard]] __device__ sm90::destination copy_of(int row, int /*copy*/) const {
@@ -83,31 +100,36 @@ class gather_traffic::at_block {
     return {&t_.b_or_c[s], row - s * t_.segment_rows};
   }
 
-  [[nodiscard]] __device__ bool come(int row, int rows, int begin, int end) {
-    if (t_.awaited || !going_) return true;
-    const needed what = needed_of(row, rows, begin, end);
-    if (!arrivals_.come(what.count, [&](int i) { return part_of(what, i); })) return false;
+  /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
+  [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
+    if (t_.awaited || !going_) return end;
+    const awaited_pieces what = pieces_of(row, rows, begin, end);
+    if (what.rows == 0) return end;
+    // Few at a time: what comes later is asked for later.
+    const int most = what.rows > most_looks ? what.rows : most_looks;
+    const int count = what.count() < most ? what.count() : most;
+    const int missing = sm90::room_waits::first_missing(
+        count, use_, [&](int i) { return counter(what.counter(i)); });
+    if (missing < what.rows) return begin;
     // The copy engine reads what was acquired.
     cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
-    return true;
+    return what.end_of(missing / what.rows, end);
   }
   /// After a wait that ended badly the block goes on with whatever is there: the result is worth
   /// nothing, which `world::check` says, but nobody is left waiting in the block.
   __device__ void await(int row, int rows, int begin, int end) {
-    const needed what = needed_of(row, rows, begin, end);
-    going_ = arrivals_.await(what.count, [&](int i) { return part_of(what, i); });
+    const awaited_pieces what = pieces_of(row, rows, begin, end);
+    going_ = arrivals_.await(what.count(), [&](int i) {
+      const int source = t_.how.by_rows() ? t_.arrivals.source_of(what.row + i % what.rows)
+                                          : t_.sources[begin / t_.segment_slices];
+      const int index = what.counter(i);
+      return sm90::held_wait{counter(index), use_, 0, source, index, verb::acquire};
+    });
     cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
   }
 
  private:
-  /// The pieces that a rectangle of the whole A touches, of ranks `first` to `last`.
-  struct needed {
-    range rows;
-    range cols;
-    int first = 0;
-    int last = -1;
-    int count = 0;
-  };
+  static constexpr int most_looks = 64;
 
   /// The number of this block among those that multiply.
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
@@ -128,51 +150,35 @@ class gather_traffic::at_block {
     return source == t_.how.rank() && !t_.how.collected();
   }
   /// Where row 0 of a segment lies in what its map describes.
-  [[nodiscard]] __device__ int row_in_map(int segment, int set) const {
+  [[nodiscard]] __device__ int row_in_map(int segment) const {
     const int source = t_.sources[segment];
-    return is_own(source) ? 0 : static_cast<int>(t_.how.inbox_row(source, set));
+    return is_own(source) ? 0 : static_cast<int>(t_.how.inbox_row(source, set_));
   }
 
-  [[nodiscard]] __device__ needed needed_of(int row, int rows, int begin, int end) const {
-    needed what;
-    const bool by_row_segments = t_.segment_rows > 0;
-    const int s = by_row_segments ? row / t_.segment_rows : begin / t_.segment_slices;
-    const int source = t_.sources[s];
-    if (is_own(source)) return what;
-    if (t_.how.by_rows()) {
-      what.cols = {std::int64_t{begin} * sm90::slice_depth,
-                   std::int64_t{end - begin} * sm90::slice_depth};
-      what.rows = {row, rows};
-      if (by_row_segments) what.rows.begin += t_.how.shard(source).begin - s * t_.segment_rows;
-      what.first = by_row_segments ? source : t_.how.owner_of(row);
-      what.last = by_row_segments ? source : t_.how.owner_of(row + rows - 1);
-    } else {
-      const int first = s * t_.segment_slices;
-      what.cols = {t_.how.shard(source).begin + std::int64_t{begin - first} * sm90::slice_depth,
-                   std::int64_t{end - begin} * sm90::slice_depth};
-      what.rows = {row, rows};
-      what.first = what.last = source;
+  /// What rows of tiles and slices of a segment wait for.
+  [[nodiscard]] __device__ awaited_pieces pieces_of(int row, int rows, int begin, int end) const {
+    const arrival_grid& grid = t_.arrivals;
+    if (t_.segment_rows > 0) {
+      const int s = row / t_.segment_rows;
+      const int source = t_.sources[s];
+      if (is_own(source)) return {};
+      // Rows of the next source are not this tile's, though it may reach so far.
+      const int shard = source * grid.shard_rows;
+      const int first = row - s * t_.segment_rows;
+      const int last = first + rows < grid.shard_rows ? first + rows : grid.shard_rows;
+      return grid.touched(set_, source, shard + first, shard + last, begin, end);
     }
-    for (int rank = what.first; rank <= what.last; ++rank)
-      what.count += t_.how.pieces_within(rank, what.rows, what.cols).count();
+    if (t_.how.by_rows()) return grid.touched(set_, 0, row, row + rows, begin, end);
+    const int s = begin / t_.segment_slices;
+    const int source = t_.sources[s];
+    if (is_own(source)) return {};
+    const int first = s * t_.segment_slices;
+    awaited_pieces what = grid.touched(set_, source, row, row + rows, begin - first, end - first);
+    what.begin += first;
     return what;
   }
-
-  [[nodiscard]] __device__ sm90::held_wait part_of(const needed& what, int i) const {
-    for (int rank = what.first; rank <= what.last; ++rank) {
-      const piece_block pieces = t_.how.pieces_within(rank, what.rows, what.cols);
-      if (i < pieces.count()) {
-        const room r = t_.how.inbox_room(rank, t_.how.rank(), pieces.at(i), epoch_);
-        return {t_.moved.run.counters.local(static_cast<std::size_t>(r.ready)),
-                r.use,
-                0,
-                r.producer,
-                r.number,
-                verb::acquire};
-      }
-      i -= pieces.count();
-    }
-    return {};
+  [[nodiscard]] __device__ const std::uint64_t* counter(int index) const {
+    return t_.moved.run.counters.local(static_cast<std::size_t>(index));
   }
 
   const gather_traffic& t_;
@@ -181,6 +187,8 @@ class gather_traffic::at_block {
   const CUtensorMap& c_;
   int slices_;
   std::uint64_t epoch_;
+  std::uint64_t use_;  // of the set, in this epoch
+  int set_;
   sm90::room_waits arrivals_;
   bool going_ = true;
 };

@@ -6,6 +6,7 @@
 
 #include "engines/sm90/transfer/messages.hpp"
 #include "engines/sm90/transfer/moved_operands.hpp"
+#include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 
@@ -24,9 +25,14 @@ struct gather_traffic {
   int movers = 1;
   int leading = 0;       ///< blocks
   int multiplying = 0;   ///< blocks
+  bool spreads = false;  ///< movers with stores send a piece to all peers at once
   bool awaited = false;  ///< all of A has come before the kernel starts
   std::uint64_t* done =
       nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever
+  /// With copy engines, in this GPU's memory: what they say when they have moved something. It is
+  /// raised when the peers have read all that came before.
+  std::uint64_t* next_use = nullptr;
+  arrival_grid arrivals;
 
   int segment_rows = 0;                  ///< of tiles, where a segment is rows; 0 elsewhere
   int segment_slices = 0;                ///< where it is slices; all of them elsewhere

@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// The movers of the protocol as a kernel of their own, a block each.
+/// The movers of the protocol as a kernel of their own.
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 

@@ -19,28 +19,11 @@ namespace untax {
                                              : sharding{problem.k, world, shard_granularity};
 }
 
-/// Pieces of one source, side by side: rows and columns in the grid that they form.
-struct piece_block {
-  range rows;
-  range cols;
-  int in_row = 1;  ///< pieces of the whole shard in a row
-
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
-    return static_cast<int>(rows.size * cols.size);
-  }
-  /// The index, among the source's pieces, of the one number i of this block.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int i) const noexcept {
-    const auto width = static_cast<int>(cols.size);
-    return static_cast<int>(rows.begin + i / width) * in_row +
-           static_cast<int>(cols.begin + i % width);
-  }
-};
-
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
  public:
   constexpr all_gather_gemm_layout(const all_gather_gemm_problem& problem, const gemm_plan& plan)
-      : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)) {
+      : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)), sets_{plan.sets} {
     const int peers = plan.world;
     counter_layout layout;
     ready_ = layout.take(sets_.sets, peers, most_pieces());
@@ -125,20 +108,21 @@ class all_gather_gemm_layout {
             cols.at(index % cols.count())};
   }
 
-  /// Those pieces of a source that touch a rectangle of the whole A.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr piece_block pieces_within(int source, range rows,
-                                                                      range cols) const noexcept {
-    const pieces row_cuts = row_pieces(source);
-    const pieces col_cuts = col_pieces(source);
-    return {touched(row_cuts, rows), touched(col_cuts, cols), col_cuts.count()};
+  /// The piece that goes out as number i of a shard. Where a piece goes to all peers at once, those
+  /// of the first columns come first, since that is where tiles begin.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
+    if (!plan_.spread) return i;
+    const int rows = row_pieces(source).count();
+    return i % rows * col_pieces(source).count() + i / rows;
   }
+
   /// Which part of the dealt dimension a rank has.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range shard(int source) const noexcept {
     return shards_.of(source);
   }
-  /// With gather = rows, the rank that has a row; the last one for rows that there are not.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int owner_of(std::int64_t row) const noexcept {
-    return static_cast<int>(smaller(row, problem_.m - 1) / shards_.full());
+  /// The last rank whose shard is not empty.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int last_source() const noexcept {
+    return static_cast<int>((shards_.extent - 1) / shards_.full());
   }
 
   // Where a piece lies.
@@ -157,9 +141,7 @@ class all_gather_gemm_layout {
                                                                    int set) const noexcept {
     return set * problem_.m + (by_rows() ? shards_.of(source).begin : 0);
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int set_of(std::uint64_t epoch) const noexcept {
-    return sets_.set_of(epoch);
-  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr const room_sets& sets() const noexcept { return sets_; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_outbox(const piece& p,
                                                             std::uint64_t epoch) const noexcept {
     const std::int64_t begin = shards_.of(p.source).begin;
@@ -177,6 +159,12 @@ class all_gather_gemm_layout {
   }
 
   // The rooms, and the counters that guard them.
+
+  /// The counter that tells of a piece, in a set.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int source,
+                                                              int index) const noexcept {
+    return ready_.at(set, source, index);
+  }
 
   /// The room of a piece in the inbox of `consumer`. With pull, and where it is its own piece, it
   /// is the consumer itself that fills it; within a rank the end of the run orders the next use.
@@ -215,22 +203,12 @@ class all_gather_gemm_layout {
   }
 
  protected:
-  /// Which of the pieces touch a range.
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr range touched(const pieces& cuts,
-                                                                 range what) noexcept {
-    const std::int64_t begin = what.begin > cuts.whole.begin ? what.begin : cuts.whole.begin;
-    const std::int64_t end = smaller(what.end(), cuts.whole.end());
-    if (begin >= end) return {};
-    const std::int64_t first = (begin - cuts.whole.begin) / cuts.step;
-    return {first, (end - 1 - cuts.whole.begin) / cuts.step + 1 - first};
-  }
-
   static constexpr std::int64_t few_rows = 64;
 
   all_gather_gemm_problem problem_;
   gemm_plan plan_;
   sharding shards_;
-  room_sets sets_{2};
+  room_sets sets_;
   counter_block ready_;
   counter_block free_;
   counter_block offered_;

@@ -67,16 +67,18 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// Sends the rank's shard to everybody, nearest peer first; to itself too where all of A has to
   /// lie in one place. With gather = rows, all to one peer and then all to the next, since a tile
-  /// needs rows of one source; with gather = k piece by piece, since it needs all sources.
+  /// needs rows of one source, unless all peers start at once; with gather = k piece by piece,
+  /// since a tile needs all sources.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
     const int hops = world() - first_hop();
     const int mine = share.share_of(pieces_of(rank()));
+    const bool peer_by_peer = by_rows() && !plan_.spread;
     for (int i = 0; i < mine * hops; ++i) {
       const int peer =
-          receiver_at_hop(rank(), first_hop() + (by_rows() ? i / mine : i % hops), world());
-      const int index = share.at(by_rows() ? i % mine : i / hops);
+          receiver_at_hop(rank(), first_hop() + (peer_by_peer ? i / mine : i % hops), world());
+      const int index = piece_in_turn(rank(), share.at(peer_by_peer ? i % mine : i / hops));
       const piece p = piece_at(rank(), index);
       const room r = inbox_room(rank(), peer, index, epoch);
       emit(step{.what = action::copy,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
+#include "engines/sm90/transfer/copy_mover.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/variants.hpp"
@@ -59,7 +61,7 @@ class device_gather final : public device_operator {
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     world_->check();
-    const sm90::gemm_arguments maps = maps_of(a, weights, c);
+    if (a != a_ || weights != weights_ || c != c_) describe_matrices(a, weights, c);
     traffic_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     if (how_ == pattern::bulk_synchronous) {
@@ -70,8 +72,13 @@ class device_gather final : public device_operator {
       side_.fork(on);
       move_gathered(traffic_, mover_epochs_, plan_.apart, side_.stream());
     }
-    launcher_.launch(maps, &traffic_, on);
+    if (how_ == pattern::copy_engine) start_copies(on);
+    launcher_.launch(maps_, &traffic_, on);
     if (how_ == pattern::producer_consumer) side_.join(on);
+    for (const copier& c : copiers_) {
+      c.copies.join(on);
+      c.signals.join(on);
+    }
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -90,11 +97,19 @@ class device_gather final : public device_operator {
         std::max<std::size_t>(inbox + bytes_of(protocol_.outbox()), 16), "all_gather_gemm inbox");
     counters_ = world_->allocate_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
-    // A word of each block of both kernels, and of the one that awaits; then the count of blocks.
-    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 2);
+    // A word of each block of both kernels, and of the one that awaits; then the count of blocks,
+    // and what copy engines say.
+    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 3);
     epochs_ = static_cast<std::uint64_t*>(own_.allocate(words * sizeof(std::uint64_t)));
     mover_epochs_ = epochs_ + launcher_.blocks() + 1;
-    traffic_.done = epochs_ + words - 1;
+    traffic_.done = epochs_ + words - 2;
+    if (how_ == pattern::copy_engine) {
+      traffic_.next_use = epochs_ + words - 1;
+      constexpr std::uint64_t first = 1;
+      gpu::require(cudaMemcpy(traffic_.next_use, &first, sizeof first, cudaMemcpyHostToDevice),
+                   "cannot prepare the signals of copy engines");
+    }
+    for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
     sm90::moved_operands& moved = traffic_.moved;
     moved.outbox_begin = static_cast<std::int64_t>(inbox);
     moved.inbox_stride = protocol_.inbox().cols;
@@ -120,6 +135,8 @@ class device_gather final : public device_operator {
     traffic_.segment_rows = plan_.segment_rows;
     traffic_.segment_slices = plan_.segment_slices;
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
+    traffic_.spreads = !protocol_.pulls() && (plan_.protocol.spread || !protocol_.by_rows());
+    traffic_.arrivals = arrival_grid::of(protocol_);
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
@@ -133,8 +150,27 @@ class device_gather final : public device_operator {
     gpu::require(cudaStreamSynchronize(side_.stream()), "cannot run the kernels of a gather");
   }
 
-  /// Descriptions of the caller's matrices for the copy engine; those of segments in the traffic.
-  sm90::gemm_arguments maps_of(const void* a, const void* weights, void* c) {
+  /// Each stream carries out the program of one mover.
+  void start_copies(cudaStream_t on) const {
+    int mover = 0;
+    for (const copier& c : copiers_) {
+      c.copies.fork(on);
+      c.signals.fork(on);
+      // There is one set of rooms, so every run is like the first.
+      protocol_.push({mover++, plan_.streams}, 1,
+                     sm90::copy_mover(traffic_.moved, traffic_.next_use, c.copies.stream(),
+                                      [&](cudaStream_t copies) {
+                                        c.signals.fork(copies);
+                                        return c.signals.stream();
+                                      }));
+    }
+  }
+
+  /// Of the caller's matrices for the copy engine; those of segments in the traffic.
+  void describe_matrices(const void* a, const void* weights, void* c) {
+    a_ = a;
+    weights_ = weights;
+    c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
     const auto& [m, n, k, type, gather] = problem_;
     const auto map = [&](const void* data, std::int64_t rows, std::int64_t columns,
@@ -142,21 +178,20 @@ class device_gather final : public device_operator {
       return sm90::tensor_map_of({data, rows, columns, stride}, type, box_rows,
                                  read_together(gemm));
     };
-    sm90::gemm_arguments maps;
-    maps.b = map(weights, n, k, k, b_box_rows(gemm));
-    maps.c = map(c, m, n, n, c_box_rows(gemm.config));
+    maps_.b = map(weights, n, k, k, b_box_rows(gemm));
+    maps_.c = map(c, m, n, n, c_box_rows(gemm.config));
     for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
       const int source = plan_.sources[i];
       const range part = protocol_.shard(source);
       const bool own = source == world_->rank() && !protocol_.collected();
       const bool rows = protocol_.by_rows();
       const std::byte* const inbox = inbox_.local();
-      // Of the inbox a map describes both sets: what lies beyond a source's rows is read, and left
+      // Of the inbox a map describes all sets: what lies beyond a source's rows is read, and left
       // out of C.
       traffic_.a[i] = own ? map(a, rows ? part.size : m, rows ? k : part.size, rows ? k : part.size,
                                 a_box_rows(gemm))
-                          : map(inbox + (rows ? 0 : part.begin * 2), 2 * m, rows ? k : part.size, k,
-                                a_box_rows(gemm));
+                          : map(inbox + (rows ? 0 : part.begin * 2), protocol_.inbox().rows,
+                                rows ? k : part.size, k, a_box_rows(gemm));
       if (!rows) {
         traffic_.b_or_c[i] = map(static_cast<const std::byte*>(weights) + part.begin * 2, n,
                                  part.size, k, b_box_rows(gemm));
@@ -165,8 +200,7 @@ class device_gather final : public device_operator {
                                  c_box_rows(gemm.config));
       }
     }
-    maps.a = traffic_.a[0];
-    return maps;
+    maps_.a = traffic_.a[0];
   }
 
   world* world_;
@@ -176,29 +210,30 @@ class device_gather final : public device_operator {
   all_gather_gemm_protocol protocol_;
   sm90::gemm_launcher launcher_;
   gather_traffic traffic_;
+  sm90::gemm_arguments maps_{};
+  const void* a_ = nullptr;  // what the maps describe, and the next two
+  const void* weights_ = nullptr;
+  void* c_ = nullptr;
   sm90::scratch_memory own_;
   side_stream side_;
+  struct copier {
+    side_stream copies;
+    side_stream signals;
+  };
+  std::deque<copier> copiers_;
   symmetric<std::byte> inbox_;
   symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
   std::uint64_t* mover_epochs_ = nullptr;
 };
 
-std::unique_ptr<device_operator> by_own_kernels(world& w, const all_gather_gemm_problem& problem,
-                                                const operator_options& options) {
-  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
-  return std::make_unique<device_gather>(w, problem, options.how, std::move(plans.front()));
-}
-
 }  // namespace
 
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  if (options.how != pattern::copy_engine) return by_own_kernels(w, problem, options);
-  throw error(errc::unsupported, fmt::format("rank {}: all_gather_gemm: copy_engine is not there "
-                                             "yet; fused_specialized is",
-                                             w.rank()));
+  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
+  return std::make_unique<device_gather>(w, problem, options.how, std::move(plans.front()));
 }
 
 }  // namespace untax

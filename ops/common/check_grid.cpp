@@ -34,6 +34,8 @@ struct cut {
   std::int64_t panel_k;
   std::int64_t cross = 0;  // looked at where A is gathered, as the next one
   bool collect = false;
+  bool spread = false;
+  int sets = 2;
 };
 
 struct shape {
@@ -83,7 +85,9 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .tile_n = by.tile_n,
             .panel_k = by.panel_k,
             .cross = by.cross,
-            .collect = by.collect};
+            .collect = by.collect,
+            .spread = by.spread,
+            .sets = by.sets};
   c.epochs = enough_epochs;
   return c;
 }
@@ -93,7 +97,7 @@ std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
     for (const cut& by : cuts) {
-      if (variant.entry->gathers || (by.cross == 0 && !by.collect))
+      if (variant.entry->gathers || (by.cross == 0 && !by.collect && !by.spread && by.sets == 2))
         cases.push_back(make_case(variant, ranks, size, by));
     }
   }
@@ -109,17 +113,22 @@ std::string gemm_variant::name() const {
 
 std::string grid_case::name() const {
   return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}, {} epochs",
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}, {} "
+      "epochs",
       what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
       plan.tile_m, plan.tile_n, plan.panel_k,
       plan.cross > 0 ? fmt::format(", pieces across {}", plan.cross) : "",
-      plan.collect ? ", collected" : "", epochs);
+      plan.collect ? ", collected" : "", plan.spread ? ", spread" : "",
+      plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", epochs);
 }
 
 std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bool quick) {
   if (quick) {
     return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
-                      {{1, 1, 512, 512, 512}, {2, 1, 8, 16, 9}, {1, 2, 8, 16, 9, 16, true}});
+                      {{1, 1, 512, 512, 512},
+                       {2, 1, 8, 16, 9},
+                       {1, 2, 8, 16, 9, 16, true},
+                       {2, 2, 8, 16, 9, 16, false, true, 1}});
   }
   return make_cases(
       variant, ranks,
@@ -129,7 +138,9 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
        {2, 1, 24, 20, 33},
        {3, 2, 40, 64, 50},
        {1, 3, 16, 32, 16, 48, false},
-       {2, 2, 20, 32, 64, 40, true}});
+       {2, 2, 20, 32, 64, 40, true},
+       {2, 3, 16, 32, 24, 32, true, true},
+       {2, 2, 20, 32, 64, 40, false, true, 1}});
 }
 
 std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
@@ -147,8 +158,11 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
       make_case(variant, ranks, {size, 3, size}, high, true)};
   // A shard in several pieces, and the own one moves too: within a rank that takes two workers to
   // matter.
-  if (variant.entry->gathers && ranks == 2)
+  if (variant.entry->gathers && ranks == 2) {
     cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
+    // Peers get pieces in turn, and a room is used again in the very next run.
+    cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1}));
+  }
   if (ranks > 1) {
     // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
     // are the others held back by nothing but the rooms.

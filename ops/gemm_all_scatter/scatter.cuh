@@ -28,7 +28,7 @@ class scatter_traffic::at_block {
     bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
     if (threadIdx.x >= 32) return;
     const auto me = static_cast<int>(blockIdx.x);
-    sm90::step_mover<sm90::by_bulk_copies> mover(t_.moved, {ring}, me);
+    sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(t_.moved, {ring}, me);
     t_.how.open(me, epoch_, mover);
     t_.how.scatter({me, t_.movers}, epoch_, mover);
     t_.how.close(me, epoch_, mover);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
@@ -20,9 +21,9 @@ namespace {
 using namespace untax;
 
 constexpr int processors = 132;
-constexpr pattern own_patterns[] = {pattern::bulk_synchronous, pattern::producer_consumer,
-                                    pattern::fused_sequential, pattern::fused_specialized,
-                                    pattern::fused_warp_specialized};
+constexpr pattern own_patterns[] = {pattern::bulk_synchronous,       pattern::producer_consumer,
+                                    pattern::fused_sequential,       pattern::fused_specialized,
+                                    pattern::fused_warp_specialized, pattern::copy_engine};
 
 class numbers {
  public:
@@ -35,16 +36,58 @@ class numbers {
   std::mt19937_64 engine_;
 };
 
-/// The pieces that a rectangle of A touches, by looking at all of them.
-std::set<int> touched(const all_gather_gemm_protocol& how, int source, range rows, range cols) {
+/// The counters of the pieces that a rectangle of A touches, by looking at all of them.
+std::set<int> touched(const all_gather_gemm_protocol& how, int source, range rows, range cols,
+                      int set) {
   std::set<int> found;
   for (int i = 0; i < how.pieces_of(source); ++i) {
     const auto p = how.piece_at(source, i);
     const bool apart = p.rows.begin >= rows.end() || rows.begin >= p.rows.end() ||
                        p.cols.begin >= cols.end() || cols.begin >= p.cols.end();
-    if (!apart) found.insert(i);
+    if (!apart) found.insert(how.ready_counter(set, source, i));
   }
   return found;
+}
+
+/// What the kernel computes in 32 bits is what the layout says.
+void expect_arrivals(const all_gather_gemm_problem& problem, const all_gather_gemm_protocol& how,
+                     numbers& number) {
+  const arrival_grid grid = arrival_grid::of(how);
+  const bool by_rows = how.by_rows();
+  const auto source = static_cast<int>(number(0, how.last_source()));
+  const auto slices_of = [](std::int64_t columns) {
+    return static_cast<int>(ceil_div<std::int64_t>(columns, sm90::slice_depth));
+  };
+  const int slices = slices_of(by_rows ? problem.k : how.shard(source).size);
+  const auto slice = static_cast<int>(number(0, slices - 1));
+  const auto slice_end = static_cast<int>(number(slice + 1, slices));
+  const auto row = static_cast<int>(number(0, problem.m - 1));
+  const auto rows = static_cast<int>(number(1, 256));
+  const auto set = static_cast<int>(number(0, how.sets().sets - 1));
+  const awaited_pieces what = grid.touched(set, source, row, row + rows, slice, slice_end);
+  const range columns{(by_rows ? 0 : how.shard(source).begin) + slice * sm90::slice_depth,
+                      (slice_end - slice) * sm90::slice_depth};
+  // With gather = k, slices end with the shard.
+  const range within{
+      columns.begin,
+      std::min(columns.end(), by_rows ? problem.k : how.shard(source).end()) - columns.begin};
+  std::set<int> wanted;
+  for (int from = by_rows ? 0 : source; from <= (by_rows ? how.last_source() : source); ++from)
+    wanted.merge(touched(how, from, {row, rows}, within, set));
+  std::set<int> listed;
+  for (int i = 0; i < what.count(); ++i) listed.insert(what.counter(i));
+  ASSERT_EQ(listed, wanted);
+  ASSERT_LE(what.begin, slice);
+  ASSERT_GT(what.end_of(1, slice_end), slice);
+  ASSERT_EQ(what.end_of(what.columns, slice_end), slice_end);
+}
+
+/// Each piece goes out once.
+void expect_turns(const all_gather_gemm_protocol& how, int source) {
+  std::set<int> sent;
+  for (int i = 0; i < how.pieces_of(source); ++i) sent.insert(how.piece_in_turn(source, i));
+  ASSERT_EQ(static_cast<int>(sent.size()), how.pieces_of(source));
+  if (!sent.empty()) ASSERT_EQ(*sent.rbegin(), how.pieces_of(source) - 1);
 }
 
 void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& plan,
@@ -60,13 +103,9 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
     }
     const bool rows = problem.gather == gather_axis::rows;
     ASSERT_EQ(elements, how.shard(source).size * (rows ? problem.k : problem.m));
-    const range r{number(0, problem.m), number(1, 256)};
-    const range c{number(0, problem.k), number(1, 1024)};
-    const piece_block block = how.pieces_within(source, r, c);
-    std::set<int> listed;
-    for (int i = 0; i < block.count(); ++i) listed.insert(block.at(i));
-    ASSERT_EQ(listed, touched(how, source, r, c));
+    expect_turns(how, source);
   }
+  for (int i = 0; i < 8; ++i) expect_arrivals(problem, how, number);
   const auto parts = static_cast<int>(plan.sources.size());
   if (plan.segment_rows > 0) {
     ASSERT_EQ(plan.gemm.schedule.segments, parts);
@@ -91,7 +130,7 @@ TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
         .gather = number(0, 1) == 0 ? gather_axis::rows : gather_axis::k};
     const auto world = static_cast<int>(number(1, 8));
     operator_options options;
-    options.how = own_patterns[number(0, 4)];
+    options.how = own_patterns[number(0, 5)];
     options.move = number(0, 1) == 0 ? direction::push : direction::pull;
     const auto text = fmt::format("{} x {} x {}, gather {}, {} ranks, {}", problem.m, problem.n,
                                   problem.k, name_of(problem.gather), world, name_of(options.how));

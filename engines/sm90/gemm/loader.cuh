@@ -25,6 +25,9 @@ class slice_loader {
 
  private:
   static constexpr int together = stage_slices(config);
+  /// Stages of weights that are asked for at once while A has not come; then it is one for each
+  /// look. What brings A goes through the same memory, and would queue behind all of them.
+  static constexpr int asked_at_once = 3;
 
   __device__ void load(const tile_work& w) {
     const int share = static_cast<int>(block_.in_cluster) * block_.arguments.y_rows;
@@ -34,38 +37,54 @@ class slice_loader {
     const int b_row = config.swapped ? x : y;
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
-      const int end = from.end < w.end ? from.end : w.end;
-      if constexpr (Traffic::waits) {
-        // Rows of A that this block reads for a tile, for itself or for all of the cluster.
-        const int rows = config.swapped ? block_.arguments.y_rows : tile_rows(config);
-        if (!traffic_.come(a_row, rows, slice, end)) {
-          if (leads_) fetch_ahead(from, b_row, slice, end);
-          __syncwarp();
-          traffic_.await(a_row, rows, slice, end);
-        }
-      }
-      if (leads_) fetch_both(from, b_row, slice, end);
-      slice += round_up(end - slice, together);
+      int end = from.end < w.end ? from.end : w.end;
+      if constexpr (Traffic::waits) end = come(from, a_row, b_row, slice, end);
+      const int stages = (end - slice + together - 1) / together;
+      const int known = ahead_ < stages ? ahead_ : stages;
+      if (leads_) fetch_both(from, b_row, slice, stages, known);
+      ahead_ -= known;
+      slice += stages * together;
     }
   }
 
-  /// Fills the ring with weights of slices from `slice` on. The stage before these stays with the
-  /// math until it has the next one whole.
-  __device__ void fetch_ahead(const stretch& from, int b_row, int slice, int end) {
+  /// Up to which slice A has come: at least that of a stage. While it has not, the ring is filled
+  /// with weights; the stage before these stays with the math until it has the next one whole.
+  __device__ int come(const stretch& from, int a_row, int b_row, int slice, int end) {
+    // Rows of A that this block reads for a tile, for itself or for all of the cluster.
+    const int rows = config.swapped ? block_.arguments.y_rows : tile_rows(config);
+    int there = whole_stages(traffic_.come(a_row, rows, slice, end), slice, end);
+    for (int asked = 1; there == slice && ahead_ < config.stages - 1; ++asked) {
+      const int next = slice + ahead_ * together;
+      if (next >= end) break;
+      if (leads_) fetch_ahead(from, b_row, next);
+      __syncwarp();
+      ++ahead_;
+      if (asked >= asked_at_once)
+        there = whole_stages(traffic_.come(a_row, rows, slice, end), slice, end);
+    }
+    if (there > slice) return there;
+    there = slice + together < end ? slice + together : end;
+    traffic_.await(a_row, rows, slice, there);
+    return there;
+  }
+  [[nodiscard]] __device__ static int whole_stages(int there, int slice, int end) {
+    return there == end ? end : slice + (there - slice) / together * together;
+  }
+
+  __device__ void fetch_ahead(const stretch& from, int b_row, int slice) {
     ring_cursor to = at_;
-    for (; ahead_ < config.stages - 1 && slice < end; ++ahead_, slice += together) {
-      open(to);
-      fetch_weights(to, from, b_row, slice);
-      to.template advance<config.stages>();
-    }
+    for (int i = 0; i < ahead_; ++i) to.template advance<config.stages>();
+    open(to);
+    fetch_weights(to, from, b_row, slice);
   }
 
-  __device__ void fetch_both(const stretch& from, int b_row, int slice, int end) {
-    for (; ahead_ > 0; --ahead_, slice += together) {
+  /// So many stages, of which the first `known` have their weights already.
+  __device__ void fetch_both(const stretch& from, int b_row, int slice, int stages, int known) {
+    for (int i = 0; i < known; ++i, slice += together) {
       fetch_a(at_, from, slice);
       at_.template advance<config.stages>();
     }
-    for (; slice < end; slice += together) {
+    for (int i = known; i < stages; ++i, slice += together) {
       open(at_);
       fetch_weights(at_, from, b_row, slice);
       fetch_a(at_, from, slice);

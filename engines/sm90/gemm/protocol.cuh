@@ -70,8 +70,9 @@ struct alone {
 //   moves:    void lead(std::byte* shared)  all threads of a leading block
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
-//   waits:    bool come(int row, int rows, int begin, int end)   the loader's warp: whether these
-//             rows and slices of A, of one stretch, have come; void await(...) waits for them
+//   waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to which
+//             slice these rows of A have come, of slices of one stretch; void await(...) waits for
+//             all of them
 //   signals:  void before_store()  a storer's warp, before its first store
 //             bool in_turn()       whether a tile is stored before the next one is multiplied
 //             void after_tile(tile_place)  a storer's thread, when it has asked for all stores of

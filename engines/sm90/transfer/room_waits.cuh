@@ -22,6 +22,19 @@ class room_waits {
     __syncwarp();
     return all;
   }
+  /// The first of so many rooms whose counter is less than expected, or `count`. Acquire, for all
+  /// lanes, of those before it. `counter(i)` is that of room i.
+  template <class CounterOf>
+  [[nodiscard]] __device__ static int first_missing(int count, std::uint64_t expected,
+                                                    const CounterOf& counter) {
+    for (int first = 0; first < count; first += 32) {
+      const int i = first + device_warp::thread_rank();
+      const bool missing = i < count && cuda_memory::load_acquire(*counter(i)) < expected;
+      const unsigned lanes = __ballot_sync(everybody, missing);
+      if (lanes != 0) return first + __ffs(static_cast<int>(lanes)) - 1;
+    }
+    return count;
+  }
   /// Waits for all of them; false if one ended badly. Acquire, for all lanes.
   template <class Part>
   [[nodiscard]] __device__ bool await(int count, const Part& part) const {

@@ -10,36 +10,48 @@ namespace untax::sm90 {
 /// it can do so beside tensor cores. Nobody is synchronised.
 class warp_copy {
  public:
-  /// Rows begin at multiples of 16 bytes, and are multiples of 16 bytes long.
-  __device__ static void move(std::uint16_t* to, std::int64_t to_stride, const std::uint16_t* from,
-                              std::int64_t from_stride, std::int64_t rows, std::int64_t columns) {
-    const auto words = static_cast<int>(columns / elements);
-    const int total = static_cast<int>(rows) * words;
-    auto* const target = reinterpret_cast<uint4*>(to);
+  /// Reads once and writes to `copies` places: copy i lies at `place_of(i)`, an address of 16-bit
+  /// elements. Rows begin at multiples of 16 bytes, and are multiples of 16 bytes long.
+  template <class PlaceOf>
+  __device__ static void spread(int copies, const PlaceOf& place_of, std::int64_t to_stride,
+                                const std::uint16_t* from, std::int64_t from_stride,
+                                std::int64_t rows, std::int64_t columns) {
+    // What lies without gaps on both sides is one row.
+    const bool dense = to_stride == columns && from_stride == columns;
+    const auto total = static_cast<int>(rows * columns / elements);
+    const int words = dense ? total : static_cast<int>(columns / elements);
     const auto* const source = reinterpret_cast<const uint4*>(from);
-    const auto to_step = static_cast<std::int64_t>(to_stride / elements);
-    const auto from_step = static_cast<std::int64_t>(from_stride / elements);
+    const std::int64_t to_step = to_stride / elements;
+    const std::int64_t from_step = from_stride / elements;
     cursor at{words, device_warp::thread_rank()};
 #pragma unroll 1
     for (int i = device_warp::thread_rank(); i < total; i += 32 * at_once) {
       uint4 held[at_once];
-      cursor reading = at;
+      cursor next = at;
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
-        if (i + 32 * k < total) held[k] = source[reading.row * from_step + reading.word];
-        reading.advance();
+        if (i + 32 * k < total) held[k] = source[next.row * from_step + next.word];
+        next.advance();
       }
+#pragma unroll 1
+      for (int copy = 0; copy < copies; ++copy) {
+        auto* const target = reinterpret_cast<uint4*>(place_of(copy));
+        cursor writing = at;
 #pragma unroll
-      for (int k = 0; k < at_once; ++k) {
-        if (i + 32 * k < total) target[at.row * to_step + at.word] = held[k];
-        at.advance();
+        for (int k = 0; k < at_once; ++k) {
+          if (i + 32 * k < total) target[writing.row * to_step + writing.word] = held[k];
+          writing.advance();
+        }
       }
+      at = next;
     }
   }
 
  private:
   static constexpr int elements = 8;  // of a word
-  static constexpr int at_once = 4;   // words of a thread that are on their way together
+  /// Words of a thread that are on their way together: 132 warps that wait 1.2 us for theirs read
+  /// 450 GB/s then, more than the link takes.
+  static constexpr int at_once = 8;
 
   /// A word in rows of them, and the one 32 words further on.
   struct cursor {

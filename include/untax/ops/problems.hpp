@@ -67,6 +67,8 @@ struct gemm_plan {
   /// and rows, a multiple of tile_m, where k is. 0: all of it.
   std::int64_t cross = 0;
   bool collect = false;  ///< a rank sends to itself too, so that all of A lies in one place
+  bool spread = false;   ///< a piece of A goes to all peers before the next piece does
+  int sets = 2;          ///< of rooms for A, used in turn
 };
 
 }  // namespace untax

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <cuda/ptx>
 
@@ -37,33 +38,51 @@ class bulk_ring {
     std::uint64_t arrived[stages];
   };
 
-  /// By all threads of the block, once in a kernel. Nothing else may touch `shared` afterwards.
-  __device__ bulk_ring(const device_block& block, memory& shared) : shared_(&shared) {
-    if (block.thread_rank() == 0) {
+  /// By all threads of a block or of a warp, once in a kernel. Nothing else may touch `shared`
+  /// afterwards.
+  template <class Group>
+  __device__ bulk_ring(const Group& group, memory& shared) : shared_(&shared) {
+    if (group.thread_rank() == 0) {
       for (std::uint64_t& barrier : shared.arrived) cuda::ptx::mbarrier_init(&barrier, 1);
       cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
     }
-    block.sync();
+    group.sync();
   }
 
   /// By one thread, always the same one: moves the rows and returns when all are at their
   /// destination, so that a release of this thread covers them. What it, or a thread that it is
   /// synchronised with, wrote to the source with ordinary stores is moved, too.
   __device__ void move(const bulk_rows& rows) {
+    post(rows);
+    finish();
+  }
+
+  /// The same, but returns when the last rows are on their way, so that what follows flows without
+  /// a gap. `finish` has to come before the first release that covers them, and before the end.
+  __device__ void post(const bulk_rows& rows) {
+    post(rows, 1, [&](int /*copy*/) { return rows.to; });
+  }
+  /// Reads once and writes to `copies` places, of which `to_of(i)` is where copy i begins.
+  template <class ToOf>
+  __device__ void post(const bulk_rows& rows, int copies, const ToOf& to_of) {
     // Ordinary stores and the copy engine take different ways to memory.
     cuda::ptx::fence_proxy_async();
     chunk next(rows);
-    for (int i = 0; i < stages && next.row < rows.rows; ++i) load(rows, next);
+    fill(rows, next, std::make_integer_sequence<int, stages>());
     chunk here(rows);
     for (bool first = true; here.row < rows.rows; first = false) {
-      store(rows, here);
+      store(rows, here, copies, to_of);
       // The next load goes where the chunk before this one was: this one may still be leaving, but
       // not that.
       if (first || next.row >= rows.rows) continue;
       cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<1>());
       load(rows, next);
     }
+  }
+
+  /// By the same thread: returns when everything that was posted is at its destination.
+  __device__ void finish() {
     // Not only read but written: that is what a signal promises.
     cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
   }
@@ -107,6 +126,18 @@ class bulk_ring {
     }
   };
 
+  /// One load into each stage, as soon as what was posted before has left it.
+  template <int... i>
+  __device__ void fill(const bulk_rows& all, chunk& c, std::integer_sequence<int, i...> /*turns*/) {
+    (fill_stage<stages - 1 - i>(all, c), ...);
+  }
+  template <int unread>
+  __device__ void fill_stage(const bulk_rows& all, chunk& c) {
+    if (c.row >= all.rows) return;
+    cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<unread>());
+    load(all, c);
+  }
+
   __device__ void load(const bulk_rows& all, chunk& c) {
     std::uint64_t* arrived = &shared_->arrived[loading_.stage];
     std::byte* stage = shared_->stage[loading_.stage];
@@ -127,20 +158,25 @@ class bulk_ring {
     loading_.advance();
   }
 
-  __device__ void store(const bulk_rows& all, chunk& c) {
+  template <class ToOf>
+  __device__ void store(const bulk_rows& all, chunk& c, int copies, const ToOf& to_of) {
     // Not a wait for a peer: the barrier is raised by this multiprocessor's own copy engine, and a
     // memory that does not answer ends the kernel with an error.
     while (!cuda::ptx::mbarrier_try_wait_parity(&shared_->arrived[storing_.stage], storing_.turn)) {
     }
-    const std::byte* stage = shared_->stage[storing_.stage];
     const std::int32_t rows = c.rows(all);
     const std::uint32_t bytes = c.bytes(all);
-    std::byte* to = all.to + c.row * all.to_stride + c.offset;
 #pragma unroll 1
-    for (std::int32_t row = 0; row < rows; ++row) {
-      cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, to, stage, bytes);
-      stage += bytes;
-      to += all.to_stride;
+    for (int copy = 0; copy < copies; ++copy) {
+      const std::byte* stage = shared_->stage[storing_.stage];
+      std::byte* to = to_of(copy) + c.row * all.to_stride + c.offset;
+#pragma unroll 1
+      for (std::int32_t row = 0; row < rows; ++row) {
+        cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, to, stage,
+                                 bytes);
+        stage += bytes;
+        to += all.to_stride;
+      }
     }
     cuda::ptx::cp_async_bulk_commit_group();
     c.advance(all);

@@ -1,4 +1,4 @@
-#include "engines/sm90/transfer/step_mover.cuh"
+#include "engines/sm90/transfer/mover_warps.cuh"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
@@ -7,20 +7,21 @@ namespace {
 
 constexpr int awaiting_threads = 1024;
 
-/// One warp of a block drives the copy engine.
-__global__ void __launch_bounds__(32)
+__global__ void __launch_bounds__(sm90::mover_warps * 32)
     move_kernel(const __grid_constant__ gather_traffic traffic, std::uint64_t* epochs) {
   extern __shared__ __align__(128) std::byte shared[];
   if (traffic.moved.run.launch < 0) return;
-  const auto mover = static_cast<int>(blockIdx.x);
-  const std::uint64_t epoch = epochs[mover] + 1;
-  bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
-  // Blocks of the GEMM beside it have the first slots.
-  sm90::step_mover<sm90::by_bulk_copies> warp(traffic.moved, {ring},
-                                              traffic.leading + traffic.multiplying + mover);
-  traffic.how.move(mover, epoch, warp);
-  warp.finish();
-  if (threadIdx.x == 0) epochs[mover] = epoch;
+  const auto block = static_cast<int>(blockIdx.x);
+  const std::uint64_t epoch = epochs[block] + 1;
+  sm90::each_mover_warp(shared, block, [&](int me, sm90::warp_ring& ring) {
+    // Blocks of the GEMM beside it have the first slots.
+    sm90::step_mover<sm90::by_bulk_copies<sm90::warp_ring>> mover(
+        traffic.moved, {ring, traffic.spreads}, traffic.leading + traffic.multiplying + me);
+    traffic.how.move(me, epoch, mover);
+    mover.finish();
+  });
+  __syncthreads();
+  if (threadIdx.x == 0) epochs[block] = epoch;
 }
 
 __global__ void __launch_bounds__(awaiting_threads)
@@ -55,11 +56,12 @@ __global__ void __launch_bounds__(awaiting_threads)
 
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream) {
-  constexpr int bytes = sizeof(bulk_ring<>::memory);
+  constexpr int bytes = sm90::mover_bytes;
   gpu::require(
       cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
       "there is not enough shared memory for a gather");
-  move_kernel<<<static_cast<unsigned>(blocks), 32, bytes, stream>>>(traffic, epochs);
+  move_kernel<<<static_cast<unsigned>(blocks), sm90::mover_warps * 32, bytes, stream>>>(traffic,
+                                                                                        epochs);
   gpu::require(cudaGetLastError(), "cannot start a gather");
 }
 

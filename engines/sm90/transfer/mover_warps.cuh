@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+#include <untax/rma/bulk_ring.cuh>
+
+#include "engines/sm90/transfer/mover_warps.hpp"
+#include "engines/sm90/transfer/step_mover.cuh"
+
+namespace untax::sm90 {
+
+using warp_ring = bulk_ring<2>;
+/// Of shared memory, for the movers of a block.
+inline constexpr int mover_bytes = mover_warps * static_cast<int>(sizeof(warp_ring::memory));
+
+/// By all threads of a block: calls `run(mover, ring)` in the warps that move. `mover` numbers them
+/// over all blocks, of which this is number `block`.
+template <class Run>
+__device__ void each_mover_warp(std::byte* shared, int block, const Run& run) {
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
+  if (warp >= mover_warps) return;
+  warp_ring ring(device_warp(), reinterpret_cast<warp_ring::memory*>(shared)[warp]);
+  run(block * mover_warps + warp, ring);
+}
+
+}  // namespace untax::sm90
