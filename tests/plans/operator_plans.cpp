@@ -87,7 +87,9 @@ void expect_turns(const all_gather_gemm_protocol& how, int source) {
   std::set<int> sent;
   for (int i = 0; i < how.pieces_of(source); ++i) sent.insert(how.piece_in_turn(source, i));
   ASSERT_EQ(static_cast<int>(sent.size()), how.pieces_of(source));
-  if (!sent.empty()) ASSERT_EQ(*sent.rbegin(), how.pieces_of(source) - 1);
+  if (!sent.empty()) {
+    ASSERT_EQ(*sent.rbegin(), how.pieces_of(source) - 1);
+  }
 }
 
 void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& plan,
