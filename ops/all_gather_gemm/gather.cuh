@@ -2,8 +2,7 @@
 
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
-#include "engines/sm90/transfer/mover_warps.cuh"
-#include "ops/all_gather_gemm/gather.hpp"
+#include "ops/all_gather_gemm/moving.cuh"
 
 namespace untax {
 
@@ -28,12 +27,7 @@ class gather_traffic::at_block {
 
   /// A leading block.
   __device__ void lead(std::byte* shared) {
-    const auto block = static_cast<int>(blockIdx.x);
-    sm90::each_mover_warp(shared, block, [&](int me, sm90::warp_ring& ring) {
-      auto mover = mover_with(sm90::by_bulk_copies<sm90::warp_ring>{ring, t_.spreads}, me);
-      t_.how.move(me, epoch_, mover);
-      mover.finish();
-    });
+    run_movers(t_, shared, static_cast<int>(blockIdx.x), epoch_, static_cast<int>(gridDim.x));
   }
   /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
   __device__ void beside(int warp) {
@@ -41,9 +35,8 @@ class gather_traffic::at_block {
     if (!all && (t_.who != gather_movers::warps || warp != 3)) return;
     const int me = all ? number() * 4 + warp : number();
     if (me >= t_.movers) return;
-    auto mover = mover_with(sm90::by_stores{t_.spreads}, me);
-    t_.how.push({me, t_.movers}, epoch_, mover);
-    mover.finish();
+    piece_sender<sm90::by_stores> sender(t_, epoch_, {}, static_cast<int>(gridDim.x) + me);
+    t_.sending.each({me, t_.movers}, sender);
   }
 
   /// The last block that has read what it reads says so to the ranks that wrote it. Copy engines
@@ -133,11 +126,6 @@ class gather_traffic::at_block {
 
   /// The number of this block among those that multiply.
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
-
-  template <class Copier>
-  [[nodiscard]] __device__ sm90::step_mover<Copier> mover_with(const Copier& copier, int mover) {
-    return {t_.moved, copier, static_cast<int>(gridDim.x) + mover};
-  }
 
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.

@@ -9,6 +9,7 @@
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
 
 namespace untax {
 
@@ -25,7 +26,6 @@ struct gather_traffic {
   int movers = 1;
   int leading = 0;       ///< blocks
   int multiplying = 0;   ///< blocks
-  bool spreads = false;  ///< movers with stores send a piece to all peers at once
   bool awaited = false;  ///< all of A has come before the kernel starts
   std::uint64_t* done =
       nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever
@@ -33,6 +33,7 @@ struct gather_traffic {
   /// raised when the peers have read all that came before.
   std::uint64_t* next_use = nullptr;
   arrival_grid arrivals;
+  sending_grid sending;
 
   int segment_rows = 0;                  ///< of tiles, where a segment is rows; 0 elsewhere
   int segment_slices = 0;                ///< where it is slices; all of them elsewhere

@@ -75,6 +75,14 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
+  /// Whether a piece is sent to all peers before the next one is.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool spreads() const noexcept {
+    return plan_.spread || !by_rows();
+  }
+  /// Whether pieces of the first columns are sent first, since that is where tiles begin.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool goes_by_columns() const noexcept {
+    return plan_.spread;
+  }
   /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
   /// place.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool collected() const noexcept {
@@ -108,10 +116,9 @@ class all_gather_gemm_layout {
             cols.at(index % cols.count())};
   }
 
-  /// The piece that goes out as number i of a shard. Where a piece goes to all peers at once, those
-  /// of the first columns come first, since that is where tiles begin.
+  /// The piece that goes out as number i of a shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
-    if (!plan_.spread) return i;
+    if (!goes_by_columns()) return i;
     const int rows = row_pieces(source).count();
     return i % rows * col_pieces(source).count() + i / rows;
   }
@@ -164,6 +171,10 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int source,
                                                               int index) const noexcept {
     return ready_.at(set, source, index);
+  }
+  /// The counter, at a source, that tells that a consumer has read; with one worker each.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int consumer) const noexcept {
+    return free_.at(set, consumer);
   }
 
   /// The room of a piece in the inbox of `consumer`. With pull, and where it is its own piece, it

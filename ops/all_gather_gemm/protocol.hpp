@@ -74,7 +74,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
     const int hops = world() - first_hop();
     const int mine = share.share_of(pieces_of(rank()));
-    const bool peer_by_peer = by_rows() && !plan_.spread;
+    const bool peer_by_peer = !spreads();
     for (int i = 0; i < mine * hops; ++i) {
       const int peer =
           receiver_at_hop(rank(), first_hop() + (peer_by_peer ? i / mine : i % hops), world());

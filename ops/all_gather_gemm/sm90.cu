@@ -135,8 +135,8 @@ class device_gather final : public device_operator {
     traffic_.segment_rows = plan_.segment_rows;
     traffic_.segment_slices = plan_.segment_slices;
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
-    traffic_.spreads = !protocol_.pulls() && (plan_.protocol.spread || !protocol_.by_rows());
     traffic_.arrivals = arrival_grid::of(protocol_);
+    traffic_.sending = sending_grid::of(protocol_);
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.

@@ -13,6 +13,7 @@
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -82,6 +83,36 @@ void expect_arrivals(const all_gather_gemm_problem& problem, const all_gather_ge
   ASSERT_EQ(what.end_of(what.columns, slice_end), slice_end);
 }
 
+/// What movers send by plain numbers is what the program says, in the same order.
+void expect_sending(const all_gather_gemm_protocol& how, int movers) {
+  if (how.pulls()) return;
+  const sending_grid grid = sending_grid::of(how);
+  for (const int mover : {0, movers / 2, movers - 1}) {
+    for (const std::uint64_t epoch : {std::uint64_t{1}, std::uint64_t{4}}) {
+      const int set = how.sets().set_of(epoch);
+      std::vector<std::string> said;
+      how.push({mover, movers}, epoch, [&](const step& s) {
+        const std::int64_t inbox = s.to.row * how.inbox().cols + s.to.col;
+        said.push_back(fmt::format("{} x {} at {}, {} to {} at {}, {}, {}", s.rows, s.cols,
+                                   s.from.row, s.from.col, s.to.rank, inbox, s.publish.ready,
+                                   s.reserve.free >= 0 ? s.reserve.free : -1));
+      });
+      std::vector<std::string> sent;
+      grid.each({mover, movers}, [&](const outgoing_piece& p, int hop, int hops) {
+        for (int i = 0; i < hops; ++i) {
+          const int peer = receiver_at_hop(how.rank(), hop + i, how.world());
+          const std::int64_t row = grid.inbox_row + std::int64_t{set} * grid.set_rows + p.row;
+          const std::int64_t inbox = row * how.inbox().cols + grid.inbox_column + p.column;
+          sent.push_back(fmt::format("{} x {} at {}, {} to {} at {}, {}, {}", p.rows, p.columns,
+                                     p.row, p.column, peer, inbox, grid.ready_counter(set, p.index),
+                                     peer == how.rank() ? -1 : grid.free_counter(set, peer)));
+        }
+      });
+      ASSERT_EQ(sent, said);
+    }
+  }
+}
+
 /// Each piece goes out once.
 void expect_turns(const all_gather_gemm_protocol& how, int source) {
   std::set<int> sent;
@@ -108,6 +139,7 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
     expect_turns(how, source);
   }
   for (int i = 0; i < 8; ++i) expect_arrivals(problem, how, number);
+  expect_sending(how, plan.protocol.movers);
   const auto parts = static_cast<int>(plan.sources.size());
   if (plan.segment_rows > 0) {
     ASSERT_EQ(plan.gemm.schedule.segments, parts);

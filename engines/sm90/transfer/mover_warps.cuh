@@ -5,7 +5,6 @@
 #include <untax/rma/bulk_ring.cuh>
 
 #include "engines/sm90/transfer/mover_warps.hpp"
-#include "engines/sm90/transfer/step_mover.cuh"
 
 namespace untax::sm90 {
 

@@ -1,5 +1,5 @@
-#include "engines/sm90/transfer/mover_warps.cuh"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
+#include "ops/all_gather_gemm/moving.cuh"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
@@ -13,13 +13,8 @@ __global__ void __launch_bounds__(sm90::mover_warps * 32)
   if (traffic.moved.run.launch < 0) return;
   const auto block = static_cast<int>(blockIdx.x);
   const std::uint64_t epoch = epochs[block] + 1;
-  sm90::each_mover_warp(shared, block, [&](int me, sm90::warp_ring& ring) {
-    // Blocks of the GEMM beside it have the first slots.
-    sm90::step_mover<sm90::by_bulk_copies<sm90::warp_ring>> mover(
-        traffic.moved, {ring, traffic.spreads}, traffic.leading + traffic.multiplying + me);
-    traffic.how.move(me, epoch, mover);
-    mover.finish();
-  });
+  // Blocks of the GEMM beside it have the first slots.
+  run_movers(traffic, shared, block, epoch, traffic.leading + traffic.multiplying);
   __syncthreads();
   if (threadIdx.x == 0) epochs[block] = epoch;
 }

@@ -1,0 +1,99 @@
+#pragma once
+
+#include "ops/all_gather_gemm/layout.hpp"
+
+namespace untax {
+
+/// A piece of the rank's own shard.
+struct outgoing_piece {
+  int index = 0;
+  int row = 0;  ///< in the shard, like the next one
+  int column = 0;
+  int rows = 0;
+  int columns = 0;
+};
+
+/// What a mover of `all_gather_gemm_protocol::push` sends, as plain numbers: the protocol computes
+/// in 64 bits, step by step, which takes a GPU as long as moving a piece does.
+struct sending_grid {
+  bool at_once = false;     ///< a piece goes to all peers before the next one does
+  bool by_columns = false;  ///< pieces of the first columns come first
+  int first_hop = 1;
+  int hops = 0;
+  int rows = 0;  ///< of the shard
+  int columns = 0;
+  int piece_rows = 1;
+  int piece_columns = 1;
+  int row_pieces = 0;  ///< one below the other
+  int in_row = 0;      ///< side by side
+  int inbox_row = 0;   ///< of the shard in everybody's inbox, in set 0
+  int inbox_column = 0;
+  int set_rows = 0;  ///< of the inbox
+  int ready = 0;     ///< counter of the first piece at every consumer, in set 0
+  int ready_set = 0;
+  int free = 0;  ///< counter of rank 0 as a consumer, at this rank, in set 0
+  int free_set = 0;
+
+  [[nodiscard]] static constexpr sending_grid of(const all_gather_gemm_layout& how) noexcept {
+    const int me = how.rank();
+    const range shard = how.shard(me);
+    const pieces down = how.row_pieces(me);
+    const pieces across = how.col_pieces(me);
+    sending_grid grid;
+    grid.at_once = how.spreads();
+    grid.by_columns = how.goes_by_columns();
+    grid.first_hop = how.first_hop();
+    grid.hops = how.world() - how.first_hop();
+    grid.rows = static_cast<int>(down.whole.size);
+    grid.columns = static_cast<int>(across.whole.size);
+    grid.piece_rows = static_cast<int>(down.step);
+    grid.piece_columns = static_cast<int>(across.step);
+    grid.row_pieces = down.count();
+    grid.in_row = across.count();
+    grid.inbox_row = static_cast<int>(how.by_rows() ? shard.begin : 0);
+    grid.inbox_column = static_cast<int>(how.by_rows() ? 0 : shard.begin);
+    grid.set_rows = static_cast<int>(how.inbox().rows / how.sets().sets);
+    grid.ready = how.ready_counter(0, me, 0);
+    grid.ready_set = how.ready_counter(1, me, 0) - grid.ready;
+    grid.free = how.free_counter(0, 0);
+    grid.free_set = how.free_counter(1, 0) - grid.free;
+    return grid;
+  }
+
+  /// Calls `send(piece, hop, hops)`, with the first of so many neighbouring hops, for everything
+  /// that falls to a mover.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Send>
+  UNTAX_HOST_DEVICE constexpr void each(strided share, Send&& send) const {
+    const int mine = share.share_of(row_pieces * in_row);
+    const int rounds = at_once ? 1 : hops;
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < mine; ++i)
+        send(piece_in_turn(share.at(i)), first_hop + round, at_once ? hops : 1);
+    }
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int index) const noexcept {
+    return ready + set * ready_set + index;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int peer) const noexcept {
+    return free + set * free_set + peer;
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr outgoing_piece piece_in_turn(int i) const noexcept {
+    const int first = by_columns ? i / row_pieces : i / in_row;
+    const int second = by_columns ? i - first * row_pieces : i - first * in_row;
+    outgoing_piece p;
+    const int down = by_columns ? second : first;
+    const int across = by_columns ? first : second;
+    p.index = down * in_row + across;
+    p.row = down * piece_rows;
+    p.column = across * piece_columns;
+    p.rows = rows - p.row < piece_rows ? rows - p.row : piece_rows;
+    p.columns = columns - p.column < piece_columns ? columns - p.column : piece_columns;
+    return p;
+  }
+};
+
+}  // namespace untax
