@@ -71,6 +71,8 @@ void stretch(const gemm_variant& variant, shape& size, cut& by) {
 grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
                     bool in_units = false) {
   if (in_units) stretch(variant, size, by);
+  // Without rooms it is the barrier and the other set that keep one run from the next.
+  if (is_bulk(variant.how)) by.sets = 2;
   grid_case c;
   c.what = variant;
   c.problem = {.m = size.m, .n = size.n, .k = size.k};
