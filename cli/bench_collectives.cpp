@@ -129,6 +129,8 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     if (o.how == pattern::fused_specialized) name += " spec";
     if (o.chunk_bytes > 0) name += fmt::format(" {}K", o.chunk_bytes / kb);
     if (o.depth > 0) name += fmt::format(" {}d", o.depth);
+    if (o.keepers > 0) name += fmt::format(" {}k", o.keepers);
+    if (o.serves > 0) name += fmt::format(" {}s", o.serves);
     all.push_back({std::move(name), false, std::move(o)});
   };
   for (const int phases : {1, 2}) {
@@ -137,23 +139,28 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
         bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 8, 32, 64, 128, 256};
     for (const int workers : packet_workers)
       add("", {.phases = phases, .wire = wire_kind::packets, .workers = workers});
-    for (const int workers : {64, 128}) {
-      collective_options o{.phases = phases, .wire = wire_kind::stores, .workers = workers};
-      o.direct = true;
-      o.inputs = input_path::in_place;
-      for (const std::int64_t chunk : {0 * kb, 15 * kb, 30 * kb, 60 * kb}) {
-        o.chunk_bytes = chunk;
-        add("direct", o);
-      }
-      for (const std::int64_t chunk : {15 * kb, 30 * kb, 60 * kb, 120 * kb}) {
-        o.chunk_bytes = chunk;
-        o.direct = true;
-        o.inputs = input_path::rooms;
-        add("direct rooms", o);
-        o.direct = false;
-        o.depth = 4;
+    for (const std::int64_t chunk : {15 * kb, 30 * kb, 60 * kb, 120 * kb}) {
+      collective_options o{.phases = phases, .wire = wire_kind::stores, .chunk_bytes = chunk};
+      o.depth = 4;
+      o.how = pattern::fused_specialized;
+      for (const int serves : {1, 2, 3, 4}) {
+        o.serves = serves;
         add("", o);
-        o.depth = 0;
+      }
+      o.serves = 0;
+      o.how = pattern::fused_sequential;
+      o.workers = 128;
+      add("", o);
+      o.direct = true;
+      o.inputs = input_path::rooms;
+      add("direct rooms", o);
+      o.depth = 0;
+      o.inputs = input_path::in_place;
+      add("direct", o);
+      for (const int keepers : {8, 16, 32}) {
+        o.workers = 128 - keepers;
+        o.keepers = keepers;
+        add("direct", o);
       }
     }
     add("", {.phases = phases, .wire = wire_kind::bulk, .workers = 64, .chunk_bytes = 120 * kb});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "ops/collectives_common/direct_layout.hpp"
 #include "ops/collectives_common/two_phase_layout.hpp"
@@ -20,51 +21,30 @@ class direct_relay : public direct_layout {
                                            const collective_plan& plan) noexcept
       : direct_layout(plan),
         whole_{0, count},
-        owners_{{count, plan.world - 1}, root + 1, plan.world},
-        root_(root) {}
+        owners_{inner_shares(count, plan.world - 1), root + 1, plan.world},
+        root_(root),
+        stretch_(stretch_for(owners_.full, plan.workers)),
+        full_count_(pieces{{0, stretch_}, plan.chunk}.count()) {}
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
+  UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int worker, std::uint64_t epoch,
                                            Emit&& emit) const {
-    const int most = most_chunks(lane);
-    if (rank() == root_) {
-      for (int hop = 1; most > 0 && hop < world(); ++hop) {
-        const int peer = receiver_at_hop(rank(), hop, world());
-        emit(step{.acquire = flag(first, lane, peer, rank(), epoch)});
-      }
-      // Between the chunks for others, so that the ways to them are not idle meanwhile.
-      const int kept = chunks_of(share_of(whole_, lane)).count();
-      for (int i = 0; i < most; ++i) {
-        deal(i, lane, epoch, emit);
-        keep(i * (world() - 1), (i + 1) * (world() - 1), lane, emit);
-      }
-      keep(most * (world() - 1), kept, lane, emit);
-      return;
-    }
-    if (most > 0) emit(step{.publish = flag(first, lane, rank(), root_, epoch)});
-    const int count = chunks(rank(), lane).count();
-    for (int i = 0; i < count; ++i) relay(i, count, lane, epoch, emit);
-    for (int hop = 1; hop < world(); ++hop) {
-      const int owner = source_at_hop(rank(), hop, world());
-      if (owner == root_ || chunks(owner, lane).count() == 0) continue;
-      emit(step{.acquire = flag(second, lane, owner, rank(), epoch)});
-    }
+    if (!keeps(worker))
+      return rank() == root_ ? deal(worker, epoch, emit) : relay(worker, epoch, emit);
+    const range kept = kept_by(worker, whole_);
+    if (rank() == root_ && !kept.empty()) keep({kept, kept.size}, 0, 1, emit);
   }
 
  private:
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces chunks(int owner, int lane) const noexcept {
-    return chunks_of(share_of(owners_.of(owner), lane));
+  static constexpr int most_chunks = std::numeric_limits<int>::max();
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane) const noexcept {
+    return stretch_of(owners_.of(owner), lane, stretch_);
   }
-  /// Of any owner.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_chunks(int lane) const noexcept {
-    int most = 0;
-    for (int owner = 0; owner < world(); ++owner) {
-      if (owner == root_) continue;
-      const int count = chunks(owner, lane).count();
-      most = count > most ? count : most;
-    }
-    return most;
+  /// Chunks of a share.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count_of(const range& share) const noexcept {
+    return share.size == stretch_ ? full_count_ : chunks_of(share).count();
   }
   /// The root's word to an owner that chunk `i` of `count` has come.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room dealt(int owner, int i, int count, int lane,
@@ -72,58 +52,97 @@ class direct_relay : public direct_layout {
     const auto before = (epoch - 1) * static_cast<std::uint64_t>(count);
     return flag(first, lane, root_, owner, before + static_cast<std::uint64_t>(i) + 1);
   }
+  /// Of any owner.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_of(int lane) const noexcept {
+    int most = 0;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int count = count_of(share(receiver_at_hop(root_, hop, world()), lane));
+      most = count > most ? count : most;
+    }
+    return most;
+  }
 
+  /// What the root does.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void deal(int lane, std::uint64_t epoch, Emit&& emit) const {
+    const int most = most_of(lane);
+    for (int hop = 1; most > 0 && hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      emit(step{.acquire = flag(first, lane, peer, rank(), epoch)});
+    }
+    if (has_keepers()) {
+      for (int i = 0; i < most; ++i) deal_round(i, lane, epoch, emit);
+      return;
+    }
+    // Between the chunks for others, so that the ways to them are not idle meanwhile.
+    const pieces kept = chunks_of(stretch_of(whole_, lane, stretch_for(whole_.size, lanes())));
+    for (int i = 0; i < most; ++i) {
+      deal_round(i, lane, epoch, emit);
+      keep(kept, i * (world() - 1), (i + 1) * (world() - 1), emit);
+    }
+    keep(kept, most * (world() - 1), most_chunks, emit);
+  }
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void deal_round(int i, int lane, std::uint64_t epoch,
+                                              Emit&& emit) const {
+    for (int turn = 0; turn + 1 < world(); ++turn) {
+      const int owner = receiver_at_hop(rank(), 1 + turned(turn, lane, world() - 1), world());
+      const range all = share(owner, lane);
+      if (i >= count_of(all)) continue;
+      const range chunk = chunks_of(all).at(i);
+      copy({operand::a, rank(), 0, chunk.begin}, {operand::c, owner, 0, chunk.begin}, chunk.size,
+           {}, {}, emit);
+    }
+    // After all of them, so that one release serves them.
+    for (int hop = 1; hop < world(); ++hop) {
+      const int owner = receiver_at_hop(rank(), hop, world());
+      const int count = count_of(share(owner, lane));
+      if (i < count) emit(step{.publish = dealt(owner, i, count, lane, epoch)});
+    }
+  }
   /// Chunks `begin` to `end` - 1, as far as there are, of the root's own result.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void keep(int begin, int end, int lane, Emit&& emit) const {
-    const pieces all = chunks_of(share_of(whole_, lane));
-    for (int i = begin; i < end && i < all.count(); ++i) {
+  UNTAX_HOST_DEVICE constexpr void keep(const pieces& all, int begin, int end, Emit&& emit) const {
+    const int count = all.count();
+    for (int i = begin; i < end && i < count; ++i) {
       const range chunk = all.at(i);
       copy({operand::a, rank(), 0, chunk.begin}, {operand::c, rank(), 0, chunk.begin}, chunk.size,
            {}, {}, emit);
     }
   }
 
+  /// What the others do.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void deal(int i, int lane, std::uint64_t epoch, Emit&& emit) const {
-    for (int turn = 0; turn + 1 < world(); ++turn) {
-      const int owner = receiver_at_hop(rank(), 1 + turned(turn, lane, world() - 1), world());
-      const pieces all = chunks(owner, lane);
-      if (i >= all.count()) continue;
-      const range chunk = all.at(i);
-      emit(step{.what = action::copy,
-                .rows = 1,
-                .cols = chunk.size,
-                .from = {operand::a, rank(), 0, chunk.begin},
-                .to = {operand::c, owner, 0, chunk.begin}});
+  UNTAX_HOST_DEVICE constexpr void relay(int lane, std::uint64_t epoch, Emit&& emit) const {
+    if (most_of(lane) > 0) emit(step{.publish = flag(first, lane, rank(), root_, epoch)});
+    const range own = share(rank(), lane);
+    const int count = count_of(own);
+    for (int i = 0; i < count; ++i) {
+      const range chunk = chunks_of(own).at(i);
+      emit(step{.acquire = dealt(rank(), i, count, lane, epoch)});
+      for (int turn = 0; turn + 1 < world(); ++turn) {
+        const int peer = receiver_at_hop(rank(), 1 + turned(turn, lane, world() - 1), world());
+        if (peer == root_) continue;
+        copy({operand::c, rank(), 0, chunk.begin}, {operand::c, peer, 0, chunk.begin}, chunk.size,
+             {}, i + 1 == count ? flag(second, lane, rank(), peer, epoch) : room{}, emit);
+      }
     }
-    // After all of them, so that one release serves them.
     for (int hop = 1; hop < world(); ++hop) {
-      const int owner = receiver_at_hop(rank(), hop, world());
-      const int count = chunks(owner, lane).count();
-      if (i < count) emit(step{.publish = dealt(owner, i, count, lane, epoch)});
-    }
-  }
-
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void relay(int i, int count, int lane, std::uint64_t epoch,
-                                         Emit&& emit) const {
-    const range chunk = chunks(rank(), lane).at(i);
-    emit(step{.acquire = dealt(rank(), i, count, lane, epoch)});
-    for (int turn = 0; turn + 1 < world(); ++turn) {
-      const int peer = receiver_at_hop(rank(), 1 + turned(turn, lane, world() - 1), world());
-      if (peer == root_) continue;
-      copy({operand::c, rank(), 0, chunk.begin}, {operand::c, peer, 0, chunk.begin}, chunk.size, {},
-           i + 1 == count ? flag(second, lane, rank(), peer, epoch) : room{}, emit);
+      const int owner = source_at_hop(rank(), hop, world());
+      if (owner == root_ || share(owner, lane).empty()) continue;
+      emit(step{.acquire = flag(second, lane, owner, rank(), epoch)});
     }
   }
 
   range whole_;
   ownership owners_;
   int root_;
+  std::int64_t stretch_;  // of a share that is not the last
+  int full_count_;        // chunks of such a stretch
 };
 
 static_assert(protocol<direct_relay>);

@@ -5,6 +5,7 @@
 #include "ops/broadcast/direct_relay.hpp"
 #include "ops/collectives_common/direct_exchange.hpp"
 #include "ops/collectives_common/exchange_protocol.hpp"
+#include "ops/collectives_common/inner_shares.hpp"
 #include "ops/collectives_common/parts.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/collectives_common/two_phase_layout.hpp"
@@ -18,8 +19,8 @@ class relay_protocol : public two_phase_layout {
   /// `plan.world` is 2 at least.
   UNTAX_HOST_DEVICE constexpr relay_protocol(std::int64_t count, int root,
                                              const collective_plan& plan) noexcept
-      : two_phase_layout(plan, 2, {{count, plan.world - 1}, root + 1, plan.world}, root),
-        whole_{0, count},
+      : two_phase_layout(plan, 2, {inner_shares(count, plan.world - 1), root + 1, plan.world},
+                         inner_shares(count, plan.world - 1).full()),
         root_(root) {}
 
   UNTAX_CALLS_ANY_SIDE
@@ -29,33 +30,36 @@ class relay_protocol : public two_phase_layout {
     if (kernel_index % 2 == 1) return pass_barrier(kernel_index, epoch, emit);
     const role mine = role_of(kernel_index, worker);
     run_rounds(
-        mine, true, epoch,
-        [&](int i) {
+        mine,
+        [&](int lane, int i) {
           // To each rank what it passes on.
-          const auto to = [&](int peer) { return owned_chunks(peer, mine.lane); };
-          return rank() == root_ && send_round(mine.lane, i, epoch, to, emit);
+          const auto to = [&](int peer) { return owned_chunks(peer, lane); };
+          return rank() == root_ && send_round(lane, i, epoch, to, emit);
         },
-        [&](int i) {
-          return rank() == root_ ? keep_round(mine.lane, i, emit)
-                                 : relay_round(mine.lane, i, epoch, emit);
+        [&](int lane, int i) {
+          return rank() == root_ ? keep_round(lane, i, emit) : relay_round(lane, i, epoch, emit);
         },
-        emit);
+        [&](int lane, int i) { return rank() != root_ && collect_round(1, lane, i, epoch, emit); });
   }
 
  private:
-  /// The root's own result.
+  /// The root's own result: chunk `i` of every owner.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool keep_round(int lane, int i, Emit&& emit) const {
-    const lane_chunks all = chunks_of(whole_, lane);
-    if (i >= all.count()) return false;
-    const range chunk = all.at(i);
-    emit(step{.what = action::copy,
-              .rows = 1,
-              .cols = chunk.size,
-              .from = in_a(chunk.begin),
-              .to = in_c(chunk.begin)});
-    return true;
+    bool busy = false;
+    for (int hop = 1; hop < world(); ++hop) {
+      const lane_chunks all = owned_chunks(receiver_at_hop(rank(), hop, world()), lane);
+      if (i >= all.count()) continue;
+      busy = true;
+      const range chunk = all.at(i);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = chunk.size,
+                .from = in_a(chunk.begin),
+                .to = in_c(chunk.begin)});
+    }
+    return busy;
   }
 
   UNTAX_CALLS_ANY_SIDE
@@ -66,13 +70,25 @@ class relay_protocol : public two_phase_layout {
     const int count = all.count();
     if (i >= count) return false;
     const range chunk = all.at(i);
-    take(ring_, parcel_of(root_, rank(), lane, i, count, epoch), in_c(chunk.begin), chunk.size,
-         emit);
-    pass_on(lane, i, epoch, emit);
+    const parcel own = parcel_of(root_, rank(), lane, i, count, epoch);
+    const place here = ring_.place_of(own);
+    emit(step{.acquire = ring_.room_of(own)});
+    // First to the others, who wait for it, and out of the room, so that it need not have been
+    // stored before.
+    for (int hop = 1; hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      if (peer == root_) continue;
+      send(second_ring_, passed_on(peer, lane, i, all, epoch), here, chunk.size, emit);
+    }
+    emit(step{.what = action::copy,
+              .rows = 1,
+              .cols = chunk.size,
+              .from = here,
+              .to = in_c(chunk.begin),
+              .retire = ring_.room_of(own)});
     return true;
   }
 
-  range whole_;
   int root_;
 };
 
@@ -89,7 +105,8 @@ auto with_protocol_for(const broadcast_problem& problem, const collective_plan& 
 }
 
 [[nodiscard]] inline collective_need need_of(const broadcast_problem& problem, int world) {
-  const std::int64_t share = world > 1 ? sharding{problem.count, world - 1}.full() : problem.count;
+  const std::int64_t share =
+      world > 1 ? inner_shares(problem.count, world - 1).full() : problem.count;
   return {"broadcast", problem.type, share, problem.count, problem.count, true, 2};
 }
 

@@ -32,7 +32,7 @@ sm90::message_table messages_of(const ownership& owners, int root, const collect
 sm90::transfer_code relay_code(std::int64_t count, dtype type, int root,
                                const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
-    const ownership owners{{count, plan.world - 1}, root + 1, plan.world};
+    const ownership owners{inner_shares(count, plan.world - 1), root + 1, plan.world};
     return sm90::packet_relay(messages_of(owners, root, plan), type, root, count, plan.workers);
   }
   if (plan.direct) return moving_code(direct_relay(count, root, plan), type, plan.wire);

@@ -12,6 +12,7 @@ struct collective_variant {
   bool uneven = false;
   bool direct = false;
   bool pushes = false;
+  bool keeps_apart = false;
 
   [[nodiscard]] std::string name() const {
     std::string text = fmt::format("{} {}", entry->name, name_of(how));
@@ -19,6 +20,7 @@ struct collective_variant {
     if (uneven) text += ", unequal parts";
     if (direct) text += ", direct";
     if (pushes) text += ", inputs through rooms";
+    if (keeps_apart) text += ", keepers";
     return text;
   }
 };
@@ -46,8 +48,10 @@ struct grid_case {
     options.workers = by.workers;
     options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(problem.type));
     options.depth = by.depth;
+    options.serves = by.workers;
     options.direct = what.direct;
     if (what.pushes) options.inputs = input_path::rooms;
+    if (what.keeps_apart) options.keepers = by.workers;
     return what.entry->plan(problem, ranks, rank, options);
   }
   [[nodiscard]] std::string name() const {
@@ -150,6 +154,8 @@ std::vector<protocol_variant> variants_of(const collective_entry& entry) {
         variants.push_back(checked({&entry, how, phases, false, direct}));
         if (direct && phases == 2 && entry.combines)
           variants.push_back(checked({&entry, how, phases, false, direct, true}));
+        if (direct && !entry.combines)
+          variants.push_back(checked({&entry, how, phases, false, direct, false, true}));
         if (entry.has_uneven) variants.push_back(checked({&entry, how, phases, true, direct}));
       }
     }

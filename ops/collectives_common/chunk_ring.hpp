@@ -11,14 +11,29 @@
 
 namespace untax {
 
-/// The chunks of a range that fall to one worker of each rank, its lane: chunks are dealt in turn.
+/// How the chunks of a range are dealt to the lanes, in turn: `each` to every lane, one more to the
+/// first `more` of them.
+struct chunk_deal {
+  std::int64_t size = -1;  ///< of the range
+  int each = 0;
+  int more = 0;
+
+  chunk_deal() = default;
+  UNTAX_HOST_DEVICE constexpr chunk_deal(std::int64_t of, std::int64_t chunk, int lanes) noexcept
+      : size(of) {
+    const int all = pieces{{0, of}, chunk}.count();
+    each = all / lanes;
+    more = all % lanes;
+  }
+};
+
+/// The chunks of a range that fall to one worker of each rank, its lane.
 struct lane_chunks {
   pieces all;
   strided share;
+  int dealt = 0;
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept {
-    return share.share_of(all.count());
-  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept { return dealt; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range at(int i) const noexcept {
     return all.at(share.worker + i * share.workers);
   }
@@ -42,7 +57,10 @@ struct parcel {
 struct chunk_ring {
   int world = 1;
   int depth = 1;
+  /// The logarithm of the depth, to base 2, or -1: a division takes a kernel long.
+  int shift = -1;
   bool has_rooms = true;  ///< false where barriers keep the order
+  bool within = false;    ///< whether what a rank sends itself goes from one worker to another
   std::int64_t first_row = 0;
   counter_block ready;  ///< at the receiver: [lane][turn][source]
   counter_block free;   ///< at the source: [lane][turn][receiver]
@@ -51,7 +69,9 @@ struct chunk_ring {
                                          std::int64_t row) noexcept
       : world(plan.world),
         depth(plan.depth),
+        shift(shift_of(plan.depth)),
         has_rooms(!is_bulk(plan.how)),
+        within(plan.how == pattern::fused_specialized),
         first_row(row),
         ready(layout.take(plan.workers, plan.depth, plan.world)),
         free(layout.take(plan.workers, plan.depth, plan.world)) {}
@@ -63,14 +83,15 @@ struct chunk_ring {
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room room_of(const parcel& p) const noexcept {
-    if (!has_rooms) return {};
+    if (!has_rooms || (p.from == p.to && !within)) return {};
     const int index = ready.at(p.lane, turn_of(p), p.from);
-    return {.producer = p.from,
-            .consumer = p.to,
-            .number = index,
-            .ready = index,
-            .free = free.at(p.lane, turn_of(p), p.to),
-            .use = p.number / static_cast<std::uint64_t>(depth) + 1};
+    return {
+        .producer = p.from,
+        .consumer = p.to,
+        .number = index,
+        .ready = index,
+        .free = free.at(p.lane, turn_of(p), p.to),
+        .use = (shift < 0 ? p.number / static_cast<std::uint64_t>(depth) : p.number >> shift) + 1};
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const parcel& p) const noexcept {
     const std::int64_t turns = std::int64_t{p.lane} * depth + turn_of(p);
@@ -79,7 +100,14 @@ struct chunk_ring {
 
  private:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turn_of(const parcel& p) const noexcept {
-    return static_cast<int>(p.number % static_cast<std::uint64_t>(depth));
+    const auto turns = static_cast<std::uint64_t>(depth);
+    return static_cast<int>(shift < 0 ? p.number % turns : p.number & (turns - 1));
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int shift_of(int depth) noexcept {
+    for (int shift = 0; shift < 31; ++shift) {
+      if (1 << shift == depth) return shift;
+    }
+    return -1;
   }
 };
 

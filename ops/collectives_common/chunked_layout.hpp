@@ -28,7 +28,8 @@ class chunked_layout {
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
     if (plan_.how == pattern::fused_sequential) return {"collective", 0, plan_.workers};
-    if (plan_.how == pattern::fused_specialized) return {"collective", 0, 2 * plan_.workers};
+    if (plan_.how == pattern::fused_specialized)
+      return {"collective", 0, phases_ * plan_.workers + takers()};
     if (i % 2 == 1) return {"barrier", i, 1};
     return {i == 0 ? "send" : i == 2 ? "receive" : "collect", i, plan_.workers};
   }
@@ -38,14 +39,18 @@ class chunked_layout {
   /// with two phases, pass on; collect what was passed on.
   struct role {
     int lane = 0;
+    int end = 1;  ///< one behind the last lane
     bool sends = false;
     bool receives = false;
     bool collects = false;
   };
 
-  UNTAX_HOST_DEVICE constexpr chunked_layout(const collective_plan& plan, int phases) noexcept
+  /// Most ranges that are cut have `usual` elements.
+  UNTAX_HOST_DEVICE constexpr chunked_layout(const collective_plan& plan, int phases,
+                                             std::int64_t usual) noexcept
       : plan_(plan),
         phases_(phases),
+        usual_(usual, plan.chunk, plan.workers),
         ring_(plan, layout_, 0),
         second_ring_(phases == 2 ? chunk_ring(plan, layout_, chunk_ring::rows_for(plan)) : ring_),
         barrier_{plan.rank, plan.world, layout_.take(1, plan.world, 1)},
@@ -54,12 +59,19 @@ class chunked_layout {
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr role role_of(int kernel_index,
                                                          int worker) const noexcept {
-    if (plan_.how == pattern::fused_sequential) return {worker, true, true, true};
+    if (plan_.how == pattern::fused_sequential) return {worker, worker + 1, true, true, true};
     if (plan_.how == pattern::fused_specialized) {
-      const bool sends = worker < plan_.workers;
-      return {sends ? worker : worker - plan_.workers, sends, !sends, !sends};
+      const int part = worker / plan_.workers;
+      if (part >= phases_) {
+        const int lane = (worker - phases_ * plan_.workers) * plan_.serves;
+        const int end = lane + plan_.serves;
+        const bool collects = phases_ == 2;
+        return {lane, end < plan_.workers ? end : plan_.workers, false, !collects, collects};
+      }
+      const int lane = worker - part * plan_.workers;
+      return {lane, lane + 1, part == 0, part == 1, false};
     }
-    return {worker, kernel_index == 0, kernel_index == 2, kernel_index == 4};
+    return {worker, worker + 1, kernel_index == 0, kernel_index == 2, kernel_index == 4};
   }
   /// How many chunks receiving stays behind sending, and collecting behind receiving, where one
   /// worker does both: with chunks on their way it need not wait for each. Less than the depth,
@@ -70,7 +82,9 @@ class chunked_layout {
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks_of(range whole,
                                                                   int lane) const noexcept {
-    return {{whole, plan_.chunk}, {lane, plan_.workers}};
+    const chunk_deal deal =
+        whole.size == usual_.size ? usual_ : chunk_deal(whole.size, plan_.chunk, plan_.workers);
+    return {{whole, plan_.chunk}, {lane, plan_.workers}, deal.each + (lane < deal.more ? 1 : 0)};
   }
   /// Chunk `i` of `count` that go from one rank to another in each epoch.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr parcel parcel_of(int from, int to, int lane,
@@ -85,20 +99,13 @@ class chunked_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void send(const chunk_ring& ring, const parcel& p, place from,
                                         std::int64_t size, Emit&& emit) const {
-    place_in(ring, p, from, size, emit);
-    emit(step{.publish = ring.room_of(p)});
-  }
-  /// The same without a word to the receiver.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void place_in(const chunk_ring& ring, const parcel& p, place from,
-                                            std::int64_t size, Emit&& emit) const {
     emit(step{.what = action::copy,
               .rows = 1,
               .cols = size,
               .from = from,
               .to = ring.place_of(p),
-              .reserve = ring.room_of(p)});
+              .reserve = ring.room_of(p),
+              .publish = ring.room_of(p)});
   }
   /// Chunk `i` of what lane `lane` sends to each peer, nearest first; false if none has so many.
   /// `chunks_to(peer)` are the peer's.
@@ -115,12 +122,19 @@ class chunked_layout {
         if (i < count) visit(parcel_of(rank(), peer, lane, i, count, epoch), all);
       }
     };
+    // All at first, so that they are waited for together, and all at the end, so that one release
+    // serves them: where stores to peers wait for the link, every look at memory takes long.
+    each_peer(
+        [&](const parcel& p, const lane_chunks&) { emit(step{.reserve = ring_.room_of(p)}); });
     each_peer([&](const parcel& p, const lane_chunks& all) {
       busy = true;
       const range chunk = all.at(i);
-      place_in(ring_, p, in_a(chunk.begin), chunk.size, emit);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = chunk.size,
+                .from = in_a(chunk.begin),
+                .to = ring_.place_of(p)});
     });
-    // All at the end, so that one release serves them.
     each_peer(
         [&](const parcel& p, const lane_chunks&) { emit(step{.publish = ring_.room_of(p)}); });
     return busy;
@@ -155,8 +169,14 @@ class chunked_layout {
   }
 
  private:
+  /// Workers of fused_specialized that only take out of rooms.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int takers() const noexcept {
+    return ceil_div(plan_.workers, plan_.serves);
+  }
+
   collective_plan plan_;
   int phases_;
+  chunk_deal usual_;
   counter_layout layout_;
 
  protected:

@@ -24,12 +24,12 @@ struct collective_case {
 };
 
 inline std::string describe(const collective_entry& entry, const collective_case& c) {
-  return fmt::format("{}, W {}, {}{}{}, phases {}, workers {}, chunk bytes {}, depth {}, seed {}",
-                     untax::describe(entry, c.problem), c.world, name_of(c.options.how),
-                     c.options.direct ? ", direct" : "",
-                     c.options.inputs == input_path::rooms ? ", inputs through rooms" : "",
-                     c.options.phases, c.options.workers, c.options.chunk_bytes, c.options.depth,
-                     c.seed);
+  return fmt::format(
+      "{}, W {}, {}{}{}, phases {}, workers {}, chunk bytes {}, depth {}, keepers {}, seed {}",
+      untax::describe(entry, c.problem), c.world, name_of(c.options.how),
+      c.options.direct ? ", direct" : "",
+      c.options.inputs == input_path::rooms ? ", inputs through rooms" : "", c.options.phases,
+      c.options.workers, c.options.chunk_bytes, c.options.depth, c.options.keepers, c.seed);
 }
 
 /// Runs the case with fresh inputs and a poisoned result in every epoch. Every rank compares its
@@ -83,6 +83,8 @@ inline collective_case random_case(const collective_entry& entry, std::uint64_t 
   c.options.depth = static_cast<int>(between(0, 5));
   c.options.direct = between(0, 2) == 0;
   c.options.inputs = static_cast<input_path>(between(0, 2));
+  c.options.keepers = static_cast<int>(between(0, 2));
+  c.options.serves = static_cast<int>(between(0, 3));
   if (c.options.direct) c.options.how = pattern::fused_sequential;
   return c;
 }

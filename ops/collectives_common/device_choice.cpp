@@ -23,25 +23,29 @@ constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
 /// Beyond, inputs of a direct all_reduce that are sent to who combines them come sooner than those
 /// that he reads.
 constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
-/// Chunks of rooms: what is received is passed on the sooner the smaller they are; what is not is
-/// signalled the less often the larger they are. A crew moves so many bytes in whole rounds.
+/// Chunks of rooms: nobody takes out or passes on what has not come whole, and each takes a signal.
 constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
-constexpr std::int64_t large_chunk_bytes = std::int64_t{120} << 10;
+constexpr std::int64_t pushed_chunk_bytes = std::int64_t{120} << 10;
 /// Of what is read from peers, combined and then passed on: seldom, since the link takes its time
 /// to turn.
 constexpr std::int64_t turned_bytes = std::int64_t{512} << 10;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
 /// Chunks of a share that is passed on without rooms: what is left at the end, when the root has
-/// sent all, is the shorter the more there are, but each takes a signal.
-constexpr std::int64_t relays = 8;
-constexpr std::int64_t least_relayed_bytes = std::int64_t{30} << 10;
-constexpr std::int64_t most_relayed_bytes = std::int64_t{120} << 10;
+/// sent all, is the shorter the smaller they are.
+constexpr std::int64_t relayed_bytes = std::int64_t{15} << 10;
+/// Whoever only takes out of rooms copies so many times as fast as a share of the link comes.
+constexpr int usual_serves = 3;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
 /// Copy engines fill the link with fewer, and so do blocks that only send, or that read from peers.
 constexpr int half_of_blocks = 64;
-constexpr int blocks_of_broadcast = 32;
+/// Of those that have nothing to do but to copy what stays at a rank: as many as keep up with the
+/// link.
+constexpr int keeping_blocks = 16;
+constexpr int keeping_blocks_of_root = 32;
+/// Below, what stays is copied while others are asked for permission.
+constexpr std::int64_t least_kept_bytes = std::int64_t{8} << 20;
 
 class chooser {
  public:
@@ -54,15 +58,11 @@ class chooser {
     const bool open = made_.phases == 0;
     choose_phases();
     choose_wire();
-    // Only one rank sends, and it has nothing to receive.
-    if (open_pattern && is_broadcast() && made_.phases == 1 && made_.wire == wire_kind::stores &&
-        !made_.direct) {
-      made_.how = pattern::fused_specialized;
-      if (made_.workers == 0) made_.workers = blocks_of_broadcast;
-    }
     // In one phase inputs are read until the end, so it could not be in place.
     if (open && goes_direct() && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
     choose_inputs();
+    if (open_pattern && made_.wire == wire_kind::stores && can_specialize())
+      made_.how = pattern::fused_specialized;
     choose_cut();
     return made_;
   }
@@ -92,6 +92,16 @@ class chooser {
   [[nodiscard]] bool is_roomless() const {
     return goes_direct() &&
            (need_.by_peers == touched::result || made_.inputs == input_path::in_place);
+  }
+
+  /// Whether all goes through rooms. Then a multiprocessor that takes out of rooms had better not
+  /// send, too: its stores would wait behind those to peers, which wait for the link.
+  [[nodiscard]] bool can_specialize() const {
+    const bool reduces_everywhere = need_.by_peers == touched::both;
+    // It could not be in place any more.
+    if (reduces_everywhere && made_.phases == 1) return false;
+    const bool inputs_alone = need_.by_peers == touched::input && made_.inputs == input_path::rooms;
+    return world_ > 1 && (!goes_direct() || inputs_alone);
   }
 
   void choose_phases() {
@@ -128,9 +138,14 @@ class chooser {
       return;
     }
     const bool reads = is_roomless() && need_.by_peers != touched::result;
-    const bool few = made_.wire == wire_kind::bulk || reads || is_specialized();
-    if (made_.workers == 0)
-      made_.workers = blocks_for(part, least_chunk_bytes, few ? half_of_blocks : most_blocks);
+    const bool few = made_.wire == wire_kind::bulk || reads;
+    choose_keepers();
+    if (made_.workers == 0) {
+      const int most = is_specialized() ? specialized_lanes()
+                       : few            ? half_of_blocks
+                                        : most_blocks - made_.keepers;
+      made_.workers = blocks_for(part, least_chunk_bytes, most);
+    }
     const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
     if (is_roomless()) {
       // In pieces, so that the warps of a crew stay together.
@@ -139,16 +154,30 @@ class chooser {
         made_.chunk_bytes =
             std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512, turned_bytes);
       if (made_.chunk_bytes == 0 && made_.phases == 2 && is_broadcast())
-        made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share / relays, 512),
-                                                     least_relayed_bytes, most_relayed_bytes);
+        made_.chunk_bytes = even_cut(share, relayed_bytes);
       return;
     }
     if (made_.chunk_bytes == 0) {
-      const bool large = (made_.phases == 1 || goes_direct()) && !is_specialized();
-      made_.chunk_bytes = std::clamp<std::int64_t>(round_up<std::int64_t>(share, 512), 512,
-                                                   large ? large_chunk_bytes : chunk_bytes);
+      made_.chunk_bytes = even_cut(share, goes_direct() ? pushed_chunk_bytes : chunk_bytes);
     }
     if (made_.depth == 0) made_.depth = usual_depth;
+  }
+  /// Who only takes out of rooms waits for no link, so that one can serve several who send.
+  int specialized_lanes() {
+    if (made_.serves == 0) made_.serves = usual_serves;
+    return made_.serves * most_blocks / (made_.serves * made_.phases + 1);
+  }
+  /// What stays at a rank lies there twice if the result is not in place.
+  void choose_keepers() {
+    if (!is_roomless() || need_.by_peers != touched::result || made_.keepers > 0) return;
+    if (bytes(need_.largest) < least_kept_bytes) return;
+    made_.keepers = is_broadcast() && made_.phases == 2 ? keeping_blocks_of_root : keeping_blocks;
+  }
+  /// Chunks of at most so many bytes, all as long as each other as far as can be.
+  static std::int64_t even_cut(std::int64_t share, std::int64_t most) {
+    const std::int64_t chunks = std::max<std::int64_t>(ceil_div(share, most), 1);
+    return std::max<std::int64_t>(
+        round_up<std::int64_t>(ceil_div<std::int64_t>(share, chunks), 512), 512);
   }
   static int blocks_for(std::int64_t bytes, std::int64_t each, int most) {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, most));

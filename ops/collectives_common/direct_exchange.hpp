@@ -21,6 +21,7 @@ class direct_exchange : public direct_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
+    if (keeps(lane)) return send(rank(), kept_by(lane, parts_.sent(rank(), rank())), emit);
     stretch known;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
@@ -28,14 +29,16 @@ class direct_exchange : public direct_layout {
       emit(step{.publish = flag(first, lane, rank(), source, epoch)});
     }
     // What needs nobody's permission, while it is on its way.
-    send(rank(), lane, known, emit);
+    if (!has_keepers()) send(rank(), share(rank(), rank(), lane, known), emit);
     for (int hop = 1; hop < world(); ++hop) {
       const int to = receiver_at_hop(rank(), hop, world());
       if (share(rank(), to, lane, known).empty()) continue;
       emit(step{.acquire = flag(first, lane, to, rank(), epoch)});
     }
-    for (int i = 0; i + 1 < world(); ++i)
-      send(receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world()), lane, known, emit);
+    for (int i = 0; i + 1 < world(); ++i) {
+      const int to = receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world());
+      send(to, share(rank(), to, lane, known), emit);
+    }
     // All at the end, so that one release serves them.
     for (int hop = 1; hop < world(); ++hop) {
       const int to = receiver_at_hop(rank(), hop, world());
@@ -57,10 +60,9 @@ class direct_exchange : public direct_layout {
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int to, int lane, stretch& known, Emit&& emit) const {
-    const range mine = share(rank(), to, lane, known);
+  UNTAX_HOST_DEVICE constexpr void send(int to, const range& some, Emit&& emit) const {
     const std::int64_t moved = parts_.lands(rank(), to) - parts_.sent(rank(), to).begin;
-    each_chunk(mine, [&](const range& chunk) {
+    each_chunk(some, [&](const range& chunk) {
       copy({operand::a, rank(), 0, chunk.begin}, {operand::c, to, 0, chunk.begin + moved},
            chunk.size, {}, {}, emit);
     });

@@ -9,6 +9,8 @@
 #include <untax/tile/order.hpp>
 #include <untax/tile/protocol.hpp>
 
+#include "ops/collectives_common/inner_shares.hpp"
+
 namespace untax {
 
 /// What the protocols of collectives between the callers' own memory share. There are no rooms:
@@ -16,7 +18,8 @@ namespace untax {
 /// is waited for in the same epoch, so that nothing comes after the end of a run.
 ///
 /// Worker l of each rank, its lane, has the l-th stretch of each range, and deals with lane l of
-/// the peers only.
+/// the peers only. What stays at a rank is copied by workers beside these, its keepers, if there
+/// are any: a multiprocessor whose stores to peers wait for the link has its own stores wait, too.
 class direct_layout {
  public:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
@@ -27,7 +30,7 @@ class direct_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept { return {}; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept { return 1; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int /*i*/) const noexcept {
-    return {"direct", 0, plan_.workers};
+    return {"direct", 0, plan_.workers + plan_.keepers};
   }
 
  protected:
@@ -48,24 +51,39 @@ class direct_layout {
     std::int64_t size = 0;
   };
 
-  /// The stretch of a range that falls to a lane: as long as the others', and cut where vectors
-  /// begin unless chunks are smaller than these.
+  /// The stretch of a range that falls to a lane: as long as the others', and cut where lines or
+  /// vectors begin unless chunks are smaller than these.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole, int lane,
                                                            stretch& known) const noexcept {
-    if (known.of != whole.size) {
-      const std::int64_t full = ceil_div<std::int64_t>(whole.size, plan_.workers);
-      known = {whole.size, round_up<std::int64_t>(full, smaller(plan_.chunk, 8))};
-    }
-    const std::int64_t begin = smaller(whole.size, lane * known.size);
-    return {whole.begin + begin, smaller(known.size, whole.size - begin)};
+    if (known.of != whole.size) known = {whole.size, stretch_for(whole.size, plan_.workers)};
+    return stretch_of(whole, lane, known.size);
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole,
-                                                           int lane) const noexcept {
-    stretch known;
-    return share_of(whole, lane, known);
+  /// How long stretches are if a range of `size` elements is dealt to so many.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t stretch_for(std::int64_t size,
+                                                                     int parts) const noexcept {
+    const std::int64_t full = ceil_div<std::int64_t>(size, parts);
+    return round_up<std::int64_t>(full, smaller(plan_.chunk, full < 1024 ? 8 : line_elements));
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr range stretch_of(const range& whole, int i,
+                                                                    std::int64_t size) noexcept {
+    const std::int64_t begin = smaller(whole.size, i * size);
+    return {whole.begin + begin, smaller(size, whole.size - begin)};
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces chunks_of(const range& share) const noexcept {
     return {share, plan_.chunk};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int lanes() const noexcept { return plan_.workers; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_keepers() const noexcept {
+    return plan_.keepers > 0;
+  }
+  /// Whether a worker is a keeper rather than a lane.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool keeps(int worker) const noexcept {
+    return worker >= plan_.workers;
+  }
+  /// The stretch of a range that falls to a keeper.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr range kept_by(int worker,
+                                                          const range& whole) const noexcept {
+    return stretch_of(whole, worker - plan_.workers, stretch_for(whole.size, plan_.keepers));
   }
   UNTAX_CALLS_ANY_SIDE
   template <class Visit>

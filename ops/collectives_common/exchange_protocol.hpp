@@ -19,7 +19,7 @@ class exchange_protocol : public chunked_layout {
  public:
   UNTAX_HOST_DEVICE constexpr exchange_protocol(const Parts& parts,
                                                 const collective_plan& plan) noexcept
-      : chunked_layout(plan, 1), parts_(parts) {}
+      : chunked_layout(plan, 1, largest(parts, plan)), parts_(parts) {}
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -30,16 +30,30 @@ class exchange_protocol : public chunked_layout {
     const int lag = lag_of(mine.sends && mine.receives);
     for (int i = 0, idle = 0; idle <= lag; ++i) {
       bool busy = false;
-      if (mine.sends) {
-        const auto to = [&](int peer) { return chunks(rank(), peer, mine.lane); };
-        busy = send_round(mine.lane, i, epoch, to, emit) || busy;
+      for (int lane = mine.lane; lane < mine.end; ++lane) {
+        if (mine.sends) {
+          const auto to = [&](int peer) { return chunks(rank(), peer, lane); };
+          busy = send_round(lane, i, epoch, to, emit) || busy;
+        }
+        if (mine.receives && i >= lag) busy = take_round(lane, i - lag, epoch, emit) || busy;
       }
-      if (mine.receives && i >= lag) busy = take_round(mine.lane, i - lag, epoch, emit) || busy;
       idle = busy ? 0 : idle + 1;
     }
   }
 
  private:
+  /// Of all parts that this rank sends or gets.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::int64_t largest(
+      const Parts& parts, const collective_plan& plan) noexcept {
+    std::int64_t most = 0;
+    for (int peer = 0; peer < plan.world; ++peer) {
+      const std::int64_t sent = parts.sent(plan.rank, peer).size;
+      const std::int64_t got = parts.sent(peer, plan.rank).size;
+      most = sent > most ? sent : most;
+      most = got > most ? got : most;
+    }
+    return most;
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks(int from, int to,
                                                                int lane) const noexcept {
     return chunks_of(parts_.sent(from, to), lane);

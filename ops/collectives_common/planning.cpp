@@ -23,7 +23,8 @@ constexpr std::int64_t least_relayed_bytes = 16 << 10;
 constexpr int usual_depth = 4;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
-constexpr int most_workers = wait_slots / 2 - 1;
+/// Three of a lane in fused_specialized.
+constexpr int most_workers = wait_slots / 3 - 1;
 /// More than any GPU holds at once; the engine knows how many that are.
 constexpr int most_blocks = 4096;
 /// From here on, the bytes that a second phase saves are worth its additional way.
@@ -45,10 +46,13 @@ class planner {
     require("workers", options_.workers, on_device_ ? most_blocks : most_workers);
     require("chunk_bytes", options_.chunk_bytes, most_chunk_bytes);
     require("depth", options_.depth, most_depth);
+    require("serves", options_.serves, most_workers);
+    require("keepers", options_.keepers, on_device_ ? most_blocks : most_workers);
     require("phases", options_.phases, need_.can_have_two_phases ? 2 : 1);
     collective_plan& plan = made_.plan;
     plan.world = world_;
     plan.rank = rank_;
+    if (on_device_) options_ = device_choice(world_, need_, options_);
     plan.how = options_.how == pattern::automatic ? pattern::fused_sequential : options_.how;
     const bool has_it = plan.how == pattern::bulk_synchronous ||
                         plan.how == pattern::fused_sequential ||
@@ -59,16 +63,18 @@ class planner {
                       "fused_specialized",
                       name_of(plan.how)));
     }
+    plan.serves = std::max(options_.serves, 1);
     choose_wire();
     choose_way();
     plan.workers =
         options_.workers > 0 ? options_.workers : std::clamp(cores() / world_, 1, most_workers);
     const std::string why = choose_phases();
     cut();
-    made_.explanation = fmt::format("{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {}",
-                                    need_.name, name_of(plan.how), name_of(plan.wire), plan.phases,
-                                    plan.phases == 1 ? "phase" : "phases", why, plan.workers,
-                                    on_device_ ? "blocks" : "workers", plan.chunk, way_of(plan));
+    made_.explanation = fmt::format(
+        "{}: {}, {}, {} {}{}, {} {}, chunks of {} elements, {}{}", need_.name, name_of(plan.how),
+        name_of(plan.wire), plan.phases, plan.phases == 1 ? "phase" : "phases", why, plan.workers,
+        on_device_ ? "blocks" : "workers", plan.chunk, way_of(plan),
+        plan.serves > 1 ? fmt::format(", {} lanes a taker", plan.serves) : "");
     return std::move(made_);
   }
 
@@ -84,7 +90,6 @@ class planner {
 
   void choose_wire() {
     collective_plan& plan = made_.plan;
-    if (on_device_) options_ = device_choice(world_, need_, options_);
     plan.wire = options_.wire == wire_kind::automatic ? wire_kind::stores : options_.wire;
     if (!on_device_ && plan.wire != wire_kind::stores) {
       refuse(
@@ -107,6 +112,7 @@ class planner {
       plan.pushes = need_.by_peers == touched::both && options_.phases != 1 && world_ > 1;
       plan.direct = plan.pushes;
     }
+    if (plan.direct && need_.by_peers == touched::result) plan.keepers = options_.keepers;
     if (!plan.direct || plan.how == pattern::fused_sequential) return;
     refuse(fmt::format("goes directly as fused_sequential only, not {}", name_of(plan.how)));
   }
@@ -187,6 +193,7 @@ class planner {
 }  // namespace
 
 std::string way_of(const collective_plan& plan) {
+  if (plan.keepers > 0) return fmt::format("direct, without rooms, {} keepers", plan.keepers);
   if (plan.direct && !plan.pushes) return "direct, without rooms";
   return fmt::format("{}{} rooms in turn", plan.pushes ? "direct, inputs through " : "",
                      plan.depth);

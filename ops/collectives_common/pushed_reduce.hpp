@@ -30,15 +30,15 @@ class pushed_reduce : public reduce_protocol {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
-    const role mine{lane, true, true, false};
+    const role mine{lane, lane + 1, true, true, false};
     run_rounds(
-        mine, false, epoch, [&](int i) { return send_inputs(lane, i, epoch, emit); },
-        [&](int i) {
+        mine, [&](int, int i) { return send_inputs(lane, i, epoch, emit); },
+        [&](int, int i) {
           if (i >= chunks_for(rank(), lane).count()) return false;
-          combine(lane, i, epoch, true, emit);
+          combine(lane, i, epoch, result_place(lane, i), true, emit);
           return true;
         },
-        emit);
+        [](int, int) { return false; });
     for (int hop = 1; has_share(rank(), lane) && hop < world(); ++hop)
       emit(step{.publish = landed(lane, rank(), receiver_at_hop(rank(), hop, world()), epoch)});
     for (int hop = 1; hop < world(); ++hop) {

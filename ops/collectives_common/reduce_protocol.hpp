@@ -33,14 +33,17 @@ class reduce_protocol : public two_phase_layout {
     const role mine = role_of(kernel_index, worker);
     const bool passes_on = everywhere_ && !straight_;
     run_rounds(
-        mine, passes_on, epoch, [&](int i) { return send_inputs(mine.lane, i, epoch, emit); },
-        [&](int i) {
-          if (i >= chunks_for(rank(), mine.lane).count()) return false;
-          combine(mine.lane, i, epoch, false, emit);
-          if (passes_on) pass_on(mine.lane, i, epoch, emit);
+        mine, [&](int lane, int i) { return send_inputs(lane, i, epoch, emit); },
+        [&](int lane, int i) {
+          if (i >= chunks_for(rank(), lane).count()) return false;
+          if (passes_on) {
+            combine_and_pass_on(lane, i, epoch, emit);
+          } else {
+            combine(lane, i, epoch, result_place(lane, i), false, emit);
+          }
           return true;
         },
-        emit);
+        [&](int lane, int i) { return passes_on && collect_round(0, lane, i, epoch, emit); });
   }
 
  protected:
@@ -48,7 +51,10 @@ class reduce_protocol : public two_phase_layout {
   UNTAX_HOST_DEVICE constexpr reduce_protocol(std::int64_t count, reduction how,
                                               reduce_target target, const collective_plan& plan,
                                               int rings) noexcept
-      : two_phase_layout(plan, rings, {{count, plan.world}, 0, plan.world}, -1),
+      : two_phase_layout(plan, rings, {{count, plan.world}, 0, plan.world},
+                         target == reduce_target::everywhere && plan.phases == 1
+                             ? count
+                             : sharding{count, plan.world}.full()),
         whole_{0, count},
         how_(how),
         everywhere_(target == reduce_target::everywhere),
@@ -68,11 +74,17 @@ class reduce_protocol : public two_phase_layout {
         lane, i, epoch, [&](int peer) { return chunks_for(peer, lane); }, emit);
   }
 
-  /// Chunk `i` of all ranks into the own result or, if it `spreads`, into everybody's.
+  /// Where chunk `i` of the own result lies in it.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place result_place(int lane, int i) const noexcept {
+    const lane_chunks all = chunks_for(rank(), lane);
+    return in_c(all.at(i).begin - (everywhere_ ? 0 : all.all.whole.begin));
+  }
+
+  /// Chunk `i` of all ranks to a place of this rank or, if it `spreads`, to that of everybody.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch, bool spreads,
-                                           Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch, const place& to,
+                                           bool spreads, Emit&& emit) const {
     const lane_chunks all = chunks_for(rank(), lane);
     const range chunk = all.at(i);
     const auto from = [&](int source) {
@@ -87,7 +99,7 @@ class reduce_protocol : public two_phase_layout {
               .depth = world(),
               .from = addends,
               .weights = in_a(chunk.begin),
-              .to = in_c(everywhere_ ? chunk.begin : chunk.begin - all.all.whole.begin),
+              .to = to,
               .combine = how_,
               .everywhere = spreads});
     for (int hop = 1; hop < world(); ++hop)
@@ -95,6 +107,25 @@ class reduce_protocol : public two_phase_layout {
   }
 
  private:
+  /// What chunk `i` comes to goes straight into the rooms of everybody, the own ones too, so that
+  /// it is neither stored nor read once more on its way.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void combine_and_pass_on(int lane, int i, std::uint64_t epoch,
+                                                       Emit&& emit) const {
+    const lane_chunks all = chunks_for(rank(), lane);
+    const auto each_room = [&](auto&& visit) {
+      for (int hop = 0; hop < world(); ++hop) {
+        const int peer = receiver_at_hop(rank(), hop, world());
+        visit(second_ring_.room_of(passed_on(peer, lane, i, all, epoch)));
+      }
+    };
+    each_room([&](const room& r) { emit(step{.reserve = r}); });
+    combine(lane, i, epoch, second_ring_.place_of(passed_on(rank(), lane, i, all, epoch)), true,
+            emit);
+    each_room([&](const room& r) { emit(step{.publish = r}); });
+  }
+
   range whole_;
   reduction how_;
   bool everywhere_;

@@ -12,49 +12,41 @@ struct ownership {
   sharding shards;
   int first = 0;
   int world = 1;
+  std::int64_t full = shards.full();  ///< known, since a division takes a kernel long
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range of(int rank) const noexcept {
-    return shards.of((rank - first + world) % world);
+    const int shard = rank < first ? rank - first + world : rank - first;
+    const std::int64_t begin = smaller(shards.extent, shard * full);
+    return {begin, smaller(shards.extent, begin + full) - begin};
   }
 };
 
-/// The second phase of a collective: owners pass finished chunks, which lie in their c, on to the
-/// others.
+/// The second phase of a collective: finished chunks go from their owners to the others.
 class two_phase_layout : public chunked_layout {
  protected:
-  /// `bystander` is the rank that needs nothing from others; -1 if there is none.
   UNTAX_HOST_DEVICE constexpr two_phase_layout(const collective_plan& plan, int phases,
-                                               const ownership& owners, int bystander) noexcept
-      : chunked_layout(plan, phases), owners_(owners), bystander_(bystander) {}
+                                               const ownership& owners, std::int64_t usual) noexcept
+      : chunked_layout(plan, phases, usual), owners_(owners) {}
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks owned_chunks(int owner,
                                                                      int lane) const noexcept {
     return chunks_of(owners_.of(owner), lane);
   }
 
-  /// Own chunk `i` to everybody, nearest first.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void pass_on(int lane, int i, std::uint64_t epoch,
-                                           Emit&& emit) const {
-    const lane_chunks all = owned_chunks(rank(), lane);
-    const range chunk = all.at(i);
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      if (peer == bystander_) continue;
-      send(second_ring_, parcel_of(rank(), peer, lane, i, all.count(), epoch), in_c(chunk.begin),
-           chunk.size, emit);
-    }
+  /// Own chunk `i` of `all` on its way to `peer` in the second phase.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr parcel passed_on(int peer, int lane, int i,
+                                                             const lane_chunks& all,
+                                                             std::uint64_t epoch) const noexcept {
+    return parcel_of(rank(), peer, lane, i, all.count(), epoch);
   }
 
-  /// Chunk `i` of every other owner, as they come; false if none has so many.
+  /// Chunk `i` of every owner from hop `first` on, as they come; false if none has so many.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr bool collect_round(int lane, int i, std::uint64_t epoch,
+  UNTAX_HOST_DEVICE constexpr bool collect_round(int first, int lane, int i, std::uint64_t epoch,
                                                  Emit&& emit) const {
-    if (rank() == bystander_) return false;
     bool busy = false;
-    for (int hop = 1; hop < world(); ++hop) {
+    for (int hop = first; hop < world(); ++hop) {
       const int owner = source_at_hop(rank(), hop, world());
       const lane_chunks all = owned_chunks(owner, lane);
       const int count = all.count();
@@ -67,28 +59,28 @@ class two_phase_layout : public chunked_layout {
     return busy;
   }
 
-  /// Runs the rounds of a worker: `first(i)` sends, `second(i)` receives and passes on, both say
-  /// whether there was something to do; then comes what is collected. Receiving stays behind
-  /// sending, and collecting behind receiving.
+  /// Runs the rounds of a worker: `first(lane, i)` sends, `second(lane, i)` receives and passes on,
+  /// `third(lane, i)` collects what was passed on; all say whether there was something to do.
+  /// Receiving stays behind sending, and collecting behind receiving.
   UNTAX_CALLS_ANY_SIDE
-  template <class First, class Second, class Emit>
-  UNTAX_HOST_DEVICE constexpr void run_rounds(const role& mine, bool collects, std::uint64_t epoch,
-                                              First&& first, Second&& second, Emit&& emit) const {
+  template <class First, class Second, class Third>
+  UNTAX_HOST_DEVICE constexpr void run_rounds(const role& mine, First&& first, Second&& second,
+                                              Third&& third) const {
     const int receive_lag = lag_of(mine.sends && mine.receives);
     const int collect_lag = receive_lag + lag_of(mine.receives && mine.collects);
     for (int i = 0, idle = 0; idle <= collect_lag; ++i) {
       bool busy = false;
-      if (mine.sends) busy = first(i) || busy;
-      if (mine.receives && i >= receive_lag) busy = second(i - receive_lag) || busy;
-      if (collects && mine.collects && i >= collect_lag)
-        busy = collect_round(mine.lane, i - collect_lag, epoch, emit) || busy;
+      for (int lane = mine.lane; lane < mine.end; ++lane) {
+        if (mine.sends) busy = first(lane, i) || busy;
+        if (mine.receives && i >= receive_lag) busy = second(lane, i - receive_lag) || busy;
+        if (mine.collects && i >= collect_lag) busy = third(lane, i - collect_lag) || busy;
+      }
       idle = busy ? 0 : idle + 1;
     }
   }
 
  private:
   ownership owners_;
-  int bystander_;
 };
 
 }  // namespace untax

@@ -120,21 +120,26 @@ class conductor {
       next.from = at(s.from);
       next.amount = s.cols * run_.element_bytes;
       if (next.to.own == next.from) return;
-      next.after_all = s.from.of == operand::c && wrote_result_;
+      next.after_all =
+          s.from.of == operand::c && wrote_result_ || s.from.of == operand::inbox && wrote_inbox_;
     } else if (s.what == action::reduce) {
       next.what = command::kind::combine;
       next.how = s.combine;
       next.amount = s.cols;
       next.parts = parts_of(s);
-      if (s.everywhere) next.to.between = run_.between;
-      // In place, what is overwritten may still be on its way to peers.
-      next.after_all = read_input_;
+      if (s.everywhere) next.to.between = between(s.to.of);
+      // What is overwritten may still be on its way to peers or into the result.
+      next.after_all =
+          s.to.of == operand::c && read_input_ || s.to.of == operand::inbox && read_inbox_;
     } else {
       return;
     }
-    if (next.after_all) wrote_result_ = read_input_ = false;
-    wrote_result_ = wrote_result_ || s.to.of == operand::c;
+    if (next.after_all) wrote_result_ = wrote_inbox_ = read_input_ = read_inbox_ = false;
+    const bool is_own = s.everywhere || s.to.rank == run_.world.rank;
+    wrote_result_ = wrote_result_ || s.to.of == operand::c && is_own;
+    wrote_inbox_ = wrote_inbox_ || s.to.of == operand::inbox && is_own;
     read_input_ = read_input_ || s.what == action::copy && s.from.of == operand::a;
+    read_inbox_ = read_inbox_ || s.what == action::copy && s.from.of == operand::inbox;
     commands_.post(next);
     if (!signals_.empty()) signals_.send(commands_.done());
   }
@@ -147,6 +152,10 @@ class conductor {
             static_cast<int>(s.depth), s.from.rank};
   }
 
+  /// Bytes from a place of an operand to the same place at the next rank.
+  [[nodiscard]] __device__ std::int64_t between(operand of) const {
+    return of == operand::inbox ? run_.inbox.at(1) - run_.inbox.at(0) : run_.between;
+  }
   [[nodiscard]] __device__ std::byte* at(const place& p) const {
     if (p.of != operand::inbox) {
       std::byte* const own = p.of == operand::a ? const_cast<std::byte*>(run_.in) : run_.out;
@@ -162,9 +171,11 @@ class conductor {
   held_waits waits_;
   held_signals signals_;
   bool going_ = true;
-  // By commands after the last one that came after all others.
+  // By commands after the last one that came after all others: of this rank's own.
   bool wrote_result_ = false;
+  bool wrote_inbox_ = false;
   bool read_input_ = false;
+  bool read_inbox_ = false;
 };
 
 }  // namespace untax::sm90

@@ -83,6 +83,11 @@ struct collective_options {
   int workers = 0;               ///< of a rank, blocks on a GPU; each has its own chunks
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
+  /// With `direct`, of all_gather, all_to_all and broadcast: so many workers more, which do nothing
+  /// but copy what stays at a rank.
+  int keepers = 0;
+  /// In fused_specialized: the lanes that a worker serves which only takes out of rooms.
+  int serves = 0;
   /// What peers touch lies in symmetric memory (`world::allocate`), at the same offset at all
   /// ranks, also where a rank has no elements: the input of reductions, the result of all but
   /// reduce_scatter. Then peers write results
@@ -108,6 +113,8 @@ struct collective_plan {
   int depth = 2;
   bool direct = false;  ///< between the callers' own memory, without rooms
   bool pushes = false;  ///< `direct`, but for inputs, which are sent through rooms
+  int keepers = 0;      ///< workers beside those that only copy what stays at the rank
+  int serves = 1;       ///< lanes of a worker of fused_specialized that only takes out of rooms
 };
 
 }  // namespace untax
