@@ -73,20 +73,25 @@ class relay_protocol : public two_phase_layout {
     const parcel own = parcel_of(root_, rank(), lane, i, count, epoch);
     const place here = ring_.place_of(own);
     emit(step{.acquire = ring_.room_of(own)});
+    const auto each_other = [&](auto&& visit) {
+      for (int hop = 1; hop < world(); ++hop) {
+        const int peer = receiver_at_hop(rank(), hop, world());
+        if (peer != root_) visit(passed_on(peer, lane, i, all, epoch));
+      }
+    };
+    each_other([&](const parcel& p) { emit(step{.reserve = second_ring_.room_of(p)}); });
     // First to the others, who wait for it, and out of the room, so that it need not have been
     // stored before.
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      if (peer == root_) continue;
-      send(second_ring_, passed_on(peer, lane, i, all, epoch), here, chunk.size, emit);
-    }
-    emit(step{.what = action::copy,
-              .rows = 1,
-              .cols = chunk.size,
-              .from = here,
-              .to = in_c(chunk.begin),
-              .retire = ring_.room_of(own)});
+    each_other([&](const parcel& p) { emit(moved(chunk, here, second_ring_.place_of(p))); });
+    each_other([&](const parcel& p) { emit(step{.publish = second_ring_.room_of(p)}); });
+    emit(moved(chunk, here, in_c(chunk.begin)));
+    emit(step{.retire = ring_.room_of(own)});
     return true;
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr step moved(const range& chunk, const place& from,
+                                                              const place& to) noexcept {
+    return {.what = action::copy, .rows = 1, .cols = chunk.size, .from = from, .to = to};
   }
 
   int root_;

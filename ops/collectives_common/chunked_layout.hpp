@@ -94,19 +94,6 @@ class chunked_layout {
             (epoch - 1) * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(i)};
   }
 
-  /// Into the receiver's inbox.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(const chunk_ring& ring, const parcel& p, place from,
-                                        std::int64_t size, Emit&& emit) const {
-    emit(step{.what = action::copy,
-              .rows = 1,
-              .cols = size,
-              .from = from,
-              .to = ring.place_of(p),
-              .reserve = ring.room_of(p),
-              .publish = ring.room_of(p)});
-  }
   /// Chunk `i` of what lane `lane` sends to each peer, nearest first; false if none has so many.
   /// `chunks_to(peer)` are the peer's.
   UNTAX_CALLS_ANY_SIDE
@@ -139,19 +126,38 @@ class chunked_layout {
         [&](const parcel& p, const lane_chunks&) { emit(step{.publish = ring_.room_of(p)}); });
     return busy;
   }
-  /// Out of the own inbox.
+  /// Chunk `i` of what came to a lane from every source from hop `first` on, out of the own inbox;
+  /// false if none has so many. `chunks_from(source)` are the source's, `to(source, those, chunk)`
+  /// is where one belongs.
   UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void take(const chunk_ring& ring, const parcel& p, place to,
-                                        std::int64_t size, Emit&& emit) const {
-    const room r = ring.room_of(p);
-    emit(step{.what = action::copy,
-              .rows = 1,
-              .cols = size,
-              .from = ring.place_of(p),
-              .to = to,
-              .acquire = r,
-              .retire = r});
+  template <class ChunksFrom, class To, class Emit>
+  UNTAX_HOST_DEVICE constexpr bool take_all(const chunk_ring& ring, int first, int lane, int i,
+                                            std::uint64_t epoch, ChunksFrom&& chunks_from, To&& to,
+                                            Emit&& emit) const {
+    bool busy = false;
+    const auto each_source = [&](auto&& visit) {
+      for (int hop = first; hop < world(); ++hop) {
+        const int source = source_at_hop(rank(), hop, world());
+        const lane_chunks all = chunks_from(source);
+        const int count = all.count();
+        if (i < count) visit(parcel_of(source, rank(), lane, i, count, epoch), all);
+      }
+    };
+    // Together, as above: a worker is done with waits and signals sooner than with bytes.
+    each_source(
+        [&](const parcel& p, const lane_chunks&) { emit(step{.acquire = ring.room_of(p)}); });
+    each_source([&](const parcel& p, const lane_chunks& all) {
+      busy = true;
+      const range chunk = all.at(i);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = chunk.size,
+                .from = ring.place_of(p),
+                .to = to(p.from, all, chunk)});
+    });
+    each_source(
+        [&](const parcel& p, const lane_chunks&) { emit(step{.retire = ring.room_of(p)}); });
+    return busy;
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_a(std::int64_t at) const noexcept {

@@ -14,8 +14,8 @@ namespace {
 /// Beyond, packets, which are twice the bytes, take longer than rooms do.
 constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 /// The same where there are no rooms, and so no second copy at the receiver.
-constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{2} << 20;
-/// The same for a broadcast, whose root alone sends.
+constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
+/// The same for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
 /// Beyond, one phase, in which all_reduce sends W / 2 times what it does in two and the root of a
 /// broadcast W - 1 times, takes longer than the second phase's way.
@@ -25,7 +25,9 @@ constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
 constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
 /// Chunks of rooms: nobody takes out or passes on what has not come whole, and each takes a signal.
 constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
-constexpr std::int64_t pushed_chunk_bytes = std::int64_t{120} << 10;
+constexpr std::int64_t large_chunk_bytes = std::int64_t{120} << 10;
+/// Large ones are worth it where a lane has so many.
+constexpr std::int64_t enough_chunks = 16;
 /// Of what is read from peers, combined and then passed on: seldom, since the link takes its time
 /// to turn.
 constexpr std::int64_t turned_bytes = std::int64_t{512} << 10;
@@ -33,8 +35,6 @@ constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
 /// Chunks of a share that is passed on without rooms: what is left at the end, when the root has
 /// sent all, is the shorter the smaller they are.
 constexpr std::int64_t relayed_bytes = std::int64_t{15} << 10;
-/// Whoever only takes out of rooms copies so many times as fast as a share of the link comes.
-constexpr int usual_serves = 3;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
@@ -113,9 +113,9 @@ class chooser {
 
   void choose_wire() {
     if (made_.wire != wire_kind::automatic) return;
-    const std::int64_t most = is_broadcast() ? most_packet_bytes_of_broadcast
-                              : made_.direct ? most_packet_bytes_beside_direct
-                                             : most_packet_bytes;
+    const std::int64_t most = is_broadcast() && made_.phases == 2 ? most_packet_bytes_of_broadcast
+                              : made_.direct                      ? most_packet_bytes_beside_direct
+                                                                  : most_packet_bytes;
     const bool packets = !asks_for_rooms() && made_.phases <= need_.packet_phases &&
                          made_.phases * sent(made_.phases) <= most;
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
@@ -158,14 +158,17 @@ class chooser {
       return;
     }
     if (made_.chunk_bytes == 0) {
-      made_.chunk_bytes = even_cut(share, goes_direct() ? pushed_chunk_bytes : chunk_bytes);
+      made_.chunk_bytes = even_cut(share, most_chunk_bytes(share));
     }
     if (made_.depth == 0) made_.depth = usual_depth;
   }
-  /// Who only takes out of rooms waits for no link, so that one can serve several who send.
-  int specialized_lanes() {
-    if (made_.serves == 0) made_.serves = usual_serves;
-    return made_.serves * most_blocks / (made_.serves * made_.phases + 1);
+  [[nodiscard]] int specialized_lanes() const {
+    const int serves = std::max(made_.serves, 1);
+    return serves * most_blocks / (serves * made_.phases + 1);
+  }
+  [[nodiscard]] std::int64_t most_chunk_bytes(std::int64_t share) const {
+    if (goes_direct()) return large_chunk_bytes;
+    return std::clamp(share / enough_chunks, chunk_bytes, large_chunk_bytes);
   }
   /// What stays at a rank lies there twice if the result is not in place.
   void choose_keepers() {

@@ -63,26 +63,25 @@ class exchange_protocol : public chunked_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool take_round(int lane, int i, std::uint64_t epoch,
                                               Emit&& emit) const {
-    bool busy = false;
-    for (int hop = 0; hop < world(); ++hop) {
-      const int source = source_at_hop(rank(), hop, world());
-      const lane_chunks all = chunks(source, rank(), lane);
-      const int count = all.count();
-      if (i >= count) continue;
-      busy = true;
-      const range chunk = all.at(i);
-      const place to = in_c(parts_.lands(source, rank()) + chunk.begin - all.all.whole.begin);
-      if (hop == 0) {
-        emit(step{.what = action::copy,
-                  .rows = 1,
-                  .cols = chunk.size,
-                  .from = in_a(chunk.begin),
-                  .to = to});
-      } else {
-        take(ring_, parcel_of(source, rank(), lane, i, count, epoch), to, chunk.size, emit);
-      }
+    const lane_chunks kept = chunks(rank(), rank(), lane);
+    const bool keeps = i < kept.count();
+    if (keeps) {
+      const range chunk = kept.at(i);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = chunk.size,
+                .from = in_a(chunk.begin),
+                .to = landing_of(rank(), kept, chunk)});
     }
-    return busy;
+    const auto chunks_from = [&](int source) { return chunks(source, rank(), lane); };
+    const auto to = [&](int source, const lane_chunks& all, const range& chunk) {
+      return landing_of(source, all, chunk);
+    };
+    return take_all(ring_, 1, lane, i, epoch, chunks_from, to, emit) || keeps;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place landing_of(int source, const lane_chunks& all,
+                                                             const range& chunk) const noexcept {
+    return in_c(parts_.lands(source, rank()) + chunk.begin - all.all.whole.begin);
   }
 
   Parts parts_;

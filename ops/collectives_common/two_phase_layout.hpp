@@ -45,18 +45,9 @@ class two_phase_layout : public chunked_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool collect_round(int first, int lane, int i, std::uint64_t epoch,
                                                  Emit&& emit) const {
-    bool busy = false;
-    for (int hop = first; hop < world(); ++hop) {
-      const int owner = source_at_hop(rank(), hop, world());
-      const lane_chunks all = owned_chunks(owner, lane);
-      const int count = all.count();
-      if (i >= count) continue;
-      busy = true;
-      const range chunk = all.at(i);
-      take(second_ring_, parcel_of(owner, rank(), lane, i, count, epoch), in_c(chunk.begin),
-           chunk.size, emit);
-    }
-    return busy;
+    return take_all(
+        second_ring_, first, lane, i, epoch, [&](int owner) { return owned_chunks(owner, lane); },
+        [&](int, const lane_chunks&, const range& chunk) { return in_c(chunk.begin); }, emit);
   }
 
   /// Runs the rounds of a worker: `first(lane, i)` sends, `second(lane, i)` receives and passes on,
