@@ -7,6 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "ops/gemm_all_scatter/leaving.hpp"
 
 namespace untax {
 namespace {
@@ -84,8 +85,10 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
     scatter_plan plan = made;
     plan.gemm = here;
     cut(plan);
-    plans.push_back(std::move(plan));
+    if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
+    plans.push_back(plan);
   }
+  std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
   return plans;
 }
 

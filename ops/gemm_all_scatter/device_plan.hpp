@@ -29,8 +29,9 @@ struct scatter_plan {
   [[nodiscard]] std::string text() const;
 };
 
-/// Plans for a GPU of `processors` multiprocessors, the one that the model of the GEMM likes best
-/// first. `options.how` is a pattern of own kernels, not `automatic`.
+/// Plans for a GPU of `processors` multiprocessors, the one that the model of the GEMM, or of when
+/// its results have left, likes best first. `options.how` is a pattern of own kernels, not
+/// `automatic`.
 [[nodiscard]] std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                                       int world, int rank,
                                                       const operator_options& options,

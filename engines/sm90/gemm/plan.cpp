@@ -23,7 +23,7 @@ struct read_rates {
 /// Tiles of 64 rows read 256 bytes of a row at once, and where there is no cluster, more of L2.
 constexpr read_rates rates_of(const tile_config& c) {
   if (!c.deep) return {55, 18, 26};
-  return c.cluster == 1 ? read_rates{36.5, 19.7, 21.5} : read_rates{36.5, 20.2, 21.5};
+  return c.cluster == 1 ? read_rates{36.5, 19.7, 21.5} : read_rates{36.5, 20.2, 22};
 }
 
 constexpr double out_of_step = 26;           // of 128 columns, 20 %
