@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
-rma suite. No kernel has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
+rma suite and of the GEMM, whose multiplications are not serialised. No kernel has a multimem
+instruction. Takes nvcc and no GPU; skipped without nvcc.
 """
 import os
 import re
@@ -14,7 +15,8 @@ from pathlib import Path
 import gate
 
 SITES = "tests/ptx/sites.cu"
-MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu")
+MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
+            "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/weights_by_16.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 
 RAISE = r"red\.release\.sys\.global\.max\.u64"
@@ -111,11 +113,12 @@ def orders(tree):
 
 
 def spills(tree, name):
-    """Kernels of a file that use more registers than there are."""
+    """Kernels of a file that use more registers than there are, or whose tensor cores wait for each other."""
     said, code = compiled(tree, name, "-cubin", "-Xptxas", "-v")
     if code is None:
         return [f"{name}: does not compile: {said.strip()[-500:]}"]
-    findings = []
+    findings = [f"{name}: {match.group(1)} in {match.group(2)}"
+                for match in re.finditer(r"Potential Performance Loss: (.*?) in the function '(\w+)'", said)]
     said_of_kernel = r"Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores"
     for match in re.finditer(said_of_kernel, said):
         kernel, stack, spilled = match.group(1), int(match.group(2)), int(match.group(3))
