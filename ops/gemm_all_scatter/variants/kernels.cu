@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(32)
   const std::uint64_t epoch = epochs[me] + 1;
   bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
   // Blocks of the GEMM beside it have the first slots.
-  sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(traffic.moved, {ring}, traffic.multiplying + me);
+  sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(traffic.moved, {ring},
+                                                            traffic.multiplying + me);
   const bool flagged = traffic.way == scatter_way::flagged;
   if (flagged) traffic.how.open(me, epoch, mover);
   traffic.how.scatter({me, traffic.movers}, epoch, mover);
