@@ -12,6 +12,7 @@ namespace untax {
 class scatter_traffic::at_block {
  public:
   static constexpr bool moves = true;
+  static constexpr std::size_t lead_bytes = sizeof(bulk_ring<>::memory);
   static constexpr bool waits = false;
   static constexpr bool signals = true;
 

@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   using traffic_here = typename Protocol::at_block;
   traffic_here traffic(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.slices);
   if constexpr (traffic_here::moves) {
+    static_assert(traffic_here::lead_bytes <= sizeof(block_memory<config>));
     if (number < 0) {
       traffic.lead(reinterpret_cast<std::byte*>(&shared));
     } else {

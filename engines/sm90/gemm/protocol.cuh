@@ -67,7 +67,8 @@ struct alone {
 
 // What the form has beside that, where the constants above ask for it:
 //
-//   moves:    void lead(std::byte* shared)  all threads of a leading block
+//   moves:    void lead(std::byte* shared)  all threads of a leading block, which has `lead_bytes`
+//                                  of shared memory at least
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
 //   waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to which
