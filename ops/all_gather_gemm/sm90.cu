@@ -13,8 +13,8 @@
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/variants.hpp"
-#include "ops/common/side_stream.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax {
 namespace {
@@ -70,7 +70,7 @@ class device_gather final : public device_operator {
     }
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
-      move_gathered(traffic_, mover_epochs_, plan_.apart, side_.stream());
+      move_gathered(traffic_, mover_epochs_, plan_.apart, side_.get());
     }
     if (how_ == pattern::copy_engine) start_copies(on);
     launcher_.launch(maps_, &traffic_, on);
@@ -144,10 +144,10 @@ class device_gather final : public device_operator {
     sm90::gemm_arguments nothing{};
     gather_traffic dry = traffic_;
     dry.moved.run.launch = -1;
-    launcher_.launch(nothing, &dry, side_.stream());
-    move_gathered(dry, mover_epochs_, 1, side_.stream());
-    await_gathered(dry, epochs_ + launcher_.blocks(), side_.stream());
-    gpu::require(cudaStreamSynchronize(side_.stream()), "cannot run the kernels of a gather");
+    launcher_.launch(nothing, &dry, side_.get());
+    move_gathered(dry, mover_epochs_, 1, side_.get());
+    await_gathered(dry, epochs_ + launcher_.blocks(), side_.get());
+    gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
   /// Each stream carries out the program of one mover.
@@ -158,10 +158,10 @@ class device_gather final : public device_operator {
       c.signals.fork(on);
       // There is one set of rooms, so every run is like the first.
       protocol_.push({mover++, plan_.streams}, 1,
-                     sm90::copy_mover(traffic_.moved, traffic_.next_use, c.copies.stream(),
+                     sm90::copy_mover(traffic_.moved, traffic_.next_use, c.copies.get(),
                                       [&](cudaStream_t copies) {
                                         c.signals.fork(copies);
-                                        return c.signals.stream();
+                                        return c.signals.get();
                                       }));
     }
   }
@@ -215,10 +215,10 @@ class device_gather final : public device_operator {
   const void* weights_ = nullptr;
   void* c_ = nullptr;
   sm90::scratch_memory own_;
-  side_stream side_;
+  gpu::side_stream side_;
   struct copier {
-    side_stream copies;
-    side_stream signals;
+    gpu::side_stream copies;
+    gpu::side_stream signals;
   };
   std::deque<copier> copiers_;
   symmetric<std::byte> inbox_;

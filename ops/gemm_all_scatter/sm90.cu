@@ -9,12 +9,12 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
-#include "ops/common/side_stream.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
 #include "ops/gemm_all_scatter/variants.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax {
 namespace {
@@ -75,7 +75,7 @@ class device_scatter final : public device_operator {
         return;
       case pattern::producer_consumer:
         side_.fork(on);
-        move_scattered(traffic_, moved_, plan_.protocol.movers, side_.stream());
+        move_scattered(traffic_, moved_, plan_.protocol.movers, side_.get());
         multiply(a, weights, c, on);
         side_.join(on);
         return;
@@ -136,10 +136,10 @@ class device_scatter final : public device_operator {
   void load() {
     scatter_traffic dry = traffic_;
     dry.moved.run.launch = -1;
-    if (launcher_) launcher_->launch({}, &dry, side_.stream());
-    move_scattered(dry, moved_, 1, side_.stream());
-    open_scattered(dry, opened_, side_.stream());
-    gpu::require(cudaStreamSynchronize(side_.stream()), "cannot run the kernels of a scatter");
+    if (launcher_) launcher_->launch({}, &dry, side_.get());
+    move_scattered(dry, moved_, 1, side_.get());
+    open_scattered(dry, opened_, side_.get());
+    gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a scatter");
   }
 
   void multiply(const void* a, const void* weights, void* c, cudaStream_t on) {
@@ -170,7 +170,7 @@ class device_scatter final : public device_operator {
   std::optional<sm90::gemm_launcher> launcher_;
   scatter_traffic traffic_;
   sm90::scratch_memory own_;
-  side_stream side_;
+  gpu::side_stream side_;
   symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
   std::uint64_t* moved_ = nullptr;

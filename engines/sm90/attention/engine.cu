@@ -13,6 +13,7 @@
 #include "engines/sm90/attention/combine.hpp"
 #include "engines/sm90/attention/variants/variants.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::sm90 {
 namespace {
@@ -44,7 +45,6 @@ class attention_engine::launcher {
   launcher(world& w, const std::string& name, const attention_shape& shape, attention_sink sink,
            int blocks)
       : world_(&w), name_(name), kernel_(kernel_for(check(shape))), blocks_(blocks) {
-    world_->use_device();
     load();
     a_.shape = shape;
     a_.sink = sink;
@@ -55,10 +55,10 @@ class attention_engine::launcher {
     std::memcpy(a_.run.name, name.data(), static_cast<std::size_t>(a_.run.name_size));
     allocate();
     a_.run.launch = -1;
-    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, own_.stream);
-    launch(combine_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.stream);
-    launch(exchange_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.stream);
-    require(cudaStreamSynchronize(own_.stream), "cannot run its kernels");
+    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, own_.get());
+    launch(combine_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.get());
+    launch(exchange_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.get());
+    require(cudaStreamSynchronize(own_.get()), "cannot run its kernels");
     a_.run.launch = 0;
   }
   launcher(const launcher&) = delete;
@@ -77,9 +77,9 @@ class attention_engine::launcher {
     }
   }
 
-  [[nodiscard]] stream_ref own_stream() const { return {own_.stream}; }
+  [[nodiscard]] stream_ref own_stream() const { return {own_.get()}; }
   void finish() {
-    require(cudaStreamSynchronize(own_.stream), "a kernel failed");
+    require(cudaStreamSynchronize(own_.get()), "a kernel failed");
     world_->check();
   }
 
@@ -88,17 +88,14 @@ class attention_engine::launcher {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     a_.memory = operands;
     if (a_.sink == attention_sink::flagged) {
-      require(cudaEventRecord(begun_.event, on), "cannot record an event");
-      require(cudaStreamWaitEvent(beside_.stream, begun_.event), "cannot wait for an event");
+      beside_.fork(on);
       a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
       launch(exchange_kernel(a_.shape.type, a_.shape.partials), exchange_blocks, combine_threads, 0,
-             beside_.stream);
-      require(cudaEventRecord(ended_.event, beside_.stream), "cannot record an event");
+             beside_.get());
     }
     a_.run.epochs = epochs_.local();
     launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, on);
-    if (a_.sink == attention_sink::flagged)
-      require(cudaStreamWaitEvent(on, ended_.event), "cannot wait for an event");
+    if (a_.sink == attention_sink::flagged) beside_.join(on);
   }
 
   void combine(const attention_operands& operands, stream_ref stream) {
@@ -115,26 +112,6 @@ class attention_engine::launcher {
   [[nodiscard]] int blocks() const noexcept { return blocks_; }
 
  private:
-  /// Never the legacy default stream, which waits for others.
-  struct own_stream_handle {
-    cudaStream_t stream = nullptr;
-    own_stream_handle() = default;
-    own_stream_handle(const own_stream_handle&) = delete;
-    own_stream_handle& operator=(const own_stream_handle&) = delete;
-    ~own_stream_handle() {
-      if (stream != nullptr) cudaStreamDestroy(stream);
-    }
-  };
-  struct own_event {
-    cudaEvent_t event = nullptr;
-    own_event() = default;
-    own_event(const own_event&) = delete;
-    own_event& operator=(const own_event&) = delete;
-    ~own_event() {
-      if (event != nullptr) cudaEventDestroy(event);
-    }
-  };
-
   void require(cudaError_t result, const char* what) const {
     gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, what));
   }
@@ -162,10 +139,6 @@ class attention_engine::launcher {
   }
 
   void load() {
-    require(cudaStreamCreateWithFlags(&own_.stream, cudaStreamNonBlocking), "no stream");
-    require(cudaStreamCreateWithFlags(&beside_.stream, cudaStreamNonBlocking), "no stream");
-    require(cudaEventCreateWithFlags(&begun_.event, cudaEventDisableTiming), "no event");
-    require(cudaEventCreateWithFlags(&ended_.event, cudaEventDisableTiming), "no event");
     require(cudaFuncSetAttribute(kernel_.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(kernel_.shared_bytes)),
             "there is not enough shared memory");
@@ -234,10 +207,8 @@ class attention_engine::launcher {
   std::string name_;
   attention_kernel kernel_;
   int blocks_;
-  own_stream_handle own_;
-  own_stream_handle beside_;
-  own_event begun_;
-  own_event ended_;
+  gpu::stream own_;
+  gpu::side_stream beside_;
   attention_arguments a_;
   symmetric<std::uint64_t> epochs_;
   symmetric<std::byte> scratch_;
@@ -245,8 +216,11 @@ class attention_engine::launcher {
 };
 
 attention_engine::attention_engine(world& w, const std::string& name, const attention_shape& shape,
-                                   attention_sink sink, int blocks)
-    : launcher_(std::make_unique<launcher>(w, name, shape, sink, blocks)) {}
+                                   attention_sink sink, int blocks) {
+  // Its streams are made before anything else of it.
+  w.use_device();
+  launcher_ = std::make_unique<launcher>(w, name, shape, sink, blocks);
+}
 attention_engine::~attention_engine() = default;
 
 stream_ref attention_engine::stream_or_own(stream_ref stream) const {

@@ -14,6 +14,7 @@
 
 #include "engines/sm90/transfer/arguments.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::sm90 {
 
@@ -21,7 +22,6 @@ class engine::launcher {
  public:
   launcher(world& w, const std::string& name, transfer_code code)
       : world_(&w), name_(name), code_(std::move(code)) {
-    world_->use_device();
     load();
     require_room();
     const auto blocks =
@@ -37,8 +37,8 @@ class engine::launcher {
     std::memcpy(run_.name, name.data(), static_cast<std::size_t>(run_.name_size));
     // The first launch may have to make room for stacks, which must not happen while peers wait.
     run_.launch = -1;
-    launch(1, own_.stream);
-    require(cudaStreamSynchronize(own_.stream), "cannot run its kernels");
+    launch(1, own_.get());
+    require(cudaStreamSynchronize(own_.get()), "cannot run its kernels");
   }
   launcher(const launcher&) = delete;
   launcher& operator=(const launcher&) = delete;
@@ -74,7 +74,7 @@ class engine::launcher {
     run_.between = between;
     auto* target = static_cast<cudaStream_t>(stream.handle);
     const bool waits = target == nullptr;
-    if (waits) target = own_.stream;
+    if (waits) target = own_.get();
     std::size_t before = 0;
     for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
       run_.launch = static_cast<int>(i);
@@ -88,23 +88,11 @@ class engine::launcher {
   }
 
  private:
-  /// Never the legacy default stream, which waits for others.
-  struct own_stream {
-    cudaStream_t stream = nullptr;
-    own_stream() = default;
-    own_stream(const own_stream&) = delete;
-    own_stream& operator=(const own_stream&) = delete;
-    ~own_stream() {
-      if (stream != nullptr) cudaStreamDestroy(stream);
-    }
-  };
-
   void require(cudaError_t result, const char* what) const {
     gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, what));
   }
 
   void load() {
-    require(cudaStreamCreateWithFlags(&own_.stream, cudaStreamNonBlocking), "no stream");
     cudaFuncAttributes found{};
     require(cudaFuncGetAttributes(&found, code_.kernel), "cannot load its kernel");
     if (code_.shared_bytes == 0) return;
@@ -155,15 +143,18 @@ class engine::launcher {
   world* world_;
   std::string name_;
   transfer_code code_;
-  own_stream own_;
+  gpu::stream own_;
   run_arguments run_;
   symmetric<std::uint64_t> epochs_;
   const void* known_in_ = nullptr;
   const void* known_out_ = nullptr;
 };
 
-engine::engine(world& w, const std::string& name, transfer_code code)
-    : launcher_(std::make_unique<launcher>(w, name, std::move(code))) {}
+engine::engine(world& w, const std::string& name, transfer_code code) {
+  // Its stream is made before anything else of it.
+  w.use_device();
+  launcher_ = std::make_unique<launcher>(w, name, std::move(code));
+}
 engine::~engine() = default;
 
 bool engine::captures(stream_ref stream) const { return launcher_->captures(stream); }

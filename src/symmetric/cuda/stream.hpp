@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+
+/// A stream of the current device that waits for no other, as the legacy default stream would.
+class stream {
+ public:
+  /// Throws `internal` if there is none to be had.
+  stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "no stream"); }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() { cudaStreamDestroy(stream_); }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A stream for what runs beside a caller's stream. What it does between `fork` and `join` begins
+/// after what the caller's stream has before, and is part of its capture, if there is one.
+class side_stream {
+ public:
+  side_stream() {
+    require(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "no event");
+    require(cudaEventCreateWithFlags(&joined_, cudaEventDisableTiming), "no event");
+  }
+  side_stream(const side_stream&) = delete;
+  side_stream& operator=(const side_stream&) = delete;
+  ~side_stream() {
+    cudaEventDestroy(joined_);
+    cudaEventDestroy(forked_);
+  }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
+  void fork(cudaStream_t from) const {
+    require(cudaEventRecord(forked_, from), "cannot leave a stream");
+    require(cudaStreamWaitEvent(get(), forked_, 0), "cannot leave a stream");
+  }
+  void join(cudaStream_t into) const {
+    require(cudaEventRecord(joined_, get()), "cannot come back to a stream");
+    require(cudaStreamWaitEvent(into, joined_, 0), "cannot come back to a stream");
+  }
+
+ private:
+  stream stream_;
+  cudaEvent_t forked_ = nullptr;
+  cudaEvent_t joined_ = nullptr;
+};
+
+}  // namespace untax::gpu
