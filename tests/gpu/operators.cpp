@@ -27,6 +27,7 @@ namespace {
 
 using namespace gpu_test;
 using untax::device_workload;
+using untax::direction;
 using untax::dtype;
 using untax::errc;
 using untax::gather_axis;
@@ -64,10 +65,12 @@ class case_maker {
   std::mt19937_64 random_;
 };
 
-std::string text_of(const operator_entry& entry, const gemm_problem& p, pattern how) {
-  return fmt::format("{}, m {}, n {}, k {}, {}{}, {}", entry.name, p.m, p.n, p.k, name_of(p.type),
+std::string text_of(const operator_entry& entry, const gemm_problem& p, pattern how,
+                    direction move) {
+  return fmt::format("{}, m {}, n {}, k {}, {}{}, {}, {}", entry.name, p.m, p.n, p.k,
+                     name_of(p.type),
                      entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "",
-                     name_of(how));
+                     name_of(how), name_of(move));
 }
 
 /// Holds a stream still for so many microseconds.
@@ -83,9 +86,11 @@ void stall(const stream& s, std::int64_t microseconds) {
 
 /// The operator, or null where it refuses the pattern; what it says then.
 std::unique_ptr<device_workload> made(world& w, const operator_entry& entry, const gemm_problem& p,
-                                      pattern how, std::uint64_t seed, std::string& refusal) {
+                                      pattern how, direction move, std::uint64_t seed,
+                                      std::string& refusal) {
   operator_options options;
   options.how = how;
+  options.move = move;
   try {
     return std::make_unique<device_workload>(w, entry, p, options, seed);
   } catch (const untax::error& e) {
@@ -111,10 +116,12 @@ void check_cases(const operator_entry& entry, int cases) {
           for (int i = 0; i < cases; ++i) {
             const gemm_problem p = maker.make(entry);
             for (const pattern how : untax::all_patterns) {
+              // Where a pattern has no choice, it pushes.
+              const direction move = maker.between(0, 1) == 0 ? direction::push : direction::pull;
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, case {}: {}", first_seed, w.rank(),
-                                       ranks, i, text_of(entry, p, how)));
+                                       ranks, i, text_of(entry, p, how, move)));
               std::string refusal;
-              const auto load = made(w, entry, p, how, first_seed, refusal);
+              const auto load = made(w, entry, p, how, move, first_seed, refusal);
               if (!load) {
                 if (w.rank() == 0) ++refusals[std::string(name_of(how))];
                 continue;
@@ -153,10 +160,11 @@ void check_replays(const operator_entry& entry, const gemm_problem& p, int repla
     untax::run_gpus(
         gpus(),
         [&](world& w) {
-          SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, how)));
+          SCOPED_TRACE(
+              fmt::format("rank {}: {}", w.rank(), text_of(entry, p, how, direction::push)));
           const stream s;
           std::string refusal;
-          const auto load = made(w, entry, p, how, 5, refusal);
+          const auto load = made(w, entry, p, how, direction::push, 5, refusal);
           if (!load) {
             if (w.rank() == 0) std::cout << "left out: " << refusal << "\n";
             return;
