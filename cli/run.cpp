@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "arguments.hpp"
+#include "engines/sm90/attention/shape.hpp"
 #include "files.hpp"
 #include "names.hpp"
 #include "ops/collectives_common/registry.hpp"
@@ -59,7 +60,7 @@ constexpr const char* footer =
     "1.\n"
     "Started by torchrun, mpirun or srun, the command joins their world.\n"
     "With --backend cuda ranks are GPUs, runs are launched eagerly, and fp32 sums on the GPU tell\n"
-    "what is right.\n\n"
+    "what is right; of flash_decode fp64 does.\n\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 -n 1024 -k 768 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
     "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
@@ -114,7 +115,7 @@ memory_kind backend_of(const CLI::App& verb, const run_options& o, bool on_gpus,
     if (on_gpus) return memory_kind::cuda;
     throw error(errc::invalid_argument,
                 fmt::format("--backend is cuda, and {} runs there as part of programs only; here "
-                            "all_gather_gemm and gemm_all_scatter do",
+                            "all_gather_gemm, gemm_all_scatter and flash_decode do",
                             o.operator_name));
   }
   if (!on_gpus || type == dtype::f32) return memory_kind::host;
@@ -185,7 +186,16 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
                "is no collective");
-  (void)backend_of(verb, o, false, named("--dtype", o.type, types));
+  const flash_decode_problem& asked = o.attention.work.problem;
+  const bool has_kernel = sm90::has_kernel_for(asked.head_dim) && verb.count("--splits") == 0 &&
+                          asked.heads <= asked.kv_heads * sm90::most_heads_of_group;
+  // Who asks for GPUs by name is told what is wrong.
+  const memory_kind where =
+      backend_of(verb, o, has_kernel || o.backend == "cuda", named("--dtype", o.type, types));
+  if (where == memory_kind::cuda) {
+    check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
+    check.refuse({"--splits"}, "splits sequences on GPUs as it finds them");
+  }
   attention_request request = o.attention;
   request.work.uneven = o.collective.uneven;
   request.work.problem.type = named("--dtype", o.type, types);
@@ -193,7 +203,7 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   request.options.workers = o.options.workers;
   request.options.movers = o.options.movers;
   request.options.launch = launch_named(o.launch);
-  return subject_of(request);
+  return subject_of(request, where);
 }
 
 trial_subject subject_named(const CLI::App& verb, const run_options& o) {

@@ -38,7 +38,7 @@ void add_attention_options(CLI::App& verb, attention_request& o) {
       ->check(between(0, 1024));
 }
 
-trial_subject subject_of(attention_request o) {
+trial_subject subject_of(attention_request o, memory_kind where) {
   flash_decode_problem& p = o.work.problem;
   if (p.heads % p.kv_heads != 0) {
     throw error(errc::invalid_argument,
@@ -52,7 +52,7 @@ trial_subject subject_of(attention_request o) {
   }
   // A few pages more than are needed, so that not every page has its place.
   if (p.page_size > 0) p.pages = p.batch * pages_of_sequence(p) + 3;
-  return untax::subject_of(o.work, o.options);
+  return untax::subject_of(o.work, o.options, where);
 }
 
 }  // namespace untax::cli

@@ -23,6 +23,6 @@ struct attention_request {
 void add_attention_options(CLI::App& verb, attention_request& o);
 
 /// What is to be run. Throws `invalid_argument` for values that do not fit each other.
-[[nodiscard]] trial_subject subject_of(attention_request o);
+[[nodiscard]] trial_subject subject_of(attention_request o, memory_kind where);
 
 }  // namespace untax::cli

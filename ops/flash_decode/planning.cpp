@@ -40,10 +40,7 @@ struct refusal {
 };
 
 void require_pattern(pattern how, bool on_device, const refusal& refuse) {
-  const bool one_of_gpus = how == pattern::automatic || how == pattern::bulk_library ||
-                           how == pattern::bulk_synchronous || how == pattern::producer_consumer ||
-                           how == pattern::fused_sequential;
-  if (on_device ? one_of_gpus : on_host(how)) return;
+  if (has_pattern(how, on_device)) return;
   refuse(
       fmt::format("has no pattern {} {}; it has bulk_library, bulk_synchronous, "
                   "producer_consumer, fused_sequential{}",
@@ -52,6 +49,10 @@ void require_pattern(pattern how, bool on_device, const refusal& refuse) {
 }
 
 }  // namespace
+
+bool has_pattern(pattern how, bool on_device) noexcept {
+  return on_host(how) && !(on_device && how == pattern::fused_specialized);
+}
 
 void require_sensible(const flash_decode_problem& p, int rank) {
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();

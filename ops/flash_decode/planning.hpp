@@ -15,6 +15,9 @@ inline constexpr std::string_view flash_decode_name = "flash_decode";
 /// Throws `invalid_argument` unless the sizes of the problem fit each other.
 void require_sensible(const flash_decode_problem& problem, int rank);
 
+/// Whether flash_decode has a pattern, on GPUs or on the host.
+[[nodiscard]] bool has_pattern(pattern how, bool on_device) noexcept;
+
 struct planned_flash_decode {
   flash_decode_plan plan;
   std::string explanation;

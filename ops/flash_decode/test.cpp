@@ -34,7 +34,7 @@ struct attention_case {
 /// result of the last epoch, which are the same at every rank.
 std::vector<std::byte> check_case(const attention_case& c) {
   SCOPED_TRACE(c.name());
-  const trial_subject subject = subject_of(c.work, c.options);
+  const trial_subject subject = subject_of(c.work, c.options, memory_kind::host);
   world_options settings;
   settings.heap_bytes = subject.heap_bytes(c.world);
   std::mutex mutex;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/flash_decode/device_workload.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax {
@@ -48,7 +49,8 @@ double attention_workload::relative_error() const {
   return untax::relative_error(as_const(out_), inputs_.result());
 }
 
-trial_subject subject_of(const attention_work& work, const flash_decode_options& options) {
+trial_subject subject_of(const attention_work& work, const flash_decode_options& options,
+                         memory_kind memory) {
   const flash_decode_problem& p = work.problem;
   trial_subject subject;
   subject.name = flash_decode_name;
@@ -63,7 +65,11 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
                    {"unequal lengths", work.uneven ? 1 : 0},
                    {"dtype", std::string(name_of(p.type))},
                    {"partials", std::string(name_of(p.partials))}};
-  subject.patterns.assign(host_patterns.begin() + 1, host_patterns.end());
+  subject.memory = memory;
+  for (const pattern how : host_patterns) {
+    if (how != pattern::automatic && has_pattern(how, memory == memory_kind::cuda))
+      subject.patterns.push_back(how);
+  }
   subject.tolerance = tolerance_of(p);
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
@@ -72,12 +78,16 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
     return 2.0 * ranks * static_cast<double>(p.batch * p.keys) *
            static_cast<double>(p.kv_heads * p.head_dim) * static_cast<double>(size_of(p.type));
   };
-  subject.heap_bytes = [p, options](int ranks) {
+  subject.heap_bytes = [p, options, memory](int ranks) {
+    if (memory == memory_kind::cuda) return device_heap_for(p, ranks);
     return heap_for(p, ranks, std::max(options.splits, 64));
   };
-  subject.make = [work, options](world& w, pattern how, std::uint64_t seed) {
+  subject.make = [work, options](world& w, pattern how,
+                                 std::uint64_t seed) -> std::unique_ptr<trial> {
     flash_decode_options chosen = options;
     chosen.how = how;
+    if (w.memory() == memory_kind::cuda)
+      return std::make_unique<device_attention_workload>(w, work, chosen, seed);
     return std::make_unique<attention_workload>(w, work, chosen, seed);
   };
   return subject;

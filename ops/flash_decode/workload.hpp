@@ -96,7 +96,7 @@ class attention_workload final : public trial {
 
 /// What `untax run` makes of it.
 [[nodiscard]] trial_subject subject_of(const attention_work& work,
-                                       const flash_decode_options& options);
+                                       const flash_decode_options& options, memory_kind memory);
 
 /// Names flash_decode to whoever checks protocols.
 struct attention_entry {

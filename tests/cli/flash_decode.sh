@@ -7,7 +7,7 @@ for world in 1 2 3 5 8; do
   [ "$(grep -c ' right$' "$out")" -eq 6 ] || wrong "$world ranks: not all right"
 done
 for type in fp16 bf16; do
-  expect 0 run flash_decode --ranks 3 --pattern all --dtype $type --partials bf16 --keys 100 --logit-cap 5 \
+  expect 0 run flash_decode --ranks 3 --backend host --pattern all --dtype $type --partials bf16 --keys 100 --logit-cap 5 \
     --splits 3 --workers 2 --repeat 1 --verify
 done
 expect 0 run flash_decode --ranks 2 --processes --keys 50 --repeat 1 --verify
@@ -18,4 +18,6 @@ expect 2 run flash_decode --tile-m 4
 says "$err" 'means nothing to flash_decode'
 expect 2 run all_gather_gemm --keys 4
 says "$err" 'has no attention'
+expect 2 run flash_decode --backend cuda --dtype bf16 --splits 3
+says "$err" 'splits sequences on GPUs as it finds them'
 finish

