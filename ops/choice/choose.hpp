@@ -14,14 +14,6 @@
 
 namespace untax {
 
-namespace variable {
-inline constexpr environment_variable tune_table{
-    "UNTAX_TUNE_TABLE",
-    "file of `untax bench tune`, by which `automatic` chooses on GPUs before it looks at tables of "
-    "its own",
-    ""};
-}  // namespace variable
-
 /// What `automatic` stands for at one problem.
 struct choice {
   std::vector<pattern> order;  ///< the best first; the next where one is refused

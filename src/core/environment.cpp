@@ -19,6 +19,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::join_limit,
     &variable::memory,
     &variable::visible_devices,
+    &variable::tune_table,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

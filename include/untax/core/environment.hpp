@@ -33,6 +33,9 @@ inline constexpr environment_variable memory{
     "process has a GPU", "host"};
 inline constexpr environment_variable visible_devices{
     "CUDA_VISIBLE_DEVICES", "GPUs that CUDA shows this process; read where UNTAX_MEMORY is automatic", ""};
+inline constexpr environment_variable tune_table{
+    "UNTAX_TUNE_TABLE", "file of `untax bench tune`, by which `automatic` chooses on GPUs before it looks at tables of "
+    "its own", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{
