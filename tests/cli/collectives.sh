@@ -25,7 +25,8 @@ says "$out" 'broadcast: fused_sequential, stores, 1 phase '
 
 expect 0 check all_to_all --quick --executions 50 --ranks 2
 says "$out" 'all_to_all fused_specialized, unequal parts .* right$'
-says "$out" '^256 schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed$'
+says "$out" 'all_to_all fused_sequential, direct, keepers .* right$'
+says "$out" '^288 schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed$'
 
 refused() {
   local pattern=$1
