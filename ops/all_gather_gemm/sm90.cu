@@ -150,19 +150,25 @@ class device_gather final : public device_operator {
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
-  /// Each stream carries out the program of one mover.
+  /// Each stream carries out the program of one mover. What a rank sends to itself goes before the
+  /// kernel: a copy within a GPU may need a multiprocessor, and the kernel takes them all.
   void start_copies(cudaStream_t on) const {
-    int mover = 0;
+    const sm90::copy_mover own(traffic_.moved, traffic_.next_use, on,
+                               [on](cudaStream_t) { return on; });
     for (const copier& c : copiers_) {
       c.copies.fork(on);
       c.signals.fork(on);
+    }
+    int mover = 0;
+    for (const copier& c : copiers_) {
+      const sm90::copy_mover others(traffic_.moved, traffic_.next_use, c.copies.get(),
+                                    [&](cudaStream_t copies) {
+                                      c.signals.fork(copies);
+                                      return c.signals.get();
+                                    });
       // There is one set of rooms, so every run is like the first.
       protocol_.push({mover++, plan_.streams}, 1,
-                     sm90::copy_mover(traffic_.moved, traffic_.next_use, c.copies.get(),
-                                      [&](cudaStream_t copies) {
-                                        c.signals.fork(copies);
-                                        return c.signals.get();
-                                      }));
+                     [&](const step& s) { s.to.rank == world_->rank() ? own(s) : others(s); });
     }
   }
 

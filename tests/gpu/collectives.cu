@@ -156,13 +156,21 @@ void check_cases(const collective_entry& entry, std::uint64_t seed, int cases) {
   }
 }
 
-TEST(gpu_collectives, all_gather_is_right) { check_cases(untax::all_gather_entry(), 1, 60); }
-TEST(gpu_collectives, reduce_scatter_is_right) {
-  check_cases(untax::reduce_scatter_entry(), 2, 60);
+TEST(gpu_collectives, all_gather_is_right) {
+  check_cases(untax::all_gather_entry(), 1, gpu_test::cases(60));
 }
-TEST(gpu_collectives, all_reduce_is_right) { check_cases(untax::all_reduce_entry(), 3, 120); }
-TEST(gpu_collectives, all_to_all_is_right) { check_cases(untax::all_to_all_entry(), 4, 60); }
-TEST(gpu_collectives, broadcast_is_right) { check_cases(untax::broadcast_entry(), 5, 60); }
+TEST(gpu_collectives, reduce_scatter_is_right) {
+  check_cases(untax::reduce_scatter_entry(), 2, gpu_test::cases(60));
+}
+TEST(gpu_collectives, all_reduce_is_right) {
+  check_cases(untax::all_reduce_entry(), 3, gpu_test::cases(120));
+}
+TEST(gpu_collectives, all_to_all_is_right) {
+  check_cases(untax::all_to_all_entry(), 4, gpu_test::cases(60));
+}
+TEST(gpu_collectives, broadcast_is_right) {
+  check_cases(untax::broadcast_entry(), 5, gpu_test::cases(60));
+}
 
 TEST(gpu_collectives, a_graph_of_five_is_right_a_thousand_times) {
   NEEDS_GPUS(2);

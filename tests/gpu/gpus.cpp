@@ -1,5 +1,6 @@
 #include "gpus.hpp"
 
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
@@ -35,6 +36,12 @@ std::string watched(const std::string& reason) {
       return fmt::format("cannot pass under compute-sanitizer: {}", reason);
   }
   return "";
+}
+
+int cases(int usual) {
+  const char* asked =
+      std::getenv("UNTAX_GPU_CASES");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return asked != nullptr ? std::stoi(asked) : usual;
 }
 
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {

@@ -28,6 +28,10 @@ std::string missing(int needed);
 /// and which tool is there. Empty if none is.
 std::string watched(const std::string& reason);
 
+/// How many random cases a test takes: `usual`, or what UNTAX_GPU_CASES asks for: many for a proof,
+/// few under a tool that makes kernels slow.
+int cases(int usual);
+
 /// Heaps of 4 MiB in GPU memory.
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
 

@@ -149,8 +149,12 @@ void check_cases(const operator_entry& entry, int cases) {
               << " cases\n";
 }
 
-TEST(gpu_operators, all_gather_gemm_is_right) { check_cases(untax::all_gather_gemm_entry(), 12); }
-TEST(gpu_operators, gemm_all_scatter_is_right) { check_cases(untax::gemm_all_scatter_entry(), 12); }
+TEST(gpu_operators, all_gather_gemm_is_right) {
+  check_cases(untax::all_gather_gemm_entry(), gpu_test::cases(12));
+}
+TEST(gpu_operators, gemm_all_scatter_is_right) {
+  check_cases(untax::gemm_all_scatter_entry(), gpu_test::cases(12));
+}
 
 /// Runs of an operator in a graph, each behind a stall, replayed.
 void check_replays(const operator_entry& entry, const gemm_problem& p, int replays) {
@@ -213,6 +217,13 @@ TEST(gpu_operators, all_gather_gemm_is_right_a_thousand_times) {
 }
 TEST(gpu_operators, all_gather_gemm_by_k_is_right_in_a_graph) {
   check_replays(untax::all_gather_gemm_entry(), replayed(gather_axis::k), 100);
+}
+/// The kernel takes all multiprocessors and waits for what little there is of A.
+TEST(gpu_operators, all_gather_gemm_of_one_row_is_right_in_a_graph) {
+  for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+    check_replays(untax::all_gather_gemm_entry(),
+                  {.m = 1, .n = 3584, .k = 8192, .type = dtype::bf16, .gather = gather}, 20);
+  }
 }
 TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
   check_replays(untax::gemm_all_scatter_entry(), replayed(gather_axis::rows), 100);
