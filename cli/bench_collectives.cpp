@@ -136,7 +136,7 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
   for (const int phases : {1, 2}) {
     // Their memory grows with the message.
     const std::vector<int> packet_workers =
-        bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 8, 32, 64, 128, 256};
+        bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128};
     for (const int workers : packet_workers)
       add("", {.phases = phases, .wire = wire_kind::packets, .workers = workers});
     for (const std::int64_t chunk : {15 * kb, 30 * kb, 60 * kb, 120 * kb}) {

@@ -17,6 +17,9 @@ constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
 /// The same for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
+/// A block of packets has so many at least, as long as there are few blocks.
+constexpr std::int64_t least_packet_bytes = 256;
+constexpr int few_packet_blocks = 8;
 /// Beyond, one phase, in which all_reduce sends W / 2 times what it does in two and the root of a
 /// broadcast W - 1 times, takes longer than the second phase's way.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
@@ -130,11 +133,11 @@ class chooser {
   void choose_cut() {
     const std::int64_t part = bytes(made_.phases == 1 ? need_.largest_one : need_.largest);
     if (made_.wire == wire_kind::packets) {
-      // A packet of each message a thread.
-      constexpr std::int64_t block_bytes = sm90::packet_threads * 8;
-      // Two blocks of a relay fit a multiprocessor.
-      const int most = made_.phases == 2 && is_broadcast() ? 2 * most_blocks : most_blocks;
-      if (made_.workers == 0) made_.workers = blocks_for(part, block_bytes, most);
+      if (made_.workers > 0) return;
+      // A packet of each message a thread, and a few blocks before a block has many warps to look
+      // after.
+      const int few = blocks_for(part, least_packet_bytes, few_packet_blocks);
+      made_.workers = std::max(few, blocks_for(part, sm90::packet_threads * 8, most_blocks));
       return;
     }
     const bool reads = is_roomless() && need_.by_peers != touched::result;

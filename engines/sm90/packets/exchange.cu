@@ -7,15 +7,15 @@
 namespace untax::sm90 {
 namespace {
 
-template <class Bits>
+template <class Bits, int depth>
 __global__ void __launch_bounds__(packet_threads)
     exchange(const __grid_constant__ packet_layout how, const __grid_constant__ run_arguments run) {
   if (run.launch < 0) return;
-  packet_worker<Bits> worker(how, run);
-  const auto gets = [&](int peer) { return how.messages.got[peer].size; };
-  bool well = worker.reserve(gets);
+  packet_worker<Bits, depth> worker(how, run);
+  const auto early = worker.load_early();
+  bool well = worker.reserve([&](int peer) { return how.messages.got[peer].size; });
   if (well) {
-    for (std::int64_t i = worker.first(); i < how.capacity; i += worker.step()) worker.send(i);
+    worker.send_all(early);
     const Bits* own = worker.in(how.messages.sent[worker.rank()]);
     Bits* to = worker.out(how.messages.got[worker.rank()]);
     if (own != to) {
@@ -23,13 +23,16 @@ __global__ void __launch_bounds__(packet_threads)
     }
     well = worker.collect(0);
   }
-  worker.finish(well, gets);
+  worker.finish(well);
 }
 
 template <class Bits>
 transfer_code code_with(const message_table& messages, int blocks) {
   const packet_layout how{.messages = messages, .capacity = packets_for<Bits>(messages.largest)};
-  return packet_code<Bits>(reinterpret_cast<const void*>(&exchange<Bits>), how, blocks);
+  return with_depth(messages.ranks, [&](auto depth) {
+    const auto* kernel = reinterpret_cast<const void*>(&exchange<Bits, depth>);
+    return packet_code<Bits>(kernel, how, blocks);
+  });
 }
 
 }  // namespace

@@ -12,14 +12,16 @@ namespace untax::sm90 {
 /// Collectives of few bytes: every message is packets that carry their own flag (rma/packet.cuh),
 /// so a signal costs nothing and what was received is combined straight from registers.
 ///
-/// Thread t of the grid has packets t, t + threads of the grid, ... of every message; the grid is
-/// the same at all ranks, so a block talks to the blocks with its number only.
+/// Thread t of the grid has packets t, t + threads of the grid, ... of every message, and moves
+/// several of them at a time, since a load and a look each take long; the grid is the same at all
+/// ranks, so a block talks to the blocks with its number only.
 ///
 /// The inbox of a rank: two sets, used in turn, for each phase; in a set `capacity` packets for
 /// each source. A block may write into a set again when its partner at the receiver has read what
 /// was there two epochs ago. It knows that without asking where the partner sends it something in
 /// each epoch: the partner's packet of the last epoch was sent after the partner had ended the one
-/// before. Where nothing comes back (a broadcast, unequal parts) the partner says so by a counter.
+/// before. Where nothing comes back (a broadcast, unequal parts) the partner says so by a counter,
+/// when it begins the next epoch: there it waits anyway, and what the last one read is behind it.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message

@@ -9,78 +9,94 @@ namespace {
 template <class Element>
 using bits_of = typename word_of_elements<Element>::bits;
 
-/// What all ranks have for packet `i` of the own part, combined. By all lanes of a warp.
-template <class Element>
-[[nodiscard]] __device__ bool combine_packet(packet_worker<bits_of<Element>>& worker,
-                                             const packet_layout& how, std::int64_t i,
-                                             std::uint64_t& result) {
+/// What all ranks have for the batch of packet `first` of the own part, combined. By all lanes of a
+/// warp.
+template <class Element, int depth>
+[[nodiscard]] __device__ bool combine_batch(packet_worker<bits_of<Element>, depth>& worker,
+                                            const packet_layout& how, std::int64_t first,
+                                            std::uint64_t (&results)[depth]) {
+  using column = packet_column<depth>;
   const range& own = how.messages.sent[worker.rank()];
-  const bool has = i < packets_for<bits_of<Element>>(own.size);
-  const std::uint64_t mine = has ? untax::detail::pack(worker.in(own), i, own.size) : 0;
-  combination<Element, 2> all;
-  for (int begin = 0; begin < worker.ranks(); begin += packet_column::most) {
-    packet_column column;
-    if (!worker.receive(
-            0, begin, i, [&](int) { return has; }, column))
-      return false;
+  const std::int64_t packets = packets_for<bits_of<Element>>(own.size);
+  std::uint64_t mine[depth];
 #pragma unroll
-    for (int k = 0; k < packet_column::most; ++k) {
-      const int rank = begin + k;
+  for (int d = 0; d < depth; ++d) {
+    const std::int64_t i = first + d * worker.step();
+    mine[d] = i < packets ? untax::detail::pack(worker.in(own), i, own.size) : 0;
+  }
+  combination<Element, 2> all[depth];
+  for (int begin = 0; begin < worker.ranks(); begin += column::peers) {
+    column come;
+    const auto wants = [&](int /*source*/, std::int64_t which) { return which < packets; };
+    if (!worker.receive(0, begin, first, wants, come)) return false;
+#pragma unroll
+    for (int k = 0; k < column::most; ++k) {
+      const int rank = begin + k / depth;
       if (rank >= worker.ranks()) continue;
-      const std::uint64_t data = rank == worker.rank() ? mine : column.data[k];
+      const std::uint64_t data = rank == worker.rank() ? mine[k % depth] : come.data[k];
       const std::uint32_t words[2] = {static_cast<std::uint32_t>(data),
                                       static_cast<std::uint32_t>(data >> 32U)};
       if (rank == 0) {
-        all.start(words);
+        all[k % depth].start(words);
       } else {
-        all.add(how.how, words);
+        all[k % depth].add(how.how, words);
       }
     }
   }
-  std::uint32_t words[2];
-  all.finish(words);
-  result = words[0] | std::uint64_t{words[1]} << 32U;
+#pragma unroll
+  for (int d = 0; d < depth; ++d) {
+    std::uint32_t words[2];
+    all[d].finish(words);
+    results[d] = words[0] | std::uint64_t{words[1]} << 32U;
+  }
   return true;
 }
 
-template <class Element>
-[[nodiscard]] __device__ bool exchange_and_combine(packet_worker<bits_of<Element>>& worker,
-                                                   const packet_layout& how) {
-  for (std::int64_t i = worker.first(); i < how.capacity; i += worker.step()) worker.send(i);
+template <class Element, int depth>
+[[nodiscard]] __device__ bool combine_all(packet_worker<bits_of<Element>, depth>& worker,
+                                          const packet_layout& how) {
   const range& own = how.messages.sent[worker.rank()];
   const range& to = how.messages.got[worker.rank()];
   const std::int64_t packets = packets_for<bits_of<Element>>(own.size);
   const int lane = device_warp::thread_rank();
-  for (std::int64_t warp = worker.first() - lane; warp < packets; warp += worker.step()) {
-    const std::int64_t i = warp + lane;
-    std::uint64_t result = 0;
-    if (!combine_packet<Element>(worker, how, i, result)) return false;
-    if (i >= packets) continue;
-    if (how.passes_on) worker.pass_on(i, result);
-    untax::detail::unpack(result, worker.out(to), i, to.size);
+  for (std::int64_t warp = worker.first() - lane; warp < packets; warp += worker.stride()) {
+    const std::int64_t first = warp + lane;
+    std::uint64_t results[depth] = {};
+    if (!combine_batch<Element>(worker, how, first, results)) return false;
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      const std::int64_t i = first + d * worker.step();
+      if (i >= packets) continue;
+      if (how.passes_on) worker.pass_on(i, results[d]);
+      untax::detail::unpack(results[d], worker.out(to), i, to.size);
+    }
   }
   return !how.passes_on || worker.collect(1);
 }
 
-template <class Element>
+template <class Element, int depth>
 __global__ void __launch_bounds__(packet_threads)
     reduce(const __grid_constant__ packet_layout how, const __grid_constant__ run_arguments run) {
   if (run.launch < 0) return;
-  packet_worker<bits_of<Element>> worker(how, run);
+  packet_worker<bits_of<Element>, depth> worker(how, run);
+  const auto early = worker.load_early();
   // With two phases every message is answered in one of them.
-  const auto gets = [&](int peer) {
-    return how.messages.sent[how.passes_on ? peer : worker.rank()].size;
-  };
-  bool well = worker.reserve(gets);
-  if (well) well = exchange_and_combine<Element>(worker, how);
-  worker.finish(well, gets);
+  bool well = worker.reserve(
+      [&](int peer) { return how.messages.sent[how.passes_on ? peer : worker.rank()].size; });
+  if (well) {
+    worker.send_all(early);
+    well = combine_all<Element>(worker, how);
+  }
+  worker.finish(well);
 }
 
 template <class Element>
 transfer_code code_with(packet_layout how, int blocks) {
   how.capacity = packets_for<bits_of<Element>>(how.messages.largest);
-  return packet_code<bits_of<Element>>(reinterpret_cast<const void*>(&reduce<Element>), how,
-                                       blocks);
+  return with_depth(how.messages.ranks, [&](auto depth) {
+    const auto* kernel = reinterpret_cast<const void*>(&reduce<Element, depth>);
+    return packet_code<bits_of<Element>>(kernel, how, blocks);
+  });
 }
 
 }  // namespace
