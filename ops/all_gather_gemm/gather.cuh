@@ -12,6 +12,7 @@ class gather_traffic::at_block {
   static constexpr bool moves = true;
   static constexpr std::size_t lead_bytes = sm90::mover_bytes;
   static constexpr bool waits = true;
+  static constexpr bool retires = true;
   static constexpr bool signals = false;
 
   __device__ at_block(const gather_traffic& traffic, const CUtensorMap& a, const CUtensorMap& b,
@@ -40,18 +41,18 @@ class gather_traffic::at_block {
     t_.sending.each({me, t_.movers}, sender);
   }
 
-  /// The last block that has read what it reads says so to the ranks that wrote it. Copy engines
-  /// do not wait: with them it also waits until the others have read what this rank sent.
   __device__ void finish() {
     __syncthreads();
-    if (threadIdx.x >= 32) return;
-    const int lane = static_cast<int>(threadIdx.x);
+    if (threadIdx.x == 0) t_.moved.run.epochs[blockIdx.x] = epoch_;
+  }
+
+  /// The last block that has read what it reads says so to the ranks that wrote it, while results
+  /// are on their way. Copy engines do not wait: with them it also waits until the others have read
+  /// what this rank sent.
+  __device__ void retire() {
+    const int lane = device_warp::thread_rank();
     bool last = false;
-    if (lane == 0) {
-      t_.moved.run.epochs[blockIdx.x] = epoch_;
-      if (number() >= 0)
-        last = count_block() == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
-    }
+    if (lane == 0) last = count_block() == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
     if (__any_sync(0xffffffffU, last) == 0) return;
     const all_gather_gemm_protocol& how = t_.how;
     if (lane > 0 && lane < how.world()) {

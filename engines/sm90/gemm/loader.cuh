@@ -21,6 +21,11 @@ class slice_loader {
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;
     block_.each_work([&](const tile_work& w) { load(w); });
+    if constexpr (Traffic::retires) {
+      if (leads_) await_math();
+      __syncwarp();
+      traffic_.retire();
+    }
   }
 
  private:
@@ -92,6 +97,13 @@ class slice_loader {
     }
   }
 
+  /// Until everything that was fetched has been read.
+  __device__ void await_math() {
+    for (int i = 0; i < config.stages; ++i) {
+      block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
+      at_.template advance<config.stages>();
+    }
+  }
   /// Gets a stage ready for what is fetched into it.
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
