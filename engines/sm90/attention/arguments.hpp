@@ -5,6 +5,10 @@
 #include "engines/sm90/attention/shape.hpp"
 #include "engines/sm90/transfer/arguments.hpp"
 
+namespace untax {
+struct packet;
+}
+
 namespace untax::sm90 {
 
 /// Where the partial result of an item goes when it is whole.
@@ -21,12 +25,9 @@ struct attention_arguments {
   attention_sink sink = attention_sink::rows;
   int ranks = 1;
   int rank = 0;
-  /// Two unfinished partial results of each block, fp32: [block, 2][16, head_dim], and statistics.
-  float* segments = nullptr;
-  float* statistics = nullptr;        ///< [block, 2][16, 2]
-  std::uint32_t* arrivals = nullptr;  ///< [item]: blocks that have left their part of it
-  std::uint32_t* rows = nullptr;      ///< [batch * heads, words]
-  std::uint64_t* flags = nullptr;     ///< [item]: epoch in which its rows were written last
+  packet* parts = nullptr;         ///< of blocks with a part of an item: [block, 2][16, packets]
+  std::uint32_t* rows = nullptr;   ///< [batch * heads, words]
+  std::uint64_t* flags = nullptr;  ///< [row, eight packets]: epoch in which they were written last
   run_arguments run;
 };
 

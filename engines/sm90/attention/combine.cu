@@ -56,18 +56,21 @@ template <class Element, class Wire>
   using format = partial_format<Wire>;
   const int words = format::row_words(a.shape.head_dim);
   const rank_exchange<Element, Wire> ranks(a, epoch);
-  device_watch watch(a.run.world, static_cast<int>(blockIdx.x));
-  if (threadIdx.x >= 32) watch = watch.silent();
+  const device_watch of_block(a.run.world, static_cast<int>(blockIdx.x));
+  seldom_watch watch(threadIdx.x >= 32 ? of_block.silent() : of_block);
   for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
-    const auto item = static_cast<int>(row / a.shape.group);
-    held_wait wait{a.flags + item, epoch, 0, a.rank, item, verb::acquire};
+    const int flags = format::flags(a.shape.head_dim);
+    const std::uint64_t* const flag = lane() < flags ? a.flags + row * flags + lane() : nullptr;
+    held_wait wait{flag, epoch, 0, a.rank, static_cast<int>(row), verb::acquire};
     if (wait_for_parts(wait, watch, a.run.operator_name()) != wait_outcome::ok) return false;
     const std::uint32_t* const from = a.rows + row * words;
     for (int i = lane(); i < ranks.packets(); i += 32)
       ranks.send(row, i, packet_of(from, i, words));
   }
   for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
-    if (!ranks.receive(row, watch)) return false;
+    for (int begin = 0; begin < ranks.packets() - 1; begin += 32) {
+      if (!ranks.receive(row, begin, 32, false, true, watch)) return false;
+    }
   }
   return true;
 }

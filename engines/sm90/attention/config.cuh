@@ -7,41 +7,43 @@
 
 namespace untax::sm90 {
 
-/// How a block of attention is made up for a width of heads. Each warp streams tiles of its own,
-/// some keys and their values, through a ring of stages of its own: nothing in the main loop
-/// concerns more than a warp. The rings together keep enough bytes under way for one
-/// multiprocessor's part of the memory's rate.
+/// How a block of attention is made up for a width of heads. Some warps stream: each takes tiles of
+/// its own, some keys and their values, through a ring of stages of its own, so nothing in the main
+/// loop concerns more than a warp. The rings together keep enough bytes under way for one
+/// multiprocessor's part of the memory's rate, and no more: behind a longer queue everything else
+/// takes longer, and some multiprocessors get more out of it than others. The other warps settle:
+/// they wait from the beginning for what other blocks and other ranks have, so that at the end they
+/// have fetched what they need to take it, their instructions first of all.
 template <int width>
 struct attention_config {
   static_assert(has_kernel_for(width));
-  static constexpr int warps = 4;
-  static constexpr int threads = warps * 32;
+  static constexpr int streaming = 4;  ///< warps
+  static constexpr int settling = 4;
+  static constexpr int threads = (streaming + settling) * 32;
+  static constexpr int streaming_threads = streaming * 32;
   static constexpr int keys = width == 64 ? 32 : 16;  ///< of a tile
   static constexpr int row_bytes = 2 * width;
   static constexpr int tile_bytes = 2 * keys * row_bytes;
-  static constexpr int stages = (192 << 10) / (warps * tile_bytes);
-  static constexpr int ring_bytes = warps * stages * tile_bytes;
+  static constexpr int bytes_under_way = 64 << 10;
+  static constexpr int stages = bytes_under_way / (streaming * tile_bytes) + 1;
+  static constexpr int ring_bytes = streaming * stages * tile_bytes;
 
-  /// Elements between rows of what warps hand to each other: no two of a quarter warp meet in a
-  /// bank.
-  static constexpr int pitch = width + 8;
-  static constexpr int regions = 2;
-  static constexpr int region_floats = most_heads_of_group * pitch;
+  /// Bytes from one row of queries to the next: no two rows of a matrix meet in a bank.
+  static constexpr int query_pitch = row_bytes + 16;
+  static constexpr int query_bytes = most_heads_of_group * query_pitch;  ///< of an item
+
+  /// Warps hand their results to each other by eight rows and so many columns; elements from one
+  /// row to the next, so that no two of a half warp meet in a bank.
+  static constexpr int merged_rows = 8;
+  static constexpr int merged_columns = width < 512 / streaming ? width : 512 / streaming;
+  static constexpr int merged_pitch = merged_columns + 8;
+  static constexpr int merged_floats = merged_rows * merged_pitch;  ///< of a warp
   static constexpr int statistics_floats = most_heads_of_group * 2;
+
   static constexpr std::size_t shared_bytes =
-      ring_bytes + sizeof(float) * regions * (region_floats + statistics_floats) + 16;
-};
-
-/// A part of the shared memory of a block in which results of 16 query heads lie: `rows`, not
-/// normalised while warps merge, and for each a maximum and a sum, or two statistics.
-template <int width>
-struct result_region {
-  float* rows;
-  float* statistics;
-
-  [[nodiscard]] __device__ float* row(int g) const noexcept {
-    return rows + g * attention_config<width>::pitch;
-  }
+      ring_bytes + 2 * query_bytes +
+      sizeof(float) * streaming * (merged_floats + statistics_floats);
+  static_assert(stages >= 2 && shared_bytes <= 227 << 10);
 };
 
 }  // namespace untax::sm90

@@ -22,6 +22,8 @@ namespace {
 constexpr int exchange_blocks = 32;
 /// As the waits of kernels look at them together.
 constexpr int most_ranks = 8;
+/// Of a row: one for each eight packets of two of 256 elements.
+constexpr std::size_t most_flags = 16;
 
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
@@ -127,7 +129,7 @@ class attention_engine::launcher {
       why = fmt::format("takes {} heads of the queries for each of the keys at most, not {}",
                         most_heads_of_group, shape.group);
     }
-    if (static_cast<std::int64_t>(shape.items()) * (shape.keys / 16 + 1) >= std::int64_t{1} << 31U)
+    if (static_cast<std::int64_t>(shape.items()) * (shape.keys / 16 + 5) >= std::int64_t{1} << 31U)
       why = fmt::format("takes 2^31 tiles of 16 keys at most, not {} of {} keys", shape.items(),
                         shape.keys);
     if (shape.type == dtype::f32) why = "takes fp16 and bf16, not fp32";
@@ -164,11 +166,10 @@ class attention_engine::launcher {
     const std::size_t packets = exchanges ? 2 * rows * ranks * row_packets(shape) : 1;
     a_.run.inbox = world_->allocate_cleared<std::byte>(packets * sizeof(packet), name_ + " inbox");
     epochs_ = world_->allocate_cleared<std::uint64_t>(blocks + exchange_blocks, name_ + " epochs");
-    const std::size_t heads = 2 * blocks * most_heads_of_group;
+    const auto width = static_cast<std::size_t>(shape.head_dim);
     const std::size_t parts[] = {
-        heads * static_cast<std::size_t>(shape.head_dim) * sizeof(float), heads * 2 * sizeof(float),
-        static_cast<std::size_t>(shape.items()) * sizeof(std::uint64_t),
-        static_cast<std::size_t>(shape.items()) * sizeof(std::uint64_t),
+        2 * blocks * most_heads_of_group * (width / 2 + 1) * sizeof(packet),
+        rows * most_flags * sizeof(std::uint64_t),
         rows * ranks * static_cast<std::size_t>(shape.words()) * sizeof(std::uint32_t)};
     std::size_t all = 0;
     for (const std::size_t part : parts) all += aligned(part);
@@ -179,11 +180,9 @@ class attention_engine::launcher {
       next += aligned(parts[i]);
       return static_cast<void*>(at);
     };
-    a_.segments = static_cast<float*>(take(0));
-    a_.statistics = static_cast<float*>(take(1));
-    a_.arrivals = static_cast<std::uint32_t*>(take(2));
-    a_.flags = static_cast<std::uint64_t*>(take(3));
-    gathered_ = static_cast<std::uint32_t*>(take(4));
+    a_.parts = static_cast<packet*>(take(0));
+    a_.flags = static_cast<std::uint64_t*>(take(1));
+    gathered_ = static_cast<std::uint32_t*>(take(2));
     a_.rows = gathered_ +
               static_cast<std::size_t>(a_.rank) * rows * static_cast<std::size_t>(shape.words());
   }

@@ -30,6 +30,7 @@ class tile_loader {
         pages_(a.shape.pages),
         page_size_(static_cast<unsigned>(a.shape.page_size)),
         page_division_(a.shape.page_division),
+        policy_(read_once()),
         walk_(walk),
         warp_(warp) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -39,27 +40,26 @@ class tile_loader {
     settle();
   }
 
-  /// Asks for the next tile, if there is one; a group of copies in any case.
+  /// Asks for the next tile, if there is one.
   __device__ void load(std::uint32_t stage) {
-    if (walk_.valid()) {
-      const attention_item& item = (*walk_).item;
-      const int first = tile_ * config::keys + row_;
-      const int column = item.head * width + piece_ * 8;
-      if (table_ == nullptr) {
-        ask(item, first, column, stage);
-      } else {
-        ask_pages(item, first, column, stage);
-      }
-      tile_ += config::warps;
-      settle();
+    if (!walk_.valid()) return;
+    const attention_item& item = (*walk_).item;
+    const int first = tile_ * config::keys + row_;
+    const int column = item.head * width + piece_ * 8;
+    if (table_ == nullptr) {
+      ask(item, first, column, stage);
+    } else {
+      ask_pages(item, first, column, stage);
     }
-    commit_copies();
+    tile_ += config::streaming;
+    settle();
   }
 
  private:
   static constexpr int pieces = config::row_bytes / 16;  // of a row
   static constexpr int rows_at_once = 32 / pieces;       // by a warp
   static constexpr int turns = config::keys / rows_at_once;
+  static constexpr int at_once = turns < 8 ? turns : 8;
 
   /// Rows of elements of two bytes.
   struct rows {
@@ -86,17 +86,26 @@ class tile_loader {
            static_cast<std::uint32_t>(row * config::row_bytes + ((piece_ ^ (row & 7)) << 4));
   }
 
+  /// For wide heads without a policy: there ptxas 13.0 makes instructions of it that are none.
+  __device__ void copy(std::uint32_t to, const std::byte* from, bool there) const {
+    if constexpr (width < 256) {
+      copy_16_bytes(to, from, there, policy_);
+    } else {
+      copy_16_bytes(to, from, there);
+    }
+  }
+
   __device__ void ask(const attention_item& item, int first, int column,
                       std::uint32_t stage) const {
     const std::int64_t row = item.sequence * capacity_ + first;
     const std::byte* key = keys_.at(row, column);
     const std::byte* value = values_.at(row, column);
-#pragma unroll
+#pragma unroll at_once
     for (int i = 0; i < turns; ++i) {
       const bool there = first + i * rows_at_once < item.length;
       const std::uint32_t at = place(stage, i);
-      copy_16_bytes(at, key, there);
-      copy_16_bytes(at + config::keys * config::row_bytes, value, there);
+      copy(at, key, there);
+      copy(at + config::keys * config::row_bytes, value, there);
       key += rows_at_once * keys_.stride;
       value += rows_at_once * values_.stride;
     }
@@ -105,24 +114,28 @@ class tile_loader {
   __device__ void ask_pages(const attention_item& item, int first, int column,
                             std::uint32_t stage) const {
     const std::int32_t* const table = table_ + item.sequence * pages_;
-    std::int32_t page[turns];
-    unsigned inside[turns];
+    // Those of wide heads in parts: all at once would not fit into the registers.
+#pragma unroll 1
+    for (int begin = 0; begin < turns; begin += at_once) {
+      std::int32_t page[at_once];
+      unsigned inside[at_once];
 #pragma unroll
-    for (int i = 0; i < turns; ++i) {
-      const auto key = static_cast<unsigned>(first + i * rows_at_once);
-      const bool there = key < static_cast<unsigned>(item.length);
-      const unsigned number = there ? page_division_.quotient(key) : 0;
-      inside[i] = key - number * page_size_;
-      page[i] = there ? __ldg(table + number) : 0;
-    }
+      for (int i = 0; i < at_once; ++i) {
+        const auto key = static_cast<unsigned>(first + (begin + i) * rows_at_once);
+        const bool there = key < static_cast<unsigned>(item.length);
+        const unsigned number = there ? page_division_.quotient(key) : 0;
+        inside[i] = key - number * page_size_;
+        page[i] = there ? __ldg(table + number) : 0;
+      }
 #pragma unroll
-    for (int i = 0; i < turns; ++i) {
-      const bool there = first + i * rows_at_once < item.length;
-      const std::int64_t row =
-          static_cast<std::int64_t>(page[i]) * page_size_ + (there ? inside[i] : 0);
-      const std::uint32_t at = place(stage, i);
-      copy_16_bytes(at, keys_.at(row, column), there);
-      copy_16_bytes(at + config::keys * config::row_bytes, values_.at(row, column), there);
+      for (int i = 0; i < at_once; ++i) {
+        const bool there = first + (begin + i) * rows_at_once < item.length;
+        const std::int64_t row =
+            static_cast<std::int64_t>(page[i]) * page_size_ + (there ? inside[i] : 0);
+        const std::uint32_t at = place(stage, begin + i);
+        copy(at, keys_.at(row, column), there);
+        copy(at + config::keys * config::row_bytes, values_.at(row, column), there);
+      }
     }
   }
 
@@ -135,6 +148,7 @@ class tile_loader {
   std::int64_t pages_;
   unsigned page_size_;
   division page_division_;
+  std::uint64_t policy_;
   segment_walk<config::keys> walk_;
   int warp_;
   int row_;

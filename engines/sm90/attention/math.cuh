@@ -30,27 +30,22 @@ class warp_attention {
   static constexpr int key_tiles = config::keys / 8;
   static constexpr int steps = width / 16;
   static constexpr int columns = width / 8;
+  /// In registers, if those suffice beside the sums.
+  static constexpr bool keeps_queries = width < 256;
+  static constexpr int kept = keeps_queries ? steps : 2;
 
  public:
-  /// Begins with an item.
-  __device__ void start(const attention_arguments& a, const attention_item& item) {
-    const int row = lane() / 4;
-    const int col = 2 * (lane() % 4);
-    const auto first = static_cast<std::int64_t>(item.index(a.shape)) * a.shape.group;
-    const auto* from = static_cast<const std::uint16_t*>(a.memory.queries);
+  /// Begins with an item whose queries lie at `queries`, in shared memory.
+  __device__ void start(const attention_shape& shape, std::uint32_t queries) {
+    queries_at_ =
+        queries + static_cast<std::uint32_t>(lane() % 16 * config::query_pitch + lane() / 16 * 16);
+    if constexpr (keeps_queries) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int g = row + i % 2 * 8;
-      const auto* at = from + (first + g) * a.memory.queries_stride + col + i / 2 * 8;
-#pragma unroll
-      for (int k = 0; k < steps; ++k) {
-        queries_[k][i] =
-            g < a.shape.group ? __ldg(reinterpret_cast<const std::uint32_t*>(at + k * 16)) : 0;
-      }
+      for (int k = 0; k < steps; ++k) load_matrices(queries_[k], queries_at_ + k * 32);
     }
-    capped_ = a.shape.logit_cap > 0;
-    scale_ = capped_ ? a.shape.scale / a.shape.logit_cap : a.shape.scale * log2_of_e;
-    cap_ = a.shape.logit_cap * log2_of_e;
+    capped_ = shape.logit_cap > 0;
+    scale_ = capped_ ? shape.scale / shape.logit_cap : shape.scale * log2_of_e;
+    cap_ = shape.logit_cap * log2_of_e;
     for (int r = 0; r < 2; ++r) {
       most[r] = nothing();
       total[r] = 0;
@@ -90,19 +85,20 @@ class warp_attention {
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
-  __device__ void multiply_keys(std::uint32_t stage, float (&logits)[key_tiles][4]) const {
+  __device__ void multiply_keys(std::uint32_t stage, float (&logits)[key_tiles][4]) {
     const int matrix = lane() / 8;
     const int row = matrix / 2 * 8 + lane() % 8;
     const auto at = stage + static_cast<std::uint32_t>(row * config::row_bytes);
     const auto twist = static_cast<std::uint32_t>((matrix % 2) ^ (lane() % 8)) << 4U;
 #pragma unroll
     for (int k = 0; k < steps; ++k) {
+      if constexpr (!keeps_queries) load_matrices(queries_[k % kept], queries_at_ + k * 32);
 #pragma unroll
       for (int pair = 0; pair < key_tiles / 2; ++pair) {
         std::uint32_t keys[4];
         load_matrices(keys, at + pair * 16 * config::row_bytes + ((k * 32U) ^ twist));
-        multiply_by_warp<Element>(logits[2 * pair], queries_[k], keys[0], keys[1]);
-        multiply_by_warp<Element>(logits[2 * pair + 1], queries_[k], keys[2], keys[3]);
+        multiply_by_warp<Element>(logits[2 * pair], queries_[k % kept], keys[0], keys[1]);
+        multiply_by_warp<Element>(logits[2 * pair + 1], queries_[k % kept], keys[2], keys[3]);
       }
     }
   }
@@ -191,7 +187,8 @@ class warp_attention {
     }
   }
 
-  std::uint32_t queries_[steps][4];
+  std::uint32_t queries_at_;
+  std::uint32_t queries_[kept][4];
   float scale_;
   float cap_;
   bool capped_;

@@ -22,21 +22,23 @@ struct partial_format {
     return width / each + 2 / each;
   }
 
-  /// Word `i` of a row that lies in shared memory with its maximum and the logarithm of its sum.
-  [[nodiscard]] __device__ static std::uint32_t word(const float* row, const float* statistics,
-                                                     int width, int i) {
-    const int element = i * each;
-    if (element < width) return words::narrow(row + element);
-    if (element >= width + 2) return 0;
-    if constexpr (each == 1) return words::narrow(statistics + (element - width));
-    return narrow_statistics(statistics);
+  /// Flags of a row: one for each so many packets of elements.
+  static constexpr int packets_of_flag = 8;
+  [[nodiscard]] __device__ static constexpr int flags(int width) {
+    return (packets(width) + packets_of_flag - 2) / packets_of_flag;
   }
 
- private:
+  /// The elements of a packet.
+  [[nodiscard]] __device__ static std::uint64_t data(const float* elements) {
+    return words::narrow(elements) | std::uint64_t{words::narrow(elements + each)} << 32U;
+  }
   /// Two of few bits keep together what one of many has.
-  [[nodiscard]] __device__ static std::uint32_t narrow_statistics(const float* statistics) {
-    const float whole = statistics[0] + statistics[1];
-    float both[2] = {whole, 0};
+  [[nodiscard]] __device__ static std::uint64_t data(const float2& statistics) {
+    float both[2] = {statistics.x, statistics.y};
+    if constexpr (each == 1) return data(both);
+    const float whole = statistics.x + statistics.y;
+    both[0] = whole;
+    both[1] = 0;
     float high[2];
     words::widen(words::narrow(both), high);
     both[1] = whole == high[0] ? 0 : whole - high[0];

@@ -5,9 +5,32 @@
 #include <untax/rma/packet.cuh>
 
 #include "engines/sm90/attention/partial.cuh"
+#include "engines/sm90/attention/seldom_watch.cuh"
+#include "engines/sm90/ptx/packet_load.cuh"
 #include "engines/sm90/transfer/held_waits.cuh"
 
 namespace untax::sm90 {
+
+/// One packet that a lane waits for, or none.
+struct lane_packet {
+  const packet* at = nullptr;
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+  std::uint64_t data = 0;
+
+  /// 1 if it has come, else 0.
+  [[nodiscard]] __device__ std::uint64_t look() {
+    if (at == nullptr) return 1;
+    const packet p = untax::detail::load_packet(at);
+    data = p.data;
+    seen = p.epoch;
+    return seen >= expected ? 1 : 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+};
 
 /// One packet of a row from each rank, and that of the statistics: what a lane waits for. Data are
 /// taken from the very loads that saw the epoch.
@@ -26,24 +49,29 @@ struct partial_packets {
   std::uint64_t data[most] = {};
   std::uint64_t statistics[most] = {};
 
-  /// 1 if all have come, else 0.
+  /// 1 if all have come, else 0. All are asked for before the first one is looked at, and that is
+  /// the last: compilers would move it in between.
   [[nodiscard]] __device__ std::uint64_t look() {
-    std::uint64_t come = 1;
+    packet tails[most];
+    packet mine[most];
 #pragma unroll
     for (int k = 0; k < most; ++k) {
-      if (k >= ranks) continue;
-      const packet* row = first + k * apart;
-      const packet tail = untax::detail::load_packet(row + apart - 1);
-      const packet mine = untax::detail::load_packet(row + index);
-      statistics[k] = tail.data;
-      data[k] = mine.data;
-      const std::uint64_t oldest = tail.epoch < mine.epoch ? tail.epoch : mine.epoch;
-      if (oldest >= expected) continue;
-      come = 0;
-      seen = oldest;
-      peer = k;
+      const packet* const row = first + k * apart;
+      tails[k] = load_packet_if(k < ranks, row + apart - 1);
+      mine[k] = load_packet_if(k < ranks, row + index);
     }
-    return come;
+    std::uint64_t oldest = expected;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+      statistics[k] = tails[k].data;
+      data[k] = mine[k].data;
+      const std::uint64_t of_rank = tails[k].epoch < mine[k].epoch ? tails[k].epoch : mine[k].epoch;
+      if (of_rank < expected) peer = k;
+      oldest = of_rank < oldest ? of_rank : oldest;
+    }
+    if (oldest >= expected) return 1;
+    seen = oldest;
+    return 0;
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
@@ -73,25 +101,40 @@ class rank_exchange {
     }
   }
 
-  /// Waits for a row of all ranks and writes the result. By all lanes of a warp.
-  [[nodiscard]] __device__ bool receive(std::int64_t row, device_watch& watch) const {
+  /// Waits for `count` packets of elements of a row from all ranks, 32 at most and from packet
+  /// `begin` on, and writes that part of the result. By all lanes of a warp. `soon`: they will not
+  /// be waited for for long. Not `real`: takes what is there, and does nothing with it.
+  [[nodiscard]] __device__ bool receive(std::int64_t row, int begin, int count, bool soon,
+                                        bool real, seldom_watch& watch) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int at = begin + lane;
+    const bool has = lane < count && at < packets_ - 1;
+    const packet* const first = slot(a_.rank, row, 0);
+    const std::uint64_t expected = real ? epoch_ : 0;
+    // Else it may be waited for all the while, and one packet of each rank is enough to look at.
+    const bool asks = !soon && lane < a_.ranks;
+    lane_packet last{asks ? first + (lane + 1) * packets_ - 1 : nullptr, expected, 0, lane,
+                     static_cast<int>(row)};
+    if (wait_for_parts(last, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+    partial_packets part;
+    part.first = first;
+    part.apart = packets_;
+    part.index = has ? at : packets_ - 1;
+    part.ranks = a_.ranks;
+    part.expected = expected;
+    part.room = static_cast<int>(row);
+    if (wait_for_parts(part, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+    rank_combination<Element, Wire> all;
+    std::uint32_t words[format::columns / 2];
+    all.weigh(part.statistics, a_.ranks);
+    all.combine(part.data, a_.ranks, words);
+    // Computed also if it is not real.
+    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
+    if (!has || !real) return true;
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
-    for (int begin = 0; begin < packets_ - 1; begin += 32) {
-      const bool has = begin + lane < packets_ - 1;
-      partial_packets part;
-      part.first = slot(a_.rank, row, 0);
-      part.apart = packets_;
-      part.index = has ? begin + lane : packets_ - 1;
-      part.ranks = a_.ranks;
-      part.expected = epoch_;
-      part.room = static_cast<int>(row);
-      if (wait_for_parts(part, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
-      if (!has) continue;
-      rank_combination<Element, Wire> all;
-      all.weigh(part.statistics, a_.ranks);
-      all.combine(part.data, a_.ranks, out + (begin + lane) * format::columns);
-    }
+    auto* const to = reinterpret_cast<std::uint32_t*>(out + at * format::columns);
+#pragma unroll
+    for (int i = 0; i < format::columns / 2; ++i) to[i] = words[i];
     return true;
   }
 

@@ -8,7 +8,8 @@ namespace untax::sm90 {
 
 /// An item, and where it stands in the list of all tiles of a rank: items follow each other by
 /// sequence, then by head. A sequence of which the rank holds nothing has one tile all the same, so
-/// that somebody says so.
+/// that somebody says so. Behind each item there is room in the list for some tiles that are not
+/// there: what its end costs the block that comes to it.
 struct attention_item {
   int sequence = 0;
   int head = 0;
@@ -29,6 +30,8 @@ class attention_work {
  public:
   /// Below that many tiles a block is not worth what combining its part costs.
   static constexpr int least_tiles = 8;
+  /// What the end of an item costs, in tiles.
+  static constexpr int end_tiles = 4;
 
   __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths)
       : lengths_(lengths),
@@ -36,10 +39,16 @@ class attention_work {
         kv_heads_(shape.kv_heads),
         most_(static_cast<int>(shape.keys)) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    int mine = 0;
-    for (int b = lane; b < batch_; b += 32) mine += tiles_of(length_of(b));
-    for (int away = 16; away > 0; away /= 2) mine += __shfl_xor_sync(everybody, mine, away);
-    const unsigned total = static_cast<unsigned>(mine * kv_heads_);
+    first_ = span_from(0);
+    int all = __shfl_sync(everybody, first_.up_to, 31);
+    if (batch_ > 32) {
+      int more = 0;
+      for (int b = 32 + lane; b < batch_; b += 32)
+        more += room_of(tiles_of(length_of(b))) * kv_heads_;
+      for (int away = 16; away > 0; away /= 2) more += __shfl_xor_sync(everybody, more, away);
+      all += more;
+    }
+    const auto total = static_cast<unsigned>(all);
     const unsigned worth = (total + least_tiles - 1) / least_tiles;
     blocks_ = static_cast<int>(worth < gridDim.x ? worth : gridDim.x);
     each_ = static_cast<int>(total / static_cast<unsigned>(blocks_));
@@ -62,36 +71,34 @@ class attention_work {
   }
   /// The item that a tile belongs to. By all lanes of a warp.
   [[nodiscard]] __device__ attention_item find(int tile) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
     int before = 0;
+    span lanes = first_;
     for (int begin = 0;; begin += 32) {
-      const int b = begin + lane;
-      const int length = b < batch_ ? length_of(b) : 0;
-      const int all = b < batch_ ? tiles_of(length) * kv_heads_ : 0;
-      int up_to = all;
-#pragma unroll
-      for (int away = 1; away < 32; away *= 2) {
-        const int other = __shfl_up_sync(everybody, up_to, away);
-        if (lane >= away) up_to += other;
-      }
-      const unsigned behind = __ballot_sync(everybody, before + up_to > tile);
+      if (begin > 0) lanes = span_from(begin);
+      const unsigned behind = __ballot_sync(everybody, before + lanes.up_to > tile);
       if (behind != 0 || begin + 32 >= batch_) {
         const int at = __ffs(behind) - 1;
         attention_item item;
         item.sequence = begin + at;
-        item.length = __shfl_sync(everybody, length, at);
+        item.length = __shfl_sync(everybody, lanes.length, at);
         item.tiles = tiles_of(item.length);
-        const int start = before + __shfl_sync(everybody, up_to - all, at);
-        item.head = static_cast<int>(static_cast<unsigned>(tile - start) /
-                                     static_cast<unsigned>(item.tiles));
-        item.first = start + item.head * item.tiles;
+        const int end = before + __shfl_sync(everybody, lanes.up_to, at);
+        const int room = room_of(item.tiles);
+        const int start = end - room * kv_heads_;
+        item.head =
+            static_cast<int>(static_cast<unsigned>(tile - start) / static_cast<unsigned>(room));
+        item.first = start + item.head * room;
         return item;
       }
-      before += __shfl_sync(everybody, up_to, 31);
+      before += __shfl_sync(everybody, lanes.up_to, 31);
     }
   }
+  /// Where the next item begins.
+  [[nodiscard]] __device__ static int behind(const attention_item& item) noexcept {
+    return item.first + room_of(item.tiles);
+  }
   __device__ void advance(attention_item& item) const {
-    item.first += item.tiles;
+    item.first = behind(item);
     if (++item.head < kv_heads_) return;
     item.head = 0;
     if (++item.sequence >= batch_) return;
@@ -102,6 +109,25 @@ class attention_work {
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
+  /// What a lane knows of 32 sequences: the length of its own, and the tiles up to its end.
+  struct span {
+    int length;
+    int up_to;
+  };
+  [[nodiscard]] __device__ span span_from(int begin) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool there = begin + lane < batch_;
+    span mine;
+    mine.length = there ? length_of(begin + lane) : 0;
+    mine.up_to = there ? room_of(tiles_of(mine.length)) * kv_heads_ : 0;
+#pragma unroll
+    for (int away = 1; away < 32; away *= 2) {
+      const int other = __shfl_up_sync(everybody, mine.up_to, away);
+      if (lane >= away) mine.up_to += other;
+    }
+    return mine;
+  }
+
   /// A length that cannot be is nobody's to refuse any more; it may not lead out of the cache.
   [[nodiscard]] __device__ int length_of(int sequence) const {
     const int length = __ldg(lengths_ + sequence);
@@ -110,6 +136,7 @@ class attention_work {
   [[nodiscard]] __device__ static int tiles_of(int length) noexcept {
     return length == 0 ? 1 : (length + keys_of_tile - 1) / keys_of_tile;
   }
+  [[nodiscard]] __device__ static int room_of(int tiles) noexcept { return tiles + end_tiles; }
 
   const std::int32_t* lengths_;
   int batch_;
@@ -118,6 +145,7 @@ class attention_work {
   int blocks_;
   int each_;
   int more_;
+  span first_;
 };
 
 /// The part of an item that a block has: tiles `begin` to `end` - 1 of it.
@@ -136,13 +164,14 @@ class segment_walk {
   __device__ segment_walk(const attention_work<keys_of_tile>& work, int block)
       : work_(work), begin_(work.begin_of(block)), end_(work.begin_of(block + 1)) {
     segment_.item = work.find(begin_);
-    cut();
+    if (begin_ - segment_.item.first >= segment_.item.tiles) work.advance(segment_.item);
+    if (valid()) cut();
   }
-  /// False behind the last one.
+  /// False behind the last one, and at once for a block that has none.
   [[nodiscard]] __device__ bool valid() const noexcept { return segment_.item.first < end_; }
   [[nodiscard]] __device__ bool first() const noexcept { return segment_.item.first <= begin_; }
   [[nodiscard]] __device__ bool last() const noexcept {
-    return segment_.item.first + segment_.item.tiles >= end_;
+    return attention_work<keys_of_tile>::behind(segment_.item) >= end_;
   }
   [[nodiscard]] __device__ const attention_segment& operator*() const noexcept { return segment_; }
   __device__ void advance() {

@@ -28,12 +28,18 @@ struct held_wait {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
+/// A watch that is asked by all lanes of a warp together.
+template <class Watch>
+concept looks_in_step = requires(Watch& watch) {
+  watch.leave_in_step();
+};
+
 /// Looks after the wait of a warp whose lanes wait for different things: the record names what the
 /// first lane misses that misses anything. A part tells `peer`, `room`, `what`, `expected`, `seen`.
-template <class Counter>
+template <class Counter, class Watch>
 class parts_watch {
  public:
-  __device__ parts_watch(device_watch& watch, const Counter& counter) noexcept
+  __device__ parts_watch(Watch& watch, const Counter& counter) noexcept
       : watch_(watch), counter_(counter) {}
 
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
@@ -48,12 +54,20 @@ class parts_watch {
     named.what = of_lane(counter_.part.what);
     named.expected = of_lane(counter_.part.expected);
     const std::uint64_t seen = of_lane(counter_.part.seen);
-    wait_outcome outcome = wait_outcome::ok;
-    if (first_lane()) outcome = watch_.look(named, seen);
-    return step::from(0, outcome);
+    if constexpr (looks_in_step<Watch>) {
+      return watch_.look_in_step(named, seen);
+    } else {
+      wait_outcome outcome = wait_outcome::ok;
+      if (first_lane()) outcome = watch_.look(named, seen);
+      return step::from(0, outcome);
+    }
   }
   __device__ void leave() noexcept {
-    if (first_lane()) watch_.leave();
+    if constexpr (looks_in_step<Watch>) {
+      watch_.leave_in_step();
+    } else {
+      if (first_lane()) watch_.leave();
+    }
   }
 
  private:
@@ -63,17 +77,18 @@ class parts_watch {
     return device_warp::thread_rank() == 0;
   }
 
-  device_watch& watch_;
+  Watch& watch_;
   const Counter& counter_;
 };
 
-/// Waits until the parts of all lanes of the calling warp have come.
-template <class Part>
-[[nodiscard]] __device__ wait_outcome wait_for_parts(Part& mine, device_watch& watch,
+/// Waits until the parts of all lanes of the calling warp have come. `Watch` is device_watch, or
+/// looks like it.
+template <class Part, class Watch>
+[[nodiscard]] __device__ wait_outcome wait_for_parts(Part& mine, Watch& watch,
                                                      const name_ref& name) {
   using memory = untax::detail::lanes_memory<32, Part>;
   typename memory::counter all{mine, 1};
-  parts_watch<typename memory::counter> guard(watch, all);
+  parts_watch<typename memory::counter, Watch> guard(watch, all);
   const wait_site site{name, mine.what, -1, -1, 1};
   const wait_outcome outcome = wait_until<memory>(all, site, guard);
   mine = all.part;
