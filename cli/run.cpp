@@ -257,7 +257,8 @@ void add_options(CLI::App& verb, run_options& o) {
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("--gather", o.gather, "what is dealt of A: rows or k")->capture_default_str();
-  verb.add_option("--dtype", o.type, "fp32, fp16 or bf16")->capture_default_str();
+  verb.add_option("--dtype", o.type, "fp32, fp16 or bf16; with --backend cuda bf16 unless told")
+      ->capture_default_str();
   verb.add_option("--partials", o.partials, "partial results on their way: fp32, or as --dtype")
       ->capture_default_str();
   verb.add_option("--direction", o.direction, "who moves a shard: its owner (push) or pull")
@@ -312,6 +313,8 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
   add_options(*verb, *options);
   verb->footer(footer);
   verb->callback([verb, options, &status, arguments] {
+    // Its tensor cores take elements of 16 bits.
+    if (options->backend == "cuda" && verb->count("--dtype") == 0) options->type = "bf16";
     run_request request = request_of(*verb, *options);
     request.arguments = arguments;
     status = carry_out(request);
