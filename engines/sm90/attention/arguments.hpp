@@ -14,7 +14,7 @@ namespace untax::sm90 {
 /// Where the partial result of an item goes when it is whole.
 enum class attention_sink : std::uint8_t {
   rows,     ///< into `rows`, for whoever runs next
-  flagged,  ///< the same, and `flags` tells a kernel that runs beside
+  flagged,  ///< the same, and `flags` tells a kernel that follows at once
   ranks,    ///< to all ranks, as packets, and this kernel combines what arrives
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "engines/sm90/attention/ranks.cuh"
+#include "engines/sm90/ptx/cluster.cuh"
 
 namespace untax::sm90 {
 namespace {
@@ -68,14 +69,16 @@ template <class Element, class Wire>
       ranks.send(row, i, packet_of(from, i, words));
   }
   for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
+    if (!ranks.await(row, 1, watch)) return false;
     for (int begin = 0; begin < ranks.packets() - 1; begin += 32) {
-      if (!ranks.receive(row, begin, 32, false, true, watch)) return false;
+      if (!ranks.receive(row, begin, 32, watch)) return false;
     }
   }
   return true;
 }
 
-/// Few registers, so that it finds room beside a block of attention.
+/// Begins when all blocks of attention have, and runs where one of them leaves room or is done.
+/// What comes behind it comes behind attention too.
 template <class Element, class Wire>
 __global__ void __launch_bounds__(combine_threads, 4)
     exchange(const __grid_constant__ attention_arguments a) {
@@ -83,6 +86,7 @@ __global__ void __launch_bounds__(combine_threads, 4)
   const std::uint64_t epoch = a.run.epochs[blockIdx.x] + 1;
   const bool well = exchange_rows<Element, Wire>(a, epoch);
   if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0) a.run.epochs[blockIdx.x] = epoch;
+  await_kernels_before();
 }
 
 }  // namespace

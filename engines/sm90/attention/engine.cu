@@ -18,8 +18,8 @@
 namespace untax::sm90 {
 namespace {
 
-/// Blocks of the kernel that sends and combines beside that of attention.
-constexpr int exchange_blocks = 32;
+/// Blocks of the kernel that sends and combines what that of attention has.
+constexpr int exchange_blocks = 64;
 /// As the waits of kernels look at them together.
 constexpr int most_ranks = 8;
 /// Of a row: one for each eight packets of two of 256 elements.
@@ -89,15 +89,13 @@ class attention_engine::launcher {
     world_->check();
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     a_.memory = operands;
-    if (a_.sink == attention_sink::flagged) {
-      beside_.fork(on);
-      a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
-      launch(exchange_kernel(a_.shape.type, a_.shape.partials), exchange_blocks, combine_threads, 0,
-             beside_.get());
-    }
     a_.run.epochs = epochs_.local();
-    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, on);
-    if (a_.sink == attention_sink::flagged) beside_.join(on);
+    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, on, true);
+    if (a_.sink != attention_sink::flagged) return;
+    // Not before: what waits for blocks of attention may not take a place that they need.
+    a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
+    launch(exchange_kernel(a_.shape.type, a_.shape.partials), exchange_blocks, combine_threads, 0,
+           on, true);
   }
 
   void combine(const attention_operands& operands, stream_ref stream) {
@@ -190,15 +188,25 @@ class attention_engine::launcher {
     return round_up<std::size_t>(bytes, 256);
   }
 
-  void launch(const void* kernel, int blocks, int threads, std::size_t shared,
-              cudaStream_t stream) {
-    launch_with(a_, kernel, blocks, threads, shared, stream);
+  /// `soon`: it begins to begin while the kernel before it in the stream ends.
+  void launch(const void* kernel, int blocks, int threads, std::size_t shared, cudaStream_t stream,
+              bool soon = false) {
+    launch_with(a_, kernel, blocks, threads, shared, stream, soon);
   }
   void launch_with(attention_arguments& with, const void* kernel, int blocks, int threads,
-                   std::size_t shared, cudaStream_t stream) {
+                   std::size_t shared, cudaStream_t stream, bool soon = false) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = soon ? 1 : 0;
     void* arguments[] = {&with};
-    require(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
-                             dim3(static_cast<unsigned>(threads)), arguments, shared, stream),
+    require(cudaLaunchKernelExC(&config, kernel, arguments),
             "cannot be launched; the rank's GPU has to be the current device");
   }
 
@@ -207,7 +215,6 @@ class attention_engine::launcher {
   attention_kernel kernel_;
   int blocks_;
   gpu::stream own_;
-  gpu::side_stream beside_;
   attention_arguments a_;
   symmetric<std::uint64_t> epochs_;
   symmetric<std::byte> scratch_;

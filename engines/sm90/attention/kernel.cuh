@@ -9,6 +9,7 @@
 #include "engines/sm90/attention/queries.cuh"
 #include "engines/sm90/attention/sink.cuh"
 #include "engines/sm90/attention/variants/variants.hpp"
+#include "engines/sm90/ptx/cluster.cuh"
 
 namespace untax::sm90 {
 
@@ -125,32 +126,39 @@ class attention_block {
   }
 
   /// What else is to be done for the items of this block: the warps take its units in turn. Each
-  /// sends a unit before it waits for that of other ranks, and all of them take units in the order
-  /// of the items, so who waits for a unit waits for none behind it. Whether everything came.
-  ///
-  /// Each warp takes its first unit twice, once before anything has come: instructions that nobody
-  /// has fetched would take longer than what they do.
+  /// sends what it has of an item before it waits for other ranks, and all of them take items in
+  /// their order, so who waits for one waits for none behind it. Whether everything came.
   template <class Wire>
   [[nodiscard]] __device__ bool settle() {
     const bool receives = a_.sink == attention_sink::ranks && a_.ranks > 1;
-    const walk all = segments();
+    const rank_exchange<Element, Wire> exchange(a_, epoch_);
     const int first = warp() - config::streaming;
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
     seldom_watch watch(first > 0 ? of_block.silent() : of_block);
     int skipped = 0;
-    bool real = false;
 #pragma unroll 1
-    for (walk at = all; at.valid(); at.advance()) {
+    for (walk at = segments(); at.valid(); at.advance()) {
       const attention_segment& segment = *at;
-      if (segment.whole() && !receives) continue;
+      const bool whole = segment.whole();
+      if (whole && !receives) continue;
       const item_share share = share_of<Wire>(segment);
-      int u = share.first + (first - skipped + config::settling) % config::settling;
+      const int begin = share.first + (first - skipped + config::settling) % config::settling;
       skipped = (skipped + share.last - share.first) % config::settling;
+      if (begin >= share.last) continue;
+      const std::int64_t row = first_row(segment.item);
 #pragma unroll 1
-      while (u < share.last) {
-        if (!settle_unit<Wire>(segment, share, u, receives, real, watch)) return false;
-        if (real) u += config::settling;
-        real = true;
+      for (int u = begin; u < share.last && !whole; u += config::settling) {
+        if (!combine<Wire>(row + u / share.turns, share, u / share.turns, u % share.turns, watch))
+          return false;
+      }
+      if (!receives) continue;
+      // Who has waited for other blocks need not wait long for other ranks.
+      if (whole && !exchange.await(row, a_.shape.group, watch)) return false;
+#pragma unroll 1
+      for (int u = begin; u < share.last; u += config::settling) {
+        if (!exchange.receive(row + u / share.turns, u % share.turns * share.packets, share.packets,
+                              watch))
+          return false;
       }
     }
     return true;
@@ -164,30 +172,14 @@ class attention_block {
   }
 
   template <class Wire>
-  [[nodiscard]] __device__ bool settle_unit(const attention_segment& segment,
-                                            const item_share& share, int u, bool receives,
-                                            bool real, seldom_watch& watch) const {
-    const std::int64_t row = first_row(segment.item) + u / share.turns;
-    const int begin = u % share.turns * share.packets;
-    if (!segment.whole() &&
-        !combine<Wire>(row, share, u / share.turns, u % share.turns, real, watch))
-      return false;
-    // Who has waited for other blocks need not wait long for other ranks.
-    const bool soon = !segment.whole();
-    return !receives || rank_exchange<Element, Wire>(a_, epoch_)
-                            .receive(row, begin, share.packets, soon, real, watch);
-  }
-
-  template <class Wire>
   [[nodiscard]] __device__ bool combine(std::int64_t row, const item_share& share, int g, int turn,
-                                        bool real, seldom_watch& watch) const {
+                                        seldom_watch& watch) const {
     using format = partial_format<Wire>;
     float elements[format::columns];
     float2 statistics;
-    if (!parts_.combine(share, g, turn, real ? epoch_ : 0, static_cast<int>(row), watch,
-                        a_.run.operator_name(), elements, statistics))
+    if (!parts_.combine(share, g, turn, static_cast<int>(row), watch, a_.run.operator_name(),
+                        elements, statistics))
       return false;
-    if (!real) return true;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int i = turn * share.packets + lane;
     if (lane < share.packets && i < format::packets(width) - 1)
@@ -213,6 +205,9 @@ template <class Element, int width>
 __global__ void __launch_bounds__(attention_config<width>::threads, 1)
     attend(const __grid_constant__ attention_arguments arguments) {
   extern __shared__ __align__(128) std::byte shared[];
+  await_kernels_before();
+  // Not earlier: that of `flagged` relies on what came before this one.
+  let_next_kernel_start();
   if (arguments.run.launch < 0) return;
   attention_block<Element, width>(arguments, shared)();
 }

@@ -111,20 +111,20 @@ class item_parts {
   }
 
   /// How many blocks a lane takes at a time, if it takes `columns` elements of each.
-  [[nodiscard]] __device__ static constexpr int at_once(int columns) { return 16 / columns; }
+  [[nodiscard]] __device__ static constexpr int at_once(int columns) { return 24 / columns; }
 
   /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, `columns`
-  /// elements for each packet of it. What of it is in its first lanes is the same in those behind.
-  /// Whether `expected` came; by all lanes of a warp.
+  /// elements for each packet of it, in as many lanes as it has packets. Whether it came; by all
+  /// lanes of a warp.
   template <int columns>
-  [[nodiscard]] __device__ bool combine(const item_share& share, int g, int turn,
-                                        std::uint64_t expected, int room, seldom_watch& watch,
-                                        const name_ref& name, float (&elements)[columns],
-                                        float2& statistics) const {
+  [[nodiscard]] __device__ bool combine(const item_share& share, int g, int turn, int room,
+                                        seldom_watch& watch, const name_ref& name,
+                                        float (&elements)[columns], float2& statistics) const {
     constexpr int each = columns / 2;
     using waited = block_packets<each, at_once(columns)>;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int beside = 32 / share.packets;  // lanes with the same packets, of other blocks
+    const int together = min(at_once(columns) * beside, 32);  // each has a lane for its statistics
     const int sub = lane / share.packets;
     const int place = (turn * share.packets + lane % share.packets) * each;
     const int at = place < packets - 1 ? place : 0;
@@ -132,19 +132,19 @@ class item_parts {
     float total = 0;
     for (float& e : elements) e = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < share.blocks; begin += at_once(columns) * beside) {
-      const int blocks = min(share.blocks - begin, at_once(columns) * beside);
+    for (int begin = 0; begin < share.blocks; begin += together) {
+      const int blocks = min(share.blocks - begin, together);
       const int from = share.from + begin;
       const packet* const mine = row(from + lane, begin + lane > 0 || share.begins, g);
       // As long as keys are read, one packet of each block is enough to ask for.
-      lane_packet tail{lane < blocks ? mine + packets - 1 : nullptr, expected, 0, rank_, room};
+      lane_packet tail{lane < blocks ? mine + packets - 1 : nullptr, epoch_, 0, rank_, room};
       if (wait_for_parts(tail, watch, name) != wait_outcome::ok) return false;
       waited part;
       part.first = row(from + sub, begin + sub > 0 || share.begins, g) + at;
       part.apart = static_cast<std::int64_t>(beside) * apart;
       part.next = row(from + sub + beside, true, g) + at;
       part.blocks = (blocks - sub + beside - 1) / beside;
-      part.expected = expected;
+      part.expected = epoch_;
       part.peer = rank_;
       part.room = room;
       if (wait_for_parts(part, watch, name) != wait_outcome::ok) return false;

@@ -32,6 +32,38 @@ struct lane_packet {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
+/// The last packets of some rows, each of all ranks: what a lane waits for.
+struct row_tails {
+  static constexpr int most = 4;  ///< of 16 rows from 8 ranks
+
+  const packet* first = nullptr;
+  std::int64_t apart = 0;
+  int count = 0;
+  int ranks = 1;
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  /// 1 if all have come, else 0.
+  [[nodiscard]] __device__ std::uint64_t look() {
+    std::uint64_t found[most];
+#pragma unroll
+    for (int k = 0; k < most; ++k) found[k] = load_packet_if(k < count, first + k * apart).epoch;
+    std::uint64_t oldest = expected;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+      if (found[k] < expected) peer = (static_cast<int>(threadIdx.x) % 32 + 32 * k) % ranks;
+      oldest = found[k] < oldest ? found[k] : oldest;
+    }
+    if (oldest >= expected) return 1;
+    seen = oldest;
+    return 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+};
+
 /// One packet of a row from each rank, and that of the statistics: what a lane waits for. Data are
 /// taken from the very loads that saw the epoch.
 struct partial_packets {
@@ -101,40 +133,40 @@ class rank_exchange {
     }
   }
 
+  /// Waits for the statistics of some rows, 16 at most, of all ranks. This may be waited for all
+  /// the while, so no other packets are looked at. By all lanes of a warp.
+  [[nodiscard]] __device__ bool await(std::int64_t row, int rows, seldom_watch& watch) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    row_tails tails;
+    tails.first = slot(a_.rank, row, 0) + (lane + 1) * packets_ - 1;
+    tails.apart = 32 * packets_;
+    tails.count = (rows * a_.ranks - lane + 31) / 32;
+    tails.ranks = a_.ranks;
+    tails.expected = epoch_;
+    tails.room = static_cast<int>(row);
+    return wait_for_parts(tails, watch, a_.run.operator_name()) == wait_outcome::ok;
+  }
+
   /// Waits for `count` packets of elements of a row from all ranks, 32 at most and from packet
-  /// `begin` on, and writes that part of the result. By all lanes of a warp. `soon`: they will not
-  /// be waited for for long. Not `real`: takes what is there, and does nothing with it.
-  [[nodiscard]] __device__ bool receive(std::int64_t row, int begin, int count, bool soon,
-                                        bool real, seldom_watch& watch) const {
+  /// `begin` on, and writes that part of the result. By all lanes of a warp.
+  [[nodiscard]] __device__ bool receive(std::int64_t row, int begin, int count,
+                                        seldom_watch& watch) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int at = begin + lane;
     const bool has = lane < count && at < packets_ - 1;
-    const packet* const first = slot(a_.rank, row, 0);
-    const std::uint64_t expected = real ? epoch_ : 0;
-    // Else it may be waited for all the while, and one packet of each rank is enough to look at.
-    const bool asks = !soon && lane < a_.ranks;
-    lane_packet last{asks ? first + (lane + 1) * packets_ - 1 : nullptr, expected, 0, lane,
-                     static_cast<int>(row)};
-    if (wait_for_parts(last, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
     partial_packets part;
-    part.first = first;
+    part.first = slot(a_.rank, row, 0);
     part.apart = packets_;
     part.index = has ? at : packets_ - 1;
     part.ranks = a_.ranks;
-    part.expected = expected;
+    part.expected = epoch_;
     part.room = static_cast<int>(row);
     if (wait_for_parts(part, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
-    rank_combination<Element, Wire> all;
-    std::uint32_t words[format::columns / 2];
-    all.weigh(part.statistics, a_.ranks);
-    all.combine(part.data, a_.ranks, words);
-    // Computed also if it is not real.
-    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
-    if (!has || !real) return true;
+    if (!has) return true;
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
-    auto* const to = reinterpret_cast<std::uint32_t*>(out + at * format::columns);
-#pragma unroll
-    for (int i = 0; i < format::columns / 2; ++i) to[i] = words[i];
+    rank_combination<Element, Wire> all;
+    all.weigh(part.statistics, a_.ranks);
+    all.combine(part.data, a_.ranks, out + at * format::columns);
     return true;
   }
 
