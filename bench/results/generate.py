@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes bench/results/README.md, and the results in the project's README.md, from the JSON files in this folder.
+"""Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm,
-gemm-all-scatter, tune --check) write. Nothing here is typed by hand; `--check` tells whether both texts are still what the files say.
+gemm-all-scatter, flash-decode, tune --check) write. Nothing here is typed by hand; `--check` tells whether the texts are still
+what the files say.
 """
 import argparse
 import json
@@ -10,12 +11,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import attention
+from tables import bars, table, timed
+
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
-           "untax-bench-gemm", "untax-bench-overlap", "untax-bench-tune-check"]
+           "untax-bench-gemm", "untax-bench-overlap", "untax-bench-attention", "untax-bench-tune-check"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -41,12 +47,6 @@ def seconds(value):
             break
     digits = 0 if abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2
     return f"{scaled:.{digits}f} {unit}"
-
-
-def table(head, rows, left=1):
-    """A Markdown table whose first `left` columns are text."""
-    rule = ["---" if i < left else "---:" for i in range(len(head))]
-    return "".join("| " + " | ".join(cells) + " |\n" for cells in [head, rule, *rows])
 
 
 def place(document):
@@ -205,15 +205,12 @@ def device_details(found):
                  f"{overlap_figures(d)}\nMedians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
+    for name, d in found["untax-bench-attention"]:
+        text += attention.details(name, d, place(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")
     return text
-
-
-def timed(problem, by):
-    """Seconds of a figure of a problem, or None."""
-    return next((f["seconds"]["median"] for f in problem["figures"] if f["by"] == by and "seconds" in f), None)
 
 
 def shape(problem):
@@ -264,12 +261,6 @@ def choice_verdict(document):
             f"at {100 * document['bar']:.0f} %: {'met' if document['met'] else 'missed'}.\n")
 
 
-def bars(document):
-    return "".join(f"* {b['what']}: {b['value']:.2f}, has to be " + (
-        f"at most {b['at_most']}" if "at_most" in b else f"at least {b['at_least']}") + (
-        ": met\n" if b["met"] else ": missed\n") for b in document.get("bars", []))
-
-
 def shown_problems(document):
     """A few of them, where there are many."""
     all_of_them = document["problems"]
@@ -310,6 +301,8 @@ def summary(found):
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
                  f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars(d)}\n")
+    for _, d in found["untax-bench-attention"]:
+        text += attention.summary(d)
     for _, d in found["untax-bench-tune-check"]:
         text += choice_verdict(d) + "\n"
     for _, d in found["untax-bench-collectives"]:
@@ -346,15 +339,24 @@ def details(found):
     return text + device_details(found)
 
 
+def between_marks(path, text):
+    """A file with `text` between its marks."""
+    now = path.read_text(encoding="utf-8")
+    if now.count(BEGIN) != 1 or now.count(END) != 1:
+        raise SystemExit(f"{path.name} has to hold {BEGIN.strip()} and {END}, once each")
+    before, rest = now.split(BEGIN)
+    return before + BEGIN + text + END + rest.split(END)[1]
+
+
 def generated(root):
     """The texts as they should be, by file."""
     found = load(root / "bench" / "results")
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise SystemExit(f"README.md has to hold {BEGIN.strip()} and {END}, once each")
-    before, rest = readme.split(BEGIN)
-    return {root / "README.md": before + BEGIN + summary(found) + END + rest.split(END)[1],
-            root / "bench" / "results" / "README.md": details(found)}
+    texts = {root / "README.md": between_marks(root / "README.md", summary(found)),
+             root / "bench" / "results" / "README.md": details(found)}
+    steps = root / "docs" / "flash_decode_evolution.md"
+    if found["untax-bench-attention"]:
+        texts[steps] = between_marks(steps, attention.evolution(found["untax-bench-attention"], place))
+    return texts
 
 
 def main():

@@ -1,0 +1,118 @@
+"""The texts about flash_decode, from what `untax bench flash-decode --json` writes."""
+from math import exp, log
+
+from tables import bars, table, timed
+
+# From the oldest way to the newest, and what is gone with each.
+STEPS = [("bulk_library eager", "library, eager", ""),
+         ("bulk_library", "library, graph", "launches by the host"),
+         ("bulk_synchronous", "bulk-synchronous", "the library's collective"),
+         ("producer_consumer", "producer-consumer", "kernels that begin when all of the one before is done"),
+         ("fused_sequential", "fused", "a second kernel, and partial results on their way through memory")]
+SHORT = 32 << 10
+NOTE = ("Runs in a CUDA graph, but for eager ones, in turn. The bound is what reading keys and values takes at the rate of "
+        "the memory; `local` is the kernel alone, of which nobody else hears.\n")
+
+
+def microseconds(value):
+    return "" if value is None else f"{1e6 * value:.1f}" if value < 1e-3 else f"{1e6 * value:.0f}"
+
+
+def mean_ratio(problems, numerator, denominator):
+    """Geometric mean, or None where neither was measured."""
+    pairs = [(timed(p, numerator), timed(p, denominator)) for p in problems]
+    logarithms = [log(a / b) for a, b in pairs if a and b]
+    return exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def factor(value):
+    return "" if value is None else f"{value:.2f}x"
+
+
+def figures(document):
+    """Every problem."""
+    ways = [by for by, *_ in reversed(STEPS) if timed(document["problems"][0], by)]
+    titles = {by: title for by, title, _ in STEPS}
+    rows = []
+    for p in document["problems"]:
+        local, bound = timed(p, "local"), p["bound_seconds"]
+        fused, library = timed(p, "fused_sequential"), timed(p, "bulk_library")
+        rows.append([f"{p['heads_of']}: {p['heads']} / {p['kv_heads']} x {p['head_dim']}", str(p["batch"]),
+                     f"{p['keys'] // 1024}K", f"{1e-6 * p['bytes']:.0f}", microseconds(bound), microseconds(local),
+                     f"{bound / local:.2f}", *(microseconds(timed(p, by)) for by in ways),
+                     *([factor(library / fused if fused and library else None)] if ways else [])])
+    head = ["heads", "batch", "keys", "MB", "bound, us", "local", "of the rate", *(titles[by] for by in ways)]
+    return table(head + (["library / fused"] if ways else []), rows)
+
+
+def title(document):
+    count = document["ranks"]
+    return f"flash_decode, {count} GPU{'s' if count > 1 else ''}, {document['dtype']}"
+
+
+def details(name, document, where):
+    """A section of bench/results/README.md."""
+    return (f"\n## {title(document)}\n\n{NOTE}\n{figures(document)}\n{bars(document)}\nMedians of {document['repeats']} "
+            f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
+
+
+def by_heads_and_keys(document):
+    """The fused pattern at batch 1, and how many times as fast as the library in a graph."""
+    problems = [p for p in document["problems"] if p["batch"] == 1 and timed(p, "fused_sequential")]
+    heads = list(dict.fromkeys(p["heads_of"] for p in problems))
+    rows = []
+    for keys in sorted({p["keys"] for p in problems}):
+        cells = []
+        for name in heads:
+            p = next((p for p in problems if (p["heads_of"], p["keys"]) == (name, keys)), None)
+            cells.append("" if p is None else f"{microseconds(timed(p, 'fused_sequential'))} us "
+                         f"({factor(mean_ratio([p], 'bulk_library', 'fused_sequential'))})")
+        rows.append([f"{keys // 1024}K", *cells])
+    return table(["keys a rank", *heads], rows)
+
+
+def summary(document):
+    """What the project's README shows; of one GPU, nothing."""
+    if document["ranks"] == 1:
+        return ""
+    return (f"{title(document)}, one sequence, fused, and how many times as fast as our kernel with NCCL in a graph "
+            f"(`untax bench flash-decode`):\n\n{by_heads_and_keys(document)}\n{bars(document)}\n")
+
+
+def worth(document):
+    """How many times as fast each step is as the one before it, by batch and length."""
+    rows = []
+    for batch in sorted({p["batch"] for p in document["problems"]}):
+        for text, short in ((f"up to {SHORT >> 10}K", True), (f"over {SHORT >> 10}K", False)):
+            some = [p for p in document["problems"] if p["batch"] == batch and (p["keys"] <= SHORT) == short]
+            if not some:
+                continue
+            ratios = [mean_ratio(some, before[0], after[0]) for before, after in zip(STEPS, STEPS[1:])]
+            rows.append([str(batch), text, *map(factor, ratios),
+                         factor(mean_ratio(some, STEPS[1][0], STEPS[-1][0]))])
+    return table(["batch", "keys a rank", *(after[1] for after in STEPS[1:]), "fused / library, graph"], rows, left=2)
+
+
+def stairs(document, batch):
+    """Every step at the heads that come first."""
+    name = document["problems"][0]["heads_of"]
+    rows = [[f"{p['keys'] // 1024}K", microseconds(p["bound_seconds"]), microseconds(timed(p, "local")),
+             *(microseconds(timed(p, by)) for by, *_ in STEPS)]
+            for p in document["problems"] if p["heads_of"] == name and p["batch"] == batch]
+    return table(["keys a rank", "bound, us", "local", *(step for _, step, _ in STEPS)], rows)
+
+
+def evolution(found, place):
+    """What docs/flash_decode_evolution.md shows, of documents by name."""
+    text = ""
+    for _, d in found:
+        if d["ranks"] == 1:
+            continue
+        first = d["problems"][0]
+        text += (f"### {title(d)}\n\nThe steps with heads {first['heads']} / {first['kv_heads']} x {first['head_dim']}, in "
+                 "us:\n")
+        for batch in (min(p["batch"] for p in d["problems"]), max(p["batch"] for p in d["problems"])):
+            text += f"\nBatch {batch}:\n\n{stairs(d, batch)}"
+        text += (f"\nHow many times as fast each step is as the one before it, geometric means over all heads:\n\n{worth(d)}\n"
+                 f"{bars(d)}\nMeasured on {place(d)}.\n")
+    return text
