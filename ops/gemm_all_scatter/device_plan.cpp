@@ -14,6 +14,10 @@ namespace {
 
 constexpr int usual_leading = 8;
 constexpr int usual_apart = 8;
+constexpr int usual_streams = 2;  // while one begins its next copy, the other is on its way
+constexpr int most_bands = 16;
+/// A band's rows are those of whole tiles.
+constexpr std::int64_t band_unit = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
@@ -31,6 +35,31 @@ void cut(scatter_plan& plan) {
   plan.protocol.tile_m = c.swapped ? c.columns : tile_rows(c);
   plan.protocol.tile_n = c.swapped ? tile_rows(c) : c.columns;
   plan.parts = storing_groups(c);
+}
+
+/// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
+/// whose shard is short, or empty.
+void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made, int free,
+               std::int64_t rows, std::vector<scatter_plan>& plans) {
+  const int world = made.protocol.world;
+  const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
+  for (const sm90::gemm_plan& gemm :
+       sm90::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
+    if (!is_compiled(gemm.config)) continue;
+    scatter_plan plan = made;
+    plan.gemm = gemm;
+    if (gemm.config.columns == 256) {
+      // A whole tile of results is on its way out while the next one is multiplied.
+      plan.gemm.config.stages = 3;
+      plan.gemm.config.staging = 4;
+    }
+    cut(plan);
+    plan.band_rows = rows;
+    plan.bands = static_cast<int>(ceil_div(problem.m, rows));
+    if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
+    if (plan.streams > 0) plan.gemm.cycles = cycles_until_copied(plan.gemm, plan.bands, world);
+    plans.push_back(plan);
+  }
 }
 
 }  // namespace
@@ -61,6 +90,12 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
       made.apart = options.movers > 0 ? options.movers : processors;
       made.protocol.movers = made.apart;
       break;
+    case pattern::copy_engine:
+      made.way = scatter_way::kept;
+      made.streams = options.movers > 0 ? options.movers : usual_streams;
+      // Who waits for the peers needs a place beside those that multiply.
+      free -= 2;
+      break;
     default:
       break;
   }
@@ -70,23 +105,11 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                       : made.way == scatter_way::straight ? pattern::fused_sequential
                                                           : pattern::bulk_synchronous;
   if (options.workers > 0) free = std::min(free, options.workers);
-  // The plan of a full shard: all ranks have the same, also those whose shard is short, or empty.
-  const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
   std::vector<scatter_plan> plans;
-  for (const sm90::gemm_plan& gemm :
-       sm90::gemm_plans({problem.m, columns, problem.k, problem.type}, free)) {
-    sm90::gemm_plan here = gemm;
-    if (!is_compiled(here.config)) continue;
-    if (here.config.columns == 256) {
-      // A whole tile of results is on its way out while the next one is multiplied.
-      here.config.stages = 3;
-      here.config.staging = 4;
-    }
-    scatter_plan plan = made;
-    plan.gemm = here;
-    cut(plan);
-    if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
-    plans.push_back(plan);
+  add_plans(problem, made, free, problem.m, plans);
+  for (int bands = 2; made.streams > 0 && bands <= most_bands; ++bands) {
+    const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, bands), band_unit);
+    if (rows < plans.back().band_rows) add_plans(problem, made, free, rows, plans);
   }
   std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
   return plans;
@@ -103,7 +126,9 @@ std::string scatter_plan::text() const {
       case scatter_way::kept:
         break;
     }
-    return fmt::format("{} blocks of another kernel send all tiles", apart);
+    return apart > 0 ? fmt::format("{} blocks of another kernel send all tiles", apart)
+                     : fmt::format("copy engines send, on {} streams, {} times {} rows", streams,
+                                   bands, band_rows);
   };
   return fmt::format("{}; {}", movers(), gemm.text());
 }

@@ -14,7 +14,7 @@ namespace untax {
 enum class scatter_way : std::uint8_t {
   straight,  ///< from shared memory into all copies of C
   flagged,   ///< into the rank's own C, and movers are told, who send it on
-  kept,      ///< into the rank's own C; kernels that follow send it on
+  kept,      ///< into the rank's own C; what follows the kernel sends it on
 };
 
 /// How a gemm_all_scatter is carried out on a GPU.
@@ -24,7 +24,12 @@ struct scatter_plan {
   scatter_way way = scatter_way::straight;
   int leading = 0;  ///< blocks that only move, in the kernel that multiplies
   int apart = 0;    ///< blocks of a kernel that only moves
+  int streams = 0;  ///< of copy engines
   int parts = 1;    ///< of a tile of the protocol, each stored by one thread
+  /// Kernels that multiply, one after the other, so many rows of A each. With copy engines, what
+  /// one has stored is sent while the next ones multiply.
+  int bands = 1;
+  std::int64_t band_rows = 0;
 
   [[nodiscard]] std::string text() const;
 };

@@ -10,6 +10,8 @@ namespace {
 // Measured on H200, in cycles of 1755 MHz.
 constexpr double link_bytes_per_cycle = 188;  // out of a rank
 constexpr double narrow_tiles = 1.08;         // what 128 columns take longer while results leave
+constexpr double between_kernels = 3500;  // from one's last result to the next one's first slice
+constexpr double to_begin_a_copy = 7000;  // from a kernel's end
 
 /// How often each cluster finishes tiles.
 int rounds_of(const sm90::tile_schedule& order) {
@@ -38,6 +40,17 @@ double cycles_until_left(const sm90::gemm_plan& plan, int world) {
   }
   // Those that clusters share are finished by all at the end.
   return std::max(free, multiplied) + sending(plan, world, order.streamed);
+}
+
+double cycles_until_copied(const sm90::gemm_plan& plan, int bands, int world) {
+  const double band = sending(plan, world, plan.schedule.tiles());
+  double free = 0;
+  double now = 0;
+  for (int i = 0; i < bands; ++i) {
+    now += plan.cycles + between_kernels;
+    free = std::max(free, now + to_begin_a_copy) + band;
+  }
+  return free;
 }
 
 }  // namespace untax

@@ -8,4 +8,8 @@ namespace untax {
 /// model. `world` ranks store to each other.
 [[nodiscard]] double cycles_until_left(const sm90::gemm_plan& plan, int world);
 
+/// The same if copy engines send what so many GEMMs of this plan store, one after the other, each
+/// when it has ended.
+[[nodiscard]] double cycles_until_copied(const sm90::gemm_plan& plan, int bands, int world);
+
 }  // namespace untax

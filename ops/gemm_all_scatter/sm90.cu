@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -80,6 +82,7 @@ class device_scatter final : public device_operator {
         side_.join(on);
         return;
       default:
+        if (launcher_ && how_ == pattern::copy_engine) return multiply_and_copy(a, weights, c, on);
         if (launcher_) return multiply(a, weights, c, on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::flagged)
@@ -130,6 +133,7 @@ class device_scatter final : public device_operator {
     traffic_.leading = plan_.leading;
     traffic_.multiplying = launcher_ ? blocks() - plan_.leading : 0;
     traffic_.parts = plan_.parts;
+    for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
@@ -144,22 +148,78 @@ class device_scatter final : public device_operator {
 
   void multiply(const void* a, const void* weights, void* c, cudaStream_t on) {
     if (!launcher_) return;
+    describe_matrices(a, weights, c);
+    launcher_->launch(bands_.front(), &traffic_, on);
+  }
+
+  /// What a band's kernel has stored goes to all peers while the next ones multiply. The end of a
+  /// kernel is the signal.
+  void multiply_and_copy(const void* a, const void* weights, void* c, cudaStream_t on) {
+    describe_matrices(a, weights, c);
+    side_.fork(on);
+    open_scattered(traffic_, opened_, side_.get());
+    for (const gpu::side_stream& copies : copiers_) copies.fork(side_.get());
+    for (std::size_t i = 0; i < bands_.size(); ++i) {
+      traffic_.c[0] = bands_[i].c;
+      launcher_->launch(bands_[i], &traffic_, on);
+      for (const gpu::side_stream& copies : copiers_) copies.fork(on);
+      send_band(static_cast<std::int64_t>(i), static_cast<std::byte*>(c));
+    }
+    side_.join(on);
+    for (const gpu::side_stream& copies : copiers_) copies.join(on);
+    close_scattered(traffic_, closed_, on);
+  }
+  void send_band(std::int64_t band, std::byte* c) const {
+    const range rows = band_at(band);
+    const auto stride = static_cast<std::size_t>(problem_.n) * 2;
+    std::byte* const from = c + (rows.begin * problem_.n + columns_.begin) * 2;
+    for (int hop = 1; hop < world_->size(); ++hop) {
+      const int peer = receiver_at_hop(world_->rank(), hop, world_->size());
+      const auto turn = static_cast<std::size_t>(band * (world_->size() - 1) + hop);
+      const gpu::side_stream& copies = copiers_[turn % copiers_.size()];
+      gpu::require(
+          cudaMemcpy2DAsync(from + (peer - world_->rank()) * traffic_.moved.run.between, stride,
+                            from, stride, static_cast<std::size_t>(columns_.size) * 2,
+                            static_cast<std::size_t>(rows.size), cudaMemcpyDefault, copies.get()),
+          "a copy engine cannot send results");
+    }
+  }
+
+  [[nodiscard]] range band_at(std::int64_t i) const {
+    const std::int64_t begin = i * plan_.band_rows;
+    return {begin, std::min(problem_.m - begin, plan_.band_rows)};
+  }
+
+  /// For the copy engines of the multiprocessors.
+  void describe_matrices(const void* a, const void* weights, void* c) {
+    if (a == a_ && weights == weights_ && c == c_) return;
+    a_ = a;
+    weights_ = weights;
+    c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
     const auto& [m, n, k, type] = problem_;
-    sm90::gemm_arguments maps;
-    maps.a = sm90::tensor_map_of({a, m, k, k}, type, a_box_rows(gemm), read_together(gemm));
-    maps.b = sm90::tensor_map_of({weights, columns_.size, k, k}, type, b_box_rows(gemm),
-                                 read_together(gemm));
-    const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
-    for (int hop = 0; hop < copies; ++hop) {
-      const int peer = receiver_at_hop(world_->rank(), hop, world_->size());
-      const std::byte* const there = static_cast<const std::byte*>(c) + columns_.begin * 2 +
+    const auto result = [&](int peer, range rows) {
+      const std::byte* const there = static_cast<const std::byte*>(c) +
+                                     (rows.begin * n + columns_.begin) * 2 +
                                      (peer - world_->rank()) * traffic_.moved.run.between;
-      traffic_.c[hop] =
-          sm90::tensor_map_of({there, m, columns_.size, n}, type, c_box_rows(gemm.config));
+      return sm90::tensor_map_of({there, rows.size, columns_.size, n}, type,
+                                 c_box_rows(gemm.config));
+    };
+    const CUtensorMap b = sm90::tensor_map_of({weights, columns_.size, k, k}, type,
+                                              b_box_rows(gemm), read_together(gemm));
+    bands_.clear();
+    for (int i = 0; i < plan_.bands; ++i) {
+      const range rows = band_at(i);
+      const std::byte* const from = static_cast<const std::byte*>(a) + rows.begin * k * 2;
+      sm90::gemm_arguments& maps = bands_.emplace_back();
+      maps.a =
+          sm90::tensor_map_of({from, rows.size, k, k}, type, a_box_rows(gemm), read_together(gemm));
+      maps.b = b;
+      maps.c = result(world_->rank(), rows);
     }
-    maps.c = traffic_.c[0];
-    launcher_->launch(maps, &traffic_, on);
+    const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
+    for (int hop = 0; hop < copies; ++hop)
+      traffic_.c[hop] = result(receiver_at_hop(world_->rank(), hop, world_->size()), band_at(0));
   }
 
   world* world_;
@@ -171,6 +231,11 @@ class device_scatter final : public device_operator {
   scatter_traffic traffic_;
   sm90::scratch_memory own_;
   gpu::side_stream side_;
+  std::deque<gpu::side_stream> copiers_;
+  std::vector<sm90::gemm_arguments> bands_;  // maps of the matrices of each
+  const void* a_ = nullptr;                  // what they describe, and the next two
+  const void* weights_ = nullptr;
+  void* c_ = nullptr;
   symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
   std::uint64_t* moved_ = nullptr;
@@ -178,24 +243,15 @@ class device_scatter final : public device_operator {
   std::uint64_t* closed_ = nullptr;
 };
 
-std::unique_ptr<device_operator> by_own_kernels(world& w, const gemm_all_scatter_problem& problem,
-                                                const operator_options& options,
-                                                std::int64_t between) {
-  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
-  return std::make_unique<device_scatter>(w, problem, options.how, std::move(plans.front()),
-                                          between);
-}
-
 }  // namespace
 
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  if (options.how != pattern::copy_engine) return by_own_kernels(w, problem, options, between);
-  throw error(errc::unsupported, fmt::format("rank {}: {}: copy_engine is not there yet; "
-                                             "fused_warp_specialized is",
-                                             w.rank(), name));
+  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
+  return std::make_unique<device_scatter>(w, problem, options.how, std::move(plans.front()),
+                                          between);
 }
 
 }  // namespace untax
