@@ -27,6 +27,9 @@ constexpr int most_leading = 20;
 constexpr int usual_apart = 16;
 constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
 
+/// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
+constexpr double first_arrival_cycles = 20'000;
+
 /// Pieces that blocks and warps move: several for each of them.
 constexpr std::int64_t pieces_of_mover = 4;
 constexpr std::int64_t least_piece_bytes = std::int64_t{1} << 10;
@@ -71,11 +74,14 @@ class planner {
       if (!is_compiled(gemm.config) || (made_.segment_rows > 0 && gemm.config.swapped)) continue;
       gather_plan plan = made_;
       plan.gemm = gemm;
-      if (plan.segment_rows > 0)
+      if (plan.segment_rows > 0) {
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
+        plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
+      }
       cut(plan);
       plans.push_back(std::move(plan));
     }
+    std::ranges::stable_sort(plans, {}, [](const gather_plan& p) { return p.gemm.cycles; });
     return plans;
   }
 
@@ -126,6 +132,22 @@ class planner {
     const double usual = cycles(leading);
     while (leading < most_leading && cycles(leading + 2) <= usual) leading += 2;
     return leading;
+  }
+
+  /// What passes while clusters that begin with rows of others wait for them, if those have as much
+  /// to do as any.
+  [[nodiscard]] static double waited_cycles(const sm90::tile_schedule& order) {
+    const int own = order.tiles() / order.segments;
+    int most = 0;
+    int most_of_waiting = 0;
+    for (int cluster = 0; cluster < order.clusters; ++cluster) {
+      int slices = 0;
+      for (auto w = order.first(cluster); w.valid(); w = order.next(cluster, w))
+        slices += w.end - w.begin;
+      most = std::max(most, slices);
+      if (order.first(cluster).tile >= own) most_of_waiting = std::max(most_of_waiting, slices);
+    }
+    return most_of_waiting == most ? first_arrival_cycles : 0;
   }
 
   void choose_segments() {

@@ -20,7 +20,12 @@ namespace untax {
 namespace {
 
 sm90::kernel_variant variant_for(const sm90::tile_config& c) {
-  if (!c.swapped) return c.columns == 256 ? gather_rows_by_256() : gather_rows_by_128();
+  if (!c.swapped) {
+    return c.columns == 256   ? gather_rows_by_256()
+           : c.columns == 224 ? gather_rows_by_224()
+           : c.columns == 128 ? gather_rows_by_128()
+                              : gather_rows_by_112();
+  }
   return c.columns == 128  ? gather_weights_by_128()
          : c.columns == 64 ? gather_weights_by_64()
                            : gather_weights_by_16();
@@ -185,7 +190,7 @@ class device_gather final : public device_operator {
                                  read_together(gemm));
     };
     maps_.b = map(weights, n, k, k, b_box_rows(gemm));
-    maps_.c = map(c, m, n, n, c_box_rows(gemm.config));
+    maps_.c = sm90::result_map_of({c, m, n, n}, type, gemm.config);
     for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
       const int source = plan_.sources[i];
       const range part = protocol_.shard(source);
@@ -202,8 +207,8 @@ class device_gather final : public device_operator {
         traffic_.b_or_c[i] = map(static_cast<const std::byte*>(weights) + part.begin * 2, n,
                                  part.size, k, b_box_rows(gemm));
       } else if (plan_.segment_rows > 0) {
-        traffic_.b_or_c[i] = map(static_cast<std::byte*>(c) + part.begin * n * 2, part.size, n, n,
-                                 c_box_rows(gemm.config));
+        traffic_.b_or_c[i] = sm90::result_map_of(
+            {static_cast<std::byte*>(c) + part.begin * n * 2, part.size, n, n}, type, gemm.config);
       }
     }
     maps_.a = traffic_.a[0];

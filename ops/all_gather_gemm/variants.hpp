@@ -7,7 +7,9 @@ namespace untax {
 // The kernels that gather and multiply, one for each configuration of tiles that they are compiled
 // for, each from its own file in variants/.
 [[nodiscard]] sm90::kernel_variant gather_rows_by_256();
+[[nodiscard]] sm90::kernel_variant gather_rows_by_224();
 [[nodiscard]] sm90::kernel_variant gather_rows_by_128();
+[[nodiscard]] sm90::kernel_variant gather_rows_by_112();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_128();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_64();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_16();

@@ -202,8 +202,7 @@ class device_scatter final : public device_operator {
       const std::byte* const there = static_cast<const std::byte*>(c) +
                                      (rows.begin * n + columns_.begin) * 2 +
                                      (peer - world_->rank()) * traffic_.moved.run.between;
-      return sm90::tensor_map_of({there, rows.size, columns_.size, n}, type,
-                                 c_box_rows(gemm.config));
+      return sm90::result_map_of({there, rows.size, columns_.size, n}, type, gemm.config);
     };
     const CUtensorMap b = sm90::tensor_map_of({weights, columns_.size, k, k}, type,
                                               b_box_rows(gemm), read_together(gemm));

@@ -15,7 +15,7 @@ inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 struct gemm_arguments {
   CUtensorMap a;  ///< boxes of `a_box_rows` rows, 64 elements deep
   CUtensorMap b;  ///< boxes of `b_box_rows` rows, the same
-  CUtensorMap c;  ///< boxes of `c_box_rows` rows, 64 elements wide
+  CUtensorMap c;  ///< boxes of `c_box_rows` rows, `c_box_columns` elements wide
   tile_schedule schedule;
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
   int y_rows = 0;             ///< of y, that each block of a cluster reads for all of them

@@ -24,7 +24,7 @@ inline constexpr int slice_depth = 64;  // elements of a row in a slice: 128 byt
 inline constexpr int math_groups = 2;
 inline constexpr int group_threads = 128;
 inline constexpr int group_rows = 64;  // rows of x that a math warpgroup multiplies
-inline constexpr int chunk_side = 64;  // results leave in squares of 64 x 64, or lower ones
+inline constexpr int chunk_side = 64;  // results leave in squares of 64 x 64, or smaller parts
 
 /// One warpgroup moves data, and two multiply.
 inline constexpr int block_threads = (1 + math_groups) * group_threads;
@@ -51,16 +51,22 @@ inline constexpr register_shares registers_with_peers{88, 208};
 }
 inline constexpr int most_stage_slices = math_groups;
 
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
-  return c.columns <= chunk_side ? 1 : c.columns / chunk_side;
-}
-/// How far a chunk reaches along y.
+/// How far a chunk reaches along y: all chunks of a tile equally far.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_columns(const tile_config& c) {
-  return c.columns < chunk_side ? c.columns : chunk_side;
+  int columns = chunk_side;
+  while (c.columns % columns != 0) columns -= 8;
+  return columns;
 }
-/// Rows of the boxes in which the copy engine moves C.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
+  return c.columns / chunk_columns(c);
+}
+/// Rows and columns of the boxes in which the copy engine moves C. In shared memory rows of boxes
+/// lie `chunk_side` elements apart, also where they are shorter.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int c_box_rows(const tile_config& c) {
   return c.swapped ? chunk_columns(c) : chunk_side;
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int c_box_columns(const tile_config& c) {
+  return c.swapped ? chunk_side : chunk_columns(c);
 }
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_bytes(const tile_config& c) {
   return c_box_rows(c) * chunk_side * 2;

@@ -9,7 +9,18 @@ namespace untax::sm90 {
 namespace {
 
 kernel_variant variant_for(const tile_config& c) {
-  if (!c.swapped) return c.columns == 256 ? rows_by_256() : rows_by_128();
+  if (!c.swapped) {
+    switch (c.columns) {
+      case 256:
+        return rows_by_256();
+      case 224:
+        return rows_by_224();
+      case 128:
+        return rows_by_128();
+      default:
+        return rows_by_112();
+    }
+  }
   switch (c.columns) {
     case 128:
       return weights_by_128();
@@ -35,7 +46,7 @@ class gemm::launcher {
     gemm_arguments maps;
     maps.a = tensor_map_of({a, m, k, k}, type, a_box_rows(p), read_together(p));
     maps.b = tensor_map_of({b, n, k, k}, type, b_box_rows(p), read_together(p));
-    maps.c = tensor_map_of({c, m, n, n}, type, c_box_rows(p.config));
+    maps.c = result_map_of({c, m, n, n}, type, p.config);
     const alone protocol;
     launcher_.launch(maps, &protocol, stream);
   }

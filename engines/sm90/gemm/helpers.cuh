@@ -101,8 +101,12 @@ class shared_sums {
   }
 
  private:
-  // A thread looks at 128 bytes together.
-  static constexpr int parts_at_once = count / 4 < 8 ? count / 4 : 8;
+  // A thread looks at 128 bytes together, or a little less.
+  static constexpr int parts_at_once = []() {
+    int parts = 8;
+    while (count / 4 % parts != 0) --parts;
+    return parts;
+  }();
   static constexpr int helpers_at_once = 8 / parts_at_once;
 
   /// Blocks of one launch, on one GPU, started in the order of their numbers: the wait ends.

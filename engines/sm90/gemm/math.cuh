@@ -110,7 +110,7 @@ class math_group {
       block_.shared.empty[stage].arrive_at(static_cast<std::uint32_t>(lane_));
   }
 
-  /// Hands the sums to the storer, 64 columns at a time.
+  /// Hands the sums to the storer, a chunk at a time.
   __device__ void stage_results() {
     auto& shared = block_.shared;
 #pragma unroll
@@ -118,7 +118,9 @@ class math_group {
       shared.taken[group_][writing_.stage].wait(writing_.parity ^ 1);
       std::byte* rows = shared.staging[group_][writing_.stage].rows;
 #pragma unroll
-      for (int j = 0; j < chunk_columns(config); j += 16) write_sixteen(rows, chunk, j);
+      for (int j = 0; j + 8 < chunk_columns(config); j += 16) write_sixteen(rows, chunk, j);
+      if constexpr (chunk_columns(config) % 16 != 0)
+        write_eight(rows, chunk, chunk_columns(config) - 8);
       // The copy engine reads what ordinary stores wrote.
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.staged[group_][writing_.stage].arrive();
@@ -135,10 +137,19 @@ class math_group {
     const int row = (config.swapped ? y : x) + lane_ % 8;
     const int column = config.swapped ? x : y;
     const int swizzled = (column / 8) ^ (row % 8);
-    const float* s = sums_ + (chunk * chunk_side + j) / 2;
+    const float* s = sums_ + (chunk * chunk_columns(config) + j) / 2;
     store_matrices<config.swapped>(rows + row * (chunk_side * 2) + swizzled * 16,
                                    packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
                                    packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
+  }
+  /// The last columns of a chunk whose width is an odd multiple of 8: two matrices.
+  __device__ void write_eight(std::byte* rows, int chunk, int j) {
+    static_assert(!config.swapped);
+    const int row = warp_ * 16 + lane_ % 16;
+    const int swizzled = (j / 8) ^ (row % 8);
+    const float* s = sums_ + (chunk * chunk_columns(config) + j) / 2;
+    store_matrices(rows + row * (chunk_side * 2) + swizzled * 16, packed(s[0], s[1], T{}),
+                   packed(s[2], s[3], T{}));
   }
 
   const block_view<config>& block_;

@@ -28,8 +28,9 @@ constexpr read_rates rates_of(const tile_config& c) {
 
 constexpr double out_of_step = 26;           // of 128 columns, 20 %
 constexpr double handover_cycles = 2000;     // until another block sees sums
-constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it
-constexpr double whole_tile_cycles = 1200;   // to stage results, while nothing is multiplied
+constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it, few at a time
+constexpr double wide_sums_bytes_per_cycle = 12;
+constexpr double whole_tile_cycles = 1200;  // to stage results, while nothing is multiplied
 
 /// Clusters that run at the same time. Those of four blocks do not fill all parts of a GPU.
 int places_of(const tile_config& c, int processors) {
@@ -71,7 +72,8 @@ double stage_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int pro
 
 /// What cutting tiles costs, if each is shared by `pieces` clusters.
 double cutting_cycles(const tile_config& c, int pieces) {
-  return handover_cycles + (pieces - 1) * partial_bytes(c) / sums_bytes_per_cycle;
+  const double rate = c.swapped ? sums_bytes_per_cycle : wide_sums_bytes_per_cycle;
+  return handover_cycles + (pieces - 1) * partial_bytes(c) / rate;
 }
 
 /// How many rows of y each block reads. Rows that do not exist would come as zeros, and slowly; so
@@ -140,9 +142,9 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false},        {128, 2, 6, false},        {16, 1, 10, true, 2, true},
-      {32, 1, 8, true, 2, true}, {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
-      {128, 2, 6, true},
+      {256, 2, 4, false},        {224, 2, 4, false},         {128, 2, 6, false},
+      {112, 2, 6, false},        {16, 1, 10, true, 2, true}, {32, 1, 8, true, 2, true},
+      {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},  {128, 2, 6, true},
   };
   return all;
 }

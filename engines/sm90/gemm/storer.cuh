@@ -19,7 +19,7 @@ __device__ void run_storer(const block_view<config>& block, Traffic& traffic, in
     const int x = block.x_begin(w) + group * group_rows;
     const int y = block.y_begin(w);
     for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
-      const int chunk_y = y + chunk * chunk_side;
+      const int chunk_y = y + chunk * chunk_columns(config);
       shared.staged[group][at.stage].wait(at.parity);
       const void* from = &shared.staging[group][at.stage];
       for (int copy = 0; copy < traffic.copies(); ++copy) {

@@ -6,6 +6,8 @@
 
 #include <untax/core/types.hpp>
 
+#include "engines/sm90/gemm/config.hpp"
+
 namespace untax::sm90 {
 
 /// A matrix in memory: element (0, 0), and how many elements lie between two rows.
@@ -21,5 +23,7 @@ struct matrix_at {
 /// memory at once, 128 or 256. Throws `invalid_argument` or `unsupported`.
 [[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows,
                                         int together = 256);
+/// The same of C, in the boxes in which tiles are stored.
+[[nodiscard]] CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c);
 
 }  // namespace untax::sm90
