@@ -1,3 +1,5 @@
+#include "ops/flash_decode/inputs.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,7 +8,6 @@
 
 #include "engines/host/convert.hpp"
 #include "ops/flash_decode/planning.hpp"
-#include "ops/flash_decode/workload.hpp"
 
 namespace untax {
 namespace {

@@ -15,38 +15,23 @@ attention_workload::attention_workload(world& w, const attention_work& work,
       world_(w.size()),
       rank_(w.rank()),
       inputs_(work, w.size(), seed),
-      q_(own(q_memory_, {work.problem.batch * work.problem.heads, work.problem.head_dim})),
-      keys_(own(keys_memory_, cache_extent(work.problem))),
-      values_(own(values_memory_, cache_extent(work.problem))),
-      out_(own(out_memory_, {q_.rows, q_.cols})),
+      memory_(work.problem),
       op_(w, work.problem, options) {
   refresh(seed);
   poison_result();
 }
 
-matrix attention_workload::own(std::vector<std::byte>& memory, const extent& size) const {
-  memory.resize(static_cast<std::size_t>(size.rows * size.cols) * size_of(work_.problem.type));
-  return {memory.data(), work_.problem.type, size.rows, size.cols};
-}
-
 void attention_workload::refresh(std::uint64_t seed) {
   inputs_ = attention_inputs(work_, world_, seed);
-  inputs_.fill_queries(q_);
-  inputs_.fill_cache(rank_, keys_, values_, lengths_, table_);
+  memory_.fill(inputs_, rank_);
 }
 
-void attention_workload::poison_result() { poison(out_); }
+void attention_workload::poison_result() { memory_.poison_result(); }
 
-void attention_workload::run() {
-  const attention_shard shard{.keys = as_const(keys_),
-                              .values = as_const(values_),
-                              .lengths = lengths_.data(),
-                              .page_table = work_.problem.page_size > 0 ? table_.data() : nullptr};
-  op_.run(as_const(q_), shard, out_);
-}
+void attention_workload::run() { memory_.run(op_); }
 
 double attention_workload::relative_error() const {
-  return untax::relative_error(as_const(out_), inputs_.result());
+  return untax::relative_error(memory_.result(), inputs_.result());
 }
 
 trial_subject subject_of(const attention_work& work, const flash_decode_options& options,

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include <untax/taxes/timing.hpp>
 #include <untax/world/launch.hpp>
 
 #include "engines/host/tile_math.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/meters.hpp"
+#include "src/taxes/timed_row.hpp"
 #include "src/taxes/transfer_alone.hpp"
 
 namespace untax {
@@ -105,30 +105,20 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
         // One set of inputs for all variants; a workload owns them and the first operator.
         workload inputs(w, entry, problem, variants.front().options, options.seed);
         std::vector<std::unique_ptr<runnable>> ops;
-        timed_variants timed;
-        timed.warmups = host_warmups;
-        timed.repeats = options.repeats;
+        timed_row steps(options);
         for (const variant& v : variants) {
           ops.push_back(entry.make(w, problem, v.options));
           runnable* one = ops.back().get();
           const matrix own = one->result();
           const matrix c = own.data != nullptr ? own : inputs.result();
-          timed.run.emplace_back([one, &inputs, c] {
+          steps.add(v.step, v.name, [one, &inputs, c] {
             one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
           });
         }
         multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()));
         transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));
-        timed.run.emplace_back([&] { compute.run(inputs.weights()); });
-        timed.run.emplace_back([&] { link.run(); });
-        if (w.rank() == 0) timed.after_run = options.progress;
-
-        const auto times = time_interleaved(w, timed);
-        if (w.rank() != 0) return;
-        for (std::size_t i = 0; i < variants.size(); ++i)
-          add_step(row, variants[i].step, variants[i].name, times[i]);
-        row.compute = times[variants.size()];
-        row.link = times[variants.size() + 1];
+        steps.time(
+            w, [&] { compute.run(inputs.weights()); }, [&] { link.run(); }, row);
       },
       settings);
   return row;

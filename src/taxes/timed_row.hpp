@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <untax/taxes/timing.hpp>
+
+#include "src/taxes/meters.hpp"
+
+namespace untax {
+
+/// The steps of a row on the host, and what they are made of, timed in turn by all ranks.
+class timed_row {
+ public:
+  explicit timed_row(const ablation_options& options) : options_(&options) {
+    timed_.warmups = host_warmups;
+    timed_.repeats = options.repeats;
+  }
+
+  /// `run`: of this rank, which all ranks call together.
+  void add(std::string step, std::string name, std::function<void()> run) {
+    steps_.emplace_back(std::move(step), std::move(name));
+    timed_.run.push_back(std::move(run));
+  }
+
+  /// Collective, with the arithmetic alone and the transfer alone; rank 0 gets the times into
+  /// `row`.
+  void time(world& w, std::function<void()> compute, std::function<void()> link, tax_row& row) {
+    timed_.run.push_back(std::move(compute));
+    timed_.run.push_back(std::move(link));
+    if (w.rank() == 0) timed_.after_run = options_->progress;
+    const auto times = time_interleaved(w, timed_);
+    if (w.rank() != 0) return;
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      add_step(row, steps_[i].first, steps_[i].second, times[i]);
+    row.compute = times[steps_.size()];
+    row.link = times[steps_.size() + 1];
+  }
+
+ private:
+  const ablation_options* options_;
+  std::vector<std::pair<std::string, std::string>> steps_;
+  timed_variants timed_;
+};
+
+}  // namespace untax
