@@ -8,12 +8,17 @@
 
 namespace untax::sm90 {
 
-/// A device_watch whose look is a call, by all lanes of a warp: it is seldom needed, and its code
-/// would otherwise stand between the instructions of every wait, which are fetched just when they
-/// are in a hurry.
+/// A device_watch that looks seldom, by a call of all lanes of a warp: its code would otherwise
+/// stand between the instructions of every wait, which are fetched just when they are in a hurry.
 class seldom_watch {
  public:
   __device__ explicit seldom_watch(const device_watch& watch) : watch_(watch) {}
+
+  /// After some 10 ms for the first time. Who settles waits as long as keys are read, in many warps
+  /// and as a matter of course; what they would tell the host meanwhile concerns nobody.
+  [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
+    return polls % polls_between_looks == polls_between_looks - 1;
+  }
 
   [[nodiscard]] __device__ __noinline__ wait_outcome look_in_step(const wait_site& site,
                                                                   std::uint64_t seen) {
@@ -26,6 +31,8 @@ class seldom_watch {
   }
 
  private:
+  static constexpr poll_count polls_between_looks = 1 << 14;
+
   device_watch watch_;
 };
 

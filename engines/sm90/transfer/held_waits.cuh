@@ -42,9 +42,7 @@ class parts_watch {
   __device__ parts_watch(Watch& watch, const Counter& counter) noexcept
       : watch_(watch), counter_(counter) {}
 
-  [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
-    return device_watch::due(polls);
-  }
+  [[nodiscard]] __device__ static bool due(poll_count polls) noexcept { return Watch::due(polls); }
   [[nodiscard]] __device__ wait_outcome look(const wait_site& site, std::uint64_t /*seen*/) {
     const int lane = __ffs(counter_.missing) - 1;
     const auto of_lane = [&](auto value) { return step::from(lane, value); };
