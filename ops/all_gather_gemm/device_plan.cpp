@@ -24,6 +24,7 @@ constexpr std::int64_t most_collected_rows = 4096;
 
 constexpr int usual_leading = 8;
 constexpr int most_leading = 20;
+constexpr double worth_moving = 1.01;  // times as long may the GEMM take if more blocks move
 constexpr int usual_apart = 16;
 constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
 
@@ -120,7 +121,7 @@ class planner {
     }
   }
 
-  /// As many blocks as multiply no less by moving, and a usual number at least.
+  /// As many blocks as multiply hardly less by moving, and a usual number at least.
   [[nodiscard]] int idle_blocks() const {
     const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int leading) {
@@ -129,8 +130,8 @@ class planner {
                  : std::numeric_limits<double>::max();
     };
     int leading = usual_leading;
-    const double usual = cycles(leading);
-    while (leading < most_leading && cycles(leading + 2) <= usual) leading += 2;
+    const double most = cycles(leading) * worth_moving;
+    while (leading < most_leading && cycles(leading + 2) <= most) leading += 2;
     return leading;
   }
 
