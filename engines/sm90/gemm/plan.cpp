@@ -89,7 +89,8 @@ int read_rows(const tile_config& c, std::int64_t y) {
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   const std::int64_t x = c.swapped ? s.n : s.m;
   const std::int64_t y = c.swapped ? s.m : s.n;
-  gemm_plan p{.config = c};
+  gemm_plan p;
+  p.config = c;
   p.schedule.x_tiles = static_cast<int>(ceil_div<std::int64_t>(x, tile_rows(c) * c.cluster));
   p.schedule.y_tiles = static_cast<int>(ceil_div<std::int64_t>(y, c.columns));
   p.schedule.together = stage_slices(c);
