@@ -15,6 +15,8 @@ namespace untax {
 class attention_memory {
  public:
   explicit attention_memory(const flash_decode_problem& problem);
+  attention_memory(const attention_memory&) = delete;
+  attention_memory& operator=(const attention_memory&) = delete;
 
   /// What rank `rank` holds of `inputs`.
   void fill(const attention_inputs& inputs, int rank);
