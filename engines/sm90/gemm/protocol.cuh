@@ -72,9 +72,8 @@ struct alone {
 //                                  of shared memory at least
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
-//   retires:  void retire()        the loader's warp, when the block has read all of A that it
-//   needs waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to
-//   which
+//   retires:  void retire()        the loader's warp, when the block has read what it needs of A
+//   waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to which
 //             slice these rows of A have come, of slices of one stretch; void await(...) waits for
 //             all of them
 //   signals:  void before_store()  a storer's warp, before its first store
