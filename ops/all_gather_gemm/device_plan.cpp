@@ -22,10 +22,13 @@ constexpr std::int64_t most_short_rows = 256;
 constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
-constexpr int usual_leading = 8;
+/// Of blocks that lead; four send at half the rate of the link, faster than a GEMM reads.
+constexpr int usual_leading = 4;
+constexpr int usual_pulling = 8;
 constexpr int most_leading = 20;
 constexpr double worth_moving = 1.01;  // times as long may the GEMM take if more blocks move
-constexpr int usual_apart = 16;
+constexpr int usual_apart = 4;         // the same of another kernel
+constexpr int usual_pulling_apart = 16;
 constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
 
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
@@ -45,6 +48,11 @@ constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t least_spread_columns = 128;
 constexpr std::int64_t most_spread_rows = 32;
+/// Boxes of 32 KB: rows of 256 bytes, or 512 where there are few.
+constexpr std::int64_t most_box_rows = 128;
+constexpr std::int64_t short_box_rows = 64;
+constexpr std::int64_t usual_box_columns = 128;
+constexpr std::int64_t most_box_columns = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
@@ -100,6 +108,7 @@ class planner {
     switch (options_.how) {
       case pattern::fused_specialized:
         made_.who = gather_movers::leading_blocks;
+        made_.boxes = made_.protocol.move == direction::push;
         // Clusters of blocks start together.
         made_.leading = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), processors_ - 2);
         break;
@@ -110,7 +119,12 @@ class planner {
         made_.who = gather_movers::warps;
         break;
       case pattern::producer_consumer:
-        made_.apart = std::min(round_up(asked > 0 ? asked : usual_apart, 2), processors_ - 2);
+        made_.boxes = made_.protocol.move == direction::push;
+        made_.apart = std::min(round_up(asked > 0     ? asked
+                                        : made_.boxes ? usual_apart
+                                                      : usual_pulling_apart,
+                                        2),
+                               processors_ - 2);
         break;
       case pattern::copy_engine:
         made_.streams = asked > 0 ? asked : usual_streams;
@@ -129,7 +143,7 @@ class planner {
                  ? sm90::gemm_plans(whole, processors_ - leading).front().cycles
                  : std::numeric_limits<double>::max();
     };
-    int leading = usual_leading;
+    int leading = made_.boxes ? usual_leading : usual_pulling;
     const double most = cycles(leading) * worth_moving;
     while (leading < most_leading && cycles(leading + 2) <= most) leading += 2;
     return leading;
@@ -197,13 +211,16 @@ class planner {
         p.movers = options_.movers > 0 ? std::min(options_.movers, blocks) : blocks;
         break;
       default:
-        p.movers =
-            plan.streams > 0 ? plan.streams : sm90::mover_warps * (plan.leading + plan.apart);
+        p.movers = plan.streams > 0
+                       ? plan.streams
+                       : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
     }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
     p.spread = plan.streams == 0 && p.move == direction::push &&
                shard_rows() * shard_columns() * 2 <= most_spread_bytes;
-    if (p.spread) {
+    if (plan.boxes) {
+      cut_boxes(plan);
+    } else if (p.spread) {
       cut_small(plan);
     } else {
       cut_wide(plan);
@@ -217,6 +234,15 @@ class planner {
     p.tile_m = rows;
     p.panel_k = columns;
     p.cross = by_rows() ? columns : rows;
+  }
+
+  /// As a box of the copy engine holds it, and as a tile takes it.
+  void cut_boxes(gather_plan& plan) const {
+    const std::int64_t rows =
+        std::min<std::int64_t>({a_box_rows(plan.gemm), most_box_rows, shard_rows()});
+    const std::int64_t columns = std::min<std::int64_t>(
+        rows <= short_box_rows ? most_box_columns : usual_box_columns, shard_columns());
+    cut_into(plan.protocol, rows, columns);
   }
 
   /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there

@@ -10,7 +10,7 @@ namespace untax {
 class gather_traffic::at_block {
  public:
   static constexpr bool moves = true;
-  static constexpr std::size_t lead_bytes = sm90::mover_bytes;
+  static constexpr std::size_t lead_bytes = moving_bytes;
   static constexpr bool waits = true;
   static constexpr bool retires = true;
   static constexpr bool signals = false;

@@ -23,6 +23,7 @@ struct gather_traffic {
   all_gather_gemm_protocol how;
   sm90::moved_operands moved;
   gather_movers who = gather_movers::elsewhere;
+  bool boxes = false;  ///< what is pushed goes as boxes, a piece each
   int movers = 1;
   int leading = 0;       ///< blocks
   int multiplying = 0;   ///< blocks
@@ -40,6 +41,9 @@ struct gather_traffic {
   int sources[sm90::most_ranks] = {};    ///< of the segments
   CUtensorMap a[sm90::most_ranks];       ///< by segment: the rank's own shard, or the inbox
   CUtensorMap b_or_c[sm90::most_ranks];  ///< by segment: B where it is slices, C where it is rows
+  CUtensorMap shard_boxes;               ///< of the rank's own shard, one layer
+  /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
+  CUtensorMap inbox_boxes[sm90::most_ranks];
 
   [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
   [[nodiscard]] UNTAX_HOST_DEVICE int leading_blocks() const { return leading; }

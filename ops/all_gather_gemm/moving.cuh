@@ -1,15 +1,27 @@
 #pragma once
 
+#include <algorithm>
+
 #include "engines/sm90/transfer/mover_warps.cuh"
 #include "engines/sm90/transfer/step_mover.cuh"
-#include "ops/all_gather_gemm/sending.cuh"
+#include "ops/all_gather_gemm/box_sender.cuh"
+#include "ops/all_gather_gemm/piece_sender.cuh"
 
 namespace untax {
+
+/// Of shared memory, for the movers of a block, at a multiple of 128 bytes.
+inline constexpr int moving_bytes =
+    std::max(sm90::mover_bytes, static_cast<int>(sizeof(box_sender::memory)));
 
 /// The movers of a block that only moves, by all of its threads. Wait records of movers begin at
 /// `first_slot`.
 __device__ inline void run_movers(const gather_traffic& traffic, std::byte* shared, int block,
                                   std::uint64_t epoch, int first_slot) {
+  if (traffic.boxes) {
+    box_sender::run(traffic, *reinterpret_cast<box_sender::memory*>(shared), block, epoch,
+                    first_slot + block);
+    return;
+  }
   sm90::each_mover_warp(shared, block, [&](int me, sm90::warp_ring& ring) {
     using copier = sm90::by_bulk_copies<sm90::warp_ring>;
     if (traffic.how.pulls()) {

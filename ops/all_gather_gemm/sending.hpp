@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "ops/all_gather_gemm/layout.hpp"
 
 namespace untax {
@@ -66,11 +68,31 @@ struct sending_grid {
   template <class Send>
   UNTAX_HOST_DEVICE constexpr void each(strided share, Send&& send) const {
     const int mine = share.share_of(row_pieces * in_row);
-    const int rounds = at_once ? 1 : hops;
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < rounds(); ++round) {
       for (int i = 0; i < mine; ++i)
-        send(piece_in_turn(share.at(i)), first_hop + round, at_once ? hops : 1);
+        send(piece_in_turn(share.at(i)), first_hop + round, hops_together());
     }
+  }
+  /// What a mover sends when its turn comes: the same, by number.
+  struct sent_piece {
+    outgoing_piece piece;
+    int hop = 0;
+  };
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns(strided share) const noexcept {
+    return rounds() * share.share_of(row_pieces * in_row);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr sent_piece turn(strided share, int i) const noexcept {
+    const int mine = share.share_of(row_pieces * in_row);
+    const int round = i / mine;
+    return {piece_in_turn(share.at(i - round * mine)), first_hop + round};
+  }
+  /// How many peers a piece goes to in one turn.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int hops_together() const noexcept {
+    return at_once || hops == 0 ? hops : 1;
+  }
+  /// Of a whole piece, also where one ends with the shard.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t box_bytes() const noexcept {
+    return static_cast<std::uint32_t>(piece_rows * piece_columns * 2);
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int index) const noexcept {
@@ -81,6 +103,9 @@ struct sending_grid {
   }
 
  private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rounds() const noexcept {
+    return at_once && hops > 0 ? 1 : hops;
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr outgoing_piece piece_in_turn(int i) const noexcept {
     const int first = by_columns ? i / row_pieces : i / in_row;
     const int second = by_columns ? i - first * row_pieces : i - first * in_row;

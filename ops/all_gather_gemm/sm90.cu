@@ -133,6 +133,7 @@ class device_gather final : public device_operator {
     run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
     std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
     traffic_.who = plan_.who;
+    traffic_.boxes = plan_.boxes;
     traffic_.movers = plan_.protocol.movers;
     traffic_.leading = plan_.leading;
     traffic_.multiplying = launcher_.blocks() - plan_.leading;
@@ -212,6 +213,28 @@ class device_gather final : public device_operator {
       }
     }
     maps_.a = traffic_.a[0];
+    if (plan_.boxes && !protocol_.shard(world_->rank()).empty()) describe_boxes(a);
+  }
+
+  /// What this rank sends, and where it lands.
+  void describe_boxes(const void* a) {
+    const bool rows = protocol_.by_rows();
+    const range part = protocol_.shard(world_->rank());
+    const auto piece = protocol_.piece_at(0, 0);
+    sm90::matrix_at shard{a, rows ? part.size : problem_.m, rows ? problem_.k : part.size,
+                          traffic_.moved.a_stride};
+    const auto map = [&](int layers) {
+      return sm90::moved_map_of(shard, layers, problem_.m * problem_.k, problem_.type,
+                                static_cast<int>(piece.rows.size),
+                                static_cast<int>(piece.cols.size));
+    };
+    traffic_.shard_boxes = map(1);
+    shard.stride = problem_.k;
+    const std::int64_t begin = rows ? part.begin * problem_.k : part.begin;
+    for (int peer = 0; peer < world_->size(); ++peer) {
+      shard.data = inbox_.at(peer) + begin * 2;
+      traffic_.inbox_boxes[peer] = map(protocol_.sets().sets);
+    }
   }
 
   world* world_;

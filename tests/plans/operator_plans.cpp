@@ -98,7 +98,12 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
                                    s.reserve.free >= 0 ? s.reserve.free : -1));
       });
       std::vector<std::string> sent;
+      int turn = 0;
       grid.each({mover, movers}, [&](const outgoing_piece& p, int hop, int hops) {
+        const auto same = grid.turn({mover, movers}, turn++);
+        ASSERT_EQ(same.piece.index, p.index);
+        ASSERT_EQ(same.hop, hop);
+        ASSERT_EQ(grid.hops_together(), hops);
         for (int i = 0; i < hops; ++i) {
           const int peer = receiver_at_hop(how.rank(), hop + i, how.world());
           const std::int64_t row = grid.inbox_row + std::int64_t{set} * grid.set_rows + p.row;
@@ -109,6 +114,7 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
         }
       });
       ASSERT_EQ(sent, said);
+      ASSERT_EQ(turn, grid.turns({mover, movers}));
     }
   }
 }

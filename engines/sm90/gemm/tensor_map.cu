@@ -24,20 +24,30 @@ encode_function look_up() {
   return reinterpret_cast<encode_function>(found);
 }
 
-CUtensorMap map_of(const matrix_at& matrix, dtype type, int box_rows, int box_columns,
-                   CUtensorMapL2promotion together) {
+/// How a box lies in shared memory, and how memory is read for it.
+struct box_form {
+  int rows;
+  int columns;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  CUtensorMapL2promotion together = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+};
+
+CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int64_t between,
+                   dtype type, const box_form& box) {
   static const encode_function encode = look_up();
   CUtensorMap map;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
-                              static_cast<cuuint64_t>(matrix.rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(matrix.stride) * 2};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns),
-                            static_cast<cuuint32_t>(box_rows)};
-  const cuuint32_t steps[] = {1, 1};
+                              static_cast<cuuint64_t>(matrix.rows),
+                              static_cast<cuuint64_t>(layers)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(matrix.stride) * 2,
+                                static_cast<cuuint64_t>(between) * 2};
+  const cuuint32_t extent[] = {static_cast<cuuint32_t>(box.columns),
+                               static_cast<cuuint32_t>(box.rows), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-      2, const_cast<void*>(matrix.data), sizes, row_bytes, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, together,
+      static_cast<cuuint32_t>(dimensions), const_cast<void*>(matrix.data), sizes, strides, extent,
+      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, box.swizzle, box.together,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return map;
   throw error(errc::invalid_argument,
@@ -49,13 +59,19 @@ CUtensorMap map_of(const matrix_at& matrix, dtype type, int box_rows, int box_co
 }  // namespace
 
 CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows, int together) {
-  return map_of(
-      matrix, type, box_rows, slice_depth,
-      together == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  box_form box{box_rows, slice_depth};
+  if (together == 128) box.together = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+  return map_of(matrix, 2, 1, 0, type, box);
 }
 
 CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c) {
-  return map_of(matrix, type, c_box_rows(c), c_box_columns(c), CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  return map_of(matrix, 2, 1, 0, type, {c_box_rows(c), c_box_columns(c)});
+}
+
+CUtensorMap moved_map_of(const matrix_at& first, int layers, std::int64_t between, dtype type,
+                         int box_rows, int box_columns) {
+  return map_of(first, 3, layers, between, type,
+                {box_rows, box_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
 }
 
 }  // namespace untax::sm90

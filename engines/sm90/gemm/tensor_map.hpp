@@ -26,4 +26,10 @@ struct matrix_at {
 /// The same of C, in the boxes in which tiles are stored.
 [[nodiscard]] CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c);
 
+/// Matrices of one shape, of which one begins `between` elements behind the other, in boxes that
+/// only move: rows lie one behind the other in shared memory, without a swizzle. A box has at most
+/// 256 rows and 256 columns; its rows are multiples of 16 bytes. Throws like the others.
+[[nodiscard]] CUtensorMap moved_map_of(const matrix_at& first, int layers, std::int64_t between,
+                                       dtype type, int box_rows, int box_columns);
+
 }  // namespace untax::sm90

@@ -21,6 +21,11 @@ struct stage_barrier {
     }
   }
 
+  /// Whether it has; what those who arrived did is seen then.
+  [[nodiscard]] __device__ bool has_ended(std::uint32_t parity) {
+    return cuda::ptx::mbarrier_test_wait_parity(&word, parity);
+  }
+
   __device__ void arrive() {
     (void)cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cta,
                                      cuda::ptx::space_shared, &word);

@@ -20,6 +20,13 @@ struct box_at {
   std::int32_t y;
 };
 
+/// The same in one of several matrices of one shape.
+struct layer_box_at {
+  std::int32_t x;
+  std::int32_t y;
+  std::int32_t layer;
+};
+
 /// Lets the copy engine read the description of a matrix before it is needed.
 __device__ inline void prefetch(const CUtensorMap& matrix) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(&matrix) : "memory");
@@ -32,7 +39,13 @@ __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at fro
                                   {from.x, from.y}, &arrived.word);
 }
 
-/// The same; L2 keeps the box no longer than it has to.
+__device__ inline void fetch_layer_box(void* to, const CUtensorMap& layers, layer_box_at from,
+                                       stage_barrier& arrived) {
+  cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &layers,
+                                  {from.x, from.y, from.layer}, &arrived.word);
+}
+
+/// The same of one matrix; L2 keeps the box no longer than it has to.
 __device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_at from,
                                       stage_barrier& arrived) {
   constexpr std::uint64_t evict_first = 0x12f0000000000000;  // as createpolicy encodes it
@@ -59,6 +72,11 @@ __device__ inline void store_box(const CUtensorMap& matrix, box_at to, const voi
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &matrix,
                                   {to.x, to.y}, from);
 }
+__device__ inline void store_layer_box(const CUtensorMap& layers, layer_box_at to,
+                                       const void* from) {
+  cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &layers,
+                                  {to.x, to.y, to.layer}, from);
+}
 __device__ inline void end_of_boxes() { cuda::ptx::cp_async_bulk_commit_group(); }
 
 /// Returns when the boxes that this thread stored are read, but for the last `left` that belong
@@ -68,9 +86,10 @@ __device__ void boxes_left_shared() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<left>());
 }
 
-/// Returns when they are written.
-__device__ inline void boxes_stored() {
-  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
+/// Returns when they are written, but for the last `left` that belong together.
+template <int left = 0>
+__device__ void boxes_stored() {
+  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<left>());
 }
 
 }  // namespace untax::sm90

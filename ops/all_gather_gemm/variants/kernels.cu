@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(awaiting_threads)
 
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream) {
-  constexpr int bytes = sm90::mover_bytes;
+  constexpr int bytes = moving_bytes;
   gpu::require(
       cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
       "there is not enough shared memory for a gather");

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda.h>
+
+#include "engines/sm90/ptx/tile_copy.cuh"
+
+namespace untax::sm90 {
+
+/// A stage holds a box of so many bytes at most: what the copy engine needs for the rate of the
+/// link. Half of the stages are being read into while the others leave, which covers the way to a
+/// peer and back.
+inline constexpr int box_bytes = 32768;
+inline constexpr int box_stages = 6;
+
+/// Boxes of matrices on their way from anywhere to anywhere, through the copy engine of a
+/// multiprocessor: each takes one instruction to read and one for each place that it goes to. One
+/// thread drives it, always the same one. `Box` is what that thread remembers of a box.
+template <class Box>
+class box_stream {
+ public:
+  /// What the block provides, at a multiple of 128 bytes.
+  struct alignas(128) memory {
+    std::byte stages[box_stages][box_bytes];
+    stage_barrier full[box_stages];
+    Box boxes[box_stages];
+
+    /// By one thread, before the block is synchronised.
+    __device__ void init() {
+      for (stage_barrier& barrier : full) barrier.init(1);
+    }
+  };
+
+  explicit __device__ box_stream(memory& shared) : shared_(shared) {}
+
+  /// Asks for a box of `bytes`, what lies outside of the matrix included, and sends on one that has
+  /// come. `store(box, from)` asks for all stores of a box that lies at `from`. `stored()` is
+  /// called for each box, in their order, when it is written everywhere: a release that follows
+  /// covers it, by whoever is synchronised with this thread.
+  template <class Store, class Stored>
+  __device__ void move(const Box& box, const CUtensorMap& matrix, layer_box_at from,
+                       std::uint32_t bytes, const Store& store, const Stored& stored) {
+    if (loaded_ - sent_ == in_front) send(store, stored);
+    const auto stage = static_cast<int>(loaded_ % box_stages);
+    shared_.boxes[stage] = box;
+    shared_.full[stage].arrive_and_expect(bytes);
+    fetch_layer_box(shared_.stages[stage], matrix, from, shared_.full[stage]);
+    ++loaded_;
+  }
+
+  /// Sends on what is left, and returns when all of it is written. The stream has ended then.
+  template <class Store, class Stored>
+  __device__ void finish(const Store& store, const Stored& stored) {
+    while (sent_ < loaded_) send(store, stored);
+    settle<leaving - 1>(stored);
+  }
+
+ private:
+  static constexpr int in_front = box_stages / 2;
+  static constexpr int leaving = box_stages - in_front;
+
+  /// Afterwards the last `leaving` at most are not yet written.
+  template <class Store, class Stored>
+  __device__ void send(const Store& store, const Stored& stored) {
+    const auto stage = static_cast<int>(sent_ % box_stages);
+    shared_.full[stage].wait(sent_ / box_stages % 2);
+    store(shared_.boxes[stage], shared_.stages[stage]);
+    end_of_boxes();
+    if (++sent_ <= leaving) return;
+    boxes_stored<leaving>();
+    stored();
+  }
+  /// What is not yet written, one after the other, until `left` are left, and then fewer.
+  template <int left, class Stored>
+  __device__ void settle(const Stored& stored) {
+    if (sent_ > left) {
+      boxes_stored<left>();
+      stored();
+    }
+    if constexpr (left > 0) settle<left - 1>(stored);
+  }
+
+  memory& shared_;
+  std::uint32_t loaded_ = 0;
+  std::uint32_t sent_ = 0;
+};
+
+}  // namespace untax::sm90
