@@ -151,7 +151,7 @@ class device_gather final : public device_operator {
     gather_traffic dry = traffic_;
     dry.moved.run.launch = -1;
     launcher_.launch(nothing, &dry, side_.get());
-    move_gathered(dry, mover_epochs_, 1, side_.get());
+    move_gathered(dry, mover_epochs_, 2, side_.get());
     await_gathered(dry, epochs_ + launcher_.blocks(), side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }

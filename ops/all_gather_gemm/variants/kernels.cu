@@ -55,9 +55,18 @@ void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blo
   gpu::require(
       cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
       "there is not enough shared memory for a gather");
-  move_kernel<<<static_cast<unsigned>(blocks), sm90::mover_warps * 32, bytes, stream>>>(traffic,
-                                                                                        epochs);
-  gpu::require(cudaGetLastError(), "cannot start a gather");
+  // In pairs, as multiprocessors come: one that is left alone has no room for a cluster of a GEMM.
+  cudaLaunchAttribute pairs{};
+  pairs.id = cudaLaunchAttributeClusterDimension;
+  pairs.val.clusterDim = {2, 1, 1};
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
+  launch.blockDim = dim3(sm90::mover_warps * 32);
+  launch.dynamicSmemBytes = bytes;
+  launch.stream = stream;
+  launch.attrs = &pairs;
+  launch.numAttrs = 1;
+  gpu::require(cudaLaunchKernelEx(&launch, move_kernel, traffic, epochs), "cannot start a gather");
 }
 
 void await_gathered(const gather_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
