@@ -1,6 +1,7 @@
 #include "ops/all_gather_gemm/device_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -22,13 +23,13 @@ constexpr std::int64_t most_short_rows = 256;
 constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
-/// Of blocks that lead; four send at half the rate of the link, faster than a GEMM reads.
-constexpr int usual_leading = 4;
-constexpr int usual_pulling = 8;
+constexpr int usual_leading = 8;
+constexpr int least_leading = 4;
+/// Measured on H200, of a block that moves boxes beside a GEMM.
+constexpr double box_bytes_a_cycle = 17;
 constexpr int most_leading = 20;
 constexpr double worth_moving = 1.01;  // times as long may the GEMM take if more blocks move
-constexpr int usual_apart = 4;         // the same of another kernel
-constexpr int usual_pulling_apart = 16;
+constexpr int usual_apart = 16;
 constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
 
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
@@ -120,10 +121,9 @@ class planner {
         break;
       case pattern::producer_consumer:
         made_.boxes = made_.protocol.move == direction::push;
-        made_.apart = std::min(round_up(asked > 0     ? asked
-                                        : made_.boxes ? usual_apart
-                                                      : usual_pulling_apart,
-                                        2),
+        made_.apart = std::min(asked > 0     ? round_up(asked, 2)
+                               : made_.boxes ? blocks_in_time(whole_cycles(least_leading))
+                                             : usual_apart,
                                processors_ - 2);
         break;
       case pattern::copy_engine:
@@ -131,22 +131,30 @@ class planner {
         made_.protocol.sets = 1;  // addresses in a captured graph are the same in every run
         break;
       default:
-        made_.apart = asked > 0 ? asked : processors_;
+        made_.apart = round_up(asked > 0 ? asked : processors_, 2);
     }
   }
 
   /// As many blocks as multiply hardly less by moving, and a usual number at least.
   [[nodiscard]] int idle_blocks() const {
-    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
-    const auto cycles = [&](int leading) {
-      return processors_ > leading + 2
-                 ? sm90::gemm_plans(whole, processors_ - leading).front().cycles
-                 : std::numeric_limits<double>::max();
-    };
-    int leading = made_.boxes ? usual_leading : usual_pulling;
-    const double most = cycles(leading) * worth_moving;
-    while (leading < most_leading && cycles(leading + 2) <= most) leading += 2;
+    int leading = made_.boxes ? blocks_in_time(whole_cycles(least_leading)) : usual_leading;
+    const double most = whole_cycles(leading) * worth_moving;
+    while (leading < most_leading && whole_cycles(leading + 2) <= most) leading += 2;
     return leading;
+  }
+  /// Of the whole GEMM on what so many blocks leave.
+  [[nodiscard]] double whole_cycles(int moving) const {
+    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
+    return processors_ > moving + 2 ? sm90::gemm_plans(whole, processors_ - moving).front().cycles
+                                    : std::numeric_limits<double>::max();
+  }
+
+  /// So many blocks that a shard comes while another one is multiplied.
+  [[nodiscard]] int blocks_in_time(double cycles) const {
+    const auto bytes = static_cast<double>(shard_rows() * shard_columns() * 2);
+    const double blocks = bytes * made_.protocol.world / cycles / box_bytes_a_cycle;
+    return std::clamp(round_up(static_cast<int>(std::ceil(blocks)), 2), least_leading,
+                      usual_leading);
   }
 
   /// What passes while clusters that begin with rows of others wait for them, if those have as much
