@@ -1,7 +1,6 @@
 #include "ops/all_gather_gemm/device_plan.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -24,9 +23,7 @@ constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
 constexpr int usual_leading = 8;
-constexpr int least_leading = 4;
-/// Measured on H200, of a block that moves boxes beside a GEMM.
-constexpr double box_bytes_a_cycle = 17;
+constexpr int least_moving = 4;  // of blocks that move boxes
 constexpr int most_leading = 20;
 constexpr double worth_moving = 1.01;  // times as long may the GEMM take if more blocks move
 constexpr int usual_apart = 16;
@@ -34,6 +31,9 @@ constexpr int usual_streams = 1;  // one after the other: what is needed first c
 
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
 constexpr double first_arrival_cycles = 20'000;
+/// Of a block that moves boxes beside a GEMM, and of all together.
+constexpr double box_bytes_a_cycle = 17;
+constexpr double link_bytes_a_cycle = 190;
 
 /// Pieces that blocks and warps move: several for each of them.
 constexpr std::int64_t pieces_of_mover = 4;
@@ -44,6 +44,8 @@ constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
 /// A shard of so many bytes goes to all peers at once, in small pieces, by columns.
 constexpr std::int64_t most_spread_bytes = std::int64_t{8} << 20;
+/// And a rank that sends so many bytes sends them as boxes.
+constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_spread_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
@@ -80,16 +82,11 @@ class planner {
     choose_movers();
     choose_segments();
     std::vector<gather_plan> plans;
-    for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying())) {
-      if (!is_compiled(gemm.config) || (made_.segment_rows > 0 && gemm.config.swapped)) continue;
-      gather_plan plan = made_;
-      plan.gemm = gemm;
-      if (plan.segment_rows > 0) {
-        plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
-        plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
-      }
-      cut(plan);
-      plans.push_back(std::move(plan));
+    if (made_.boxes && options_.movers == 0) {
+      const int most = std::min(most_leading, processors_ - 2);
+      for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
+    } else {
+      add(plans, made_.leading + made_.apart);
     }
     std::ranges::stable_sort(plans, {}, [](const gather_plan& p) { return p.gemm.cycles; });
     return plans;
@@ -98,9 +95,24 @@ class planner {
  private:
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] sharding shards() const { return a_sharding(problem_, made_.protocol.world); }
-  [[nodiscard]] int multiplying() const {
-    const int free = processors_ - made_.leading - (concurrent() ? made_.apart : 0);
-    return options_.workers > 0 ? std::min(options_.workers, free) : free;
+  /// Plans in which so many blocks only move.
+  void add(std::vector<gather_plan>& plans, int moving) const {
+    gather_plan begun = made_;
+    if (begun.leading > 0) begun.leading = moving;
+    if (begun.apart > 0) begun.apart = moving;
+    const int free = processors_ - begun.leading - (concurrent() ? begun.apart : 0);
+    const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
+    for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying)) {
+      if (!is_compiled(gemm.config) || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
+      gather_plan& plan = plans.emplace_back(begun);
+      plan.gemm = gemm;
+      if (plan.segment_rows > 0) {
+        plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
+        plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
+      }
+      if (plan.boxes) plan.gemm.cycles = std::max(plan.gemm.cycles, arrival_cycles(moving));
+      cut(plan);
+    }
   }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
 
@@ -109,7 +121,7 @@ class planner {
     switch (options_.how) {
       case pattern::fused_specialized:
         made_.who = gather_movers::leading_blocks;
-        made_.boxes = made_.protocol.move == direction::push;
+        made_.boxes = goes_in_boxes();
         // Clusters of blocks start together.
         made_.leading = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), processors_ - 2);
         break;
@@ -120,11 +132,8 @@ class planner {
         made_.who = gather_movers::warps;
         break;
       case pattern::producer_consumer:
-        made_.boxes = made_.protocol.move == direction::push;
-        made_.apart = std::min(asked > 0     ? round_up(asked, 2)
-                               : made_.boxes ? blocks_in_time(whole_cycles(least_leading))
-                                             : usual_apart,
-                               processors_ - 2);
+        made_.boxes = goes_in_boxes();
+        made_.apart = std::min(asked > 0 ? round_up(asked, 2) : usual_apart, processors_ - 2);
         break;
       case pattern::copy_engine:
         made_.streams = asked > 0 ? asked : usual_streams;
@@ -137,24 +146,27 @@ class planner {
 
   /// As many blocks as multiply hardly less by moving, and a usual number at least.
   [[nodiscard]] int idle_blocks() const {
-    int leading = made_.boxes ? blocks_in_time(whole_cycles(least_leading)) : usual_leading;
-    const double most = whole_cycles(leading) * worth_moving;
-    while (leading < most_leading && whole_cycles(leading + 2) <= most) leading += 2;
+    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
+    const auto cycles = [&](int leading) {
+      return processors_ > leading + 2
+                 ? sm90::gemm_plans(whole, processors_ - leading).front().cycles
+                 : std::numeric_limits<double>::max();
+    };
+    int leading = usual_leading;
+    const double most = cycles(leading) * worth_moving;
+    while (leading < most_leading && cycles(leading + 2) <= most) leading += 2;
     return leading;
   }
-  /// Of the whole GEMM on what so many blocks leave.
-  [[nodiscard]] double whole_cycles(int moving) const {
-    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
-    return processors_ > moving + 2 ? sm90::gemm_plans(whole, processors_ - moving).front().cycles
-                                    : std::numeric_limits<double>::max();
-  }
 
-  /// So many blocks that a shard comes while another one is multiplied.
-  [[nodiscard]] int blocks_in_time(double cycles) const {
-    const auto bytes = static_cast<double>(shard_rows() * shard_columns() * 2);
-    const double blocks = bytes * made_.protocol.world / cycles / box_bytes_a_cycle;
-    return std::clamp(round_up(static_cast<int>(std::ceil(blocks)), 2), least_leading,
-                      usual_leading);
+  /// Whether pieces are boxes: where a block has many, it moves them faster so; where it has few,
+  /// it is later by the time until another warp has told what has arrived.
+  [[nodiscard]] bool goes_in_boxes() const {
+    return made_.protocol.move == direction::push && sent_bytes() >= least_boxed_bytes;
+  }
+  /// Until the last of what so many blocks move in boxes has come.
+  [[nodiscard]] double arrival_cycles(int moving) const {
+    const auto bytes = static_cast<double>(sent_bytes());
+    return first_arrival_cycles + bytes / std::min(moving * box_bytes_a_cycle, link_bytes_a_cycle);
   }
 
   /// What passes while clusters that begin with rows of others wait for them, if those have as much
@@ -224,8 +236,7 @@ class planner {
                        : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
     }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
-    p.spread = plan.streams == 0 && p.move == direction::push &&
-               shard_rows() * shard_columns() * 2 <= most_spread_bytes;
+    p.spread = plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_spread_bytes;
     if (plan.boxes) {
       cut_boxes(plan);
     } else if (p.spread) {
@@ -235,6 +246,10 @@ class planner {
     }
   }
   [[nodiscard]] std::int64_t shard_rows() const { return by_rows() ? shards().full() : problem_.m; }
+  [[nodiscard]] std::int64_t shard_bytes() const { return shard_rows() * shard_columns() * 2; }
+  [[nodiscard]] std::int64_t sent_bytes() const {
+    return shard_bytes() * (made_.protocol.world - 1);
+  }
   [[nodiscard]] std::int64_t shard_columns() const {
     return by_rows() ? problem_.k : shards().full();
   }
@@ -251,6 +266,11 @@ class planner {
     const std::int64_t columns = std::min<std::int64_t>(
         rows <= short_box_rows ? most_box_columns : usual_box_columns, shard_columns());
     cut_into(plan.protocol, rows, columns);
+    plan.protocol.band = static_cast<int>(std::max<std::int64_t>(band_rows(plan.gemm) / rows, 1));
+  }
+  /// Rows of tiles that are multiplied at the same time.
+  [[nodiscard]] static std::int64_t band_rows(const sm90::gemm_plan& gemm) {
+    return std::int64_t{gemm.schedule.band} * tile_rows(gemm.config) * gemm.config.cluster;
   }
 
   /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there
@@ -262,16 +282,17 @@ class planner {
     // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
     const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
     const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
-    const std::int64_t wanted = std::clamp(
-        shard_rows() * shard_columns() * 2 / plan.protocol.movers, least_spread_bytes, bytes);
+    const std::int64_t wanted =
+        std::clamp(shard_bytes() / plan.protocol.movers, least_spread_bytes, bytes);
     const std::int64_t columns = std::max(
         round_up<std::int64_t>(wanted / 2 / rows, sm90::most_stage_slices * sm90::slice_depth),
         least_spread_columns);
     cut_into(plan.protocol, rows, std::min(columns, shard_columns()));
+    plan.protocol.band = static_cast<int>(ceil_div(shard_rows(), rows));
   }
   /// Whole rows: nothing between them, with gather = rows.
   void cut_wide(gather_plan& plan) const {
-    const std::int64_t bytes = shard_rows() * shard_columns() * 2;
+    const std::int64_t bytes = shard_bytes();
     const std::int64_t wanted =
         plan.streams > 0 ? std::clamp(bytes / plan.streams, least_copy_bytes, most_copy_bytes)
                          : std::clamp(bytes / (plan.protocol.movers * pieces_of_mover),

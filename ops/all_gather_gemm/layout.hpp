@@ -79,9 +79,11 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool spreads() const noexcept {
     return plan_.spread || !by_rows();
   }
-  /// Whether pieces of the first columns are sent first, since that is where tiles begin.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool goes_by_columns() const noexcept {
-    return plan_.spread;
+  /// How many pieces of a shard, one below the other, go out column by column, since the tiles that
+  /// are multiplied at the same time begin with the first ones.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int band(int source) const noexcept {
+    const int rows = row_pieces(source).count();
+    return plan_.band < rows ? plan_.band : rows;
   }
   /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
   /// place.
@@ -118,9 +120,12 @@ class all_gather_gemm_layout {
 
   /// The piece that goes out as number i of a shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
-    if (!goes_by_columns()) return i;
-    const int rows = row_pieces(source).count();
-    return i % rows * col_pieces(source).count() + i / rows;
+    const int across = col_pieces(source).count();
+    const int first = i / (band(source) * across) * band(source);
+    const int below = row_pieces(source).count() - first;
+    const int height = below < band(source) ? below : band(source);
+    const int in_band = i - first * across;
+    return (first + in_band % height) * across + in_band / height;
   }
 
   /// Which part of the dealt dimension a rank has.

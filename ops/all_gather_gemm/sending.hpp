@@ -18,8 +18,8 @@ struct outgoing_piece {
 /// What a mover of `all_gather_gemm_protocol::push` sends, as plain numbers: the protocol computes
 /// in 64 bits, step by step, which takes a GPU as long as moving a piece does.
 struct sending_grid {
-  bool at_once = false;     ///< a piece goes to all peers before the next one does
-  bool by_columns = false;  ///< pieces of the first columns come first
+  bool at_once = false;  ///< a piece goes to all peers before the next one does
+  int band = 1;          ///< pieces, one below the other, that go out column by column
   int first_hop = 1;
   int hops = 0;
   int rows = 0;  ///< of the shard
@@ -43,7 +43,7 @@ struct sending_grid {
     const pieces across = how.col_pieces(me);
     sending_grid grid;
     grid.at_once = how.spreads();
-    grid.by_columns = how.goes_by_columns();
+    grid.band = how.band(me);
     grid.first_hop = how.first_hop();
     grid.hops = how.world() - how.first_hop();
     grid.rows = static_cast<int>(down.whole.size);
@@ -107,11 +107,12 @@ struct sending_grid {
     return at_once && hops > 0 ? 1 : hops;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr outgoing_piece piece_in_turn(int i) const noexcept {
-    const int first = by_columns ? i / row_pieces : i / in_row;
-    const int second = by_columns ? i - first * row_pieces : i - first * in_row;
+    const int first = i / (band * in_row) * band;
+    const int height = row_pieces - first < band ? row_pieces - first : band;
+    const int in_band = i - first * in_row;
     outgoing_piece p;
-    const int down = by_columns ? second : first;
-    const int across = by_columns ? first : second;
+    const int across = in_band / height;
+    const int down = first + in_band - across * height;
     p.index = down * in_row + across;
     p.row = down * piece_rows;
     p.column = across * piece_columns;

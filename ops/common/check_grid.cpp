@@ -36,6 +36,7 @@ struct cut {
   bool collect = false;
   bool spread = false;
   int sets = 2;
+  int band = 1;
 };
 
 struct shape {
@@ -89,6 +90,7 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .cross = by.cross,
             .collect = by.collect,
             .spread = by.spread,
+            .band = by.band,
             .sets = by.sets};
   c.epochs = enough_epochs;
   return c;
@@ -99,7 +101,8 @@ std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
     for (const cut& by : cuts) {
-      if (variant.entry->gathers || (by.cross == 0 && !by.collect && !by.spread && by.sets == 2))
+      if (variant.entry->gathers ||
+          (by.cross == 0 && !by.collect && !by.spread && by.sets == 2 && by.band == 1))
         cases.push_back(make_case(variant, ranks, size, by));
     }
   }
@@ -115,12 +118,13 @@ std::string gemm_variant::name() const {
 
 std::string grid_case::name() const {
   return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}, {} "
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}{}, {} "
       "epochs",
       what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
       plan.tile_m, plan.tile_n, plan.panel_k,
       plan.cross > 0 ? fmt::format(", pieces across {}", plan.cross) : "",
       plan.collect ? ", collected" : "", plan.spread ? ", spread" : "",
+      plan.band != 1 ? fmt::format(", bands of {}", plan.band) : "",
       plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", epochs);
 }
 
@@ -130,7 +134,7 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
                       {{1, 1, 512, 512, 512},
                        {2, 1, 8, 16, 9},
                        {1, 2, 8, 16, 9, 16, true},
-                       {2, 2, 8, 16, 9, 16, false, true, 1}});
+                       {2, 2, 8, 16, 9, 16, false, true, 1, 2}});
   }
   return make_cases(
       variant, ranks,
@@ -141,8 +145,9 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
        {3, 2, 40, 64, 50},
        {1, 3, 16, 32, 16, 48, false},
        {2, 2, 20, 32, 64, 40, true},
-       {2, 3, 16, 32, 24, 32, true, true},
-       {2, 2, 20, 32, 64, 40, false, true, 1}});
+       {2, 3, 16, 32, 24, 32, true, true, 2, 100},
+       {1, 2, 16, 32, 24, 32, false, false, 2, 2},
+       {2, 2, 20, 32, 64, 40, false, true, 1, 3}});
 }
 
 std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
@@ -163,7 +168,7 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
   if (variant.entry->gathers && ranks == 2) {
     cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
     // Peers get pieces in turn, and a room is used again in the very next run.
-    cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1}));
+    cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
     // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
