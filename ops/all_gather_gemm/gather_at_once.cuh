@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <cuda/ptx>
+
 #include "engines/sm90/transfer/block_copy.cuh"
 #include "engines/sm90/transfer/room_waits.cuh"
 #include "ops/all_gather_gemm/gather_at_once.hpp"
