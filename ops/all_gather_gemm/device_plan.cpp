@@ -8,6 +8,7 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/transfer/block_share.hpp"
 #include "engines/sm90/transfer/mover_warps.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 
@@ -236,6 +237,7 @@ class planner {
                        : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
     }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
+    if (options_.how == pattern::bulk_synchronous) return cut_at_once(plan);
     p.spread = plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_spread_bytes;
     if (plan.boxes) {
       cut_boxes(plan);
@@ -271,6 +273,17 @@ class planner {
   /// Rows of tiles that are multiplied at the same time.
   [[nodiscard]] static std::int64_t band_rows(const sm90::gemm_plan& gemm) {
     return std::int64_t{gemm.schedule.band} * tile_rows(gemm.config) * gemm.config.cluster;
+  }
+
+  /// Nothing is read before everything has come, so a block has one piece, which lies in one place
+  /// if whole rows are large enough, and goes to all peers.
+  void cut_at_once(gather_plan& plan) const {
+    gemm_plan& p = plan.protocol;
+    const sm90::block_share share =
+        sm90::share_of_block(shard_rows(), shard_columns(), plan.apart, least_spread_columns);
+    cut_into(p, share.rows, share.columns);
+    p.spread = true;
+    p.movers = plan.apart = share.count;
   }
 
   /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ops/all_gather_gemm/gather.hpp"
+#include "ops/all_gather_gemm/gather_at_once.hpp"
 
 namespace untax {
 
@@ -12,7 +13,8 @@ namespace untax {
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
-/// A kernel that ends when everything that others send has come.
-void await_gathered(const gather_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream);
+/// The same, where nothing is beside it, and what others send here is awaited, too: when the kernel
+/// has ended, all of A is there. A block for each mover, and a word of `epochs`.
+void gather_all(const gather_at_once& what, std::uint64_t* epochs, cudaStream_t stream);
 
 }  // namespace untax

@@ -70,8 +70,8 @@ class device_gather final : public device_operator {
     traffic_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     if (how_ == pattern::bulk_synchronous) {
-      move_gathered(traffic_, mover_epochs_, plan_.apart, on);
-      await_gathered(traffic_, epochs_ + launcher_.blocks(), on);
+      at_once_.moved.run.in = traffic_.moved.run.in;
+      gather_all(at_once_, mover_epochs_, on);
     }
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
@@ -102,11 +102,10 @@ class device_gather final : public device_operator {
         std::max<std::size_t>(inbox + bytes_of(protocol_.outbox()), 16), "all_gather_gemm inbox");
     counters_ = world_->allocate_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
-    // A word of each block of both kernels, and of the one that awaits; then the count of blocks,
-    // and what copy engines say.
-    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 3);
+    // A word of each block of both kernels; then the count of blocks, and what copy engines say.
+    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 2);
     epochs_ = static_cast<std::uint64_t*>(own_.allocate(words * sizeof(std::uint64_t)));
-    mover_epochs_ = epochs_ + launcher_.blocks() + 1;
+    mover_epochs_ = epochs_ + launcher_.blocks();
     traffic_.done = epochs_ + words - 2;
     if (how_ == pattern::copy_engine) {
       traffic_.next_use = epochs_ + words - 1;
@@ -143,6 +142,8 @@ class device_gather final : public device_operator {
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
+    at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
+                receiving_grid::of(protocol_)};
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
@@ -152,7 +153,9 @@ class device_gather final : public device_operator {
     dry.moved.run.launch = -1;
     launcher_.launch(nothing, &dry, side_.get());
     move_gathered(dry, mover_epochs_, 2, side_.get());
-    await_gathered(dry, epochs_ + launcher_.blocks(), side_.get());
+    gather_at_once dry_too = at_once_;
+    dry_too.moved.run.launch = -1;
+    gather_all(dry_too, mover_epochs_, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
@@ -244,6 +247,7 @@ class device_gather final : public device_operator {
   all_gather_gemm_protocol protocol_;
   sm90::gemm_launcher launcher_;
   gather_traffic traffic_;
+  gather_at_once at_once_;  // of bulk_synchronous
   sm90::gemm_arguments maps_{};
   const void* a_ = nullptr;  // what the maps describe, and the next two
   const void* weights_ = nullptr;

@@ -7,6 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/transfer/block_share.hpp"
 #include "ops/gemm_all_scatter/leaving.hpp"
 
 namespace untax {
@@ -37,6 +38,16 @@ void cut(scatter_plan& plan) {
   plan.parts = storing_groups(c);
 }
 
+/// Where all of a shard leaves at once, a block has one tile of it, and as few blocks as there is
+/// work for have any.
+void cut_at_once(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
+  constexpr std::int64_t unit = 64;
+  const sm90::block_share share = sm90::share_of_block(rows, columns, plan.apart, unit);
+  plan.protocol.tile_m = share.rows;
+  plan.protocol.tile_n = share.columns;
+  plan.protocol.movers = plan.apart = share.count;
+}
+
 /// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
 /// whose shard is short, or empty.
 void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made, int free,
@@ -54,6 +65,7 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
       plan.gemm.config.staging = 4;
     }
     cut(plan);
+    if (plan.way == scatter_way::kept && plan.apart > 0) cut_at_once(problem.m, columns, plan);
     plan.band_rows = rows;
     plan.bands = static_cast<int>(ceil_div(problem.m, rows));
     if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);

@@ -8,11 +8,14 @@
 
 namespace untax {
 
-/// The movers of the protocol as a kernel of their own, a block each: they open C, send tiles as
-/// these are flagged, or all at once where they are kept, and close. `epochs`: a word of each
-/// block.
+/// The movers of the protocol as a kernel of their own beside the GEMM, a block each: they open C,
+/// send tiles as these are flagged, and close. `epochs`: a word of each block.
 void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
+
+/// The same behind the GEMM, where tiles are kept until all of them are there: all at once, by as
+/// many blocks as there are movers.
+void scatter_all(const scatter_traffic& traffic, std::uint64_t* epochs, cudaStream_t stream);
 
 /// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
 /// `close_scattered` when everything has landed. A word counts the epochs of each.

@@ -71,9 +71,7 @@ class device_scatter final : public device_operator {
     switch (how_) {
       case pattern::bulk_synchronous:
         multiply(a, weights, c, on);
-        open_scattered(traffic_, opened_, on);
-        move_scattered(traffic_, moved_, plan_.protocol.movers, on);
-        close_scattered(traffic_, closed_, on);
+        scatter_all(traffic_, moved_, on);
         return;
       case pattern::producer_consumer:
         side_.fork(on);
@@ -142,6 +140,7 @@ class device_scatter final : public device_operator {
     dry.moved.run.launch = -1;
     if (launcher_) launcher_->launch({}, &dry, side_.get());
     move_scattered(dry, moved_, 1, side_.get());
+    scatter_all(dry, moved_, side_.get());
     open_scattered(dry, opened_, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a scatter");
   }

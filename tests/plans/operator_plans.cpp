@@ -12,6 +12,7 @@
 
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/gather_at_once.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
@@ -119,6 +120,37 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
   }
 }
 
+/// Where all of A is gathered at once, a block sends one piece, and the blocks together wait for
+/// all that comes, each piece once, and each for what its counterparts send.
+void expect_gathered_at_once(const all_gather_gemm_protocol& how, int movers) {
+  ASSERT_LE(movers, processors);
+  ASSERT_EQ(movers, how.most_pieces());
+  const receiving_grid grid = receiving_grid::of(how);
+  for (const std::uint64_t epoch : {std::uint64_t{1}, std::uint64_t{4}}) {
+    std::set<std::string> wanted;
+    for (int hop = how.first_hop(); hop < how.world(); ++hop) {
+      const int source = source_at_hop(how.rank(), hop, how.world());
+      for (int i = 0; i < how.pieces_of(source); ++i)
+        wanted.insert(fmt::format("{} of {}, to {}",
+                                  how.inbox_room(source, how.rank(), i, epoch).ready, source,
+                                  i % movers));
+    }
+    std::set<std::string> awaited;
+    int waits = 0;
+    for (int mover = 0; mover < movers; ++mover) {
+      const strided share{mover, movers};
+      for (int i = 0; i < grid.count(share); ++i) {
+        const incoming_piece p = grid.at(share, how.sets().set_of(epoch), i);
+        if (p.ready < 0) continue;
+        ++waits;
+        awaited.insert(fmt::format("{} of {}, to {}", p.ready, p.source, mover));
+      }
+    }
+    ASSERT_EQ(awaited, wanted);
+    ASSERT_EQ(waits, static_cast<int>(wanted.size()));
+  }
+}
+
 /// Each piece goes out once.
 void expect_turns(const all_gather_gemm_protocol& how, int source) {
   std::set<int> sent;
@@ -130,7 +162,7 @@ void expect_turns(const all_gather_gemm_protocol& how, int source) {
 }
 
 void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& plan,
-                  numbers& number) {
+                  pattern pattern_of_plan, numbers& number) {
   const all_gather_gemm_protocol how(problem, plan.protocol);
   for (int source = 0; source < how.world(); ++source) {
     std::int64_t elements = 0;
@@ -146,6 +178,8 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
   }
   for (int i = 0; i < 8; ++i) expect_arrivals(problem, how, number);
   expect_sending(how, plan.protocol.movers);
+  if (pattern_of_plan == pattern::bulk_synchronous)
+    expect_gathered_at_once(how, plan.protocol.movers);
   const auto parts = static_cast<int>(plan.sources.size());
   if (plan.segment_rows > 0) {
     ASSERT_EQ(plan.gemm.schedule.segments, parts);
@@ -180,7 +214,7 @@ TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
     for (int rank = 0; rank < world; ++rank) {
       const auto plans = gather_plans(problem, world, rank, options, processors);
       ASSERT_FALSE(plans.empty());
-      expect_sound(problem, plans.front(), number);
+      expect_sound(problem, plans.front(), options.how, number);
       const all_gather_gemm_protocol how(problem, plans.front().protocol);
       counters.insert(how.counters());
       inboxes.insert(how.inbox().rows * how.inbox().cols + how.outbox().rows * how.outbox().cols);
@@ -188,6 +222,20 @@ TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
     EXPECT_EQ(counters.size(), 1U);
     EXPECT_EQ(inboxes.size(), 1U);
   }
+}
+
+/// A few words of each thread, and no more blocks than have some.
+TEST(operator_plans, few_bytes_go_to_few_blocks) {
+  const auto movers = [](std::int64_t m, int world) {
+    operator_options options;
+    options.how = pattern::bulk_synchronous;
+    const all_gather_gemm_problem problem{.m = m, .n = 7168, .k = 8192};
+    return gather_plans(problem, world, 0, options, processors).front().apart;
+  };
+  EXPECT_EQ(movers(1, 2), 4);
+  EXPECT_EQ(movers(16, 2), 32);
+  EXPECT_EQ(movers(16, 4), 16);
+  EXPECT_EQ(movers(8192, 2), 128);
 }
 
 TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
@@ -208,7 +256,11 @@ TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
       const gemm_all_scatter_protocol how(problem, plans.front().protocol);
       counters.insert(how.counters());
       texts.insert(plans.front().text());
-      // What a block stores is a tile of the protocol.
+      if (options.how == pattern::bulk_synchronous) {
+        EXPECT_LE(plans.front().apart, processors);
+        EXPECT_LE(how.tiles().count(), plans.front().apart);
+      }
+      // What a block stores, or sends, is a tile of the protocol.
       const tile_grid tiles = how.tiles();
       for (int tile = 0; tile < tiles.count(); ++tile) {
         const range cols = tiles.cols_of(tile);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
-rma suite and of the GEMM, whose multiplications are not serialised. The kernels of attention for heads of 64 and 128
-have the instructions that carry order, and spill nothing. No kernel has a multimem
-instruction. Takes nvcc and no GPU; skipped without nvcc.
+rma suite, those that gather or scatter all at once, and those of the GEMM, whose multiplications are not serialised.
+The kernels of attention for heads of 64 and 128 have the instructions that carry order, and spill nothing. No kernel
+has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
 """
 import os
 import re
@@ -18,7 +18,8 @@ import gate
 SITES = "tests/ptx/sites.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/rows_by_224.cu",
-            "engines/sm90/gemm/variants/weights_by_16.cu")
+            "engines/sm90/gemm/variants/weights_by_16.cu",
+            "ops/all_gather_gemm/variants/at_once.cu", "ops/gemm_all_scatter/variants/at_once.cu")
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"

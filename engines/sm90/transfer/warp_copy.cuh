@@ -4,6 +4,8 @@
 
 #include <untax/rma/device_group.cuh>
 
+#include "engines/sm90/transfer/word_cursor.cuh"
+
 namespace untax::sm90 {
 
 /// Rows of 16-byte words that a warp moves with ordinary loads and stores: a few registers, so that
@@ -23,11 +25,11 @@ class warp_copy {
     const auto* const source = reinterpret_cast<const uint4*>(from);
     const std::int64_t to_step = to_stride / elements;
     const std::int64_t from_step = from_stride / elements;
-    cursor at{words, device_warp::thread_rank()};
+    word_cursor<32> at{words, device_warp::thread_rank()};
 #pragma unroll 1
     for (int i = device_warp::thread_rank(); i < total; i += 32 * at_once) {
       uint4 held[at_once];
-      cursor next = at;
+      word_cursor<32> next = at;
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
         if (i + 32 * k < total) held[k] = source[next.row * from_step + next.word];
@@ -36,7 +38,7 @@ class warp_copy {
 #pragma unroll 1
       for (int copy = 0; copy < copies; ++copy) {
         auto* const target = reinterpret_cast<uint4*>(place_of(copy));
-        cursor writing = at;
+        word_cursor<32> writing = at;
 #pragma unroll
         for (int k = 0; k < at_once; ++k) {
           if (i + 32 * k < total) target[writing.row * to_step + writing.word] = held[k];
@@ -52,30 +54,6 @@ class warp_copy {
   /// Words of a thread that are on their way together: 132 warps that wait 1.2 us for theirs read
   /// 450 GB/s then, more than the link takes.
   static constexpr int at_once = 8;
-
-  /// A word in rows of them, and the one 32 words further on.
-  struct cursor {
-    int words;
-    int rows_on;
-    int words_on;
-    int row;
-    int word;
-
-    __device__ cursor(int in_row, int first)
-        : words(in_row),
-          rows_on(32 / in_row),
-          words_on(32 % in_row),
-          row(first / in_row),
-          word(first % in_row) {}
-    __device__ void advance() {
-      word += words_on;
-      row += rows_on;
-      if (word >= words) {
-        word -= words;
-        ++row;
-      }
-    }
-  };
 };
 
 }  // namespace untax::sm90

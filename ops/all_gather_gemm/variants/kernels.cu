@@ -5,8 +5,6 @@
 namespace untax {
 namespace {
 
-constexpr int awaiting_threads = 1024;
-
 __global__ void __launch_bounds__(sm90::mover_warps * 32)
     move_kernel(const __grid_constant__ gather_traffic traffic, std::uint64_t* epochs) {
   extern __shared__ __align__(128) std::byte shared[];
@@ -17,34 +15,6 @@ __global__ void __launch_bounds__(sm90::mover_warps * 32)
   run_movers(traffic, shared, block, epoch, traffic.leading + traffic.multiplying);
   __syncthreads();
   if (threadIdx.x == 0) epochs[block] = epoch;
-}
-
-__global__ void __launch_bounds__(awaiting_threads)
-    await_kernel(const __grid_constant__ gather_traffic traffic, std::uint64_t* epoch_word) {
-  if (traffic.moved.run.launch < 0) return;
-  const all_gather_gemm_protocol& how = traffic.how;
-  const std::uint64_t epoch = *epoch_word + 1;
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const sm90::room_waits waits(traffic.moved.run, warp);
-  bool well = true;
-  for (int hop = how.first_hop(); hop < how.world() && well; ++hop) {
-    const int source = source_at_hop(how.rank(), hop, how.world());
-    const int pieces = how.pieces_of(source);
-    for (int first = warp * 32; first < pieces && well; first += awaiting_threads) {
-      const int left = pieces - first;
-      well = waits.await(left < 32 ? left : 32, [&](int i) {
-        const room r = how.inbox_room(source, how.rank(), first + i, epoch);
-        return sm90::held_wait{traffic.moved.run.counters.local(static_cast<std::size_t>(r.ready)),
-                               r.use,
-                               0,
-                               r.producer,
-                               r.number,
-                               verb::acquire};
-      });
-    }
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) *epoch_word = epoch;
 }
 
 }  // namespace
@@ -67,11 +37,6 @@ void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blo
   launch.attrs = &pairs;
   launch.numAttrs = 1;
   gpu::require(cudaLaunchKernelEx(&launch, move_kernel, traffic, epochs), "cannot start a gather");
-}
-
-void await_gathered(const gather_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
-  await_kernel<<<1, awaiting_threads, 0, stream>>>(traffic, epoch);
-  gpu::require(cudaGetLastError(), "cannot wait for a gather");
 }
 
 }  // namespace untax

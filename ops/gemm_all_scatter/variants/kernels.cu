@@ -17,10 +17,9 @@ __global__ void __launch_bounds__(32)
   // Blocks of the GEMM beside it have the first slots.
   sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(traffic.moved, {ring},
                                                             traffic.multiplying + me);
-  const bool flagged = traffic.way == scatter_way::flagged;
-  if (flagged) traffic.how.open(me, epoch, mover);
+  traffic.how.open(me, epoch, mover);
   traffic.how.scatter({me, traffic.movers}, epoch, mover);
-  if (flagged) traffic.how.close(me, epoch, mover);
+  traffic.how.close(me, epoch, mover);
   mover.finish();
   if (threadIdx.x == 0) epochs[me] = epoch;
 }

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+
+/// Starts a kernel that takes its places as the kernel before it in the stream leaves them. It has
+/// to wait for the end of that one itself, before it touches anything. Throws `internal` with
+/// `failure`.
+template <class... Parameters>
+void start_early(void (*kernel)(Parameters...), int blocks, int threads, cudaStream_t stream,
+                 const char* failure, const std::type_identity_t<Parameters>&... parameters) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
+  launch.blockDim = dim3(static_cast<unsigned>(threads));
+  launch.stream = stream;
+  launch.attrs = &early;
+  launch.numAttrs = 1;
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
+  require(cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(kernel), pointers), failure);
+}
+
+/// Lays a multiprocessor out as kernels need it that take all shared memory. Otherwise it is laid
+/// out anew between this kernel and such a one, for which it has to be empty.
+template <class... Parameters>
+void prefer_shared_memory(void (*kernel)(Parameters...)) {
+  require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributePreferredSharedMemoryCarveout,
+                               cudaSharedmemCarveoutMaxShared),
+          "cannot say how a kernel shares memory out");
+}
+
+}  // namespace untax::gpu
