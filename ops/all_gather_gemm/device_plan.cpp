@@ -33,7 +33,7 @@ constexpr int usual_streams = 1;  // one after the other: what is needed first c
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
 constexpr double first_arrival_cycles = 20'000;
 /// Of a block that moves boxes beside a GEMM, and of all together.
-constexpr double box_bytes_a_cycle = 17;
+constexpr double box_bytes_a_cycle = 16;
 constexpr double link_bytes_a_cycle = 190;
 
 /// Pieces that blocks and warps move: several for each of them.
@@ -52,11 +52,9 @@ constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t least_spread_columns = 128;
 constexpr std::int64_t most_spread_rows = 32;
-/// Boxes of 32 KB: rows of 256 bytes, or 512 where there are few.
-constexpr std::int64_t most_box_rows = 128;
-constexpr std::int64_t short_box_rows = 64;
-constexpr std::int64_t usual_box_columns = 128;
-constexpr std::int64_t most_box_columns = 256;
+/// Boxes of 32 KB, as wide as can be described.
+constexpr std::int64_t box_rows = 64;
+constexpr std::int64_t box_columns = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
@@ -109,7 +107,8 @@ class planner {
       plan.gemm = gemm;
       if (plan.segment_rows > 0) {
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
-        plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
+        if (options_.how != pattern::bulk_synchronous)
+          plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
       }
       if (plan.boxes) plan.gemm.cycles = std::max(plan.gemm.cycles, arrival_cycles(moving));
       cut(plan);
@@ -263,11 +262,8 @@ class planner {
 
   /// As a box of the copy engine holds it, and as a tile takes it.
   void cut_boxes(gather_plan& plan) const {
-    const std::int64_t rows =
-        std::min<std::int64_t>({a_box_rows(plan.gemm), most_box_rows, shard_rows()});
-    const std::int64_t columns = std::min<std::int64_t>(
-        rows <= short_box_rows ? most_box_columns : usual_box_columns, shard_columns());
-    cut_into(plan.protocol, rows, columns);
+    const std::int64_t rows = std::min(box_rows, shard_rows());
+    cut_into(plan.protocol, rows, std::min(box_columns, shard_columns()));
     plan.protocol.band = static_cast<int>(std::max<std::int64_t>(band_rows(plan.gemm) / rows, 1));
   }
   /// Rows of tiles that are multiplied at the same time.

@@ -10,8 +10,8 @@
 namespace untax::sm90 {
 
 /// A stage holds a box of so many bytes at most: what the copy engine needs for the rate of the
-/// link. Half of the stages are being read into while the others leave, which covers the way to a
-/// peer and back.
+/// link. Two stages are being read into while the others leave: beside a GEMM the way to a peer and
+/// back takes twice as long as the one to memory.
 inline constexpr int box_bytes = 32768;
 inline constexpr int box_stages = 6;
 
@@ -58,7 +58,7 @@ class box_stream {
   }
 
  private:
-  static constexpr int in_front = box_stages / 2;
+  static constexpr int in_front = 2;
   static constexpr int leaving = box_stages - in_front;
 
   /// Afterwards the last `leaving` at most are not yet written.
