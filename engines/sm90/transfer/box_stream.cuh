@@ -10,8 +10,7 @@
 namespace untax::sm90 {
 
 /// A stage holds a box of so many bytes at most: what the copy engine needs for the rate of the
-/// link. Two stages are being read into while the others leave: beside a GEMM the way to a peer and
-/// back takes twice as long as the one to memory.
+/// link. Half of the stages are being read into while the others leave.
 inline constexpr int box_bytes = 32768;
 inline constexpr int box_stages = 6;
 
@@ -43,6 +42,8 @@ class box_stream {
   __device__ void move(const Box& box, const CUtensorMap& matrix, layer_box_at from,
                        std::uint32_t bytes, const Store& store, const Stored& stored) {
     if (loaded_ - sent_ == in_front) send(store, stored);
+    // The box that was there before has left, though it may still be on its way.
+    boxes_left_shared<box_stages - in_front>();
     const auto stage = static_cast<int>(loaded_ % box_stages);
     shared_.boxes[stage] = box;
     shared_.full[stage].arrive_and_expect(bytes);
@@ -54,22 +55,24 @@ class box_stream {
   template <class Store, class Stored>
   __device__ void finish(const Store& store, const Stored& stored) {
     while (sent_ < loaded_) send(store, stored);
-    settle<leaving - 1>(stored);
+    settle<on_the_way - 1>(stored);
   }
 
  private:
-  static constexpr int in_front = 2;
-  static constexpr int leaving = box_stages - in_front;
+  static constexpr int in_front = box_stages / 2;
+  /// Boxes that have left, but may not be there: beside a GEMM the way to a peer and back takes
+  /// several times as long as reading does.
+  static constexpr int on_the_way = 7;
 
-  /// Afterwards the last `leaving` at most are not yet written.
+  /// Afterwards the last `on_the_way` at most are not yet written.
   template <class Store, class Stored>
   __device__ void send(const Store& store, const Stored& stored) {
     const auto stage = static_cast<int>(sent_ % box_stages);
     shared_.full[stage].wait(sent_ / box_stages % 2);
     store(shared_.boxes[stage], shared_.stages[stage]);
     end_of_boxes();
-    if (++sent_ <= leaving) return;
-    boxes_stored<leaving>();
+    if (++sent_ <= on_the_way) return;
+    boxes_stored<on_the_way>();
     stored();
   }
   /// What is not yet written, one after the other, until `left` are left, and then fewer.
