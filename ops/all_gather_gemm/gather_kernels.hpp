@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// The movers of the protocol as a kernel of their own.
+/// The movers of the protocol as a kernel of their own, of an even number of blocks.
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
