@@ -28,7 +28,7 @@ SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
 
 def load(folder):
-    """The files of each format, in the order of their names."""
+    """The files of each format, in the order of their names; prefill before decode, few tokens before many."""
     found = {kind: [] for kind in FORMATS}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -36,6 +36,8 @@ def load(folder):
         if kind not in found:
             raise SystemExit(f"{path}: format is {kind!r}; this folder takes {', '.join(found)}")
         found[kind].append((path.name, document))
+    found["untax-bench-overlap"].sort(key=lambda f: (f[1]["suite"] != "prefill", f[1]["operator"]))
+    found["untax-taxes"].sort(key=lambda f: f[1].get("tokens", 0))
     return found
 
 
