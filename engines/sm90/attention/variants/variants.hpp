@@ -9,7 +9,8 @@ namespace untax::sm90 {
 /// A kernel of attention, and how it is launched.
 struct attention_kernel {
   const void* function = nullptr;
-  int threads = 0;
+  int fewest_threads = 0;
+  int most_threads = 0;  ///< where it receives
   std::size_t shared_bytes = 0;
 };
 
