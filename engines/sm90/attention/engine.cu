@@ -24,11 +24,11 @@ constexpr int most_ranks = 8;
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
     case 64:
-      return attention_of_width_64(shape.type);
+      return attention_of_width_64(shape.type, shape.page_size > 0);
     case 128:
-      return attention_of_width_128(shape.type);
+      return attention_of_width_128(shape.type, shape.page_size > 0);
     default:
-      return attention_of_width_256(shape.type);
+      return attention_of_width_256(shape.type, shape.page_size > 0);
   }
 }
 
@@ -184,9 +184,9 @@ class attention_engine::launcher {
     return round_up<std::size_t>(bytes, 256);
   }
 
-  /// Of the kernel of attention.
+  /// Of the kernel of attention: few where another one needs a place beside it.
   [[nodiscard]] int threads() const noexcept {
-    return a_.receives() ? kernel_.most_threads : kernel_.fewest_threads;
+    return a_.sink == attention_sink::outbox ? kernel_.fewest_threads : kernel_.most_threads;
   }
 
   /// `soon`: it begins to begin while the kernel before it in the stream ends.

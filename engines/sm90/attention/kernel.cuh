@@ -15,7 +15,7 @@ namespace untax::sm90 {
 
 /// One block: streams its share of the tiles, and sees to its share of what several blocks have,
 /// and of what comes from other ranks.
-template <class Element, int width>
+template <class Element, int width, bool paged>
 class attention_block {
   using config = attention_config<width>;
   using walk = segment_walk<config::keys>;
@@ -41,13 +41,20 @@ class attention_block {
     query_rows<width>(a, shared + config::ring_bytes).init();
     merge(shared + merge_at, a.shape.group).init();
   }
+  /// The warps that do not stream wait until the others have asked for what they begin with, which
+  /// their own beginning would make later.
+  __device__ static void let_streams_begin(std::byte* shared, const attention_arguments& a) {
+    if (warp() >= config::streaming) merge(shared + merge_at, a.shape.group).await_streams();
+  }
 
   __device__ void operator()() {
     bool well = true;
-    if (static_cast<int>(blockIdx.x) < work_.blocks()) {
+    if (static_cast<int>(blockIdx.x) >= work_.blocks()) {
+      if (warp() < config::streaming) merge_.begin();
+    } else {
       if (warp() < config::streaming) {
         stream();
-      } else if (warp() < config::streaming + config::combining) {
+      } else if (warp() < config::streaming + combining()) {
         well = combine();
       } else if (a_.shape.partials == dtype::f32) {
         well = receive<float>();
@@ -61,6 +68,11 @@ class attention_block {
 
  private:
   [[nodiscard]] __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  /// Warps that combine: all others, where none receives.
+  [[nodiscard]] __device__ int combining() const {
+    return static_cast<int>(blockDim.x) / 32 - config::streaming -
+           (a_.receives() ? config::receiving : 0);
+  }
   [[nodiscard]] __device__ walk segments() const {
     return walk(work_, static_cast<int>(blockIdx.x));
   }
@@ -69,15 +81,16 @@ class attention_block {
   }
   __device__ void stream() {
     walk at = segments();
-    if (!at.valid()) return;
+    if (!at.valid()) return merge_.begin();
     const std::uint32_t ring = ring_ + warp() * config::stages * config::tile_bytes;
-    tile_loader<width> loader(a_, at, warp());
+    tile_loader<width, paged> loader(a_, at, warp());
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
       loader.load(ring + i * config::tile_bytes);
       if (i == 0) queries_.fetch((*at).item.index(a_.shape), 0);
       commit_copies();
     }
+    merge_.begin();
     wait_for_copies<config::stages - 2>();
     queries_.arrive();
     std::uint32_t stage = 0;
@@ -146,9 +159,12 @@ class attention_block {
   /// these warps merge what this block has. Waits for no other rank. Whether everything came.
   [[nodiscard]] __device__ bool combine() const {
     const int number = warp() - config::streaming;
-    constexpr int others = config::combining - config::merging;
+    const int warps = combining();
+    const int others = warps - config::merging;
     if (number >= others) merge_segments(number - others);
     seldom_watch watch = watch_of(number);
+    // Who has not merged comes while keys are read; whatever follows, at the end.
+    bool early = number < others;
     int next = number;
 #pragma unroll 1
     for (walk at = segments(); at.valid(); at.advance()) {
@@ -156,9 +172,10 @@ class attention_block {
       if (segment.whole()) continue;
       const part_share share(work_, segment.item, a_.shape.group, width);
 #pragma unroll 1
-      for (; next < share.units.count; next += config::combining) {
-        if (!combine_unit(first_row(segment.item), share, share.units.first + next, watch))
+      for (; next < share.units.count; next += warps) {
+        if (!combine_unit(first_row(segment.item), share, share.units.first + next, early, watch))
           return false;
+        early = false;
       }
       next -= share.units.count;
     }
@@ -166,13 +183,13 @@ class attention_block {
   }
 
   [[nodiscard]] __device__ bool combine_unit(std::int64_t row, const part_share& share, int unit,
-                                             seldom_watch& watch) const {
+                                             bool early, seldom_watch& watch) const {
     const int g = unit / share.turns;
     const int turn = unit % share.turns;
     float elements[4];
     float2 statistics;
-    if (!parts_.combine(share, g, turn, static_cast<int>(row + g), watch, a_.run.operator_name(),
-                        elements, statistics))
+    if (!parts_.combine(share, g, turn, early, static_cast<int>(row + g), watch,
+                        a_.run.operator_name(), elements, statistics))
       return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int column = 4 * (turn * share.fours + lane);
@@ -184,8 +201,8 @@ class attention_block {
   /// anybody but their own blocks. Whether everything came.
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
-    const int number = warp() - config::streaming - config::combining;
-    seldom_watch watch = watch_of(config::combining + number);
+    const int number = warp() - config::streaming - combining();
+    seldom_watch watch = watch_of(combining() + number);
     const rank_exchange<Element, Wire> exchange(a_, epoch_);
     return for_rows_of_block(
         work_, a_.shape, number, config::receiving,
@@ -203,26 +220,30 @@ class attention_block {
   item_parts<width> parts_;
 };
 
-template <class Element, int width>
+template <class Element, int width, bool paged>
 __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     attend(const __grid_constant__ attention_arguments arguments) {
   extern __shared__ __align__(128) std::byte shared[];
-  if (threadIdx.x == 0) attention_block<Element, width>::init(shared, arguments);
+  using block = attention_block<Element, width, paged>;
+  if (threadIdx.x == 0) block::init(shared, arguments);
   __syncthreads();
   await_kernels_before();
   // Not earlier: that behind `outbox` relies on what came before this one.
   let_next_kernel_start();
   if (arguments.run.launch < 0) return;
-  attention_block<Element, width>(arguments, shared)();
+  block::let_streams_begin(shared, arguments);
+  block(arguments, shared)();
 }
 
 template <int width>
-[[nodiscard]] attention_kernel kernel_of_width(dtype type) {
+[[nodiscard]] attention_kernel kernel_of_width(dtype type, bool paged) {
   using config = attention_config<width>;
-  const void* function = type == dtype::bf16 ? reinterpret_cast<const void*>(&attend<bf16, width>)
-                                             : reinterpret_cast<const void*>(&attend<f16, width>);
-  return {function, config::fewest_threads, config::most_threads,
-          attention_block<bf16, width>::shared_bytes};
+  const auto of_type = [&]<class Element>(Element /*zero*/) {
+    return paged ? reinterpret_cast<const void*>(&attend<Element, width, true>)
+                 : reinterpret_cast<const void*>(&attend<Element, width, false>);
+  };
+  return {type == dtype::bf16 ? of_type(bf16{}) : of_type(f16{}), config::fewest_threads,
+          config::most_threads, attention_block<bf16, width, false>::shared_bytes};
 }
 
 }  // namespace untax::sm90

@@ -18,7 +18,7 @@ class block_merge {
  public:
   static constexpr std::size_t shared_bytes =
       sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
-      2 * sizeof(stage_barrier);
+      3 * sizeof(stage_barrier);
 
   __device__ block_merge(std::byte* memory, int group)
       : sums_(reinterpret_cast<float*>(memory)),
@@ -31,7 +31,15 @@ class block_merge {
   __device__ void init() const {
     left().init(config::streaming);
     taken().init(config::merging);
+    begun().init(config::streaming);
   }
+
+  /// By a warp that streams, once it has begun.
+  __device__ void begin() const {
+    if (warp_result::lane() == 0) begun().arrive();
+  }
+  /// Waits until all of them have.
+  __device__ void await_streams() const { begun().wait(0); }
 
   /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
   /// to be taken first.
@@ -85,6 +93,7 @@ class block_merge {
  private:
   [[nodiscard]] __device__ stage_barrier& left() const { return barriers_[0]; }
   [[nodiscard]] __device__ stage_barrier& taken() const { return barriers_[1]; }
+  [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[2]; }
 
   /// Asked for again by every call: what follows from it would otherwise be computed before the
   /// main loop, and hold registers there.

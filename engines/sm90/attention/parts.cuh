@@ -57,9 +57,10 @@ class item_parts {
   }
 
   /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, four elements in
-  /// each of as many lanes as it has fours. Whether it came; by all lanes of a warp.
-  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, int room,
-                                        seldom_watch& watch, const name_ref& name,
+  /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
+  /// read. Whether it came; by all lanes of a warp.
+  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
+                                        int room, seldom_watch& watch, const name_ref& name,
                                         float (&elements)[4], float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int beside = 32 / share.fours;  // lanes with the same elements, of other blocks
@@ -76,14 +77,18 @@ class item_parts {
       const int count = min(blocks.count - begin, together);
       const int from = blocks.from + begin;
       const packet* const mine = row(from + lane, begin + lane > 0 || blocks.begins, g);
-      // As long as keys are read, one packet of each block is enough to ask for.
-      lane_packet tail;
-      tail.at = lane < count ? mine + packets - 1 : nullptr;
-      tail.expected = epoch_;
-      tail.peer = rank_;
-      tail.room = room;
-      if (wait_for_parts(tail, watch, name) != wait_outcome::ok) return false;
+      const packet* const tail = lane < count ? mine + packets - 1 : nullptr;
+      if (early) {
+        // One packet of each block is enough to ask for.
+        lane_packet first;
+        first.at = tail;
+        first.expected = epoch_;
+        first.peer = rank_;
+        first.room = room;
+        if (wait_for_parts(first, watch, name) != wait_outcome::ok) return false;
+      }
       parts_of_lane part;
+      part.tail = tail;
       part.first = row(from + sub, begin + sub > 0 || blocks.begins, g) + at;
       part.apart = static_cast<std::int64_t>(beside) * apart;
       part.next = row(from + sub + beside, true, g) + at;
@@ -93,7 +98,7 @@ class item_parts {
       part.room = room;
       if (wait_for_parts(part, watch, name) != wait_outcome::ok) return false;
       float pair[2] = {nothing(), 0};
-      if (lane < count) widen(tail.data, pair);
+      if (lane < count) widen(part.statistics, pair);
       add(part, pair[0] + pair[1], sub, beside, high, total, elements);
     }
 #pragma unroll 1
@@ -107,7 +112,20 @@ class item_parts {
   }
 
  private:
-  using parts_of_lane = spread_packets<2, part_share::at_once>;
+  /// What several blocks have of four elements; and of the block that the lane stands for, if there
+  /// is one, the row's statistics.
+  struct parts_of_lane : spread_packets<2, part_share::at_once> {
+    using elements = spread_packets<2, part_share::at_once>;
+    const packet* tail = nullptr;
+    std::uint64_t statistics = 0;
+
+    [[nodiscard]] __device__ std::uint64_t look() {
+      const packet last = load_packet_if(tail != nullptr, tail);
+      const std::uint64_t came = elements::look();
+      statistics = last.data;
+      return last.epoch < this->expected ? this->judge(last.epoch) : came;
+    }
+  };
   static constexpr unsigned everybody = 0xffffffffU;
   /// Packets from a row of a block to the same one of the next block.
   static constexpr int apart = 2 * most_heads_of_group * packets;

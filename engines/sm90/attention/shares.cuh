@@ -35,7 +35,7 @@ struct item_blocks {
 };
 
 /// Deals the rows of the calling block's items to some warps: its share of those that several
-/// blocks have, and all of others. `await(row, rows)` once for the rows of an item, then
+/// blocks have, and all of others. `await(row)` with the first row of an item, then
 /// `take(row)` for each, until one of them says false; by all lanes of warp `number` of `warps`.
 /// What the block has of its first item comes last: the block before gets there at its end.
 template <int keys, class Await, class Take>

@@ -15,8 +15,8 @@ struct attention_kernel {
 };
 
 // One a file, since they take long to compile.
-[[nodiscard]] attention_kernel attention_of_width_64(dtype type);
-[[nodiscard]] attention_kernel attention_of_width_128(dtype type);
-[[nodiscard]] attention_kernel attention_of_width_256(dtype type);
+[[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged);
+[[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged);
+[[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged);
 
 }  // namespace untax::sm90
