@@ -16,7 +16,7 @@ namespace {
 
 sm90::attention_sink sink_of(pattern how) {
   if (is_bulk(how)) return sm90::attention_sink::rows;
-  return how == pattern::producer_consumer ? sm90::attention_sink::flagged
+  return how == pattern::producer_consumer ? sm90::attention_sink::outbox
                                            : sm90::attention_sink::ranks;
 }
 

@@ -118,7 +118,7 @@ def orders(tree):
 
 
 # What the kernels of attention and the functions that they call have to have, in any order.
-IN_ATTENTION = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128", RAISE]
+IN_ATTENTION = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"]
 
 
 def order_in_attention(tree):

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
+
 #include "engines/sm90/attention/shape.hpp"
 #include "engines/sm90/transfer/arguments.hpp"
 
@@ -13,9 +15,9 @@ namespace untax::sm90 {
 
 /// Where the partial result of an item goes when it is whole.
 enum class attention_sink : std::uint8_t {
-  rows,     ///< into `rows`, for whoever runs next
-  flagged,  ///< the same, and `flags` tells a kernel that follows at once
-  ranks,    ///< to all ranks, as packets, and this kernel combines what arrives
+  rows,    ///< into `rows`, for whoever runs next
+  outbox,  ///< into `outbox`, as packets, for a kernel that follows at once
+  ranks,   ///< to all ranks, as packets, and this kernel combines what arrives
 };
 
 /// What the kernels of attention are given. Scratch memory is this rank's own.
@@ -25,10 +27,15 @@ struct attention_arguments {
   attention_sink sink = attention_sink::rows;
   int ranks = 1;
   int rank = 0;
-  packet* parts = nullptr;         ///< of blocks with a part of an item: [block, 2][16, packets]
-  std::uint32_t* rows = nullptr;   ///< [batch * heads, words]
-  std::uint64_t* flags = nullptr;  ///< [row, eight packets]: epoch in which they were written last
+  packet* parts = nullptr;        ///< of blocks with a part of an item: [block, 2][16, packets]
+  std::uint32_t* rows = nullptr;  ///< [batch * heads, words]
+  packet* outbox = nullptr;       ///< [batch * heads, packets]
   run_arguments run;
+
+  /// Whether the kernel of attention takes what other ranks send.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool receives() const noexcept {
+    return sink == attention_sink::ranks && ranks > 1;
+  }
 };
 
 }  // namespace untax::sm90

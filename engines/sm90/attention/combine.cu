@@ -2,7 +2,9 @@
 
 #include <cstdint>
 
+#include "engines/sm90/attention/config.cuh"
 #include "engines/sm90/attention/ranks.cuh"
+#include "engines/sm90/attention/shares.cuh"
 #include "engines/sm90/ptx/cluster.cuh"
 
 namespace untax::sm90 {
@@ -33,58 +35,58 @@ __global__ void __launch_bounds__(combine_threads)
   const int words = format::row_words(a.shape.head_dim);
   for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
     const auto row_of = [&](int rank) { return a.rows + (rank * a.shape.rows() + row) * words; };
-    std::uint64_t data[combination::most_ranks] = {};
+    const combination all(lane() < a.ranks ? packet_of(row_of(lane()), packets - 1, words) : 0,
+                          a.ranks);
+    float weights[combination::most_ranks];
 #pragma unroll
-    for (int k = 0; k < combination::most_ranks; ++k) {
-      if (k < a.ranks) data[k] = packet_of(row_of(k), packets - 1, words);
-    }
-    combination all;
-    all.weigh(data, a.ranks);
+    for (int k = 0; k < combination::most_ranks; ++k) weights[k] = all.weight_of(k);
     auto* const out = static_cast<std::uint16_t*>(a.memory.out) + row * a.memory.out_stride;
     for (int i = lane(); i < packets - 1; i += 32) {
+      std::uint64_t data[combination::most_ranks] = {};
 #pragma unroll
       for (int k = 0; k < combination::most_ranks; ++k) {
         if (k < a.ranks) data[k] = packet_of(row_of(k), i, words);
       }
-      all.combine(data, a.ranks, out + i * format::columns);
+      float sum[format::columns] = {};
+#pragma unroll
+      for (int k = 0; k < combination::most_ranks; ++k) combination::add(weights[k], data[k], sum);
+      combination::store(sum, all.part(), out + i * format::columns);
     }
   }
 }
 
-/// A warp takes a row; it sends all of its rows before it waits for those of others.
-template <class Element, class Wire>
+/// Half of the warps send, the others receive, so nobody waits for another rank before it has sent
+/// what it has.
+template <class Element, class Wire, int width>
 [[nodiscard]] __device__ bool exchange_rows(const attention_arguments& a, std::uint64_t epoch) {
-  using format = partial_format<Wire>;
-  const int words = format::row_words(a.shape.head_dim);
+  constexpr int warps = combine_threads / 32 / 2;
+  const attention_work<attention_config<width>::keys> work(a.shape, a.memory.lengths,
+                                                           static_cast<int>(gridDim.x));
+  if (static_cast<int>(blockIdx.x) >= work.blocks()) return true;
   const rank_exchange<Element, Wire> ranks(a, epoch);
   const device_watch of_block(a.run.world, static_cast<int>(blockIdx.x));
   seldom_watch watch(threadIdx.x >= 32 ? of_block.silent() : of_block);
-  for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
-    const int flags = format::flags(a.shape.head_dim);
-    const std::uint64_t* const flag = lane() < flags ? a.flags + row * flags + lane() : nullptr;
-    held_wait wait{flag, epoch, 0, a.rank, static_cast<int>(row), verb::acquire};
-    if (wait_for_parts(wait, watch, a.run.operator_name()) != wait_outcome::ok) return false;
-    const std::uint32_t* const from = a.rows + row * words;
-    for (int i = lane(); i < ranks.packets(); i += 32)
-      ranks.send(row, i, packet_of(from, i, words));
-  }
-  for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
-    if (!ranks.await(row, 1, watch)) return false;
-    for (int begin = 0; begin < ranks.packets() - 1; begin += 32) {
-      if (!ranks.receive(row, begin, 32, watch)) return false;
-    }
-  }
-  return true;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool sends = warp < warps;
+  return for_rows_of_block(
+      work, a.shape, warp % warps, warps,
+      [&](std::int64_t row) {
+        return sends ? ranks.await_own(row, watch) : ranks.await(row, watch);
+      },
+      [&](std::int64_t row) {
+        return sends ? ranks.forward(row, watch) : ranks.receive(row, watch);
+      });
 }
 
-/// Begins when all blocks of attention have, and runs where one of them leaves room or is done.
-/// What comes behind it comes behind attention too.
+/// Begins when all blocks of attention have, and runs where one of them leaves room or is done;
+/// each block follows one of those, item by item. What comes behind it comes behind attention too.
 template <class Element, class Wire>
 __global__ void __launch_bounds__(combine_threads, 4)
     exchange(const __grid_constant__ attention_arguments a) {
   if (a.run.launch < 0) return;
   const std::uint64_t epoch = a.run.epochs[blockIdx.x] + 1;
-  const bool well = exchange_rows<Element, Wire>(a, epoch);
+  const bool well = a.shape.head_dim == 64 ? exchange_rows<Element, Wire, 64>(a, epoch)
+                                           : exchange_rows<Element, Wire, 128>(a, epoch);
   if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0) a.run.epochs[blockIdx.x] = epoch;
   await_kernels_before();
 }

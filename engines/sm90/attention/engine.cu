@@ -18,21 +18,17 @@
 namespace untax::sm90 {
 namespace {
 
-/// Blocks of the kernel that sends and combines what that of attention has.
-constexpr int exchange_blocks = 64;
 /// As the waits of kernels look at them together.
 constexpr int most_ranks = 8;
-/// Of a row: one for each eight packets of two of 256 elements.
-constexpr std::size_t most_flags = 16;
 
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
     case 64:
-      return attention_of_width_64(shape.type);
+      return attention_of_width_64(shape.type, shape.page_size > 0);
     case 128:
-      return attention_of_width_128(shape.type);
+      return attention_of_width_128(shape.type, shape.page_size > 0);
     default:
-      return attention_of_width_256(shape.type);
+      return attention_of_width_256(shape.type, shape.page_size > 0);
   }
 }
 
@@ -57,7 +53,7 @@ class attention_engine::launcher {
     std::memcpy(a_.run.name, name.data(), static_cast<std::size_t>(a_.run.name_size));
     allocate();
     a_.run.launch = -1;
-    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, own_.get());
+    launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, own_.get());
     launch(combine_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.get());
     launch(exchange_kernel(shape.type, shape.partials), 1, combine_threads, 0, own_.get());
     require(cudaStreamSynchronize(own_.get()), "cannot run its kernels");
@@ -90,12 +86,12 @@ class attention_engine::launcher {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     a_.memory = operands;
     a_.run.epochs = epochs_.local();
-    launch(kernel_.function, blocks_, kernel_.threads, kernel_.shared_bytes, on, true);
-    if (a_.sink != attention_sink::flagged) return;
+    launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, on, true);
+    if (a_.sink != attention_sink::outbox) return;
     // Not before: what waits for blocks of attention may not take a place that they need.
     a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
-    launch(exchange_kernel(a_.shape.type, a_.shape.partials), exchange_blocks, combine_threads, 0,
-           on, true);
+    launch(exchange_kernel(a_.shape.type, a_.shape.partials), blocks_, combine_threads, 0, on,
+           true);
   }
 
   void combine(const attention_operands& operands, stream_ref stream) {
@@ -159,15 +155,15 @@ class attention_engine::launcher {
     const auto rows = static_cast<std::size_t>(shape.rows());
     const auto ranks = static_cast<std::size_t>(a_.ranks);
     const auto blocks = static_cast<std::size_t>(blocks_);
-    const bool exchanges =
-        a_.sink == attention_sink::flagged || (a_.sink == attention_sink::ranks && a_.ranks > 1);
-    const std::size_t packets = exchanges ? 2 * rows * ranks * row_packets(shape) : 1;
+    const bool follows = a_.sink == attention_sink::outbox;
+    const std::size_t packets =
+        follows || a_.receives() ? 2 * rows * ranks * row_packets(shape) : 1;
     a_.run.inbox = world_->allocate_cleared<std::byte>(packets * sizeof(packet), name_ + " inbox");
-    epochs_ = world_->allocate_cleared<std::uint64_t>(blocks + exchange_blocks, name_ + " epochs");
+    epochs_ = world_->allocate_cleared<std::uint64_t>(2 * blocks, name_ + " epochs");
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const std::size_t parts[] = {
         2 * blocks * most_heads_of_group * (width / 2 + 1) * sizeof(packet),
-        rows * most_flags * sizeof(std::uint64_t),
+        follows ? rows * row_packets(shape) * sizeof(packet) : 0,
         rows * ranks * static_cast<std::size_t>(shape.words()) * sizeof(std::uint32_t)};
     std::size_t all = 0;
     for (const std::size_t part : parts) all += aligned(part);
@@ -179,13 +175,18 @@ class attention_engine::launcher {
       return static_cast<void*>(at);
     };
     a_.parts = static_cast<packet*>(take(0));
-    a_.flags = static_cast<std::uint64_t*>(take(1));
+    a_.outbox = static_cast<packet*>(take(1));
     gathered_ = static_cast<std::uint32_t*>(take(2));
     a_.rows = gathered_ +
               static_cast<std::size_t>(a_.rank) * rows * static_cast<std::size_t>(shape.words());
   }
   [[nodiscard]] static std::size_t aligned(std::size_t bytes) {
     return round_up<std::size_t>(bytes, 256);
+  }
+
+  /// Of the kernel of attention: few where another one needs a place beside it.
+  [[nodiscard]] int threads() const noexcept {
+    return a_.sink == attention_sink::outbox ? kernel_.fewest_threads : kernel_.most_threads;
   }
 
   /// `soon`: it begins to begin while the kernel before it in the stream ends.

@@ -37,7 +37,7 @@ class attention_engine {
   /// Everything below only launches, and can be captured.
 
   /// One kernel: attention to what this rank has. With the sink `ranks` that is everything; with
-  /// `rows` the partial results lie in this rank's part of gathered(); with `flagged` a second
+  /// `rows` the partial results lie in this rank's part of gathered(); with `outbox` a second
   /// kernel, which begins before the first one is done, sends and combines them.
   void attend(const attention_operands& operands, stream_ref stream);
   /// With the sink `rows`: combines gathered() once it has the partial results of all ranks.

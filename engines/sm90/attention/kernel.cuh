@@ -13,32 +13,53 @@
 
 namespace untax::sm90 {
 
-/// One block: streams its share of the tiles, and sees to its share of what several blocks have.
-template <class Element, int width>
+/// One block: streams its share of the tiles, and sees to its share of what several blocks have,
+/// and of what comes from other ranks.
+template <class Element, int width, bool paged>
 class attention_block {
   using config = attention_config<width>;
   using walk = segment_walk<config::keys>;
+  using merge = block_merge<Element, width>;
+  static constexpr std::size_t merge_at = config::ring_bytes + query_rows<width>::shared_bytes;
 
  public:
+  static constexpr std::size_t shared_bytes = merge_at + merge::shared_bytes;
+  static_assert(shared_bytes <= 227 << 10 && merge_at % 16 == 0);
+
   __device__ attention_block(const attention_arguments& a, std::byte* shared)
       : a_(a),
-        work_(a.shape, a.memory.lengths),
+        work_(a.shape, a.memory.lengths, static_cast<int>(gridDim.x)),
         ring_(static_cast<std::uint32_t>(__cvta_generic_to_shared(shared))),
-        merge_(reinterpret_cast<float*>(shared + config::ring_bytes + 2 * config::query_bytes),
-               a.shape.group),
+        queries_(a, shared + config::ring_bytes),
+        merge_(shared + merge_at, a.shape.group),
         epoch_(a.run.epochs[blockIdx.x] + 1),
         sink_(a, epoch_),
         parts_(a, epoch_) {}
 
+  /// By one thread, before the block is.
+  __device__ static void init(std::byte* shared, const attention_arguments& a) {
+    query_rows<width>(a, shared + config::ring_bytes).init();
+    merge(shared + merge_at, a.shape.group).init();
+  }
+  /// The warps that do not stream wait until the others have asked for what they begin with, which
+  /// their own beginning would make later.
+  __device__ static void let_streams_begin(std::byte* shared, const attention_arguments& a) {
+    if (warp() >= config::streaming) merge(shared + merge_at, a.shape.group).await_streams();
+  }
+
   __device__ void operator()() {
     bool well = true;
-    if (static_cast<int>(blockIdx.x) < work_.blocks()) {
+    if (static_cast<int>(blockIdx.x) >= work_.blocks()) {
+      if (warp() < config::streaming) merge_.begin();
+    } else {
       if (warp() < config::streaming) {
         stream();
+      } else if (warp() < config::streaming + combining()) {
+        well = combine();
       } else if (a_.shape.partials == dtype::f32) {
-        well = settle<float>();
+        well = receive<float>();
       } else {
-        well = settle<bf16>();
+        well = receive<bf16>();
       }
     }
     if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0)
@@ -47,45 +68,50 @@ class attention_block {
 
  private:
   [[nodiscard]] __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  /// Warps that combine: all others, where none receives.
+  [[nodiscard]] __device__ int combining() const {
+    return static_cast<int>(blockDim.x) / 32 - config::streaming -
+           (a_.receives() ? config::receiving : 0);
+  }
   [[nodiscard]] __device__ walk segments() const {
     return walk(work_, static_cast<int>(blockIdx.x));
   }
   [[nodiscard]] __device__ std::int64_t first_row(const attention_item& item) const {
     return static_cast<std::int64_t>(item.index(a_.shape)) * a_.shape.group;
   }
-  template <class Wire>
-  [[nodiscard]] __device__ int flags() const {
-    return a_.shape.group * partial_format<Wire>::flags(width);
-  }
-
   __device__ void stream() {
     walk at = segments();
-    if (!at.valid()) return;
-    const query_rows<width> queries(a_, ring_ + config::ring_bytes);
+    if (!at.valid()) return merge_.begin();
     const std::uint32_t ring = ring_ + warp() * config::stages * config::tile_bytes;
-    tile_loader<width> loader(a_, at, warp());
+    tile_loader<width, paged> loader(a_, at, warp());
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
       loader.load(ring + i * config::tile_bytes);
-      if (i == 0) queries.fetch((*at).item.index(a_.shape));
+      if (i == 0) queries_.fetch((*at).item.index(a_.shape), 0);
       commit_copies();
     }
+    merge_.begin();
     wait_for_copies<config::stages - 2>();
-    merge_.synchronise();
+    queries_.arrive();
     std::uint32_t stage = 0;
     std::uint32_t ahead = (config::stages - 1) * config::tile_bytes;
+    int place = 0;
     warp_attention<Element, width> mine;
-    for (; at.valid(); at.advance()) {
+    for (int number = 0; at.valid(); at.advance(), ++number) {
       const attention_segment segment = *at;
       const int length = segment.item.length;
       const bool another = !at.last();
-      const int item = segment.item.index(a_.shape);
-      mine.start(a_.shape, queries.at(item));
-      if (another) queries.fetch(item + 1);
+      queries_.await(number);
+      mine.start(a_.shape, queries_.at(place));
+      place = place + 1 < query_rows<width>::places ? place + 1 : 0;
+      if (another) queries_.fetch(work_.index_behind(segment.item), place);
+      // When it waits for tile `asked`, those queries are there.
+      const int asked = segment.begin + warp() + (config::stages - 1) * config::streaming;
       int tile = segment.begin + warp();
       for (; tile < segment.end; tile += config::streaming) {
         wait_for_copies<config::stages - 2>();
         __syncwarp();
+        if (tile == asked && another) queries_.arrive();
         loader.load(ring + ahead);
         commit_copies();
         mine.take(ring + stage, length - tile * config::keys);
@@ -94,130 +120,130 @@ class attention_block {
         if (stage == config::stages * config::tile_bytes) stage = 0;
       }
       mine.finish();
-      if (another && tile < segment.begin + config::stages * config::streaming) {
+      if (another && tile <= asked) {
         commit_copies();
-        wait_for_copies<0>();  // fewer tiles than it takes to wait for the queries behind them
+        wait_for_copies<0>();
+        queries_.arrive();
       }
-      end(segment, at.first(), mine);
-      if (another) merge_.synchronise();
+      merge_.leave(mine, number);
     }
     wait_for_copies<0>();
   }
 
-  __device__ void end(const attention_segment& segment, bool is_first,
-                      const warp_attention<Element, width>& mine) {
-    const std::int64_t row = first_row(segment.item);
-    const bool whole = segment.whole();
-    merge_(mine, [&](int g, int column, const float(&elements)[4], const float2& statistics) {
-      if (whole) {
-        sink_.put(row + g, column, elements, statistics);
-      } else {
-        parts_.leave(is_first, g, column, elements, statistics);
-      }
-    });
-    if (!whole || a_.sink != attention_sink::flagged) return;
-    merge_.synchronise();
-    const int count = a_.shape.partials == dtype::f32 ? flags<float>() : flags<bf16>();
-    std::uint64_t* const flags =
-        a_.flags + static_cast<std::int64_t>(segment.item.index(a_.shape)) * count;
+  /// What the warps that stream leave, segment by segment, by one of those that merge.
+  __device__ void merge_segments(int warp) const {
+    int number = 0;
 #pragma unroll 1
-    for (int u = static_cast<int>(threadIdx.x); u < count; u += config::streaming_threads)
-      cuda_memory::raise_release(flags[u], epoch_);
+    for (walk at = segments(); at.valid(); at.advance(), ++number) {
+      const std::int64_t row = first_row((*at).item);
+      const bool whole = (*at).whole();
+      const bool is_first = at.first();
+      const auto keep = [&](int g, int column, const float(&elements)[4],
+                            const float2& statistics) {
+        if (whole) {
+          sink_.put(row + g, column, elements, statistics);
+        } else {
+          parts_.leave(is_first, g, column, elements, statistics);
+        }
+      };
+      merge_.take(number, warp, keep);
+    }
   }
 
-  /// What else is to be done for the items of this block: the warps take its units in turn. Each
-  /// sends what it has of an item before it waits for other ranks, and all of them take items in
-  /// their order, so who waits for one waits for none behind it. Whether everything came.
-  template <class Wire>
-  [[nodiscard]] __device__ bool settle() {
-    const bool receives = a_.sink == attention_sink::ranks && a_.ranks > 1;
-    const rank_exchange<Element, Wire> exchange(a_, epoch_);
-    const int first = warp() - config::streaming;
+  [[nodiscard]] __device__ seldom_watch watch_of(int number) const {
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
-    seldom_watch watch(first > 0 ? of_block.silent() : of_block);
-    int skipped = 0;
+    return seldom_watch(number > 0 ? of_block.silent() : of_block);
+  }
+
+  /// The block's share of what several blocks have, as they have it; before that the last ones of
+  /// these warps merge what this block has. Waits for no other rank. Whether everything came.
+  [[nodiscard]] __device__ bool combine() const {
+    const int number = warp() - config::streaming;
+    const int warps = combining();
+    const int others = warps - config::merging;
+    if (number >= others) merge_segments(number - others);
+    seldom_watch watch = watch_of(number);
+    // Who has not merged comes while keys are read; whatever follows, at the end.
+    bool early = number < others;
+    int next = number;
 #pragma unroll 1
     for (walk at = segments(); at.valid(); at.advance()) {
       const attention_segment& segment = *at;
-      const bool whole = segment.whole();
-      if (whole && !receives) continue;
-      const item_share share = share_of<Wire>(segment);
-      const int begin = share.first + (first - skipped + config::settling) % config::settling;
-      skipped = (skipped + share.last - share.first) % config::settling;
-      if (begin >= share.last) continue;
-      const std::int64_t row = first_row(segment.item);
+      if (segment.whole()) continue;
+      const part_share share(work_, segment.item, a_.shape.group, width);
 #pragma unroll 1
-      for (int u = begin; u < share.last && !whole; u += config::settling) {
-        if (!combine<Wire>(row + u / share.turns, share, u / share.turns, u % share.turns, watch))
+      for (; next < share.units.count; next += warps) {
+        if (!combine_unit(first_row(segment.item), share, share.units.first + next, early, watch))
           return false;
+        early = false;
       }
-      if (!receives) continue;
-      // Who has waited for other blocks need not wait long for other ranks.
-      if (whole && !exchange.await(row, a_.shape.group, watch)) return false;
-#pragma unroll 1
-      for (int u = begin; u < share.last; u += config::settling) {
-        if (!exchange.receive(row + u / share.turns, u % share.turns * share.packets, share.packets,
-                              watch))
-          return false;
-      }
+      next -= share.units.count;
     }
     return true;
   }
 
-  template <class Wire>
-  [[nodiscard]] __device__ item_share share_of(const attention_segment& segment) const {
-    using format = partial_format<Wire>;
-    return {work_, segment, a_.shape.group, format::packets(width) - 1,
-            item_parts<width>::at_once(format::columns)};
-  }
-
-  template <class Wire>
-  [[nodiscard]] __device__ bool combine(std::int64_t row, const item_share& share, int g, int turn,
-                                        seldom_watch& watch) const {
-    using format = partial_format<Wire>;
-    float elements[format::columns];
+  [[nodiscard]] __device__ bool combine_unit(std::int64_t row, const part_share& share, int unit,
+                                             bool early, seldom_watch& watch) const {
+    const int g = unit / share.turns;
+    const int turn = unit % share.turns;
+    float elements[4];
     float2 statistics;
-    if (!parts_.combine(share, g, turn, static_cast<int>(row), watch, a_.run.operator_name(),
-                        elements, statistics))
+    if (!parts_.combine(share, g, turn, early, static_cast<int>(row + g), watch,
+                        a_.run.operator_name(), elements, statistics))
       return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int i = turn * share.packets + lane;
-    if (lane < share.packets && i < format::packets(width) - 1)
-      sink_.template put_packet<Wire>(row, i, elements, statistics);
-    if (a_.sink != attention_sink::flagged) return true;
-    __syncwarp();
-    const int flag = turn * share.packets / format::packets_of_flag + lane;
-    if (lane < share.packets / format::packets_of_flag && flag < format::flags(width))
-      cuda_memory::raise_release(a_.flags[row * format::flags(width) + flag], epoch_);
+    const int column = 4 * (turn * share.fours + lane);
+    if (lane < share.fours && column < width) sink_.put(row + g, column, elements, statistics);
     return true;
+  }
+
+  /// What all ranks have of the rows that this block sees to. They send it without waiting for
+  /// anybody but their own blocks. Whether everything came.
+  template <class Wire>
+  [[nodiscard]] __device__ bool receive() const {
+    const int number = warp() - config::streaming - combining();
+    seldom_watch watch = watch_of(combining() + number);
+    const rank_exchange<Element, Wire> exchange(a_, epoch_);
+    return for_rows_of_block(
+        work_, a_.shape, number, config::receiving,
+        [&](std::int64_t row) { return exchange.await(row, watch); },
+        [&](std::int64_t row) { return exchange.receive(row, watch); });
   }
 
   const attention_arguments& a_;
   attention_work<config::keys> work_;
   std::uint32_t ring_;
-  block_merge<Element, width> merge_;
+  query_rows<width> queries_;
+  merge merge_;
   std::uint64_t epoch_;
   item_sink<Element, width> sink_;
   item_parts<width> parts_;
 };
 
-template <class Element, int width>
-__global__ void __launch_bounds__(attention_config<width>::threads, 1)
+template <class Element, int width, bool paged>
+__global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     attend(const __grid_constant__ attention_arguments arguments) {
   extern __shared__ __align__(128) std::byte shared[];
+  using block = attention_block<Element, width, paged>;
+  if (threadIdx.x == 0) block::init(shared, arguments);
+  __syncthreads();
   await_kernels_before();
-  // Not earlier: that of `flagged` relies on what came before this one.
+  // Not earlier: that behind `outbox` relies on what came before this one.
   let_next_kernel_start();
   if (arguments.run.launch < 0) return;
-  attention_block<Element, width>(arguments, shared)();
+  block::let_streams_begin(shared, arguments);
+  block(arguments, shared)();
 }
 
 template <int width>
-[[nodiscard]] attention_kernel kernel_of_width(dtype type) {
+[[nodiscard]] attention_kernel kernel_of_width(dtype type, bool paged) {
   using config = attention_config<width>;
-  const void* function = type == dtype::bf16 ? reinterpret_cast<const void*>(&attend<bf16, width>)
-                                             : reinterpret_cast<const void*>(&attend<f16, width>);
-  return {function, config::threads, config::shared_bytes};
+  const auto of_type = [&]<class Element>(Element /*zero*/) {
+    return paged ? reinterpret_cast<const void*>(&attend<Element, width, true>)
+                 : reinterpret_cast<const void*>(&attend<Element, width, false>);
+  };
+  return {type == dtype::bf16 ? of_type(bf16{}) : of_type(f16{}), config::fewest_threads,
+          config::most_threads, attention_block<bf16, width, false>::shared_bytes};
 }
 
 }  // namespace untax::sm90

@@ -15,8 +15,9 @@ namespace untax::sm90 {
 ///
 /// A stage holds the rows of some keys, then those of their values. Sixteen bytes lie at their
 /// place in the row, exclusive-or the row's number modulo eight, so that matrices are read without
-/// conflicts. Rows behind the end of a sequence are zeros, whatever lies in the cache.
-template <int width>
+/// conflicts. Rows behind the end of a sequence are zeros, whatever lies in the cache. Kernels that
+/// need no pages have more registers for everything else.
+template <int width, bool paged>
 class tile_loader {
   using config = attention_config<width>;
 
@@ -25,7 +26,7 @@ class tile_loader {
                          int warp)
       : keys_(a.memory.keys, a.memory.keys_stride),
         values_(a.memory.values, a.memory.values_stride),
-        table_(a.shape.page_size > 0 ? a.memory.page_table : nullptr),
+        table_(a.memory.page_table),
         capacity_(a.shape.keys),
         pages_(a.shape.pages),
         page_size_(static_cast<unsigned>(a.shape.page_size)),
@@ -46,10 +47,10 @@ class tile_loader {
     const attention_item& item = (*walk_).item;
     const int first = tile_ * config::keys + row_;
     const int column = item.head * width + piece_ * 8;
-    if (table_ == nullptr) {
-      ask(item, first, column, stage);
-    } else {
+    if constexpr (paged) {
       ask_pages(item, first, column, stage);
+    } else {
+      ask(item, first, column, stage);
     }
     tile_ += config::streaming;
     settle();

@@ -30,19 +30,12 @@ class warp_attention {
   static constexpr int key_tiles = config::keys / 8;
   static constexpr int steps = width / 16;
   static constexpr int columns = width / 8;
-  /// In registers, if those suffice beside the sums.
-  static constexpr bool keeps_queries = width < 256;
-  static constexpr int kept = keeps_queries ? steps : 2;
 
  public:
   /// Begins with an item whose queries lie at `queries`, in shared memory.
   __device__ void start(const attention_shape& shape, std::uint32_t queries) {
     queries_at_ =
         queries + static_cast<std::uint32_t>(lane() % 16 * config::query_pitch + lane() / 16 * 16);
-    if constexpr (keeps_queries) {
-#pragma unroll
-      for (int k = 0; k < steps; ++k) load_matrices(queries_[k], queries_at_ + k * 32);
-    }
     capped_ = shape.logit_cap > 0;
     scale_ = capped_ ? shape.scale / shape.logit_cap : shape.scale * log2_of_e;
     cap_ = shape.logit_cap * log2_of_e;
@@ -92,13 +85,14 @@ class warp_attention {
     const auto twist = static_cast<std::uint32_t>((matrix % 2) ^ (lane() % 8)) << 4U;
 #pragma unroll
     for (int k = 0; k < steps; ++k) {
-      if constexpr (!keeps_queries) load_matrices(queries_[k % kept], queries_at_ + k * 32);
+      std::uint32_t queries[4];
+      load_matrices(queries, queries_at_ + k * 32);
 #pragma unroll
       for (int pair = 0; pair < key_tiles / 2; ++pair) {
         std::uint32_t keys[4];
         load_matrices(keys, at + pair * 16 * config::row_bytes + ((k * 32U) ^ twist));
-        multiply_by_warp<Element>(logits[2 * pair], queries_[k % kept], keys[0], keys[1]);
-        multiply_by_warp<Element>(logits[2 * pair + 1], queries_[k % kept], keys[2], keys[3]);
+        multiply_by_warp<Element>(logits[2 * pair], queries, keys[0], keys[1]);
+        multiply_by_warp<Element>(logits[2 * pair + 1], queries, keys[2], keys[3]);
       }
     }
   }
@@ -188,7 +182,6 @@ class warp_attention {
   }
 
   std::uint32_t queries_at_;
-  std::uint32_t queries_[kept][4];
   float scale_;
   float cap_;
   bool capped_;

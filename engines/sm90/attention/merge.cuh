@@ -1,83 +1,66 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engines/sm90/attention/math.cuh"
+#include "engines/sm90/ptx/barrier.cuh"
 
 namespace untax::sm90 {
 
-/// The results of the warps of a block become one, through shared memory, in the order of the
-/// warps.
+/// Warps that stream leave their results of a segment in shared memory and go on; others make one
+/// of them, in the order of the warps.
 template <class Element, int width>
 class block_merge {
   using config = attention_config<width>;
   using warp_result = warp_attention<Element, width>;
 
  public:
-  __device__ block_merge(float* memory, int group)
-      : memory_(memory),
-        statistics_(reinterpret_cast<float2*>(memory + config::streaming * config::merged_floats)),
+  static constexpr std::size_t shared_bytes =
+      sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
+      3 * sizeof(stage_barrier);
+
+  __device__ block_merge(std::byte* memory, int group)
+      : sums_(reinterpret_cast<float*>(memory)),
+        statistics_(reinterpret_cast<float2*>(sums_ + config::streaming * config::merged_floats)),
+        barriers_(reinterpret_cast<stage_barrier*>(statistics_ +
+                                                   config::streaming * most_heads_of_group)),
         group_(group) {}
 
-  /// The streaming threads wait for each other; those of a warp need not come together.
-  __device__ static void synchronise() {
-    asm volatile("barrier.sync 1, %0;" : : "n"(config::streaming_threads) : "memory");
+  /// By one thread, before anybody else uses it.
+  __device__ void init() const {
+    left().init(config::streaming);
+    taken().init(config::merging);
+    begun().init(config::streaming);
+  }
+
+  /// By a warp that streams, once it has begun.
+  __device__ void begin() const {
+    if (warp_result::lane() == 0) begun().arrive();
+  }
+  /// Waits until all of them have.
+  __device__ void await_streams() const { begun().wait(0); }
+
+  /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
+  /// to be taken first.
+  __device__ void leave(const warp_result& mine, int segment) const {
+    if (segment > 0) taken().wait(static_cast<std::uint32_t>(segment - 1) & 1U);
+    put(mine, thread_again());
+    __syncwarp();
+    if (warp_result::lane() == 0) left().arrive();
   }
 
   /// Hands every four elements of every row to `take(row, column, elements, statistics)`, by one
   /// thread or another. Elements are normalised; statistics are the maximum and the logarithm of
-  /// the sum. By all streaming threads, of which none may still read what an earlier call has left.
+  /// the sum. By all threads of warp `number` of those that merge, for every segment.
   template <class Take>
-  __device__ void operator()(const warp_result& mine, const Take& take) const {
-    const int thread = thread_again();
-    put_statistics(mine, thread);
+  __device__ void take(int segment, int number, const Take& take) const {
+    constexpr int fours = width / 4;
+    left().wait(static_cast<std::uint32_t>(segment) & 1U);
 #pragma unroll 1
-    for (int r = 0; r * config::merged_rows < group_; ++r) {
-#pragma unroll
-      for (int c = 0; c < width / config::merged_columns; ++c) {
-        if (r + c > 0) synchronise();
-        put(mine, r, c, thread);
-        synchronise();
-        hand_over(r, c, thread, take);
-      }
-    }
-  }
-
- private:
-  /// Asked for again by every call: what follows from it would otherwise be computed before the
-  /// main loop, and hold registers there.
-  [[nodiscard]] __device__ static int thread_again() {
-    int thread = 0;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread;
-  }
-
-  __device__ void put_statistics(const warp_result& mine, int thread) const {
-    if (thread % 4 != 0) return;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      statistics_[thread / 32 * most_heads_of_group + thread % 32 / 4 + 8 * r] = {mine.most[r],
-                                                                                  mine.total[r]};
-    }
-  }
-  __device__ void put(const warp_result& mine, int r, int c, int thread) const {
-    float* const to = memory_ + thread / 32 * config::merged_floats +
-                      thread % 32 / 4 * config::merged_pitch + thread % 4 * 2;
-#pragma unroll
-    for (int j = 0; j < config::merged_columns / 8; ++j) {
-      const auto& sum = mine.sum[c * (config::merged_columns / 8) + j];
-      *reinterpret_cast<float2*>(to + j * 8) = {r == 0 ? sum[0] : sum[2], r == 0 ? sum[1] : sum[3]};
-    }
-  }
-
-  template <class Take>
-  __device__ void hand_over(int r, int c, int thread, const Take& take) const {
-    constexpr int quads = config::merged_columns / 4;
-#pragma unroll 1
-    for (int i = thread; i < config::merged_rows * quads; i += config::streaming_threads) {
-      const int g = r * config::merged_rows + i / quads;
-      if (g >= group_) break;
-      const int column = i % quads * 4;
+    for (int i = number * 32 + warp_result::lane(); i < group_ * fours; i += config::merging * 32) {
+      const int g = i / fours;
+      const int column = i % fours * 4;
       float2 statistics[config::streaming];
       float high = warp_result::nothing();
 #pragma unroll
@@ -91,8 +74,8 @@ class block_merge {
 #pragma unroll
       for (int w = 0; w < config::streaming; ++w) {
         const float weight = power_of_2(statistics[w].x - reference);
-        const float4 four = *reinterpret_cast<const float4*>(
-            memory_ + w * config::merged_floats + i / quads * config::merged_pitch + column);
+        const float4 four = *reinterpret_cast<const float4*>(sums_ + w * config::merged_floats +
+                                                             g * config::merged_pitch + column);
         total += weight * statistics[w].y;
         sum[0] += weight * four.x;
         sum[1] += weight * four.y;
@@ -101,12 +84,45 @@ class block_merge {
       }
       const float part = total > 0 ? 1 / total : 0;
       for (float& s : sum) s *= part;
-      take(g, c * config::merged_columns + column, sum, float2{high, total > 0 ? log2f(total) : 0});
+      take(g, column, sum, float2{high, total > 0 ? log2f(total) : 0});
+    }
+    __syncwarp();
+    if (warp_result::lane() == 0) taken().arrive();
+  }
+
+ private:
+  [[nodiscard]] __device__ stage_barrier& left() const { return barriers_[0]; }
+  [[nodiscard]] __device__ stage_barrier& taken() const { return barriers_[1]; }
+  [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[2]; }
+
+  /// Asked for again by every call: what follows from it would otherwise be computed before the
+  /// main loop, and hold registers there.
+  [[nodiscard]] __device__ static int thread_again() {
+    int thread = 0;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+  }
+
+  __device__ void put(const warp_result& mine, int thread) const {
+    const int warp = thread / 32;
+    const int row = thread % 32 / 4;
+    float* const to = sums_ + warp * config::merged_floats + row * config::merged_pitch;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (8 * r >= group_) break;
+      if (thread % 4 == 0)
+        statistics_[warp * most_heads_of_group + row + 8 * r] = {mine.most[r], mine.total[r]};
+#pragma unroll
+      for (int j = 0; j < width / 8; ++j) {
+        *reinterpret_cast<float2*>(to + 8 * r * config::merged_pitch + thread % 4 * 2 + j * 8) = {
+            mine.sum[j][2 * r], mine.sum[j][2 * r + 1]};
+      }
     }
   }
 
-  float* memory_;
+  float* sums_;         // [warp][row]
   float2* statistics_;  // [warp][row]
+  stage_barrier* barriers_;
   int group_;
 };
 

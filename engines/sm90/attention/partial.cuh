@@ -22,12 +22,6 @@ struct partial_format {
     return width / each + 2 / each;
   }
 
-  /// Flags of a row: one for each so many packets of elements.
-  static constexpr int packets_of_flag = 8;
-  [[nodiscard]] __device__ static constexpr int flags(int width) {
-    return (packets(width) + packets_of_flag - 2) / packets_of_flag;
-  }
-
   /// The elements of a packet.
   [[nodiscard]] __device__ static std::uint64_t data(const float* elements) {
     return words::narrow(elements) | std::uint64_t{words::narrow(elements + each)} << 32U;
@@ -46,7 +40,8 @@ struct partial_format {
   }
 };
 
-/// What all ranks have for one packet of a row, combined in rank order.
+/// What all ranks have of a row, combined in rank order. Lane k of a warp knows the statistics of
+/// rank k.
 template <class Element, class Wire>
 class rank_combination {
   using format = partial_format<Wire>;
@@ -54,52 +49,62 @@ class rank_combination {
  public:
   static constexpr int most_ranks = 8;
 
-  /// Statistics of all ranks first, so that every element is weighted once.
-  __device__ void weigh(const std::uint64_t (&statistics)[most_ranks], int ranks) {
-    float high = __int_as_float(0xff800000);
+  /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
+  __device__ rank_combination(std::uint64_t statistics, int ranks) {
+    float pair[4];
+    widen(statistics, pair);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float mine = lane < ranks ? pair[0] + pair[1] : __int_as_float(0xff800000);
+    float high = mine;
 #pragma unroll
-    for (int k = 0; k < most_ranks; ++k) {
-      float pair[4];
-      widen(statistics[k], pair);
-      weights_[k] = k < ranks ? pair[0] + pair[1] : __int_as_float(0xff800000);
-      high = fmaxf(high, weights_[k]);
-    }
-    const float reference = high == __int_as_float(0xff800000) ? 0 : high;
+    for (int away = 16; away > 0; away /= 2)
+      high = fmaxf(high, __shfl_xor_sync(everybody, high, away));
+    weight_ = power_of_2(mine - (high == __int_as_float(0xff800000) ? 0 : high));
     float total = 0;
 #pragma unroll
-    for (int k = 0; k < most_ranks; ++k) {
-      weights_[k] = power_of_2(weights_[k] - reference);
-      total += weights_[k];
-    }
+    for (int k = 0; k < most_ranks; ++k) total += weight_of(k);
     part_ = total > 0 ? 1 / total : 0;
   }
+  /// By all lanes.
+  [[nodiscard]] __device__ float weight_of(int rank) const {
+    return __shfl_sync(everybody, weight_, rank);
+  }
 
-  /// The elements of a packet, in fp32 and rounded once, to the result.
-  __device__ void combine(const std::uint64_t (&data)[most_ranks], int ranks, void* to) const {
-    float sum[format::columns] = {};
+  /// What a sum of elements has to be multiplied by.
+  [[nodiscard]] __device__ float part() const { return part_; }
+
+  /// Adds the elements of a packet of one rank, in fp32.
+  __device__ static void add(float weight, std::uint64_t data, float (&sum)[format::columns]) {
+    float elements[4];
+    widen(data, elements);
 #pragma unroll
-    for (int k = 0; k < most_ranks; ++k) {
-      if (k >= ranks) continue;
-      float elements[4];
-      widen(data[k], elements);
+    for (int i = 0; i < format::columns; ++i) sum[i] += weight * elements[i];
+  }
+  /// Rounded once, to the result.
+  __device__ static void store(const float (&sum)[format::columns], float part, void* to) {
+    float whole[format::columns];
 #pragma unroll
-      for (int i = 0; i < format::columns; ++i) sum[i] += weights_[k] * elements[i];
-    }
-#pragma unroll
-    for (int i = 0; i < format::columns; ++i) sum[i] *= part_;
+    for (int i = 0; i < format::columns; ++i) whole[i] = sum[i] * part;
     auto* words = static_cast<std::uint32_t*>(to);
 #pragma unroll
     for (int i = 0; i < format::columns / 2; ++i)
-      words[i] = word_of_elements<Element>::narrow(sum + 2 * i);
+      words[i] = word_of_elements<Element>::narrow(whole + 2 * i);
+  }
+  /// A packet of the only rank, to the result.
+  __device__ static void copy(std::uint64_t data, void* to) {
+    float sum[format::columns] = {};
+    add(1, data, sum);
+    store(sum, 1, to);
   }
 
  private:
+  static constexpr unsigned everybody = 0xffffffffU;
+
   __device__ static void widen(std::uint64_t data, float* to) {
     format::words::widen(static_cast<std::uint32_t>(data), to);
     format::words::widen(static_cast<std::uint32_t>(data >> 32U), to + format::each);
   }
-
-  float weights_[most_ranks];
+  float weight_;
   float part_;
 };
 

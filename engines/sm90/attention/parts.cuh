@@ -4,88 +4,34 @@
 
 #include <untax/rma/packet.cuh>
 
-#include "engines/sm90/attention/ranks.cuh"
-#include "engines/sm90/attention/work.cuh"
-#include "engines/sm90/ptx/packet_load.cuh"
+#include "engines/sm90/attention/packet_waits.cuh"
+#include "engines/sm90/attention/partial.cuh"
+#include "engines/sm90/attention/seldom_watch.cuh"
+#include "engines/sm90/attention/shares.cuh"
 #include "engines/sm90/transfer/held_waits.cuh"
 
 namespace untax::sm90 {
 
-/// The blocks that have an item, and which of its units are the calling one's to finish. A unit is
-/// what one warp takes at a time: `packets` of a row, `turns` of them the row. The more blocks
-/// there are, the fewer packets: a lane then has time for some of the blocks only.
-struct item_share {
-  int from = 0;
-  int blocks = 1;
-  bool begins = true;  ///< with block `from`'s first tile
-  int packets = 32;
+/// What the blocks of an item combine, and which of its units are the calling one's. A unit is what
+/// one warp takes at a time: so many fours of elements of a row, `turns` of them the row. The more
+/// blocks there are, the fewer fours: a lane then has time for some of the blocks only.
+struct part_share {
+  static constexpr int at_once = 6;  ///< blocks that a lane takes at a time
+  static constexpr int least_fours = 8;
+
+  item_blocks blocks;
+  int fours = 32;
   int turns = 1;
-  int first = 0;  ///< units
-  int last = 0;
+  count_share units;
 
-  /// `row_packets`: of elements, in a row. A lane takes the parts of `at_once` blocks at a time.
   template <int keys>
-  __device__ item_share(const attention_work<keys>& work, const attention_segment& segment,
-                        int group, int row_packets, int at_once)
-      : from(static_cast<int>(blockIdx.x)) {
-    const attention_item& item = segment.item;
-    const bool whole = segment.whole();
-    if (!whole) {
-      from = work.block_of(item.first);
-      blocks = work.block_of(item.first + item.tiles - 1) - from + 1;
-      begins = work.begin_of(from) == item.first;
-      while (packets > least_packets && blocks > at_once * (32 / packets)) packets /= 2;
-    }
-    turns = (row_packets + packets - 1) / packets;
-    last = group * turns;
-    if (whole) return;
-    const auto mine = static_cast<unsigned>(static_cast<int>(blockIdx.x) - from);
-    const auto units = static_cast<unsigned>(last);
-    first = static_cast<int>(mine * units / static_cast<unsigned>(blocks));
-    last = static_cast<int>((mine + 1) * units / static_cast<unsigned>(blocks));
+  __device__ part_share(const attention_work<keys>& work, const attention_item& item, int group,
+                        int width)
+      : blocks(work, item) {
+    while (fours > least_fours && blocks.count > at_once * (32 / fours)) fours /= 2;
+    turns = (width / 4 + fours - 1) / fours;
+    units = blocks.share_of(group * turns);
   }
-
-  static constexpr int least_packets = 8;
-};
-
-/// Packets of a row from several blocks, what a lane waits for.
-template <int each, int most>
-struct block_packets {
-  const packet* first = nullptr;  ///< of the lane, at its first block
-  const packet* next = nullptr;   ///< at the second; `apart` packets further those of the third
-  std::int64_t apart = 0;
-  int blocks = 0;
-  std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
-  std::uint64_t data[most][each];
-
-  /// 1 if all have come, else 0. All are asked for before the first one is looked at, and that is
-  /// the last: compilers would move it in between.
-  [[nodiscard]] __device__ std::uint64_t look() {
-    packet found[most][each];
-#pragma unroll
-    for (int k = 0; k < most; ++k) {
-      const packet* const from = k == 0 ? first : next + (k - 1) * apart;
-#pragma unroll
-      for (int i = 0; i < each; ++i) found[k][i] = load_packet_if(k < blocks, from + i);
-    }
-    std::uint64_t oldest = expected;
-#pragma unroll
-    for (int k = most - 1; k >= 0; --k) {
-#pragma unroll
-      for (int i = each - 1; i >= 0; --i) {
-        data[k][i] = found[k][i].data;
-        oldest = found[k][i].epoch < oldest ? found[k][i].epoch : oldest;
-      }
-    }
-    if (oldest >= expected) return 1;
-    seen = oldest;
-    return 0;
-  }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
 /// The results of blocks that have only a part of an item: packets in memory of this rank, two rows
@@ -110,50 +56,53 @@ class item_parts {
       untax::detail::store_packet(to + packets - 1, {format::data(statistics), epoch_});
   }
 
-  /// How many blocks a lane takes at a time, if it takes `columns` elements of each.
-  [[nodiscard]] __device__ static constexpr int at_once(int columns) { return 24 / columns; }
-
-  /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, `columns`
-  /// elements for each packet of it, in as many lanes as it has packets. Whether it came; by all
-  /// lanes of a warp.
-  template <int columns>
-  [[nodiscard]] __device__ bool combine(const item_share& share, int g, int turn, int room,
-                                        seldom_watch& watch, const name_ref& name,
-                                        float (&elements)[columns], float2& statistics) const {
-    constexpr int each = columns / 2;
-    using waited = block_packets<each, at_once(columns)>;
+  /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, four elements in
+  /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
+  /// read. Whether it came; by all lanes of a warp.
+  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
+                                        int room, seldom_watch& watch, const name_ref& name,
+                                        float (&elements)[4], float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int beside = 32 / share.packets;  // lanes with the same packets, of other blocks
-    const int together = min(at_once(columns) * beside, 32);  // each has a lane for its statistics
-    const int sub = lane / share.packets;
-    const int place = (turn * share.packets + lane % share.packets) * each;
+    const int beside = 32 / share.fours;  // lanes with the same elements, of other blocks
+    const int together = min(part_share::at_once * beside, 32);  // each has a lane for statistics
+    const int sub = lane / share.fours;
+    const int place = (turn * share.fours + lane % share.fours) * 2;
     const int at = place < packets - 1 ? place : 0;
+    const item_blocks& blocks = share.blocks;
     float high = nothing();
     float total = 0;
     for (float& e : elements) e = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < share.blocks; begin += together) {
-      const int blocks = min(share.blocks - begin, together);
-      const int from = share.from + begin;
-      const packet* const mine = row(from + lane, begin + lane > 0 || share.begins, g);
-      // As long as keys are read, one packet of each block is enough to ask for.
-      lane_packet tail{lane < blocks ? mine + packets - 1 : nullptr, epoch_, 0, rank_, room};
-      if (wait_for_parts(tail, watch, name) != wait_outcome::ok) return false;
-      waited part;
-      part.first = row(from + sub, begin + sub > 0 || share.begins, g) + at;
+    for (int begin = 0; begin < blocks.count; begin += together) {
+      const int count = min(blocks.count - begin, together);
+      const int from = blocks.from + begin;
+      const packet* const mine = row(from + lane, begin + lane > 0 || blocks.begins, g);
+      const packet* const tail = lane < count ? mine + packets - 1 : nullptr;
+      if (early) {
+        // One packet of each block is enough to ask for.
+        lane_packet first;
+        first.at = tail;
+        first.expected = epoch_;
+        first.peer = rank_;
+        first.room = room;
+        if (wait_for_parts(first, watch, name) != wait_outcome::ok) return false;
+      }
+      parts_of_lane part;
+      part.tail = tail;
+      part.first = row(from + sub, begin + sub > 0 || blocks.begins, g) + at;
       part.apart = static_cast<std::int64_t>(beside) * apart;
       part.next = row(from + sub + beside, true, g) + at;
-      part.blocks = (blocks - sub + beside - 1) / beside;
+      part.places = (count - sub + beside - 1) / beside;
       part.expected = epoch_;
       part.peer = rank_;
       part.room = room;
       if (wait_for_parts(part, watch, name) != wait_outcome::ok) return false;
       float pair[2] = {nothing(), 0};
-      if (lane < blocks) widen(tail.data, pair);
+      if (lane < count) widen(part.statistics, pair);
       add(part, pair[0] + pair[1], sub, beside, high, total, elements);
     }
 #pragma unroll 1
-    for (int away = share.packets; away < 32; away *= 2) {
+    for (int away = share.fours; away < 32; away *= 2) {
       for (float& e : elements) e += __shfl_xor_sync(everybody, e, away);
     }
     const float part = total > 0 ? 1 / total : 0;
@@ -163,6 +112,20 @@ class item_parts {
   }
 
  private:
+  /// What several blocks have of four elements; and of the block that the lane stands for, if there
+  /// is one, the row's statistics.
+  struct parts_of_lane : spread_packets<2, part_share::at_once> {
+    using elements = spread_packets<2, part_share::at_once>;
+    const packet* tail = nullptr;
+    std::uint64_t statistics = 0;
+
+    [[nodiscard]] __device__ std::uint64_t look() {
+      const packet last = load_packet_if(tail != nullptr, tail);
+      const std::uint64_t came = elements::look();
+      statistics = last.data;
+      return last.epoch < this->expected ? this->judge(last.epoch) : came;
+    }
+  };
   static constexpr unsigned everybody = 0xffffffffU;
   /// Packets from a row of a block to the same one of the next block.
   static constexpr int apart = 2 * most_heads_of_group * packets;
@@ -176,9 +139,8 @@ class item_parts {
   }
 
   /// `logarithm`: of the sum of block `lane`.
-  template <int each, int most>
-  __device__ static void add(const block_packets<each, most>& part, float logarithm, int sub,
-                             int beside, float& high, float& total, float (&elements)[2 * each]) {
+  __device__ static void add(const parts_of_lane& part, float logarithm, int sub, int beside,
+                             float& high, float& total, float (&elements)[4]) {
     float top = fmaxf(high, logarithm);
 #pragma unroll
     for (int away = 16; away > 0; away /= 2)
@@ -193,10 +155,10 @@ class item_parts {
     total = total * kept + all;
     for (float& e : elements) e *= kept;
 #pragma unroll
-    for (int k = 0; k < most; ++k) {
+    for (int k = 0; k < part_share::at_once; ++k) {
       const float of_k = __shfl_sync(everybody, weight, (k * beside + sub) % 32);
 #pragma unroll
-      for (int i = 0; i < each; ++i) {
+      for (int i = 0; i < 2; ++i) {
         float pair[2];
         widen(part.data[k][i], pair);
         elements[2 * i] += of_k * pair[0];

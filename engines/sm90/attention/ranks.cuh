@@ -4,109 +4,12 @@
 
 #include <untax/rma/packet.cuh>
 
+#include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/attention/seldom_watch.cuh"
-#include "engines/sm90/ptx/packet_load.cuh"
 #include "engines/sm90/transfer/held_waits.cuh"
 
 namespace untax::sm90 {
-
-/// One packet that a lane waits for, or none.
-struct lane_packet {
-  const packet* at = nullptr;
-  std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
-  std::uint64_t data = 0;
-
-  /// 1 if it has come, else 0.
-  [[nodiscard]] __device__ std::uint64_t look() {
-    if (at == nullptr) return 1;
-    const packet p = untax::detail::load_packet(at);
-    data = p.data;
-    seen = p.epoch;
-    return seen >= expected ? 1 : 0;
-  }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
-};
-
-/// The last packets of some rows, each of all ranks: what a lane waits for.
-struct row_tails {
-  static constexpr int most = 4;  ///< of 16 rows from 8 ranks
-
-  const packet* first = nullptr;
-  std::int64_t apart = 0;
-  int count = 0;
-  int ranks = 1;
-  std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
-
-  /// 1 if all have come, else 0.
-  [[nodiscard]] __device__ std::uint64_t look() {
-    std::uint64_t found[most];
-#pragma unroll
-    for (int k = 0; k < most; ++k) found[k] = load_packet_if(k < count, first + k * apart).epoch;
-    std::uint64_t oldest = expected;
-#pragma unroll
-    for (int k = most - 1; k >= 0; --k) {
-      if (found[k] < expected) peer = (static_cast<int>(threadIdx.x) % 32 + 32 * k) % ranks;
-      oldest = found[k] < oldest ? found[k] : oldest;
-    }
-    if (oldest >= expected) return 1;
-    seen = oldest;
-    return 0;
-  }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
-};
-
-/// One packet of a row from each rank, and that of the statistics: what a lane waits for. Data are
-/// taken from the very loads that saw the epoch.
-struct partial_packets {
-  static constexpr int most = 8;
-
-  const packet* first = nullptr;  ///< of the row of rank 0
-  int apart = 0;                  ///< packets of a row
-  int index = 0;
-  int ranks = 0;
-  std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
-  std::uint64_t data[most] = {};
-  std::uint64_t statistics[most] = {};
-
-  /// 1 if all have come, else 0. All are asked for before the first one is looked at, and that is
-  /// the last: compilers would move it in between.
-  [[nodiscard]] __device__ std::uint64_t look() {
-    packet tails[most];
-    packet mine[most];
-#pragma unroll
-    for (int k = 0; k < most; ++k) {
-      const packet* const row = first + k * apart;
-      tails[k] = load_packet_if(k < ranks, row + apart - 1);
-      mine[k] = load_packet_if(k < ranks, row + index);
-    }
-    std::uint64_t oldest = expected;
-#pragma unroll
-    for (int k = most - 1; k >= 0; --k) {
-      statistics[k] = tails[k].data;
-      data[k] = mine[k].data;
-      const std::uint64_t of_rank = tails[k].epoch < mine[k].epoch ? tails[k].epoch : mine[k].epoch;
-      if (of_rank < expected) peer = k;
-      oldest = of_rank < oldest ? of_rank : oldest;
-    }
-    if (oldest >= expected) return 1;
-    seen = oldest;
-    return 0;
-  }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
-};
 
 /// The exchange of partial results between ranks, as packets that carry their own flag.
 ///
@@ -122,55 +25,106 @@ class rank_exchange {
   __device__ rank_exchange(const attention_arguments& a, std::uint64_t epoch)
       : a_(a), epoch_(epoch), packets_(format::packets(a.shape.head_dim)) {}
 
-  [[nodiscard]] __device__ int packets() const noexcept { return packets_; }
-
-  /// Packet `i` of a row to all ranks, nearest first and itself last.
-  __device__ void send(std::int64_t row, int i, std::uint64_t data) const {
+  /// Packet `i` of a row and those behind it to all ranks, nearest first and itself last.
+  template <int count>
+  __device__ void send(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
     for (int hop = 1; hop <= a_.ranks; ++hop) {
       const int peer = a_.rank + hop < a_.ranks ? a_.rank + hop : a_.rank + hop - a_.ranks;
       packet* const at = slot(peer, row, a_.rank) + i;
-      untax::detail::store_packet(at, {data, epoch_});
+#pragma unroll
+      for (int k = 0; k < count; ++k) untax::detail::store_packet(at + k, {data[k], epoch_});
     }
   }
 
-  /// Waits for the statistics of some rows, 16 at most, of all ranks. This may be waited for all
-  /// the while, so no other packets are looked at. By all lanes of a warp.
-  [[nodiscard]] __device__ bool await(std::int64_t row, int rows, seldom_watch& watch) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    row_tails tails;
-    tails.first = slot(a_.rank, row, 0) + (lane + 1) * packets_ - 1;
-    tails.apart = 32 * packets_;
-    tails.count = (rows * a_.ranks - lane + 31) / 32;
-    tails.ranks = a_.ranks;
-    tails.expected = epoch_;
-    tails.room = static_cast<int>(row);
-    return wait_for_parts(tails, watch, a_.run.operator_name()) == wait_outcome::ok;
+  /// Waits for the statistics of a row of all ranks. This may be waited for all the while, so no
+  /// other packets are looked at. By all lanes of a warp.
+  [[nodiscard]] __device__ bool await(std::int64_t row, seldom_watch& watch) const {
+    return await_tail(lane() < a_.ranks ? slot(a_.rank, row, lane() + 1) - 1 : nullptr,
+                      lane() % a_.ranks, row, watch);
+  }
+  /// The same of a row in the outbox.
+  [[nodiscard]] __device__ bool await_own(std::int64_t row, seldom_watch& watch) const {
+    return await_tail(lane() == 0 ? a_.outbox + (row + 1) * packets_ - 1 : nullptr, a_.rank, row,
+                      watch);
   }
 
-  /// Waits for `count` packets of elements of a row from all ranks, 32 at most and from packet
-  /// `begin` on, and writes that part of the result. By all lanes of a warp.
-  [[nodiscard]] __device__ bool receive(std::int64_t row, int begin, int count,
-                                        seldom_watch& watch) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int at = begin + lane;
-    const bool has = lane < count && at < packets_ - 1;
-    partial_packets part;
-    part.first = slot(a_.rank, row, 0);
-    part.apart = packets_;
-    part.index = has ? at : packets_ - 1;
-    part.ranks = a_.ranks;
-    part.expected = epoch_;
-    part.room = static_cast<int>(row);
-    if (wait_for_parts(part, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
-    if (!has) return true;
+  /// Waits for a row from all ranks and writes the result. By all lanes of a warp.
+  [[nodiscard]] __device__ bool receive(std::int64_t row, seldom_watch& watch) const {
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
-    rank_combination<Element, Wire> all;
-    all.weigh(part.statistics, a_.ranks);
-    all.combine(part.data, a_.ranks, out + at * format::columns);
+#pragma unroll 1
+    for (int begin = 0; begin < packets_ - 1; begin += 32 * each) {
+      const int at = begin + lane() * each;
+      float sum[each][format::columns] = {};
+      float part = 0;
+#pragma unroll 1
+      for (int rank = 0; rank < a_.ranks; rank += packets_of_ranks::most) {
+        packets_of_ranks some;
+        some.tail = lane() < a_.ranks ? slot(a_.rank, row, lane() + 1) - 1 : nullptr;
+        some.first = slot(a_.rank, row, rank) + (at < packets_ - 1 ? at : 0);
+        some.apart = packets_;
+        some.rank = rank;
+        some.ranks = at < packets_ - 1 ? min(a_.ranks - rank, packets_of_ranks::most) : 0;
+        some.expected = epoch_;
+        some.room = static_cast<int>(row);
+        if (wait_for_parts(some, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+        const combination all(some.statistics, a_.ranks);
+#pragma unroll
+        for (int k = 0; k < packets_of_ranks::most; ++k) {
+          const float weight = all.weight_of(rank + k);
+#pragma unroll
+          for (int i = 0; i < each; ++i) combination::add(weight, some.data[k][i], sum[i]);
+        }
+        part = all.part();
+      }
+      if (at >= packets_ - 1) continue;
+#pragma unroll
+      for (int i = 0; i < each; ++i)
+        combination::store(sum[i], part, out + (at + i) * format::columns);
+    }
+    return true;
+  }
+
+  /// Waits for a row in the outbox and sends it. By all lanes of a warp.
+  [[nodiscard]] __device__ bool forward(std::int64_t row, seldom_watch& watch) const {
+    constexpr int most = 3;
+#pragma unroll 1
+    for (int begin = 0; begin < packets_; begin += most * 32) {
+      const int at = begin + lane();
+      spread_packets<1, most> mine;
+      mine.first = a_.outbox + row * packets_ + at;
+      mine.next = mine.first + 32;
+      mine.apart = 32;
+      mine.places = (packets_ - at + 31) / 32;
+      mine.expected = epoch_;
+      mine.peer = a_.rank;
+      mine.room = static_cast<int>(row);
+      if (wait_for_parts(mine, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+#pragma unroll
+      for (int k = 0; k < most; ++k) {
+        if (k < mine.places) send(row, at + k * 32, mine.data[k]);
+      }
+    }
     return true;
   }
 
  private:
+  using combination = rank_combination<Element, Wire>;
+  /// Packets of four elements.
+  static constexpr int each = 4 / format::columns;
+  using packets_of_ranks = rank_packets<each>;
+
+  [[nodiscard]] __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
+  [[nodiscard]] __device__ bool await_tail(const packet* at, int peer, std::int64_t row,
+                                           seldom_watch& watch) const {
+    lane_packet tail;
+    tail.at = at;
+    tail.expected = epoch_;
+    tail.peer = peer;
+    tail.room = static_cast<int>(row);
+    return wait_for_parts(tail, watch, a_.run.operator_name()) == wait_outcome::ok;
+  }
+
   [[nodiscard]] __device__ packet* slot(int at, std::int64_t row, int source) const {
     const std::int64_t set = static_cast<std::int64_t>(epoch_ & 1U) * a_.shape.rows();
     return reinterpret_cast<packet*>(a_.run.inbox.at(at)) +

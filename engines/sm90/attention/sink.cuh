@@ -21,54 +21,56 @@ class item_sink {
       put_as<bf16>(row, column, elements, statistics);
     }
   }
-  /// Packet `i` of a row, and that of the statistics with the first one.
-  template <class Wire>
-  __device__ void put_packet(std::int64_t row, int i, const float* elements,
-                             const float2& statistics) const {
-    using format = partial_format<Wire>;
-    constexpr int last = format::packets(width) - 1;
-    const std::uint64_t data = format::data(elements);
-    const std::uint64_t both = format::data(statistics);
-    if (a_.sink != attention_sink::ranks) {
-      keep<Wire>(row, i, data);
-      if (i == 0) keep<Wire>(row, last, both);
-    } else if (a_.ranks > 1) {
-      const rank_exchange<Element, Wire> exchange(a_, epoch_);
-      exchange.send(row, i, data);
-      if (i == 0) exchange.send(row, last, both);
-    } else {
-      finish<Wire>(row, i, data, both);
-    }
-  }
 
  private:
   template <class Wire>
   __device__ void put_as(std::int64_t row, int column, const float (&elements)[4],
                          const float2& statistics) const {
-    constexpr int columns = partial_format<Wire>::columns;
+    using format = partial_format<Wire>;
+    constexpr int count = 4 / format::columns;
+    std::uint64_t data[count];
 #pragma unroll
-    for (int k = 0; k < 4; k += columns)
-      put_packet<Wire>(row, (column + k) / columns, elements + k, statistics);
+    for (int k = 0; k < count; ++k) data[k] = format::data(elements + k * format::columns);
+    const std::uint64_t both[] = {format::data(statistics)};
+    put_packets<Wire>(row, column / format::columns, data);
+    if (column == 0) put_packets<Wire>(row, format::packets(width) - 1, both);
   }
 
-  template <class Wire>
-  __device__ void keep(std::int64_t row, int i, std::uint64_t data) const {
+  /// Packet `i` of a row and those behind it; that of the statistics is the last.
+  template <class Wire, int count>
+  __device__ void put_packets(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
+    constexpr int packets = partial_format<Wire>::packets(width);
+    switch (a_.sink) {
+      case attention_sink::rows:
+        return keep<Wire>(row, i, data);
+      case attention_sink::outbox:
+#pragma unroll
+        for (int k = 0; k < count; ++k)
+          untax::detail::store_packet(a_.outbox + row * packets + i + k, {data[k], epoch_});
+        return;
+      case attention_sink::ranks:
+        if (a_.receives()) return rank_exchange<Element, Wire>(a_, epoch_).send(row, i, data);
+        if (i < packets - 1) finish<Wire>(row, i, data);
+    }
+  }
+
+  template <class Wire, int count>
+  __device__ void keep(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
     constexpr int words = partial_format<Wire>::row_words(width);
     std::uint32_t* const to = a_.rows + row * words + 2 * i;
-    to[0] = static_cast<std::uint32_t>(data);
-    if (2 * i + 1 < words) to[1] = static_cast<std::uint32_t>(data >> 32U);
+#pragma unroll
+    for (int k = 0; k < count; ++k) {
+      to[2 * k] = static_cast<std::uint32_t>(data[k]);
+      if (2 * (i + k) + 1 < words) to[2 * k + 1] = static_cast<std::uint32_t>(data[k] >> 32U);
+    }
   }
   /// The result, where there are no other ranks.
-  template <class Wire>
-  __device__ void finish(std::int64_t row, int i, std::uint64_t data,
-                         std::uint64_t statistics) const {
-    using combination = rank_combination<Element, Wire>;
+  template <class Wire, int count>
+  __device__ void finish(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
-    const std::uint64_t all[combination::most_ranks] = {statistics};
-    const std::uint64_t own[combination::most_ranks] = {data};
-    combination only;
-    only.weigh(all, 1);
-    only.combine(own, 1, out + i * partial_format<Wire>::columns);
+#pragma unroll
+    for (int k = 0; k < count; ++k)
+      rank_combination<Element, Wire>::copy(data[k], out + (i + k) * partial_format<Wire>::columns);
   }
 
   const attention_arguments& a_;

@@ -7,13 +7,16 @@
 namespace untax::sm90 {
 
 /// An item, and where it stands in the list of all tiles of a rank: items follow each other by
-/// sequence, then by head. A sequence of which the rank holds nothing has one tile all the same, so
-/// that somebody says so. Behind each item there is room in the list for some tiles that are not
-/// there: what its end costs the block that comes to it.
+/// head, then by sequence. So blocks some way apart are at the same keys at the same time, each at
+/// a head of its own, and what lies side by side in memory is read together. A sequence of which
+/// the rank holds nothing has one tile all the same, so that somebody says so. Behind each item
+/// there is room in the list for some tiles that are not there: what its end costs the block that
+/// comes to it.
 struct attention_item {
   int sequence = 0;
   int head = 0;
   int length = 0;
+  int length_behind = 0;  ///< of the next sequence, asked for early
   int tiles = 0;
   int first = 0;  ///< its first tile, in the list
 
@@ -31,26 +34,23 @@ class attention_work {
   /// Below that many tiles a block is not worth what combining its part costs.
   static constexpr int least_tiles = 8;
   /// What the end of an item costs, in tiles.
-  static constexpr int end_tiles = 4;
+  static constexpr int end_tiles = 6;
 
-  __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths)
-      : lengths_(lengths),
-        batch_(shape.batch),
-        kv_heads_(shape.kv_heads),
-        most_(static_cast<int>(shape.keys)) {
+  /// For `blocks` blocks.
+  __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths, int blocks)
+      : shape_(shape), lengths_(lengths) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     first_ = span_from(0);
-    int all = __shfl_sync(everybody, first_.up_to, 31);
-    if (batch_ > 32) {
+    of_head_ = __shfl_sync(everybody, first_.up_to, 31);
+    if (shape_.batch > 32) {
       int more = 0;
-      for (int b = 32 + lane; b < batch_; b += 32)
-        more += room_of(tiles_of(length_of(b))) * kv_heads_;
+      for (int b = 32 + lane; b < shape_.batch; b += 32) more += room_of(tiles_of(length_of(b)));
       for (int away = 16; away > 0; away /= 2) more += __shfl_xor_sync(everybody, more, away);
-      all += more;
+      of_head_ += more;
     }
-    const auto total = static_cast<unsigned>(all);
+    const auto total = static_cast<unsigned>(of_head_ * shape_.kv_heads);
     const unsigned worth = (total + least_tiles - 1) / least_tiles;
-    blocks_ = static_cast<int>(worth < gridDim.x ? worth : gridDim.x);
+    blocks_ = min(static_cast<int>(worth), blocks);
     each_ = static_cast<int>(total / static_cast<unsigned>(blocks_));
     more_ = static_cast<int>(total) - each_ * blocks_;
   }
@@ -71,23 +71,19 @@ class attention_work {
   }
   /// The item that a tile belongs to. By all lanes of a warp.
   [[nodiscard]] __device__ attention_item find(int tile) const {
-    int before = 0;
+    attention_item item;
+    item.head = static_cast<int>(static_cast<unsigned>(tile) / static_cast<unsigned>(of_head_));
+    int before = item.head * of_head_;
     span lanes = first_;
     for (int begin = 0;; begin += 32) {
       if (begin > 0) lanes = span_from(begin);
       const unsigned behind = __ballot_sync(everybody, before + lanes.up_to > tile);
-      if (behind != 0 || begin + 32 >= batch_) {
+      if (behind != 0 || begin + 32 >= shape_.batch) {
         const int at = __ffs(behind) - 1;
-        attention_item item;
         item.sequence = begin + at;
         item.length = __shfl_sync(everybody, lanes.length, at);
         item.tiles = tiles_of(item.length);
-        const int end = before + __shfl_sync(everybody, lanes.up_to, at);
-        const int room = room_of(item.tiles);
-        const int start = end - room * kv_heads_;
-        item.head =
-            static_cast<int>(static_cast<unsigned>(tile - start) / static_cast<unsigned>(room));
-        item.first = start + item.head * room;
+        item.first = before + __shfl_sync(everybody, lanes.up_to, at) - room_of(item.tiles);
         return item;
       }
       before += __shfl_sync(everybody, lanes.up_to, 31);
@@ -99,27 +95,37 @@ class attention_work {
   }
   __device__ void advance(attention_item& item) const {
     item.first = behind(item);
-    if (++item.head < kv_heads_) return;
-    item.head = 0;
-    if (++item.sequence >= batch_) return;
-    item.length = length_of(item.sequence);
+    item.sequence = sequence_behind(item);
+    if (item.sequence == 0) ++item.head;
+    item.length = item.length_behind;
     item.tiles = tiles_of(item.length);
+    look_behind(item);
+  }
+  /// Asks for what the item behind this one needs to be known.
+  __device__ void look_behind(attention_item& item) const {
+    item.length_behind = length_of(sequence_behind(item));
+  }
+  /// The index of the item behind another one.
+  [[nodiscard]] __device__ int index_behind(const attention_item& item) const noexcept {
+    const int sequence = sequence_behind(item);
+    return sequence * shape_.kv_heads + item.head + (sequence == 0 ? 1 : 0);
   }
 
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
-  /// What a lane knows of 32 sequences: the length of its own, and the tiles up to its end.
+  /// What a lane knows of 32 sequences: the length of its own, and the tiles of a head up to its
+  /// end.
   struct span {
     int length;
     int up_to;
   };
   [[nodiscard]] __device__ span span_from(int begin) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const bool there = begin + lane < batch_;
+    const bool there = begin + lane < shape_.batch;
     span mine;
     mine.length = there ? length_of(begin + lane) : 0;
-    mine.up_to = there ? room_of(tiles_of(mine.length)) * kv_heads_ : 0;
+    mine.up_to = there ? room_of(tiles_of(mine.length)) : 0;
 #pragma unroll
     for (int away = 1; away < 32; away *= 2) {
       const int other = __shfl_up_sync(everybody, mine.up_to, away);
@@ -128,20 +134,22 @@ class attention_work {
     return mine;
   }
 
+  [[nodiscard]] __device__ int sequence_behind(const attention_item& item) const noexcept {
+    return item.sequence + 1 < shape_.batch ? item.sequence + 1 : 0;
+  }
   /// A length that cannot be is nobody's to refuse any more; it may not lead out of the cache.
   [[nodiscard]] __device__ int length_of(int sequence) const {
     const int length = __ldg(lengths_ + sequence);
-    return min(max(length, 0), most_);
+    return min(max(length, 0), static_cast<int>(shape_.keys));
   }
   [[nodiscard]] __device__ static int tiles_of(int length) noexcept {
     return length == 0 ? 1 : (length + keys_of_tile - 1) / keys_of_tile;
   }
   [[nodiscard]] __device__ static int room_of(int tiles) noexcept { return tiles + end_tiles; }
 
+  const attention_shape& shape_;
   const std::int32_t* lengths_;
-  int batch_;
-  int kv_heads_;
-  int most_;
+  int of_head_;  // tiles of a head of all sequences
   int blocks_;
   int each_;
   int more_;
@@ -164,7 +172,12 @@ class segment_walk {
   __device__ segment_walk(const attention_work<keys_of_tile>& work, int block)
       : work_(work), begin_(work.begin_of(block)), end_(work.begin_of(block + 1)) {
     segment_.item = work.find(begin_);
-    if (begin_ - segment_.item.first >= segment_.item.tiles) work.advance(segment_.item);
+    if (begin_ - segment_.item.first >= segment_.item.tiles) {
+      work.look_behind(segment_.item);
+      work.advance(segment_.item);
+    } else {
+      work.look_behind(segment_.item);
+    }
     if (valid()) cut();
   }
   /// False behind the last one, and at once for a block that has none.

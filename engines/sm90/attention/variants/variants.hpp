@@ -9,13 +9,14 @@ namespace untax::sm90 {
 /// A kernel of attention, and how it is launched.
 struct attention_kernel {
   const void* function = nullptr;
-  int threads = 0;
+  int fewest_threads = 0;
+  int most_threads = 0;  ///< where it receives
   std::size_t shared_bytes = 0;
 };
 
 // One a file, since they take long to compile.
-[[nodiscard]] attention_kernel attention_of_width_64(dtype type);
-[[nodiscard]] attention_kernel attention_of_width_128(dtype type);
-[[nodiscard]] attention_kernel attention_of_width_256(dtype type);
+[[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged);
+[[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged);
+[[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged);
 
 }  // namespace untax::sm90

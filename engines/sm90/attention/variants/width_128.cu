@@ -2,6 +2,8 @@
 
 namespace untax::sm90 {
 
-attention_kernel attention_of_width_128(dtype type) { return kernel_of_width<128>(type); }
+attention_kernel attention_of_width_128(dtype type, bool paged) {
+  return kernel_of_width<128>(type, paged);
+}
 
 }  // namespace untax::sm90

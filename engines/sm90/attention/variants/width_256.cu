@@ -2,6 +2,8 @@
 
 namespace untax::sm90 {
 
-attention_kernel attention_of_width_256(dtype type) { return kernel_of_width<256>(type); }
+attention_kernel attention_of_width_256(dtype type, bool paged) {
+  return kernel_of_width<256>(type, paged);
+}
 
 }  // namespace untax::sm90

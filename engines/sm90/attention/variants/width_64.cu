@@ -2,6 +2,8 @@
 
 namespace untax::sm90 {
 
-attention_kernel attention_of_width_64(dtype type) { return kernel_of_width<64>(type); }
+attention_kernel attention_of_width_64(dtype type, bool paged) {
+  return kernel_of_width<64>(type, paged);
+}
 
 }  // namespace untax::sm90

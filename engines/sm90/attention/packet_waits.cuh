@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/flow/wait_site.hpp>
+#include <untax/rma/packet.cuh>
+
+#include "engines/sm90/ptx/packet_load.cuh"
+
+namespace untax::sm90 {
+
+// What a lane waits for: packets. They are asked for all at once before the first one is looked at,
+// and that is the last: compilers would move it in between. Data are taken from the very loads that
+// saw the epoch.
+
+/// What every such wait tells of itself.
+struct packet_wait {
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+
+ protected:
+  /// 1 if the oldest packet is what is waited for, else 0.
+  [[nodiscard]] __device__ std::uint64_t judge(std::uint64_t oldest) noexcept {
+    if (oldest >= expected) return 1;
+    seen = oldest;
+    return 0;
+  }
+};
+
+/// One packet, or none.
+struct lane_packet : packet_wait {
+  const packet* at = nullptr;
+  std::uint64_t data = 0;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    if (at == nullptr) return 1;
+    const packet p = untax::detail::load_packet(at);
+    data = p.data;
+    return judge(p.epoch);
+  }
+};
+
+/// `each` packets side by side from several places, `most` of them at most.
+template <int each, int most>
+struct spread_packets : packet_wait {
+  const packet* first = nullptr;  ///< at the first place
+  const packet* next = nullptr;   ///< at the second; `apart` packets further those of the third
+  std::int64_t apart = 0;
+  int places = 0;
+  std::uint64_t data[most][each];
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    packet found[most][each];
+#pragma unroll
+    for (int k = 0; k < most; ++k) {
+      const packet* const from = k == 0 ? first : next + (k - 1) * apart;
+#pragma unroll
+      for (int i = 0; i < each; ++i) found[k][i] = load_packet_if(k < places, from + i);
+    }
+    std::uint64_t oldest = expected;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+#pragma unroll
+      for (int i = each - 1; i >= 0; --i) {
+        data[k][i] = found[k][i].data;
+        oldest = found[k][i].epoch < oldest ? found[k][i].epoch : oldest;
+      }
+    }
+    return judge(oldest);
+  }
+};
+
+/// Some elements of a row, `each` packets from each of some ranks; and of the rank that the lane
+/// stands for, if there is one, the row's statistics.
+template <int each>
+struct rank_packets : packet_wait {
+  static constexpr int most = 4;  ///< ranks
+
+  const packet* first = nullptr;  ///< of the first rank
+  const packet* tail = nullptr;
+  int apart = 0;  ///< packets from a rank's row to the next rank's
+  int ranks = 0;  ///< 0: no elements
+  int rank = 0;   ///< the first one
+  std::uint64_t data[most][each];
+  std::uint64_t statistics = 0;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    packet found[most][each];
+    const packet last = load_packet_if(tail != nullptr, tail);
+#pragma unroll
+    for (int k = 0; k < most; ++k) {
+#pragma unroll
+      for (int i = 0; i < each; ++i) found[k][i] = load_packet_if(k < ranks, first + k * apart + i);
+    }
+    std::uint64_t oldest = expected;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+#pragma unroll
+      for (int i = each - 1; i >= 0; --i) {
+        data[k][i] = found[k][i].data;
+        if (found[k][i].epoch < expected) peer = rank + k;
+        oldest = found[k][i].epoch < oldest ? found[k][i].epoch : oldest;
+      }
+    }
+    statistics = last.data;
+    if (last.epoch < expected) peer = static_cast<int>(threadIdx.x) % 32;
+    return judge(last.epoch < oldest ? last.epoch : oldest);
+  }
+};
+
+}  // namespace untax::sm90
