@@ -14,7 +14,8 @@ void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blo
                    cudaStream_t stream);
 
 /// The same, where nothing is beside it, and what others send here is awaited, too: when the kernel
-/// has ended, all of A is there. A block for each mover, and a word of `epochs`.
-void gather_all(const gather_at_once& what, std::uint64_t* epochs, cudaStream_t stream);
+/// has ended, all of A is there. A block for each mover, and a word of `epochs`. With `early` it
+/// takes places as the kernel before it leaves them.
+void gather_all(const gather_at_once& what, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
 }  // namespace untax

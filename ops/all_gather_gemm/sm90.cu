@@ -9,6 +9,7 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
+#include "engines/sm90/processors.hpp"
 #include "engines/sm90/transfer/copy_mover.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
@@ -40,7 +41,8 @@ class device_gather final : public device_operator {
         how_(how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
-        launcher_(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading),
+        launcher_(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
+                  world_->ranks_per_gpu() == 1),
         traffic_{.how = protocol_} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
@@ -71,7 +73,7 @@ class device_gather final : public device_operator {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     if (how_ == pattern::bulk_synchronous) {
       at_once_.moved.run.in = traffic_.moved.run.in;
-      gather_all(at_once_, mover_epochs_, on);
+      gather_all(at_once_, mover_epochs_, world_->ranks_per_gpu() == 1, on);
     }
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
@@ -155,7 +157,7 @@ class device_gather final : public device_operator {
     move_gathered(dry, mover_epochs_, 2, side_.get());
     gather_at_once dry_too = at_once_;
     dry_too.moved.run.launch = -1;
-    gather_all(dry_too, mover_epochs_, side_.get());
+    gather_all(dry_too, mover_epochs_, false, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
@@ -270,7 +272,8 @@ class device_gather final : public device_operator {
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
+  sm90::require_own_gpu(w, options.how);
+  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
   return std::make_unique<device_gather>(w, problem, options.how, std::move(plans.front()));
 }
 

@@ -31,7 +31,8 @@ collective::collective(const world& w, const collective_need& need,
                        const collective_options& options)
     : name_(need.name), type_(need.type) {
   require_count(need.name, w.rank(), "the number of elements", need.total);
-  planned_collective made = plan_collective(w.size(), w.rank(), need, options, w.memory());
+  planned_collective made =
+      plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu());
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
   const bool touched_by_peers = plan_.direct && need.total > 0;

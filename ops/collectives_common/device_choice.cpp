@@ -52,8 +52,8 @@ constexpr std::int64_t least_kept_bytes = std::int64_t{8} << 20;
 
 class chooser {
  public:
-  chooser(int world, const collective_need& need, const collective_options& asked)
-      : world_(world), need_(need), made_(asked) {}
+  chooser(int world, const collective_need& need, const collective_options& asked, int sharing)
+      : world_(world), need_(need), made_(asked), sharing_(sharing) {}
 
   collective_options make() {
     const bool open_pattern = made_.how == pattern::automatic;
@@ -137,7 +137,8 @@ class chooser {
       // A packet of each message a thread, and a few blocks before a block has many warps to look
       // after.
       const int few = blocks_for(part, least_packet_bytes, few_packet_blocks);
-      made_.workers = std::max(few, blocks_for(part, sm90::packet_threads * 8, most_blocks));
+      made_.workers =
+          std::max(few, blocks_for(part, sm90::packet_threads * 8, part_of(most_blocks)));
       return;
     }
     const bool reads = is_roomless() && need_.by_peers != touched::result;
@@ -145,8 +146,8 @@ class chooser {
     choose_keepers();
     if (made_.workers == 0) {
       const int most = is_specialized() ? specialized_lanes()
-                       : few            ? half_of_blocks
-                                        : most_blocks - made_.keepers;
+                       : few            ? part_of(half_of_blocks)
+                                        : part_of(most_blocks) - made_.keepers;
       made_.workers = blocks_for(part, least_chunk_bytes, most);
     }
     const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
@@ -167,7 +168,7 @@ class chooser {
   }
   [[nodiscard]] int specialized_lanes() const {
     const int serves = std::max(made_.serves, 1);
-    return serves * most_blocks / (serves * made_.phases + 1);
+    return std::max(serves * part_of(most_blocks) / (serves * made_.phases + 1), 1);
   }
   [[nodiscard]] std::int64_t most_chunk_bytes(std::int64_t share) const {
     if (goes_direct()) return large_chunk_bytes;
@@ -177,7 +178,8 @@ class chooser {
   void choose_keepers() {
     if (!is_roomless() || need_.by_peers != touched::result || made_.keepers > 0) return;
     if (bytes(need_.largest) < least_kept_bytes) return;
-    made_.keepers = is_broadcast() && made_.phases == 2 ? keeping_blocks_of_root : keeping_blocks;
+    made_.keepers =
+        part_of(is_broadcast() && made_.phases == 2 ? keeping_blocks_of_root : keeping_blocks);
   }
   /// Chunks of at most so many bytes, all as long as each other as far as can be.
   static std::int64_t even_cut(std::int64_t share, std::int64_t most) {
@@ -189,16 +191,20 @@ class chooser {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, most));
   }
 
+  /// Of blocks, where ranks share a GPU.
+  [[nodiscard]] int part_of(int blocks) const { return std::max(blocks / sharing_, 1); }
+
   int world_;
   const collective_need& need_;
   collective_options made_;
+  int sharing_;
 };
 
 }  // namespace
 
 collective_options device_choice(int world, const collective_need& need,
-                                 const collective_options& asked) {
-  return chooser(world, need, asked).make();
+                                 const collective_options& asked, int sharing) {
+  return chooser(world, need, asked, sharing).make();
 }
 
 }  // namespace untax

@@ -35,12 +35,13 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 class planner {
  public:
   planner(int world, int rank, const collective_need& need, const collective_options& options,
-          memory_kind memory)
+          memory_kind memory, int sharing)
       : world_(world),
         rank_(rank),
         need_(need),
         options_(options),
-        on_device_(memory == memory_kind::cuda) {}
+        on_device_(memory == memory_kind::cuda),
+        sharing_(sharing) {}
 
   planned_collective make() {
     require("workers", options_.workers, on_device_ ? most_blocks : most_workers);
@@ -52,7 +53,7 @@ class planner {
     collective_plan& plan = made_.plan;
     plan.world = world_;
     plan.rank = rank_;
-    if (on_device_) options_ = device_choice(world_, need_, options_);
+    if (on_device_) options_ = device_choice(world_, need_, options_, sharing_);
     plan.how = options_.how == pattern::automatic ? pattern::fused_sequential : options_.how;
     const bool has_it = plan.how == pattern::bulk_synchronous ||
                         plan.how == pattern::fused_sequential ||
@@ -187,6 +188,7 @@ class planner {
   const collective_need& need_;
   collective_options options_;
   bool on_device_;
+  int sharing_;
   planned_collective made_;
 };
 
@@ -200,8 +202,9 @@ std::string way_of(const collective_plan& plan) {
 }
 
 planned_collective plan_collective(int world, int rank, const collective_need& need,
-                                   const collective_options& options, memory_kind memory) {
-  return planner(world, rank, need, options, memory).make();
+                                   const collective_options& options, memory_kind memory,
+                                   int sharing) {
+  return planner(world, rank, need, options, memory, sharing).make();
 }
 
 std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {

@@ -30,11 +30,12 @@ struct planned_collective {
   std::string explanation;
 };
 
-/// Fills in what the options leave open, for a world whose heaps lie in `memory`. Throws
-/// `invalid_argument` for options that cannot be.
+/// Fills in what the options leave open, for a world whose heaps lie in `memory` and of whose ranks
+/// `sharing` have a GPU. Throws `invalid_argument` for options that cannot be.
 [[nodiscard]] planned_collective plan_collective(int world, int rank, const collective_need& need,
                                                  const collective_options& options,
-                                                 memory_kind memory = memory_kind::host);
+                                                 memory_kind memory = memory_kind::host,
+                                                 int sharing = 1);
 
 /// "4 rooms in turn", "direct, without rooms".
 [[nodiscard]] std::string way_of(const collective_plan& plan);

@@ -14,8 +14,9 @@ void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int b
                     cudaStream_t stream);
 
 /// The same behind the GEMM, where tiles are kept until all of them are there: all at once, by as
-/// many blocks as there are movers.
-void scatter_all(const scatter_traffic& traffic, std::uint64_t* epochs, cudaStream_t stream);
+/// many blocks as there are movers. With `early` they take places as the GEMM leaves them.
+void scatter_all(const scatter_traffic& traffic, std::uint64_t* epochs, bool early,
+                 cudaStream_t stream);
 
 /// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
 /// `close_scattered` when everything has landed. A word counts the epochs of each.

@@ -11,6 +11,7 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
+#include "engines/sm90/processors.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
@@ -48,7 +49,8 @@ class device_scatter final : public device_operator {
     }
     // A rank without columns of its own takes part in the meetings.
     if (!columns_.empty())
-      launcher_.emplace(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading);
+      launcher_.emplace(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
+                        world_->ranks_per_gpu() == 1);
     allocate();
     describe(between);
     load();
@@ -71,7 +73,7 @@ class device_scatter final : public device_operator {
     switch (how_) {
       case pattern::bulk_synchronous:
         multiply(a, weights, c, on);
-        scatter_all(traffic_, moved_, on);
+        scatter_all(traffic_, moved_, world_->ranks_per_gpu() == 1, on);
         return;
       case pattern::producer_consumer:
         side_.fork(on);
@@ -140,7 +142,7 @@ class device_scatter final : public device_operator {
     dry.moved.run.launch = -1;
     if (launcher_) launcher_->launch({}, &dry, side_.get());
     move_scattered(dry, moved_, 1, side_.get());
-    scatter_all(dry, moved_, side_.get());
+    scatter_all(dry, moved_, false, side_.get());
     open_scattered(dry, opened_, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a scatter");
   }
@@ -247,7 +249,8 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_here());
+  sm90::require_own_gpu(w, options.how);
+  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
   return std::make_unique<device_scatter>(w, problem, options.how, std::move(plans.front()),
                                           between);
 }

@@ -18,6 +18,8 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::wait_limit,
     &variable::join_limit,
     &variable::memory,
+    &variable::ranks_per_gpu,
+    &variable::connections,
     &variable::visible_devices,
     &variable::tune_table,
     &variable::rank,

@@ -45,10 +45,12 @@ class device_share {
   [[nodiscard]] virtual device_id id() const noexcept = 0;
 };
 
-/// The arenas of a world whose ranks all live in this process, rank r on device r, cleared.
+/// The arenas of a world whose ranks all live in this process, rank r on device `devices[r]`,
+/// cleared.
 /// Registers the control region of `memory`, which has to outlive the arenas. Throws `unsupported`
 /// if there are not enough devices or one cannot reach another, `out_of_memory`.
-[[nodiscard]] std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory);
+[[nodiscard]] std::unique_ptr<device_arenas> arenas_of_this_process(
+    const segment& memory, const std::vector<int>& devices);
 
 /// What the other ranks of a world gave to this one.
 struct device_shares {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/environment.hpp>
+#include <untax/core/types.hpp>
 #include <untax/world/world.hpp>
 
 #include "member.hpp"
@@ -14,18 +16,24 @@ std::vector<world> world::local_gpus(int ranks, const world_options& options) {
     throw error(errc::invalid_argument,
                 fmt::format("a world of {} GPUs; it can have 1 to {}", ranks, max_ranks));
   }
-  return member::local_gpus(ranks, settings::of(options, environment()));
+  return member::local_gpus(ranks, settings::of_gpus(options, environment()));
 }
 
 std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
-  if (const int found = visible_devices(); found < ranks) {
-    throw error(errc::unsupported,
-                fmt::format("a world of {} GPUs, but {} {} visible to this process", ranks, found,
-                            found == 1 ? "is" : "are"));
+  const int needed = ceil_div(ranks, s.ranks_per_gpu);
+  if (const int found = visible_devices(); found < needed) {
+    throw error(
+        errc::unsupported,
+        fmt::format("a world of {} GPUs, but {} {} visible to this process; {} lets ranks "
+                    "share one, to try them out",
+                    needed, found, found == 1 ? "is" : "are", variable::ranks_per_gpu.name));
   }
   const auto memory = std::make_shared<segment>(
       segment::anonymous(device_layout(ranks, control::bytes(ranks), s.heap_bytes, 0)));
-  memory->put_arenas(arenas_of_this_process(*memory));
+  std::vector<int> devices(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank)
+    devices[static_cast<std::size_t>(rank)] = rank / s.ranks_per_gpu;
+  memory->put_arenas(arenas_of_this_process(*memory, devices));
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
   const auto monitor = std::make_shared<device_monitor>(memory, all, s.wait_limit, nullptr);
@@ -44,6 +52,8 @@ int world::device() const noexcept {
   const device_arenas* devices = member_->memory->devices();
   return devices != nullptr ? devices->device_of(rank()) : -1;
 }
+
+int world::ranks_per_gpu() const noexcept { return member_->ranks_per_gpu; }
 
 void world::use_device() const {
   if (const device_arenas* devices = member_->memory->devices()) devices->use(rank());

@@ -24,6 +24,7 @@ struct world::member {
         rank(rank_of_it),
         kind(kind_of_world),
         wait_limit(s.wait_limit),
+        ranks_per_gpu(s.ranks_per_gpu),
         alive(std::move(alive_of_peers)),
         ledger(state, rank),
         meeting(state, rank),
@@ -50,6 +51,7 @@ struct world::member {
   int rank;
   std::string_view kind;
   std::chrono::milliseconds wait_limit;
+  int ranks_per_gpu;
   std::unique_ptr<liveness> alive;  // null in a world of threads
   agreement ledger;
   rank_barrier meeting;

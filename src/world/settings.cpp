@@ -18,6 +18,9 @@ constexpr bool debug_build = true;
 // Long enough for anybody, and far from the overflow of nanoseconds.
 constexpr std::int64_t longest_ms = std::int64_t{1000} * 60 * 60 * 24 * 365;
 
+constexpr int most_ranks_per_gpu = 8;
+constexpr std::int64_t most_queues = 32;  // of a GPU, and a rank has several streams
+
 std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& given,
                                 const environment& env, const environment_variable& v) {
   return given ? *given : std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
@@ -33,6 +36,29 @@ memory_kind memory_of(const environment& env) {
                           variable::memory.name, name, variable::memory.meaning));
 }
 
+/// More ranks than a GPU has queues cannot run side by side: one would wait behind the other that
+/// waits for it.
+int sharing_of(const world_options& options, const environment& env) {
+  const auto& v = variable::ranks_per_gpu;
+  const int ranks = options.ranks_per_gpu
+                        ? *options.ranks_per_gpu
+                        : static_cast<int>(env.number_or_fallback(v, 1, most_ranks_per_gpu));
+  if (ranks < 1 || ranks > most_ranks_per_gpu) {
+    throw error(errc::invalid_argument, fmt::format("{} ranks a GPU ({}); it can be 1 to {}", ranks,
+                                                    v.name, most_ranks_per_gpu));
+  }
+  const auto queues = env.number(variable::connections, 1, most_queues);
+  if (ranks > 1 && queues.value_or(0) < most_queues) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} ranks share a GPU, and {} is {}; it has to be {} in the "
+                            "environment that the program starts with, or kernels that wait for "
+                            "each other would be queued one behind the other",
+                            ranks, variable::connections.name,
+                            queues ? std::to_string(*queues) : "not set", most_queues));
+  }
+  return ranks;
+}
+
 }  // namespace
 
 settings settings::of(const world_options& options, const environment& env) {
@@ -45,6 +71,12 @@ settings settings::of(const world_options& options, const environment& env) {
   s.memory = options.memory ? *options.memory : memory_of(env);
   s.wait_limit = limit(options.wait_limit, env, variable::wait_limit);
   s.join_limit = limit(options.join_limit, env, variable::join_limit);
+  return s;
+}
+
+settings settings::of_gpus(const world_options& options, const environment& env) {
+  settings s = of(options, env);
+  s.ranks_per_gpu = sharing_of(options, env);
   return s;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engines/sm90/gemm/gemm.hpp"
+#include "engines/sm90/processors.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"
 

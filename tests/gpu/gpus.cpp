@@ -6,11 +6,26 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/environment.hpp>
+
 namespace gpu_test {
+
+namespace {
+
+const char* asked(const char* variable) {
+  return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+}
+
+}  // namespace
+
+int sharing() {
+  const char* ranks = asked(untax::variable::ranks_per_gpu.name);
+  return ranks != nullptr ? std::stoi(ranks) : 1;
+}
 
 int gpus() {
   int found = 0;
-  if (cudaGetDeviceCount(&found) == cudaSuccess) return found;
+  if (cudaGetDeviceCount(&found) == cudaSuccess) return found * sharing();
   cudaGetLastError();
   return 0;
 }
@@ -25,7 +40,8 @@ std::string missing(int needed) {
     return fmt::format("needs {} or more GPUs: {}", needed,
                        no_driver ? "there is no NVIDIA driver" : cudaGetErrorString(result));
   }
-  return found >= needed ? "" : fmt::format("needs {} or more GPUs, here {}", needed, found);
+  if (found * sharing() >= needed) return "";
+  return fmt::format("needs {} or more GPUs, here {}", needed, found);
 }
 
 std::string watched(const std::string& reason) {
@@ -39,9 +55,8 @@ std::string watched(const std::string& reason) {
 }
 
 int cases(int usual) {
-  const char* asked =
-      std::getenv("UNTAX_GPU_CASES");  // NOLINT(concurrency-mt-unsafe): nobody sets it
-  return asked != nullptr ? std::stoi(asked) : usual;
+  const char* number = asked("UNTAX_GPU_CASES");
+  return number != nullptr ? std::stoi(number) : usual;
 }
 
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {

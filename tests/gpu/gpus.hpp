@@ -19,7 +19,10 @@ using namespace std::chrono_literals;
 using untax_test::error_of;
 using untax_test::expect_error;
 
-/// How many GPUs this process sees; 0 also if there is no driver.
+/// How many ranks share a GPU, by UNTAX_RANKS_PER_GPU.
+int sharing();
+/// How many ranks have a place: GPUs that this process sees, or several times as many if they share
+/// them; 0 also if there is no driver.
 int gpus();
 /// Why a test that takes `needed` GPUs cannot run here; empty if it can.
 std::string missing(int needed);
@@ -74,6 +77,9 @@ std::vector<T> values(const T* from, std::size_t count, const stream& s) {
 /// Skips the test, with the reason, where there are fewer GPUs.
 #define NEEDS_GPUS(count) \
   if (const std::string why = gpu_test::missing(count); !why.empty()) GTEST_SKIP() << why
+/// Skips the test where ranks share GPUs, which NCCL and copy engines cannot.
+#define NEEDS_OWN_GPUS() \
+  if (gpu_test::sharing() > 1) GTEST_SKIP() << "needs a GPU for each rank"
 /// The same where a tool watches the kernels, for a test that could not pass then.
 #define NEEDS_NO_TOOL(reason) \
   if (const std::string why = gpu_test::watched(reason); !why.empty()) GTEST_SKIP() << why

@@ -110,7 +110,7 @@ void check_cases(const operator_entry& entry, int cases) {
         ranks,
         [&](world& w) {
           const stream s;
-          const auto kept = ranks > 1 ? untax::bulk::communicator_of(w) : nullptr;
+          const auto kept = ranks > 1 && sharing() == 1 ? untax::bulk::communicator_of(w) : nullptr;
           case_maker maker(first_seed + static_cast<std::uint64_t>(ranks));
           std::mt19937_64 stalls(static_cast<std::uint64_t>(w.rank()) * 977 + first_seed);
           for (int i = 0; i < cases; ++i) {
@@ -231,6 +231,7 @@ TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
 
 TEST(gpu_operators, without_a_stream_a_run_is_complete_when_it_returns) {
   NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
   untax::run_gpus(
       gpus(),
       [](world& w) {

@@ -6,6 +6,7 @@
 #include <untax/world/launch.hpp>
 
 #include "src/world/automatic_memory.hpp"
+#include "src/world/settings.hpp"
 #include "support.hpp"
 
 namespace {
@@ -47,6 +48,28 @@ TEST(gpus, more_than_there_are_is_refused_with_the_reason) {
                   untax::max_ranks, [](world&) {}, small_world());
             }).code(),
             errc::unsupported);
+}
+
+TEST(gpus, ranks_share_one_if_they_are_asked_to_and_can) {
+  using untax::settings;
+  const auto of = [](const std::map<std::string, std::string>& variables) {
+    return settings::of_gpus(small_world(), environment(variables)).ranks_per_gpu;
+  };
+  EXPECT_EQ(of({}), 1);
+  EXPECT_EQ(of({{"UNTAX_RANKS_PER_GPU", "4"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}}), 4);
+  expect_error(error_of([&] {
+                 of({{"UNTAX_RANKS_PER_GPU", "4"}});
+               }),
+               errc::invalid_argument,
+               {"4 ranks share a GPU", "CUDA_DEVICE_MAX_CONNECTIONS is not set", "has to be 32"});
+  expect_error(error_of([&] {
+                 of({{"UNTAX_RANKS_PER_GPU", "2"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "8"}});
+               }),
+               errc::invalid_argument, {"2 ranks share a GPU", "CUDA_DEVICE_MAX_CONNECTIONS is 8"});
+  untax::world_options options = small_world();
+  options.ranks_per_gpu = 9;
+  expect_error(error_of([&] { (void)settings::of_gpus(options, environment()); }),
+               errc::invalid_argument, {"9 ranks a GPU", "UNTAX_RANKS_PER_GPU", "1 to 8"});
 }
 
 TEST(gpus, the_environment_says_where_heaps_lie) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "engines/bulk/cuda/nccl_library.hpp"
 #include "engines/bulk/scratch.hpp"
 
@@ -92,7 +94,14 @@ struct communicator::connection {
   ncclComm_t handle = nullptr;
 };
 
-communicator::communicator(world& w) : connection_(std::make_unique<connection>(w)) {}
+communicator::communicator(world& w) {
+  if (w.ranks_per_gpu() > 1) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: NCCL has one rank a GPU; here {} share one", w.rank(),
+                            w.ranks_per_gpu()));
+  }
+  connection_ = std::make_unique<connection>(w);
+}
 communicator::communicator(communicator&&) noexcept = default;
 communicator& communicator::operator=(communicator&&) noexcept = default;
 communicator::~communicator() = default;

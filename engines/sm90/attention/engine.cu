@@ -12,6 +12,7 @@
 
 #include "engines/sm90/attention/combine.hpp"
 #include "engines/sm90/attention/variants/variants.hpp"
+#include "engines/sm90/processors.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
@@ -138,9 +139,7 @@ class attention_engine::launcher {
     require(cudaFuncSetAttribute(kernel_.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(kernel_.shared_bytes)),
             "there is not enough shared memory");
-    int processors = 0;
-    require(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, world_->device()),
-            "cannot ask for the number of multiprocessors");
+    const int processors = processors_of(*world_);
     if (blocks_ == 0) blocks_ = processors;
     // Blocks wait for blocks of peers, so all of them have to run at the same time.
     if (blocks_ <= processors) return;

@@ -4,6 +4,7 @@
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/gemm/tensor_map.hpp"
 #include "engines/sm90/gemm/variant.hpp"
+#include "engines/sm90/processors.hpp"
 
 namespace untax::sm90 {
 namespace {

@@ -19,8 +19,6 @@ int attribute(cudaDeviceAttr which) {
 
 }  // namespace
 
-int processors_here() { return attribute(cudaDevAttrMultiProcessorCount); }
-
 void require_hopper() {
   const int major = attribute(cudaDevAttrComputeCapabilityMajor);
   if (major == 9) return;
@@ -43,11 +41,12 @@ void* scratch_memory::allocate(std::size_t bytes, int value) {
 }
 
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                             int leading_blocks)
+                             int leading_blocks, bool early)
     : plan_(plan),
       kernel_(variant.of(type)),
       shared_bytes_(variant.shared_bytes),
-      leading_blocks_(leading_blocks) {
+      leading_blocks_(leading_blocks),
+      early_(early) {
   require_hopper();
   require_place();
   const tile_config& config = plan.config;
@@ -72,7 +71,7 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
   // The second one lets it begin to begin while the kernel before it ends.
   cudaLaunchAttribute attributes[] = {cluster_of(), {}};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].val.programmaticStreamSerializationAllowed = early_ ? 1 : 0;
   launch.attrs = attributes;
   launch.numAttrs = 2;
   void* parameters[] = {&arguments, const_cast<void*>(protocol)};

@@ -33,10 +33,10 @@ class scratch_memory {
 class gemm_launcher {
  public:
   /// For the current device. `leading_blocks`: those of the protocol, a multiple of the plan's
-  /// clusters. Throws `unsupported` if this is no Hopper GPU or has too few multiprocessors, and
-  /// `out_of_memory`.
+  /// clusters. With `early` the kernel begins to begin while the one before it ends. Throws
+  /// `unsupported` if this is no Hopper GPU or has too few multiprocessors, and `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                int leading_blocks);
+                int leading_blocks, bool early = true);
 
   /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
   void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
@@ -55,6 +55,7 @@ class gemm_launcher {
   const void* kernel_;
   std::size_t shared_bytes_;
   int leading_blocks_;
+  bool early_;
   gemm_arguments arguments_{};
   scratch_memory partials_;
 };

@@ -58,7 +58,4 @@ struct gemm_plan {
 /// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
 
-/// Multiprocessors of the current device.
-[[nodiscard]] int processors_here();
-
 }  // namespace untax::sm90

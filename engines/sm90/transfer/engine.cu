@@ -12,6 +12,7 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/sm90/processors.hpp"
 #include "engines/sm90/transfer/arguments.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
@@ -104,12 +105,10 @@ class engine::launcher {
   /// Blocks wait for blocks of peers, so all of them have to run at the same time.
   void require_room() const {
     int each = 0;
-    int processors = 0;
+    const int processors = processors_of(*world_);
     require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, code_.kernel, code_.threads,
                                                           code_.shared_bytes),
             "cannot ask for the number of blocks");
-    require(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, world_->device()),
-            "cannot ask for the number of multiprocessors");
     const int asked = *std::max_element(code_.blocks.begin(), code_.blocks.end());
     if (asked <= each * processors) return;
     throw error(errc::invalid_argument,

@@ -31,6 +31,11 @@ inline constexpr environment_variable join_limit{
 inline constexpr environment_variable memory{
     "UNTAX_MEMORY", "where the symmetric heaps of processes lie: host, cuda for a GPU each, or automatic for cuda if each "
     "process has a GPU", "host"};
+inline constexpr environment_variable ranks_per_gpu{
+    "UNTAX_RANKS_PER_GPU", "ranks of one process that share a GPU, each with its part of the multiprocessors: to try "
+    "out more ranks than there are GPUs; needs CUDA_DEVICE_MAX_CONNECTIONS=32", "1"};
+inline constexpr environment_variable connections{
+    "CUDA_DEVICE_MAX_CONNECTIONS", "queues of CUDA; read where ranks share a GPU", ""};
 inline constexpr environment_variable visible_devices{
     "CUDA_VISIBLE_DEVICES", "GPUs that CUDA shows this process; read where UNTAX_MEMORY is automatic", ""};
 inline constexpr environment_variable tune_table{

@@ -35,6 +35,9 @@ class world {
   /// memory: give each to a thread of its own, or use `run_gpus`. Throws `unsupported` if there are
   /// fewer GPUs or one of them cannot reach another's memory, `out_of_memory`.
   ///
+  /// With `ranks_per_gpu` n, rank r is on GPU r / n, and its kernels take an n-th of the
+  /// multiprocessors: right, but not fast. NCCL and copy engines do not work so.
+  ///
   /// The host can neither read nor write such heaps by their addresses; kernels and cudaMemcpyAsync
   /// do, and so `translate` and `symmetric::at` are for them. Before the last view goes, it waits
   /// for everything that runs on these GPUs.
@@ -60,6 +63,8 @@ class world {
   [[nodiscard]] memory_kind memory() const noexcept;
   /// The number of the rank's GPU, as this process counts; -1 if the heaps are in host memory.
   [[nodiscard]] int device() const noexcept;
+  /// How many ranks share a GPU: 1, unless they were asked to.
+  [[nodiscard]] int ranks_per_gpu() const noexcept;
   /// Makes the rank's GPU the current one of the calling thread. Nothing if the heaps are in host
   /// memory.
   void use_device() const;

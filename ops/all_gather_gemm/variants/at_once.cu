@@ -23,9 +23,10 @@ __global__ void __launch_bounds__(sm90::copying_threads)
 
 }  // namespace
 
-void gather_all(const gather_at_once& what, std::uint64_t* epochs, cudaStream_t stream) {
+void gather_all(const gather_at_once& what, std::uint64_t* epochs, bool early,
+                cudaStream_t stream) {
   gpu::prefer_shared_memory(gather_kernel);
-  gpu::start_early(gather_kernel, what.movers, sm90::copying_threads, stream,
+  gpu::start_early(early, gather_kernel, what.movers, sm90::copying_threads, stream,
                    "cannot start a gather", what, epochs);
 }
 

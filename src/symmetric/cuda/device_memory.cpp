@@ -120,23 +120,26 @@ std::unique_ptr<device_share> device_share::make(int rank, int device, std::size
   return std::make_unique<cuda_share>(rank, device, bytes);
 }
 
-std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory) {
+std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
+                                                      const std::vector<int>& devices) {
   const int ranks = memory.ranks();
-  std::vector<int> devices(static_cast<std::size_t>(ranks));
-  std::iota(devices.begin(), devices.end(), 0);
-  for (const int device : devices) {
-    for (const int other : devices) {
+  const auto device_of = [&](int rank) { return devices[static_cast<std::size_t>(rank)]; };
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int peer = 0; peer < ranks; ++peer) {
+      const int device = device_of(rank);
+      const int other = device_of(peer);
       if (device == other || can_reach(device, other)) continue;
       throw error(
           errc::unsupported,
           fmt::format("rank {} (GPU {}, {}) cannot reach the memory of rank {} (GPU {}, {}): {}",
-                      device, device, device_name(device), other, other, device_name(other),
+                      rank, device, device_name(device), peer, other, device_name(other),
                       no_peer_access));
     }
   }
   std::vector<gpu::allocation> parts;
-  for (const int device : devices) {
-    parts.push_back(gpu::allocation::make(device, device, memory.layout().arena_span(), false));
+  for (int rank = 0; rank < ranks; ++rank) {
+    parts.push_back(
+        gpu::allocation::make(rank, device_of(rank), memory.layout().arena_span(), false));
   }
   const std::vector<std::string> where(devices.size(), "peer access was promised");
   return std::make_unique<gpu::arenas>(memory, devices, parts, where);

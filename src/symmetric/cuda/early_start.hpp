@@ -9,20 +9,21 @@
 
 namespace untax::gpu {
 
-/// Starts a kernel that takes its places as the kernel before it in the stream leaves them. It has
-/// to wait for the end of that one itself, before it touches anything. Throws `internal` with
-/// `failure`.
+/// Starts a kernel that takes its places as the kernel before it in the stream leaves them, unless
+/// `early` is false. It has to wait for the end of that one itself, before it touches anything.
+/// Throws `internal` with `failure`.
 template <class... Parameters>
-void start_early(void (*kernel)(Parameters...), int blocks, int threads, cudaStream_t stream,
-                 const char* failure, const std::type_identity_t<Parameters>&... parameters) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+void start_early(bool early, void (*kernel)(Parameters...), int blocks, int threads,
+                 cudaStream_t stream, const char* failure,
+                 const std::type_identity_t<Parameters>&... parameters) {
+  cudaLaunchAttribute how{};
+  how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  how.val.programmaticStreamSerializationAllowed = early ? 1 : 0;
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(static_cast<unsigned>(blocks));
   launch.blockDim = dim3(static_cast<unsigned>(threads));
   launch.stream = stream;
-  launch.attrs = &early;
+  launch.attrs = &how;
   launch.numAttrs = 1;
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
   require(cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(kernel), pointers), failure);

@@ -26,7 +26,10 @@ std::unique_ptr<device_share> device_share::make(int /*rank*/, int /*device*/,
                                                  std::size_t /*bytes*/) {
   refuse();
 }
-std::unique_ptr<device_arenas> arenas_of_this_process(const segment& /*memory*/) { refuse(); }
+std::unique_ptr<device_arenas> arenas_of_this_process(const segment& /*memory*/,
+                                                      const std::vector<int>& /*devices*/) {
+  refuse();
+}
 std::unique_ptr<device_arenas> arenas_of_processes(const segment& /*memory*/, int /*rank*/,
                                                    int /*device*/,
                                                    std::unique_ptr<device_share> /*mine*/,

@@ -1,0 +1,41 @@
+#include "engines/sm90/processors.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::sm90 {
+namespace {
+
+int processors_on(int device) {
+  int value = 0;
+  gpu::require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device),
+               "cannot ask for the number of multiprocessors");
+  return value;
+}
+
+}  // namespace
+
+int processors_here() {
+  int device = 0;
+  gpu::require(cudaGetDevice(&device), "there is no device for a kernel");
+  return processors_on(device);
+}
+
+int processors_of(const world& w) {
+  const int all = processors_on(w.device());
+  return w.ranks_per_gpu() == 1 ? all : all / w.ranks_per_gpu() / 2 * 2;
+}
+
+void require_own_gpu(const world& w, pattern how) {
+  if (how != pattern::copy_engine || w.ranks_per_gpu() == 1) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: copy_engine takes GPUs of their own; here {} ranks share one",
+                          w.rank(), w.ranks_per_gpu()));
+}
+
+}  // namespace untax::sm90

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <untax/core/pattern.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax::sm90 {
+
+/// Multiprocessors of the current device.
+[[nodiscard]] int processors_here();
+/// Those that kernels of this rank may take, which wait for others and so need all their blocks
+/// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
+[[nodiscard]] int processors_of(const world& w);
+
+/// Throws `unsupported` for `copy_engine` where ranks share a GPU: copies within a GPU may need
+/// multiprocessors, and kernels that wait have them all.
+void require_own_gpu(const world& w, pattern how);
+
+}  // namespace untax::sm90
