@@ -38,4 +38,14 @@ void require_own_gpu(const world& w, pattern how) {
                           w.rank(), w.ranks_per_gpu()));
 }
 
+void require_no_graph(const world& w, cudaStream_t stream) {
+  if (w.ranks_per_gpu() == 1) return;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  gpu::require(cudaStreamIsCapturing(stream, &status), "cannot ask about a capture");
+  if (status == cudaStreamCaptureStatusNone) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: graphs take GPUs of their own; here {} ranks share one",
+                          w.rank(), w.ranks_per_gpu()));
+}
+
 }  // namespace untax::sm90

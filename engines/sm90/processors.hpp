@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <untax/core/pattern.hpp>
 #include <untax/world/world.hpp>
 
@@ -14,5 +16,8 @@ namespace untax::sm90 {
 /// Throws `unsupported` for `copy_engine` where ranks share a GPU: copies within a GPU may need
 /// multiprocessors, and kernels that wait have them all.
 void require_own_gpu(const world& w, pattern how);
+/// Throws `unsupported` where ranks share a GPU and the stream is being captured: the branches of
+/// graphs have queues that nobody counts, and one rank's kernel may wait in one behind another's.
+void require_no_graph(const world& w, cudaStream_t stream);
 
 }  // namespace untax::sm90

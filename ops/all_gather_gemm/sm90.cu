@@ -71,6 +71,7 @@ class device_gather final : public device_operator {
     if (a != a_ || weights != weights_ || c != c_) describe_matrices(a, weights, c);
     traffic_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
+    sm90::require_no_graph(*world_, on);
     if (how_ == pattern::bulk_synchronous) {
       at_once_.moved.run.in = traffic_.moved.run.in;
       gather_all(at_once_, mover_epochs_, world_->ranks_per_gpu() == 1, on);

@@ -70,6 +70,7 @@ class device_scatter final : public device_operator {
     world_->check();
     traffic_.moved.run.out = static_cast<std::byte*>(c);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
+    sm90::require_no_graph(*world_, on);
     switch (how_) {
       case pattern::bulk_synchronous:
         multiply(a, weights, c, on);

@@ -174,6 +174,7 @@ TEST(gpu_collectives, broadcast_is_right) {
 
 TEST(gpu_collectives, a_graph_of_five_is_right_a_thousand_times) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   untax::run_gpus(
       gpus(),
       [](world& w) {

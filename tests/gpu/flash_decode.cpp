@@ -144,6 +144,7 @@ TEST(gpu_flash_decode, gives_the_same_bits_in_every_pattern) {
 
 TEST(gpu_flash_decode, a_graph_follows_lengths_that_change_a_thousand_times) {
   NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
   for (const pattern how : patterns()) {
     untax::run_gpus(
         std::min(gpus(), 8),

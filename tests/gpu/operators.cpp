@@ -159,6 +159,7 @@ TEST(gpu_operators, gemm_all_scatter_is_right) {
 /// Runs of an operator in a graph, each behind a stall, replayed.
 void check_replays(const operator_entry& entry, const gemm_problem& p, int replays) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   for (const pattern how : untax::all_patterns) {
     if (how == pattern::automatic) continue;
     untax::run_gpus(

@@ -85,6 +85,7 @@ class attention_engine::launcher {
   void attend(const attention_operands& operands, stream_ref stream) {
     world_->check();
     auto* const on = static_cast<cudaStream_t>(stream.handle);
+    require_no_graph(*world_, on);
     a_.memory = operands;
     a_.run.epochs = epochs_.local();
     launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, on, true);

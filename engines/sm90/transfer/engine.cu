@@ -68,6 +68,7 @@ class engine::launcher {
 
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     world_->check();
+    require_no_graph(*world_, static_cast<cudaStream_t>(stream.handle));
     require_reachable("in", in, known_in_);
     require_reachable("out", out, known_out_);
     run_.in = static_cast<const std::byte*>(in);
