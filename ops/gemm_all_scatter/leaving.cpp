@@ -26,9 +26,11 @@ double sending(const sm90::gemm_plan& plan, int world, int tiles,
   return tiles * tile * (world - 1) / rate;
 }
 
-/// Until the last results have left at this rate, if multiplying takes so long.
-double last_left(const sm90::gemm_plan& plan, int world, double multiplied, double rate) {
+/// Until the last results have left at this rate.
+double last_left(const sm90::gemm_plan& plan, int world, double rate) {
   const sm90::tile_schedule& order = plan.schedule;
+  const bool narrow = !plan.config.swapped && plan.config.columns == 128;
+  const double multiplied = plan.cycles * (world > 1 && narrow ? narrow_tiles : 1);
   const double round = multiplied / rounds_of(order);
   const int whole = order.whole_tiles();
   double free = 0;  // when what was finished so far has been sent
@@ -44,14 +46,11 @@ double last_left(const sm90::gemm_plan& plan, int world, double multiplied, doub
 }  // namespace
 
 double cycles_until_left(const sm90::gemm_plan& plan, int world) {
-  const bool narrow = !plan.config.swapped && plan.config.columns == 128;
-  const double multiplied = plan.cycles * (world > 1 && narrow ? narrow_tiles : 1);
-  return last_left(plan, world, multiplied, link_bytes_per_cycle);
+  return last_left(plan, world, link_bytes_per_cycle);
 }
 
 double cycles_until_moved(const sm90::gemm_plan& plan, int moving, int world) {
-  return last_left(plan, world, plan.cycles,
-                   std::min(moving * block_bytes_per_cycle, link_bytes_per_cycle));
+  return last_left(plan, world, std::min(moving * block_bytes_per_cycle, link_bytes_per_cycle));
 }
 
 double cycles_until_copied(const sm90::gemm_plan& plan, int bands, int world) {

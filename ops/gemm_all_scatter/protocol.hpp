@@ -127,8 +127,7 @@ class gemm_all_scatter_protocol {
     if (row >= problem_.m || column >= grid.cols.whole.size) return -1;
     return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
   }
-  /// Tiles, one below the other, that go out column by column before those below them do. A band of
-  /// one is none: then that is all rows, and tiles go out as they are numbered.
+  /// Tiles, one below the other, that go out column by column before those below them do.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int band() const noexcept {
     const int rows = tiles().rows.count();
     return plan_.band > 1 && plan_.band < rows ? plan_.band : rows;
