@@ -32,7 +32,7 @@ struct cut {
   std::int64_t tile_m;
   std::int64_t tile_n;
   std::int64_t panel_k;
-  std::int64_t cross = 0;  // looked at where A is gathered, as the next one
+  std::int64_t cross = 0;  // looked at where A is gathered, as the next three
   bool collect = false;
   bool spread = false;
   int sets = 2;
@@ -101,8 +101,7 @@ std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
     for (const cut& by : cuts) {
-      if (variant.entry->gathers ||
-          (by.cross == 0 && !by.collect && !by.spread && by.sets == 2 && by.band == 1))
+      if (variant.entry->gathers || (by.cross == 0 && !by.collect && !by.spread && by.sets == 2))
         cases.push_back(make_case(variant, ranks, size, by));
     }
   }
@@ -133,6 +132,7 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
     return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
                       {{1, 1, 512, 512, 512},
                        {2, 1, 8, 16, 9},
+                       {1, 2, 8, 16, 9, 0, false, false, 2, 2},
                        {1, 2, 8, 16, 9, 16, true},
                        {2, 2, 8, 16, 9, 16, false, true, 1, 2}});
   }
@@ -143,6 +143,7 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
        {1, 1, 16, 32, 16},
        {2, 1, 24, 20, 33},
        {3, 2, 40, 64, 50},
+       {2, 3, 24, 20, 33, 0, false, false, 2, 3},
        {1, 3, 16, 32, 16, 48, false},
        {2, 2, 20, 32, 64, 40, true},
        {2, 3, 16, 32, 24, 32, true, true, 2, 100},

@@ -13,8 +13,8 @@
 namespace untax {
 namespace {
 
-constexpr int usual_leading = 8;
-constexpr int usual_apart = 8;
+constexpr int least_moving = 4;
+constexpr int most_moving = 16;
 constexpr int usual_streams = 2;  // while one begins its next copy, the other is on its way
 constexpr int most_bands = 16;
 /// A band's rows are those of whole tiles.
@@ -26,8 +26,14 @@ bool is_compiled(const sm90::tile_config& c) {
   return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 
-int usual_movers(const operator_options& options, int usual, int processors) {
-  return std::min(round_up(options.movers > 0 ? options.movers : usual, 2), processors - 2);
+/// How many blocks may be those that only move: pairs, as clusters of blocks start together.
+std::vector<int> numbers_of_movers(const operator_options& options, int processors) {
+  const int most = processors - 2;
+  if (options.movers > 0) return {std::min(round_up(options.movers, 2), most)};
+  std::vector<int> numbers;
+  for (int moving = least_moving; moving <= std::min(most_moving, most); moving += 2)
+    numbers.push_back(moving);
+  return numbers;
 }
 
 /// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
@@ -36,6 +42,10 @@ void cut(scatter_plan& plan) {
   plan.protocol.tile_m = c.swapped ? c.columns : tile_rows(c);
   plan.protocol.tile_n = c.swapped ? tile_rows(c) : c.columns;
   plan.parts = storing_groups(c);
+  // Where x is A, as many rows of tiles are multiplied before those below them; elsewhere the order
+  // of numbers is as good, as there are few rows.
+  if (plan.way == scatter_way::flagged && !c.swapped)
+    plan.protocol.band = plan.gemm.schedule.band * c.cluster;
 }
 
 /// Where all of a shard leaves at once, a block has one tile of it, and as few blocks as there is
@@ -69,9 +79,28 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
     plan.band_rows = rows;
     plan.bands = static_cast<int>(ceil_div(problem.m, rows));
     if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
+    if (plan.way == scatter_way::flagged)
+      plan.gemm.cycles = cycles_until_moved(plan.gemm, plan.leading + plan.apart, world);
     if (plan.streams > 0) plan.gemm.cycles = cycles_until_copied(plan.gemm, plan.bands, world);
     plans.push_back(plan);
   }
+}
+
+/// Plans in which blocks move tiles as these are flagged: so many of the kernel that multiplies, or
+/// of another one.
+std::vector<scatter_plan> flagged_plans(const gemm_all_scatter_problem& problem,
+                                        const scatter_plan& made, const operator_options& options,
+                                        int processors) {
+  std::vector<scatter_plan> plans;
+  for (const int moving : numbers_of_movers(options, processors)) {
+    scatter_plan plan = made;
+    (options.how == pattern::producer_consumer ? plan.apart : plan.leading) = moving;
+    plan.protocol.movers = moving;
+    const int free = processors - moving;
+    add_plans(problem, plan, options.workers > 0 ? std::min(free, options.workers) : free,
+              problem.m, plans);
+  }
+  return plans;
 }
 
 }  // namespace
@@ -86,16 +115,8 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
   int free = processors;
   switch (options.how) {
     case pattern::fused_specialized:
-      made.way = scatter_way::flagged;
-      made.leading = usual_movers(options, usual_leading, processors);
-      made.protocol.movers = made.leading;
-      free -= made.leading;
-      break;
     case pattern::producer_consumer:
       made.way = scatter_way::flagged;
-      made.apart = usual_movers(options, usual_apart, processors);
-      made.protocol.movers = made.apart;
-      free -= made.apart;
       break;
     case pattern::bulk_synchronous:
       made.way = scatter_way::kept;
@@ -118,7 +139,11 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                                           : pattern::bulk_synchronous;
   if (options.workers > 0) free = std::min(free, options.workers);
   std::vector<scatter_plan> plans;
-  add_plans(problem, made, free, problem.m, plans);
+  if (made.way == scatter_way::flagged) {
+    plans = flagged_plans(problem, made, options, processors);
+  } else {
+    add_plans(problem, made, free, problem.m, plans);
+  }
   for (int bands = 2; made.streams > 0 && bands <= most_bands; ++bands) {
     const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, bands), band_unit);
     if (rows < plans.back().band_rows) add_plans(problem, made, free, rows, plans);

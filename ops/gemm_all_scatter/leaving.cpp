@@ -9,6 +9,7 @@ namespace {
 
 // Measured on H200, in cycles of 1755 MHz.
 constexpr double link_bytes_per_cycle = 188;  // out of a rank
+constexpr double block_bytes_per_cycle = 16;  // out of a block that moves boxes beside a GEMM
 constexpr double narrow_tiles = 1.08;         // what 128 columns take longer while results leave
 constexpr double between_kernels = 3500;  // from one's last result to the next one's first slice
 constexpr double to_begin_a_copy = 7000;  // from a kernel's end
@@ -18,28 +19,38 @@ int rounds_of(const sm90::tile_schedule& order) {
   return std::max(ceil_div(order.tiles(), order.clusters), 1);
 }
 
-/// Cycles that a link needs for what becomes of so many tiles.
-double sending(const sm90::gemm_plan& plan, int world, int tiles) {
+/// Cycles that it takes to send what becomes of so many tiles, at a rate in bytes per cycle.
+double sending(const sm90::gemm_plan& plan, int world, int tiles,
+               double rate = link_bytes_per_cycle) {
   const double tile = 2.0 * tile_rows(plan.config) * plan.config.columns * plan.config.cluster;
-  return tiles * tile * (world - 1) / link_bytes_per_cycle;
+  return tiles * tile * (world - 1) / rate;
 }
 
-}  // namespace
-
-double cycles_until_left(const sm90::gemm_plan& plan, int world) {
+/// Until the last results have left at this rate.
+double last_left(const sm90::gemm_plan& plan, int world, double rate) {
   const sm90::tile_schedule& order = plan.schedule;
   const bool narrow = !plan.config.swapped && plan.config.columns == 128;
   const double multiplied = plan.cycles * (world > 1 && narrow ? narrow_tiles : 1);
   const double round = multiplied / rounds_of(order);
   const int whole = order.whole_tiles();
-  double free = 0;  // when the link has sent what was finished so far
+  double free = 0;  // when what was finished so far has been sent
   double now = 0;
   for (int tile = 0; tile < whole; tile += order.clusters) {
     now += round;
-    free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile));
+    free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile), rate);
   }
   // Those that clusters share are finished by all at the end.
-  return std::max(free, multiplied) + sending(plan, world, order.streamed);
+  return std::max(free, multiplied) + sending(plan, world, order.streamed, rate);
+}
+
+}  // namespace
+
+double cycles_until_left(const sm90::gemm_plan& plan, int world) {
+  return last_left(plan, world, link_bytes_per_cycle);
+}
+
+double cycles_until_moved(const sm90::gemm_plan& plan, int moving, int world) {
+  return last_left(plan, world, std::min(moving * block_bytes_per_cycle, link_bytes_per_cycle));
 }
 
 double cycles_until_copied(const sm90::gemm_plan& plan, int bands, int world) {

@@ -127,6 +127,20 @@ class gemm_all_scatter_protocol {
     if (row >= problem_.m || column >= grid.cols.whole.size) return -1;
     return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
   }
+  /// Tiles, one below the other, that go out column by column before those below them do.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int band() const noexcept {
+    const int rows = tiles().rows.count();
+    return plan_.band > 1 && plan_.band < rows ? plan_.band : rows;
+  }
+  /// The tile that goes out when so many went before.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_in_turn(int turn) const noexcept {
+    const int rows = tiles().rows.count();
+    const int columns = tiles().cols.count();
+    const int first = turn / (band() * columns) * band();
+    const int height = rows - first < band() ? rows - first : band();
+    const int in_band = turn - first * columns;
+    return first + in_band % height + in_band / height * rows;
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_result(int at, int tile) const noexcept {
     return {operand::c, at, tiles().rows_of(tile).begin, tiles().cols_of(tile).begin};
   }
@@ -180,7 +194,7 @@ class gemm_all_scatter_protocol {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
     for (int i = 0; i < share.share_of(tiles().count()); ++i) {
-      const int tile = share.at(i);
+      const int tile = tile_in_turn(share.at(i));
       if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
       for (int hop = 1; hop < world(); ++hop) {
         send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,

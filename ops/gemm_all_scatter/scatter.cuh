@@ -3,8 +3,8 @@
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
-#include "engines/sm90/transfer/step_mover.cuh"
 #include "ops/gemm_all_scatter/publishing.cuh"
+#include "ops/gemm_all_scatter/tile_sender.cuh"
 
 namespace untax {
 
@@ -12,7 +12,7 @@ namespace untax {
 class scatter_traffic::at_block {
  public:
   static constexpr bool moves = true;
-  static constexpr std::size_t lead_bytes = sizeof(bulk_ring<>::memory);
+  static constexpr std::size_t lead_bytes = sizeof(tile_sender::memory);
   static constexpr bool waits = false;
   static constexpr bool retires = false;
   static constexpr bool signals = true;
@@ -27,14 +27,9 @@ class scatter_traffic::at_block {
 
   /// A leading block, of which one warp drives the copy engine.
   __device__ void lead(std::byte* shared) {
-    bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
     if (threadIdx.x >= 32) return;
     const auto me = static_cast<int>(blockIdx.x);
-    sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(t_.moved, {ring}, me);
-    t_.how.open(me, epoch_, mover);
-    t_.how.scatter({me, t_.movers}, epoch_, mover);
-    t_.how.close(me, epoch_, mover);
-    mover.finish();
+    tile_sender::run(t_, *reinterpret_cast<tile_sender::memory*>(shared), me, epoch_, me);
   }
   /// One warp of the rank opens C for the others.
   __device__ void beside(int warp) {

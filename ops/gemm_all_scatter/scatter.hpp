@@ -8,6 +8,7 @@
 #include "engines/sm90/transfer/moved_operands.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/gemm_all_scatter/sent_tiles.hpp"
 
 namespace untax {
 
@@ -27,8 +28,11 @@ struct scatter_traffic {
   int parts = 1;                        ///< of a tile, each stored by one thread
   std::uint64_t* done = nullptr;        ///< in this GPU's memory: blocks that have stored all, ever
   std::uint64_t* parts_done = nullptr;  ///< the same, by tile: its parts
-  /// This rank's columns of C, at itself and then in the order of hops.
+  /// This rank's columns of C, at itself and then in the order of hops; those of peers in the boxes
+  /// in which they are sent.
   CUtensorMap c[sm90::most_ranks];
+  CUtensorMap own_boxes;  ///< those at itself in the boxes in which movers send flagged tiles
+  sent_tiles sent;        ///< what these are
 
   [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
   [[nodiscard]] UNTAX_HOST_DEVICE int leading_blocks() const { return leading; }

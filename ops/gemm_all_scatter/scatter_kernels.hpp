@@ -8,8 +8,9 @@
 
 namespace untax {
 
-/// The movers of the protocol as a kernel of their own beside the GEMM, a block each: they open C,
-/// send tiles as these are flagged, and close. `epochs`: a word of each block.
+/// The movers of the protocol as a kernel of their own beside the GEMM, a block each, an even
+/// number of them: they open C, send tiles as these are flagged, and close. `epochs`: a word of
+/// each block.
 void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
 

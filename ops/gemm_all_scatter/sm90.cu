@@ -69,22 +69,23 @@ class device_scatter final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     world_->check();
     traffic_.moved.run.out = static_cast<std::byte*>(c);
+    if (launcher_) describe_matrices(a, weights, c);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
     switch (how_) {
       case pattern::bulk_synchronous:
-        multiply(a, weights, c, on);
+        multiply(on);
         scatter_all(traffic_, moved_, world_->ranks_per_gpu() == 1, on);
         return;
       case pattern::producer_consumer:
         side_.fork(on);
         move_scattered(traffic_, moved_, plan_.protocol.movers, side_.get());
-        multiply(a, weights, c, on);
+        multiply(on);
         side_.join(on);
         return;
       default:
-        if (launcher_ && how_ == pattern::copy_engine) return multiply_and_copy(a, weights, c, on);
-        if (launcher_) return multiply(a, weights, c, on);
+        if (launcher_ && how_ == pattern::copy_engine) return multiply_and_copy(c, on);
+        if (launcher_) return multiply(on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::flagged)
           return move_scattered(traffic_, moved_, plan_.protocol.movers, on);
@@ -134,6 +135,7 @@ class device_scatter final : public device_operator {
     traffic_.leading = plan_.leading;
     traffic_.multiplying = launcher_ ? blocks() - plan_.leading : 0;
     traffic_.parts = plan_.parts;
+    if (plan_.way == scatter_way::flagged) traffic_.sent = sent_tiles::of(traffic_.how);
     for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
   }
 
@@ -142,22 +144,19 @@ class device_scatter final : public device_operator {
     scatter_traffic dry = traffic_;
     dry.moved.run.launch = -1;
     if (launcher_) launcher_->launch({}, &dry, side_.get());
-    move_scattered(dry, moved_, 1, side_.get());
+    move_scattered(dry, moved_, 2, side_.get());
     scatter_all(dry, moved_, false, side_.get());
     open_scattered(dry, opened_, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a scatter");
   }
 
-  void multiply(const void* a, const void* weights, void* c, cudaStream_t on) {
-    if (!launcher_) return;
-    describe_matrices(a, weights, c);
-    launcher_->launch(bands_.front(), &traffic_, on);
+  void multiply(cudaStream_t on) {
+    if (launcher_) launcher_->launch(bands_.front(), &traffic_, on);
   }
 
   /// What a band's kernel has stored goes to all peers while the next ones multiply. The end of a
   /// kernel is the signal.
-  void multiply_and_copy(const void* a, const void* weights, void* c, cudaStream_t on) {
-    describe_matrices(a, weights, c);
+  void multiply_and_copy(void* c, cudaStream_t on) {
     side_.fork(on);
     open_scattered(traffic_, opened_, side_.get());
     for (const gpu::side_stream& copies : copiers_) copies.fork(side_.get());
@@ -200,11 +199,14 @@ class device_scatter final : public device_operator {
     c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
     const auto& [m, n, k, type] = problem_;
-    const auto result = [&](int peer, range rows) {
+    const auto own_columns = [&](int peer, range rows) {
       const std::byte* const there = static_cast<const std::byte*>(c) +
                                      (rows.begin * n + columns_.begin) * 2 +
                                      (peer - world_->rank()) * traffic_.moved.run.between;
-      return sm90::result_map_of({there, rows.size, columns_.size, n}, type, gemm.config);
+      return sm90::matrix_at{there, rows.size, columns_.size, n};
+    };
+    const auto result = [&](int peer, range rows) {
+      return sm90::result_map_of(own_columns(peer, rows), type, gemm.config);
     };
     const CUtensorMap b = sm90::tensor_map_of({weights, columns_.size, k, k}, type,
                                               b_box_rows(gemm), read_together(gemm));
@@ -221,6 +223,14 @@ class device_scatter final : public device_operator {
     const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
     for (int hop = 0; hop < copies; ++hop)
       traffic_.c[hop] = result(receiver_at_hop(world_->rank(), hop, world_->size()), band_at(0));
+    if (plan_.way != scatter_way::flagged) return;
+    const auto sent = [&](int peer) {
+      return sm90::moved_map_of(own_columns(peer, {0, m}), 1, m * n, type, traffic_.sent.box_rows,
+                                traffic_.sent.tile_columns);
+    };
+    traffic_.own_boxes = sent(world_->rank());
+    for (int hop = 1; hop < world_->size(); ++hop)
+      traffic_.c[hop] = sent(receiver_at_hop(world_->rank(), hop, world_->size()));
   }
 
   world* world_;

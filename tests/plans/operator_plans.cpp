@@ -17,6 +17,7 @@
 #include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/gemm_all_scatter/sent_tiles.hpp"
 
 namespace {
 
@@ -238,6 +239,72 @@ TEST(operator_plans, few_bytes_go_to_few_blocks) {
   EXPECT_EQ(movers(8192, 2), 128);
 }
 
+/// Each tile goes out once.
+void expect_turns(const gemm_all_scatter_protocol& how) {
+  std::set<int> sent;
+  const int count = how.tiles().count();
+  for (int turn = 0; turn < count; ++turn) sent.insert(how.tile_in_turn(turn));
+  ASSERT_EQ(static_cast<int>(sent.size()), count);
+  if (count > 0) {
+    ASSERT_EQ(*sent.begin(), 0);
+    ASSERT_EQ(*sent.rbegin(), count - 1);
+  }
+}
+
+/// Movers ask for tiles in the order in which the GEMM deals them to its blocks: see
+/// tile_schedule.
+void expect_order(const gemm_all_scatter_protocol& how, const sm90::gemm_plan& gemm) {
+  if (gemm.config.swapped) return;
+  const sm90::tile_schedule& order = gemm.schedule;
+  const int count = how.tiles().count();
+  std::vector<int> finished(static_cast<std::size_t>(count), -1);
+  int next = 0;
+  for (int tile = 0; tile < order.tiles(); ++tile) {
+    for (int block = 0; block < gemm.config.cluster; ++block) {
+      const std::int64_t row = (order.x_of(tile) * gemm.config.cluster + block) *
+                               static_cast<std::int64_t>(tile_rows(gemm.config));
+      const int index = how.tile_at(row, order.y_of(tile) * std::int64_t{gemm.config.columns});
+      if (index >= 0) finished[static_cast<std::size_t>(index)] = next++;
+    }
+  }
+  ASSERT_EQ(next, count);
+  for (int turn = 0; turn < count; ++turn)
+    ASSERT_EQ(finished[static_cast<std::size_t>(how.tile_in_turn(turn))], turn);
+}
+
+/// What movers send by plain numbers is what the program says, in the same order, and boxes cover
+/// it.
+void expect_sent_tiles(const gemm_all_scatter_protocol& how, int movers) {
+  const sent_tiles grid = sent_tiles::of(how);
+  ASSERT_GE(grid.box_rows, 1);
+  ASSERT_LE(grid.box_rows, sent_tiles::most_box_rows);
+  ASSERT_LE(grid.tile_columns, 256);
+  ASSERT_LE(grid.box_bytes(), std::uint32_t{sent_tiles::most_box_bytes});
+  const std::int64_t begin = how.tiles().cols.whole.begin;
+  for (const int mover : {0, movers / 2, movers - 1}) {
+    const strided share{mover, movers};
+    std::vector<std::string> said;
+    how.scatter(share, 3, [&](const step& s) {
+      if (s.acquire.named())
+        said.push_back(fmt::format("{} in {}", s.acquire.ready, s.acquire.use));
+      if (s.what == action::none) return;
+      said.push_back(fmt::format("{} x {} at {}, {} to {} at {}, {}", s.rows, s.cols, s.from.row,
+                                 s.from.col - begin, s.to.rank, s.to.row, s.to.col - begin));
+    });
+    std::vector<std::string> sent;
+    for (int turn = 0; turn < grid.turns(share); ++turn) {
+      const sent_tile tile = grid.at(share, turn);
+      sent.push_back(fmt::format("{} in 3", tile.flag));
+      for (int hop = 1; hop < how.world(); ++hop) {
+        const int peer = receiver_at_hop(how.rank(), hop, how.world());
+        sent.push_back(fmt::format("{} x {} at {}, {} to {} at {}, {}", tile.rows, tile.columns,
+                                   tile.row, tile.column, peer, tile.row, tile.column));
+      }
+    }
+    ASSERT_EQ(sent, said);
+  }
+}
+
 TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -259,6 +326,12 @@ TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
       if (options.how == pattern::bulk_synchronous) {
         EXPECT_LE(plans.front().apart, processors);
         EXPECT_LE(how.tiles().count(), plans.front().apart);
+      }
+      expect_turns(how);
+      if (plans.front().way == scatter_way::flagged) {
+        EXPECT_EQ(plans.front().protocol.movers % 2, 0);
+        expect_sent_tiles(how, plans.front().protocol.movers);
+        expect_order(how, plans.front().gemm);
       }
       // What a block stores, or sends, is a tile of the protocol.
       const tile_grid tiles = how.tiles();

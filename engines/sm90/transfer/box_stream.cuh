@@ -51,10 +51,15 @@ class box_stream {
     ++loaded_;
   }
 
-  /// Sends on what is left, and returns when all of it is written. The stream has ended then.
+  /// Sends on what has been asked for, as when there is nothing to ask for yet.
+  template <class Store, class Stored>
+  __device__ void drain(const Store& store, const Stored& stored) {
+    while (sent_ < loaded_) send(store, stored);
+  }
+  /// The same, and returns when all of it is written. The stream has ended then.
   template <class Store, class Stored>
   __device__ void finish(const Store& store, const Stored& stored) {
-    while (sent_ < loaded_) send(store, stored);
+    drain(store, stored);
     settle<on_the_way - 1>(stored);
   }
 

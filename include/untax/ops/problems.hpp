@@ -68,8 +68,8 @@ struct gemm_plan {
   std::int64_t cross = 0;
   bool collect = false;  ///< a rank sends to itself too, so that all of A lies in one place
   bool spread = false;   ///< a piece of A goes to all peers before the next piece does
-  /// Pieces of A, one below the other, whose first columns go out before the next columns do; then
-  /// come those below them.
+  /// Pieces of A, or tiles of C, one below the other, whose first columns go out before the next
+  /// columns do; then come those below them. Tiles in bands of one go out as they are numbered.
   int band = 1;
   int sets = 2;  ///< of rooms for A, used in turn
 };

@@ -1,6 +1,6 @@
-#include "engines/sm90/transfer/step_mover.cuh"
 #include "ops/gemm_all_scatter/publishing.cuh"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
+#include "ops/gemm_all_scatter/tile_sender.cuh"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
@@ -13,14 +13,9 @@ __global__ void __launch_bounds__(32)
   if (traffic.dry()) return;
   const auto me = static_cast<int>(blockIdx.x);
   const std::uint64_t epoch = epochs[me] + 1;
-  bulk_ring<> ring(device_block(), *reinterpret_cast<bulk_ring<>::memory*>(shared));
   // Blocks of the GEMM beside it have the first slots.
-  sm90::step_mover<sm90::by_bulk_copies<bulk_ring<>>> mover(traffic.moved, {ring},
-                                                            traffic.multiplying + me);
-  traffic.how.open(me, epoch, mover);
-  traffic.how.scatter({me, traffic.movers}, epoch, mover);
-  traffic.how.close(me, epoch, mover);
-  mover.finish();
+  tile_sender::run(traffic, *reinterpret_cast<tile_sender::memory*>(shared), me, epoch,
+                   traffic.multiplying + me);
   if (threadIdx.x == 0) epochs[me] = epoch;
 }
 
@@ -47,12 +42,22 @@ void meet(const scatter_traffic& traffic, std::uint64_t* epoch, bool opens, cuda
 
 void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream) {
-  constexpr int bytes = sizeof(bulk_ring<>::memory);
+  constexpr int bytes = sizeof(tile_sender::memory);
   gpu::require(
       cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
       "there is not enough shared memory for a scatter");
-  move_kernel<<<static_cast<unsigned>(blocks), 32, bytes, stream>>>(traffic, epochs);
-  gpu::require(cudaGetLastError(), "cannot start a scatter");
+  // In pairs, as multiprocessors come: one that is left alone has no room for a cluster of a GEMM.
+  cudaLaunchAttribute pairs{};
+  pairs.id = cudaLaunchAttributeClusterDimension;
+  pairs.val.clusterDim = {2, 1, 1};
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
+  launch.blockDim = dim3(32);
+  launch.dynamicSmemBytes = bytes;
+  launch.stream = stream;
+  launch.attrs = &pairs;
+  launch.numAttrs = 1;
+  gpu::require(cudaLaunchKernelEx(&launch, move_kernel, traffic, epochs), "cannot start a scatter");
 }
 
 void open_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {

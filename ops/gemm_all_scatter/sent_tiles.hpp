@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/gemm_all_scatter/protocol.hpp"
+
+namespace untax {
+
+/// A tile of the rank's own columns of C.
+struct sent_tile {
+  int flag = 0;  ///< the counter that says that it lies there
+  int row = 0;
+  int column = 0;  ///< among the rank's own
+  int rows = 0;
+  int columns = 0;
+};
+
+/// What a mover of `gemm_all_scatter_protocol::scatter` sends, as plain numbers: the protocol
+/// computes in 64 bits, step by step, which takes a GPU as long as moving a tile does.
+///
+/// A tile goes out in boxes as wide as it is, one below the other.
+struct sent_tiles {
+  /// A box has no more bytes, and no more rows.
+  static constexpr int most_box_bytes = 32768;
+  static constexpr int most_box_rows = 256;
+
+  int rows = 0;     ///< of C
+  int columns = 0;  ///< of C, the rank's own
+  int tile_rows = 1;
+  int tile_columns = 1;
+  int down = 0;    ///< tiles, one below the other
+  int across = 0;  ///< side by side
+  int band = 1;    ///< tiles, one below the other, that go out column by column
+  int flags = 0;   ///< counter of tile 0
+  int box_rows = 1;
+
+  [[nodiscard]] static constexpr sent_tiles of(const gemm_all_scatter_protocol& how) noexcept {
+    const tile_grid grid = how.tiles();
+    sent_tiles sent;
+    sent.rows = static_cast<int>(grid.rows.whole.size);
+    sent.columns = static_cast<int>(grid.cols.whole.size);
+    sent.tile_rows = static_cast<int>(grid.rows.step);
+    sent.tile_columns = static_cast<int>(grid.cols.step);
+    sent.down = grid.rows.count();
+    sent.across = grid.cols.count();
+    sent.band = how.band();
+    sent.flags = how.tile_flag(0, 1).ready;
+    sent.box_rows =
+        least(least(sent.tile_rows, most_box_rows), most_box_bytes / (sent.tile_columns * 2));
+    return sent;
+  }
+
+  /// How many tiles fall to a mover.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns(strided share) const noexcept {
+    return share.share_of(down * across);
+  }
+  /// The one that it sends when it has sent so many others.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr sent_tile at(strided share, int turn) const noexcept {
+    const int i = share.at(turn);
+    const int first = i / (band * across) * band;
+    const int height = least(band, down - first);
+    const int in_band = i - first * across;
+    const int column = in_band / height;
+    const int row = first + in_band - column * height;
+    sent_tile tile;
+    tile.flag = flags + column * down + row;
+    tile.row = row * tile_rows;
+    tile.column = column * tile_columns;
+    tile.rows = least(tile_rows, rows - tile.row);
+    tile.columns = least(tile_columns, columns - tile.column);
+    return tile;
+  }
+  /// Of a whole box, also where one ends with the matrix.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t box_bytes() const noexcept {
+    return static_cast<std::uint32_t>(box_rows * tile_columns * 2);
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int least(int a, int b) noexcept {
+    return a < b ? a : b;
+  }
+};
+
+}  // namespace untax
