@@ -33,7 +33,7 @@ constexpr int usual_streams = 1;  // one after the other: what is needed first c
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
 constexpr double first_arrival_cycles = 20'000;
 /// Of a block that moves boxes beside a GEMM, and of all together.
-constexpr double box_bytes_a_cycle = 16;
+constexpr double box_bytes_a_cycle = 13;
 constexpr double link_bytes_a_cycle = 190;
 
 /// Pieces that blocks and warps move: several for each of them.
@@ -83,7 +83,8 @@ class planner {
     std::vector<gather_plan> plans;
     if (made_.boxes && options_.movers == 0) {
       const int most = std::min(most_leading, processors_ - 2);
-      for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
+      // Of those that take the same time, the one in which most move: rows of others come sooner.
+      for (int moving = most / 2 * 2; moving >= least_moving; moving -= 2) add(plans, moving);
     } else {
       add(plans, made_.leading + made_.apart);
     }
