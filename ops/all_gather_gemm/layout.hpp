@@ -121,11 +121,8 @@ class all_gather_gemm_layout {
   /// The piece that goes out as number i of a shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
     const int across = col_pieces(source).count();
-    const int first = i / (band(source) * across) * band(source);
-    const int below = row_pieces(source).count() - first;
-    const int height = below < band(source) ? below : band(source);
-    const int in_band = i - first * across;
-    return (first + in_band % height) * across + in_band / height;
+    const auto at = banded_grid{row_pieces(source).count(), across, band(source)}.at(i);
+    return at.row * across + at.column;
   }
 
   /// Which part of the dealt dimension a rank has.

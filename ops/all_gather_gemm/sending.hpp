@@ -107,15 +107,11 @@ struct sending_grid {
     return at_once && hops > 0 ? 1 : hops;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr outgoing_piece piece_in_turn(int i) const noexcept {
-    const int first = i / (band * in_row) * band;
-    const int height = row_pieces - first < band ? row_pieces - first : band;
-    const int in_band = i - first * in_row;
+    const auto at = banded_grid{row_pieces, in_row, band}.at(i);
     outgoing_piece p;
-    const int across = in_band / height;
-    const int down = first + in_band - across * height;
-    p.index = down * in_row + across;
-    p.row = down * piece_rows;
-    p.column = across * piece_columns;
+    p.index = at.row * in_row + at.column;
+    p.row = at.row * piece_rows;
+    p.column = at.column * piece_columns;
     p.rows = rows - p.row < piece_rows ? rows - p.row : piece_rows;
     p.columns = columns - p.column < piece_columns ? columns - p.column : piece_columns;
     return p;

@@ -135,11 +135,8 @@ class gemm_all_scatter_protocol {
   /// The tile that goes out when so many went before.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_in_turn(int turn) const noexcept {
     const int rows = tiles().rows.count();
-    const int columns = tiles().cols.count();
-    const int first = turn / (band() * columns) * band();
-    const int height = rows - first < band() ? rows - first : band();
-    const int in_band = turn - first * columns;
-    return first + in_band % height + in_band / height * rows;
+    const auto at = banded_grid{rows, tiles().cols.count(), band()}.at(turn);
+    return at.row + at.column * rows;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_result(int at, int tile) const noexcept {
     return {operand::c, at, tiles().rows_of(tile).begin, tiles().cols_of(tile).begin};

@@ -56,16 +56,11 @@ struct sent_tiles {
   }
   /// The one that it sends when it has sent so many others.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr sent_tile at(strided share, int turn) const noexcept {
-    const int i = share.at(turn);
-    const int first = i / (band * across) * band;
-    const int height = least(band, down - first);
-    const int in_band = i - first * across;
-    const int column = in_band / height;
-    const int row = first + in_band - column * height;
+    const auto at = banded_grid{down, across, band}.at(share.at(turn));
     sent_tile tile;
-    tile.flag = flags + column * down + row;
-    tile.row = row * tile_rows;
-    tile.column = column * tile_columns;
+    tile.flag = flags + at.column * down + at.row;
+    tile.row = at.row * tile_rows;
+    tile.column = at.column * tile_columns;
     tile.rows = least(tile_rows, rows - tile.row);
     tile.columns = least(tile_columns, columns - tile.column);
     return tile;

@@ -40,6 +40,27 @@ struct strided {
   }
 };
 
+/// A grid of `down` things one below the other and `across` side by side, gone through in bands:
+/// the first column of `band` rows, their next columns, and then the rows below them.
+struct banded_grid {
+  int down = 1;
+  int across = 1;
+  int band = 1;  ///< from 1 to `down`
+
+  struct cell {
+    int row;
+    int column;
+  };
+  /// The one whose turn comes when so many others had theirs.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int turn) const noexcept {
+    const int first = turn / (band * across) * band;
+    const int height = down - first < band ? down - first : band;
+    const int in_band = turn - first * across;
+    const int column = in_band / height;
+    return {first + in_band - column * height, column};
+  }
+};
+
 /// A rectangle of tiles: pieces of rows times pieces of columns. Tiles are numbered column by
 /// column, so that neighbours in the order share their weights, which are the larger operand and
 /// are kept where they are hot.
