@@ -7,6 +7,7 @@
 #include <untax/core/error.hpp>
 
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::sm90 {
 namespace {
@@ -39,10 +40,7 @@ void require_own_gpu(const world& w, pattern how) {
 }
 
 void require_no_graph(const world& w, cudaStream_t stream) {
-  if (w.ranks_per_gpu() == 1) return;
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  gpu::require(cudaStreamIsCapturing(stream, &status), "cannot ask about a capture");
-  if (status == cudaStreamCaptureStatusNone) return;
+  if (w.ranks_per_gpu() == 1 || !gpu::captures(stream)) return;
   throw error(errc::unsupported,
               fmt::format("rank {}: graphs take GPUs of their own; here {} ranks share one",
                           w.rank(), w.ranks_per_gpu()));

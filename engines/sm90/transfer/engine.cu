@@ -58,14 +58,6 @@ class engine::launcher {
     }
   }
 
-  [[nodiscard]] bool captures(stream_ref stream) const {
-    if (stream.handle == nullptr) return false;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    require(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.handle), &status),
-            "cannot ask about a capture");
-    return status != cudaStreamCaptureStatusNone;
-  }
-
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     world_->check();
     require_no_graph(*world_, static_cast<cudaStream_t>(stream.handle));
@@ -157,7 +149,9 @@ engine::engine(world& w, const std::string& name, transfer_code code) {
 }
 engine::~engine() = default;
 
-bool engine::captures(stream_ref stream) const { return launcher_->captures(stream); }
+bool engine::captures(stream_ref stream) const {
+  return gpu::captures(static_cast<cudaStream_t>(stream.handle));
+}
 
 void engine::run(const void* in, void* out, std::int64_t between, stream_ref stream) {
   launcher_->run(in, out, between, stream);

@@ -16,7 +16,8 @@ namespace untax {
 void run_threads(int ranks, const std::function<void(world&)>& body,
                  const world_options& options = {});
 
-/// The same on GPUs, rank r on GPU r, which is the current device of its thread.
+/// The same on GPUs, as `world::local_gpus` deals them: a rank's GPU is the current device of its
+/// thread.
 void run_gpus(int ranks, const std::function<void(world&)>& body,
               const world_options& options = {});
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax {
 namespace {
@@ -24,12 +25,7 @@ void wait_for(stream_ref stream, std::string_view what) {
   gpu::require(cudaStreamSynchronize(of(stream)), std::string(what));
 }
 
-bool is_captured(stream_ref stream) {
-  if (stream.handle == nullptr) return false;
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  gpu::require(cudaStreamIsCapturing(of(stream), &status), "cannot ask about a capture");
-  return status != cudaStreamCaptureStatusNone;
-}
+bool is_captured(stream_ref stream) { return gpu::captures(of(stream)); }
 
 bool reachable_by_device(const void* p) {
   cudaPointerAttributes found{};

@@ -6,6 +6,14 @@
 
 namespace untax::gpu {
 
+/// Whether what is asked of the stream becomes part of a graph. The default stream is in none.
+[[nodiscard]] inline bool captures(cudaStream_t stream) {
+  if (stream == nullptr) return false;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  require(cudaStreamIsCapturing(stream, &status), "cannot ask about a capture");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 /// A stream of the current device that waits for no other, as the legacy default stream would.
 class stream {
  public:
