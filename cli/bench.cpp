@@ -94,11 +94,12 @@ void print_host(const std::vector<bench::comparison>& all) {
               {"untax (p10 to p90)", side::right},
               {"reference (p10 to p90)", side::right},
               {"ratio", side::right},
-              {"bar"},
+              {"bar", side::right},
               {""}});
   for (const bench::comparison& c : all) {
     rows.add({fmt::format("{} beside {}", c.name, c.reference), spread_text(c.time),
-              spread_text(c.reference_time), fmt::format("{:.2f}", c.ratio()), c.bar_text(),
+              spread_text(c.reference_time),
+              fmt::format("{:.{}f}", c.ratio(), c.ratio() < 100 ? 2 : 0), c.bar_text(),
               c.met() ? "met" : "MISSED"});
   }
   std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
