@@ -21,8 +21,8 @@ constexpr int usage_error = 2;
 constexpr const char* description =
     "untax takes the taxes out of distributed matrix programs: kernel launches, barriers, and\n"
     "intermediate results that go out to memory and come back. It fuses communication into\n"
-    "multiplication, and measures what each tax costs. Ranks are threads or processes of this\n"
-    "machine.";
+    "multiplication and attention, and measures what each tax costs. Ranks are threads, processes\n"
+    "or GPUs of this machine.";
 
 constexpr const char* examples =
     "Begin with:\n"
