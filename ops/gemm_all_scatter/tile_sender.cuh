@@ -87,10 +87,8 @@ class tile_sender {
   [[nodiscard]] __device__ int flagged_from(int turn) const {
     constexpr int at_a_look = 32;
     const int count = turns_ - turn < at_a_look ? turns_ - turn : at_a_look;
-    const int found = sm90::room_waits::first_missing(
+    return sm90::room_waits::first_missing(
         count, epoch_, [&](int i) { return counter(t_.sent.at(share_, turn + i).flag); });
-    __syncwarp();
-    return found;
   }
   [[nodiscard]] __device__ bool await(int turn) const {
     return waits_.await(1, [&](int /*i*/) {

@@ -31,6 +31,7 @@ class room_waits {
       const int i = first + device_warp::thread_rank();
       const bool missing = i < count && cuda_memory::load_acquire(*counter(i)) < expected;
       const unsigned lanes = __ballot_sync(everybody, missing);
+      __syncwarp();  // a vote orders no memory
       if (lanes != 0) return first + __ffs(static_cast<int>(lanes)) - 1;
     }
     return count;
