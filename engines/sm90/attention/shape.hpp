@@ -24,6 +24,9 @@ struct division {
   }
 };
 
+/// What the end of an item costs a block, in tiles of keys.
+inline constexpr int end_tiles = 6;
+
 /// Attention of one token of each sequence to what a rank holds of it.
 struct attention_shape {
   int batch = 1;

@@ -33,8 +33,6 @@ class attention_work {
  public:
   /// Below that many tiles a block is not worth what combining its part costs.
   static constexpr int least_tiles = 8;
-  /// What the end of an item costs, in tiles.
-  static constexpr int end_tiles = 6;
 
   /// For `blocks` blocks.
   __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths, int blocks)
