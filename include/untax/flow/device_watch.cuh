@@ -83,6 +83,8 @@ class device_watch {
     store_relaxed(record.expected, site.expected);
     store_relaxed(record.seen, seen);
     store_relaxed(world_.progress[record_], site.progress);
+    // Each wait of a kernel holds this code; unrolled it would be a quarter of the kernel.
+#pragma unroll 1
     for (std::uint32_t i = 0; i < sizeof record.operator_name / 8; ++i)
       store_relaxed(record.operator_name[i], letters(site.operator_name, 8 * i));
     store(record.since,
@@ -92,6 +94,7 @@ class device_watch {
   /// Eight letters of a name from `begin` on, zeros behind its end.
   __device__ static std::uint64_t letters(const name_ref& name, std::uint32_t begin) {
     std::uint64_t packed = 0;
+#pragma unroll 1
     for (std::uint32_t i = 0; i < 8 && begin + i < name.size; ++i)
       packed |= std::uint64_t{static_cast<unsigned char>(name.data[begin + i])} << (8 * i);
     return packed;
@@ -110,6 +113,7 @@ class device_watch {
     if (load(world_.outcome[0]) == 0)
       store(world_.outcome[0], 1 + static_cast<std::uint64_t>(record_));
     auto* mine = reinterpret_cast<std::byte*>(world_.stop);
+#pragma unroll 1
     for (int peer = 0; peer < world_.ranks; ++peer) {
       const auto away = static_cast<std::int64_t>(peer - world_.rank) *
                         static_cast<std::int64_t>(world_.stop_span);
