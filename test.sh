@@ -11,7 +11,8 @@ usage() {
 Usage: ./test.sh [--quick | --all] [--preset NAME]...
 Without arguments: the release build, which is the one called cuda where nvcc is found.
   --quick         without the tests that need GPUs, which otherwise are compiled and, where there
-                  are none, skipped; clang-tidy looks at a quarter of the sources, others for each commit
+                  are none, skipped; clang-tidy looks at a quarter of the sources, and a quarter of
+                  the headers is compiled alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
@@ -29,7 +30,7 @@ while (($# > 0)); do
       presets+=("$release")
       configuration=(-D UNTAX_GPU_TESTS=OFF)
       echo "--quick: the tests that need GPUs are not compiled"
-      export UNTAX_TIDY_SHARE=4
+      export UNTAX_GATE_SHARE=4
       ;;
     --all) presets+=("$release" tsan asan) ;;
     --preset)

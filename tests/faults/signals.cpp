@@ -1,6 +1,8 @@
 // Signals that are lost, late or repeated, for every operator and pattern on thread worlds.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "trial.hpp"
 
 namespace untax::testing {
@@ -13,7 +15,7 @@ fault make(fault_kind kind, const fault_site& site, std::chrono::milliseconds du
 }
 
 TEST(signals, a_dropped_one_is_harmless_or_named) {
-  int failed = 0;
+  std::atomic<int> failed = 0;
   for_sampled_sites("drop", 3, true, [&](const faulty_case& c, const fault_site& site) {
     failed += expect_right_or_named(c, fault::at(fault_kind::drop, site)).failed() ? 1 : 0;
   });

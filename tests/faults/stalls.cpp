@@ -1,6 +1,7 @@
 // Ranks that stall in the middle of an operator, for every operator and pattern on thread worlds.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "trial.hpp"
@@ -21,7 +22,7 @@ TEST(stalls, a_short_one_changes_nothing) {
 }
 
 TEST(stalls, one_beyond_the_limit_is_harmless_or_named) {
-  int failed = 0;
+  std::atomic<int> failed = 0;
   for_sampled_sites("stall beyond the limit", 1, false,
                     [&](const faulty_case& c, const fault_site& site) {
                       const fault f = stall_at(site, short_limit * 5 / 2);

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <untax/world/world.hpp>
 
@@ -16,6 +18,9 @@ namespace untax::testing {
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+/// Most of its time a trial waits for a limit to pass.
+constexpr int trials_at_once = 3;
 
 /// Ends the program if a trial hangs: the one outcome that no fault may have.
 class hang_guard {
@@ -176,23 +181,34 @@ void for_sampled_sites(const std::string& what, std::size_t samples, bool signal
                        const std::function<void(const faulty_case&, const fault_site&)>& judge) {
   samples = number_in_environment("UNTAX_FAULT_SAMPLES", samples);
   const std::uint64_t seed = number_in_environment("UNTAX_FAULT_SEED", 1);
+  const std::vector<faulty_case> cases = all_cases({2, 3});
   std::size_t of = 0;
-  std::size_t ran = 0;
-  for (const faulty_case& c : all_cases({2, 3})) {
+  std::vector<std::pair<const faulty_case*, fault_site>> chosen;
+  for (const faulty_case& c : cases) {
     std::vector<fault_site> sites = sites_of(c);
     if (signals) sites = signals_among(sites);
     of += sites.size();
-    for (const fault_site& site : sample(sites, samples, seed + of)) {
-      judge(c, site);
-      ++ran;
-      if (::testing::Test::HasFailure()) {
-        std::printf("%s: failed with UNTAX_FAULT_SEED=%llu\n", what.c_str(),
-                    static_cast<unsigned long long>(seed));
-        return;
-      }
+    for (const fault_site& site : sample(sites, samples, seed + of)) chosen.emplace_back(&c, site);
+  }
+  std::atomic<std::size_t> next = 0;
+  {
+    std::vector<std::jthread> judges;
+    for (int i = 0; i < trials_at_once; ++i) {
+      judges.emplace_back([&] {
+        for (std::size_t at = next++; at < chosen.size(); at = next++) {
+          if (::testing::Test::HasFailure()) return;
+          judge(*chosen[at].first, chosen[at].second);
+        }
+      });
     }
   }
-  std::printf("%s: %zu of %zu %s\n", what.c_str(), ran, of, signals ? "signals" : "sites");
+  if (::testing::Test::HasFailure()) {
+    std::printf("%s: failed with UNTAX_FAULT_SEED=%llu\n", what.c_str(),
+                static_cast<unsigned long long>(seed));
+    return;
+  }
+  std::printf("%s: %zu of %zu %s\n", what.c_str(), chosen.size(), of,
+              signals ? "signals" : "sites");
 }
 
 void expect_right(const faulty_case& c, const fault& f) {

@@ -56,8 +56,8 @@ struct trial {
 /// errors none of which names `suspect` and, if it is given, the room. Empty if nothing is.
 [[nodiscard]] std::string complaint(const trial& t, int suspect, const std::optional<room>& r);
 
-/// Runs a fault at `samples` sites of every case and calls `judge` with each; how many of how many
-/// are printed. `signals`: only those. UNTAX_FAULT_SAMPLES and UNTAX_FAULT_SEED choose more, or
+/// Calls `judge` with `samples` sites of every case, on several threads; how many of how many is
+/// printed. `signals`: only those. UNTAX_FAULT_SAMPLES and UNTAX_FAULT_SEED choose more, or
 /// other ones.
 void for_sampled_sites(const std::string& what, std::size_t samples, bool signals,
                        const std::function<void(const faulty_case&, const fault_site&)>& judge);

@@ -4,15 +4,13 @@
 Sources that passed are remembered in the build directory until they, or what they include, change. Sources that
 reach Relacy or GoogleTest are left out: their macros expand to what clang-tidy complains about.
 
-With UNTAX_TIDY_SHARE=N only every Nth source is looked at, others for each commit.
+With UNTAX_GATE_SHARE=N only every Nth source is looked at, others for each commit.
 """
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 
 import cached
@@ -35,17 +33,6 @@ def commands_of(tree):
             for entry in entries if entry["file"].endswith(".cpp")}
 
 
-def share_of(names):
-    """The names that it is the turn of."""
-    parts = int(os.environ.get("UNTAX_TIDY_SHARE", "1"))
-    if parts <= 1:
-        return names
-    commits = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=gate.PROJECT, capture_output=True, text=True)
-    turn = int(commits.stdout or 0) % parts
-    print(f"looks at one source in {parts}, by the number of the commit")
-    return [name for name in names if zlib.crc32(name.encode()) % parts == turn]
-
-
 def reaches_left_out(tree, name):
     return any(included.startswith(LEFT_OUT)
                for reached in tree.closure(name) for included in tree.includes(reached))
@@ -63,7 +50,7 @@ def check(tree):
             for name in names}
     names = [name for name in names if str(tree.root / name) in commands]
     if tree.root == gate.PROJECT:
-        names = share_of(names)
+        names = cached.share_of(names)
 
     def run(name):
         done = subprocess.run([program, f"--config-file={config}", "--quiet", "-p", folder,
