@@ -125,7 +125,8 @@ class attention_engine::launcher {
       why = fmt::format("takes {} heads of the queries for each of the keys at most, not {}",
                         most_heads_of_group, shape.group);
     }
-    if (static_cast<std::int64_t>(shape.items()) * (ceil_div(shape.keys, 16) + end_tiles) >=
+    if (static_cast<std::int64_t>(shape.items()) *
+            (ceil_div<std::int64_t>(shape.keys, 16) + end_tiles) >=
         std::int64_t{1} << 31U)
       why = fmt::format("takes 2^31 tiles of 16 keys at most, not {} of {} keys", shape.items(),
                         shape.keys);
