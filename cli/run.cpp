@@ -113,10 +113,11 @@ memory_kind backend_of(const CLI::App& verb, const run_options& o, bool on_gpus,
   if (place == 1) return memory_kind::host;
   if (place == 2) {
     if (on_gpus) return memory_kind::cuda;
-    throw error(errc::invalid_argument,
-                fmt::format("--backend is cuda, and untax run has {} on the host only; on GPUs it has "
-                            "all_gather_gemm, gemm_all_scatter and flash_decode",
-                            o.operator_name));
+    throw error(
+        errc::invalid_argument,
+        fmt::format("--backend is cuda, and untax run has {} on the host only; on GPUs it has "
+                    "all_gather_gemm, gemm_all_scatter and flash_decode",
+                    o.operator_name));
   }
   if (!on_gpus || type == dtype::f32) return memory_kind::host;
   const int gpus = gpus_here();

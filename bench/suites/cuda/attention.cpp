@@ -134,23 +134,23 @@ class suite {
       team_.together([&](world& w) {
         const attention_memory::of_rank& mine = of(w.rank());
         cudaStream_t stream = team_.stream_of(w.rank());
-        check_cuda(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
+        gpu::require(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
         v.launch[static_cast<std::size_t>(w.rank())](0, stream);
         // What follows may be loaded just now, and that waits for kernels that wait for peers.
-        check_cuda(cudaStreamSynchronize(stream), v.by.c_str());
+        gpu::require(cudaStreamSynchronize(stream), v.by);
         w.check();
         if (first) {
-          check_cuda(cudaMemcpyAsync(mine.right.data(), mine.out.data(), bytes,
-                                     cudaMemcpyDeviceToDevice, stream),
-                     "keeping a result");
+          gpu::require(cudaMemcpyAsync(mine.right.data(), mine.out.data(), bytes,
+                                       cudaMemcpyDeviceToDevice, stream),
+                       "keeping a result");
         }
         auto* const differences = static_cast<unsigned long long*>(mine.scratch.data());
-        check_cuda(cudaMemsetAsync(differences, 0, sizeof *differences, stream), "clearing");
+        gpu::require(cudaMemsetAsync(differences, 0, sizeof *differences, stream), "clearing");
         count_differences(mine.out.data(), mine.right.data(), bytes, differences, stream);
         unsigned long long wrong = 0;
-        check_cuda(cudaMemcpyAsync(&wrong, differences, sizeof wrong, cudaMemcpyDefault, stream),
-                   "reading a count");
-        check_cuda(cudaStreamSynchronize(stream), "comparing");
+        gpu::require(cudaMemcpyAsync(&wrong, differences, sizeof wrong, cudaMemcpyDefault, stream),
+                     "reading a count");
+        gpu::require(cudaStreamSynchronize(stream), "comparing");
         if (wrong > 0) fail(row, v.by, std::to_string(wrong) + " elements differ");
       });
       if (first && row.problem.page_size == 0) verify_rows(row);
@@ -182,15 +182,15 @@ class suite {
                      static_cast<float*>(of(rank).scratch.data()), static_cast<float*>(sums.data()),
                      stream);
       parts.emplace_back(width + 2);
-      check_cuda(cudaMemcpyAsync(parts.back().data(), sums.data(), (width + 2) * sizeof(float),
-                                 cudaMemcpyDefault, stream),
-                 "reading sums");
-      check_cuda(
+      gpu::require(cudaMemcpyAsync(parts.back().data(), sums.data(), (width + 2) * sizeof(float),
+                                   cudaMemcpyDefault, stream),
+                   "reading sums");
+      gpu::require(
           cudaMemcpyAsync(found.data(),
                           static_cast<const bf16*>(of(rank).out.data()) + at * row.problem.head_dim,
                           width * sizeof(bf16), cudaMemcpyDefault, stream),
           "reading a result");
-      check_cuda(cudaStreamSynchronize(stream), "a plain kernel");
+      gpu::require(cudaStreamSynchronize(stream), "a plain kernel");
     }
     double most = -HUGE_VAL;
     for (const auto& part : parts) most = std::max(most, static_cast<double>(part[width + 1]));
@@ -246,7 +246,7 @@ class suite {
       w.barrier();
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < times; ++i) v.launch[static_cast<std::size_t>(w.rank())](i, stream);
-      check_cuda(cudaStreamSynchronize(stream), v.by.c_str());
+      gpu::require(cudaStreamSynchronize(stream), v.by);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
       w.check();
       const std::scoped_lock lock(mutex);

@@ -59,12 +59,12 @@ void attention_memory::prepare(const attention_row& row) {
   }
   for (int rank = 0; rank < team_.size(); ++rank) {
     team_.use(rank);
-    check_cuda(cudaMemcpyAsync(at(rank).lengths.data(), lengths.data(), 4 * lengths.size(),
-                               cudaMemcpyDefault, team_.stream_of(rank)),
-               "copying lengths");
-    check_cuda(cudaMemcpyAsync(at(rank).table.data(), table.data(), 4 * table.size(),
-                               cudaMemcpyDefault, team_.stream_of(rank)),
-               "copying a table");
+    gpu::require(cudaMemcpyAsync(at(rank).lengths.data(), lengths.data(), 4 * lengths.size(),
+                                 cudaMemcpyDefault, team_.stream_of(rank)),
+                 "copying lengths");
+    gpu::require(cudaMemcpyAsync(at(rank).table.data(), table.data(), 4 * table.size(),
+                                 cudaMemcpyDefault, team_.stream_of(rank)),
+                 "copying a table");
   }
   team_.finish();
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bench/suites/cuda/attention_values.hpp"
-#include "src/taxes/cuda/check.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bench {
 namespace {
@@ -73,14 +73,14 @@ void attend_plainly(const flash_decode_problem& p, const void* q, const void* ke
                           static_cast<int>(p.head_dim),
                           1 / std::sqrt(static_cast<float>(p.head_dim))};
   const auto width = static_cast<std::size_t>(p.head_dim);
-  check_cuda(cudaMemsetAsync(to, 0, (width + 2) * sizeof(float), stream), "clearing sums");
+  gpu::require(cudaMemsetAsync(to, 0, (width + 2) * sizeof(float), stream), "clearing sums");
   logits_of<<<blocks, threads, 0, stream>>>(shape,
                                             static_cast<const __nv_bfloat16*>(q) + row * p.head_dim,
                                             static_cast<const __nv_bfloat16*>(keys), scratch);
   most_of<<<1, threads, 0, stream>>>(scratch, p.keys, to + width + 1);
   sums_of<<<blocks, static_cast<unsigned>(width), 0, stream>>>(
       shape, scratch, static_cast<const __nv_bfloat16*>(values), to);
-  check_cuda(cudaGetLastError(), "a plain kernel");
+  gpu::require(cudaGetLastError(), "a plain kernel");
 }
 
 }  // namespace untax::bench

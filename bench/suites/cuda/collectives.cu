@@ -10,6 +10,7 @@
 #include "bench/suites/cuda/collective_runs.hpp"
 #include "bench/suites/cuda/vectors.cuh"
 #include "src/taxes/cuda/gpu_team.cuh"
+#include "src/taxes/cuda/rank_graphs.hpp"
 
 namespace untax::bench {
 namespace {
@@ -41,34 +42,19 @@ struct rank_state {
 /// One variant at all ranks: what runs, and the graph of several runs.
 class lined_up {
  public:
-  explicit lined_up(int ranks) : runs_(static_cast<std::size_t>(ranks)), graphs_(runs_.size()) {}
-  lined_up(lined_up&&) noexcept = default;
-  ~lined_up() {
-    for (cudaGraphExec_t graph : graphs_) {
-      if (graph != nullptr) cudaGraphExecDestroy(graph);
-    }
-  }
+  explicit lined_up(int ranks) : runs_(static_cast<std::size_t>(ranks)), graphs_(ranks) {}
 
   planned_run& at(int rank) { return runs_[static_cast<std::size_t>(rank)]; }
 
   void capture(gpu_team& team, int rank, int times) {
     cudaStream_t stream = team.stream_of(rank);
-    cudaGraph_t graph = nullptr;
-    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
-    for (int i = 0; i < times; ++i) at(rank).run(stream);
-    check_cuda(cudaStreamEndCapture(stream, &graph), "capturing");
-    auto& ready = graphs_[static_cast<std::size_t>(rank)];
-    check_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph");
-    check_cuda(cudaGraphDestroy(graph), "ending a capture");
-    check_cuda(cudaGraphUpload(ready, stream), "loading a graph");
+    graphs_.capture(rank, stream, times, [&](int /*i*/) { at(rank).run(stream); });
   }
-  void launch(int rank, cudaStream_t stream) const {
-    check_cuda(cudaGraphLaunch(graphs_[static_cast<std::size_t>(rank)], stream), "a graph");
-  }
+  void launch(int rank, cudaStream_t stream) const { graphs_.launch(rank, stream); }
 
  private:
   std::vector<planned_run> runs_;
-  std::vector<cudaGraphExec_t> graphs_;
+  rank_graphs graphs_;  // end before the runs
 };
 
 class suite {
@@ -165,22 +151,23 @@ class suite {
             static_cast<std::size_t>(result_of(work, w.size())) * size_of(work.type);
         fill_exact(mine.in.local(), count, work.type,
                    static_cast<std::uint32_t>(977 * w.rank() + row.bytes), stream);
-        check_cuda(cudaMemsetAsync(mine.out.local(), 0xff, bytes, stream), "poisoning");
-        check_cuda(cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
-                   "clearing");
+        gpu::require(cudaMemsetAsync(mine.out.local(), 0xff, bytes, stream), "poisoning");
+        gpu::require(
+            cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
+            "clearing");
         all[i]->at(w.rank()).run(stream);
         if (first) {
-          check_cuda(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,
-                                     cudaMemcpyDeviceToDevice, stream),
-                     "keeping a result");
+          gpu::require(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,
+                                       cudaMemcpyDeviceToDevice, stream),
+                       "keeping a result");
         }
         count_differences(mine.out.local(), mine.expected.data(), bytes,
                           static_cast<unsigned long long*>(mine.differences.data()), stream);
         unsigned long long wrong = 0;
-        check_cuda(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
-                                   cudaMemcpyDeviceToHost, stream),
-                   "reading a count");
-        check_cuda(cudaStreamSynchronize(stream), row.figures[i].variant.c_str());
+        gpu::require(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
+                                     cudaMemcpyDeviceToHost, stream),
+                     "reading a count");
+        gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant.c_str());
         w.check();
         if (wrong > 0) {
           throw error(errc::internal, "rank " + std::to_string(w.rank()) + ": " +

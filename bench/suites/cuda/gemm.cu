@@ -1,7 +1,8 @@
 #include "bench/suites/gemm.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <functional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/sm90/gemm/gemm.hpp"
 #include "engines/sm90/matrix/matrix.hpp"
-#include "src/taxes/cuda/check.hpp"
+#include "src/symmetric/cuda/graph.hpp"
+#include "src/symmetric/cuda/stopwatch.hpp"
 
 namespace untax::bench {
 namespace {
@@ -20,62 +22,10 @@ namespace {
 constexpr std::int64_t rotated_bytes = std::int64_t{200} << 20;  // more than three times L2
 constexpr double largest_error = 5e-3;
 
-struct timer {
-  timer() {
-    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-    check_cuda(cudaEventCreate(&begin), "an event");
-    check_cuda(cudaEventCreate(&end), "an event");
-  }
-  timer(const timer&) = delete;
-  timer& operator=(const timer&) = delete;
-  ~timer() {
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    cudaStreamDestroy(stream);
-  }
-
-  /// Seconds that what `launch` starts takes.
-  double seconds(const std::function<void()>& launch) const {
-    check_cuda(cudaEventRecord(begin, stream), "timing");
-    launch();
-    check_cuda(cudaEventRecord(end, stream), "timing");
-    check_cuda(cudaEventSynchronize(end), "timing a GEMM");
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "timing");
-    return 1e-3 * milliseconds;
-  }
-
-  cudaStream_t stream = nullptr;
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-};
-
-/// Several products, one after the other, that start together.
-class captured {
- public:
-  captured(cudaStream_t stream, int count, const std::function<void(int)>& product) {
-    cudaGraph_t graph = nullptr;
-    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
-    for (int i = 0; i < count; ++i) product(i);
-    check_cuda(cudaStreamEndCapture(stream, &graph), "capturing");
-    const cudaError_t made = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    check_cuda(made, "a graph");
-  }
-  captured(const captured&) = delete;
-  captured& operator=(const captured&) = delete;
-  ~captured() { cudaGraphExecDestroy(graph_); }
-
-  void launch(cudaStream_t stream) const { check_cuda(cudaGraphLaunch(graph_, stream), "a graph"); }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-};
-
 /// One shape, with matrices in several places.
 class gemm_trial {
  public:
-  gemm_trial(gemm_row& row, dtype type, const timer& clock)
+  gemm_trial(gemm_row& row, dtype type, const gpu::stopwatch& clock)
       : row_(row),
         clock_(clock),
         library_({row.m, row.n, row.k, type, type}),
@@ -99,12 +49,12 @@ class gemm_trial {
 
   void measure(int repeats) {
     library_.settle();
-    const captured own(clock_.stream, products_, [&](int i) { run_own(i); });
-    const captured theirs(clock_.stream, products_, [&](int i) { run_library(i); });
+    const gpu::graph own = captured([this](int i) { run_own(i); });
+    const gpu::graph theirs = captured([this](int i) { run_library(i); });
     std::vector<double> seconds[2];
     for (int repeat = -2; repeat < repeats; ++repeat) {
-      const double one = clock_.seconds([&] { own.launch(clock_.stream); }) / products_;
-      const double two = clock_.seconds([&] { theirs.launch(clock_.stream); }) / products_;
+      const double one = seconds_of(own);
+      const double two = seconds_of(theirs);
       if (repeat < 0) continue;
       seconds[0].push_back(one);
       seconds[1].push_back(two);
@@ -114,6 +64,18 @@ class gemm_trial {
   }
 
  private:
+  /// Several products, one after the other, that start together.
+  [[nodiscard]] gpu::graph captured(const std::function<void(int)>& product) const {
+    return {clock_.stream(), [&] {
+              for (int i = 0; i < products_; ++i) product(i);
+            }};
+  }
+  /// Of one product.
+  [[nodiscard]] double seconds_of(const gpu::graph& products) const {
+    clock_.start();
+    products.launch(clock_.stream());
+    return clock_.stop() / products_;
+  }
   [[nodiscard]] std::size_t bytes_of(std::int64_t one) const {
     return static_cast<std::size_t>(one) * static_cast<std::size_t>(places_);
   }
@@ -121,24 +83,25 @@ class gemm_trial {
     return static_cast<std::byte*>(all.data()) + bytes * (i % places_);
   }
   void run_own(int i) const {
-    op_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream);
+    op_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream());
   }
   void run_library(int i) const {
-    library_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream);
+    library_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream());
   }
 
   void fill(const device_buffer& matrix, std::int64_t count, dtype type, std::uint64_t seed) {
-    sm90::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream);
+    sm90::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
   void check(dtype type) {
-    check_cuda(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream), "poisoning");
+    gpu::require(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream()),
+                 "poisoning");
     run_own(0);
-    library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream);
+    library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream());
     const device_buffer sums(sizeof(sm90::comparison));
     row_.relative_error =
         sm90::compare({c_.data(), type, row_.m, row_.n},
-                      {at(c_, c_bytes_, 1), type, row_.m, row_.n}, sums.data(), clock_.stream)
+                      {at(c_, c_bytes_, 1), type, row_.m, row_.n}, sums.data(), clock_.stream())
             .relative_error();
     if (row_.relative_error < largest_error) return;
     throw error(errc::internal,
@@ -147,7 +110,7 @@ class gemm_trial {
   }
 
   gemm_row& row_;
-  const timer& clock_;
+  const gpu::stopwatch& clock_;
   bulk::library_gemm library_;
   sm90::gemm op_;
   std::int64_t a_bytes_;
@@ -175,7 +138,7 @@ std::string device_name() {
 
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
   gemm_report report{device_name(), bulk::blas().text, options.type, gemm_shapes(options)};
-  const timer clock;
+  const gpu::stopwatch clock;
   for (gemm_row& row : report.rows) {
     gemm_trial(row, options.type, clock).measure(options.repeats);
     if (options.progress) options.progress();

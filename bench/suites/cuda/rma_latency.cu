@@ -96,7 +96,7 @@ void preload(const gpu_team& team, Kernel* kernel) {
   for (int rank = 0; rank < team.size(); ++rank) {
     team.use(rank);
     cudaFuncAttributes attributes;
-    check_cuda(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
+    gpu::require(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
   }
 }
 
@@ -107,7 +107,7 @@ class latency_bench {
         words_(team.allocate<std::uint64_t>(3 * line, "pings")),
         packets_(team.allocate<packet>(2, "packets")),
         barriers_(team.allocate<std::uint64_t>(device_barrier::words(team.size()), "barrier")) {
-    check_cuda(cudaHostAlloc(&took_ns_, sizeof *took_ns_, cudaHostAllocPortable), "host memory");
+    gpu::require(cudaHostAlloc(&took_ns_, sizeof *took_ns_, cudaHostAllocPortable), "host memory");
     preload(team, ping_pong<ping::maximum>);
     preload(team, ping_pong<ping::store>);
     preload(team, ping_pong<ping::put>);
@@ -161,9 +161,10 @@ class latency_bench {
       marks.insert(marks.end(), words, words + 2);
       const symmetric<std::uint64_t>& own = words_[static_cast<std::size_t>(rank)];
       team_.use(rank);
-      check_cuda(cudaMemcpy(own.local(2 * line), words, payload, cudaMemcpyHostToDevice), "a mark");
-      check_cuda(cudaMemset(own.local(line), 0xff, payload), "poisoning an inbox");
-      check_cuda(cudaDeviceSynchronize(), "poisoning an inbox");
+      gpu::require(cudaMemcpy(own.local(2 * line), words, payload, cudaMemcpyHostToDevice),
+                   "a mark");
+      gpu::require(cudaMemset(own.local(line), 0xff, payload), "poisoning an inbox");
+      gpu::require(cudaDeviceSynchronize(), "poisoning an inbox");
     }
     return marks;
   }
@@ -172,9 +173,9 @@ class latency_bench {
     for (const int rank : {a, b}) {
       std::uint64_t found[2] = {};
       team_.use(rank);
-      check_cuda(cudaMemcpy(found, words_[static_cast<std::size_t>(rank)].local(line), payload,
-                            cudaMemcpyDeviceToHost),
-                 "reading an inbox");
+      gpu::require(cudaMemcpy(found, words_[static_cast<std::size_t>(rank)].local(line), payload,
+                              cudaMemcpyDeviceToHost),
+                   "reading an inbox");
       const auto sent = marks.begin() + (rank == a ? 2 : 0);
       if (!std::equal(found, found + count, sent))
         throw error(errc::internal, "bench rma: rank " + std::to_string(rank) +

@@ -84,10 +84,10 @@ class rate_bench {
   void check(const variant& v) {
     const std::int64_t span = is_tile(v.how) ? matrix_bytes(v.bytes) : v.bytes + mega;
     team_.use(v.target());
-    check_cuda(cudaMemset(targets_[index(v.target())].local(), 0xff,
-                          static_cast<std::size_t>(std::min(span, target_bytes))),
-               "poisoning a target");
-    check_cuda(cudaDeviceSynchronize(), "poisoning a target");
+    gpu::require(cudaMemset(targets_[index(v.target())].local(), 0xff,
+                            static_cast<std::size_t>(std::min(span, target_bytes))),
+                 "poisoning a target");
+    gpu::require(cudaDeviceSynchronize(), "poisoning a target");
     team_.run({v.at}, [&](int rank, cudaStream_t stream) {
       launch(v, {target_of(v, rank), source_of(v, rank), v.bytes, v.bytes, 1}, stream);
     });
@@ -98,7 +98,8 @@ class rate_bench {
           std::min(span, target_bytes), v.source(), is_tile(v.how) ? from_stride(v.how) : 0, wrong);
     });
     unsigned long long found = 0;
-    check_cuda(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost), "reading a count");
+    gpu::require(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost),
+                 "reading a count");
     if (found == 0) return;
     throw error(errc::internal,
                 "bench rma: " + v.what + " (" + name_of(v.how) + ") of " + std::to_string(v.bytes) +
@@ -112,11 +113,12 @@ class rate_bench {
   template <mover how>
   static void prepare() {
     cudaFuncAttributes attributes;
-    check_cuda(cudaFuncGetAttributes(&attributes, move_kernel<how>), "loading a kernel");
+    gpu::require(cudaFuncGetAttributes(&attributes, move_kernel<how>), "loading a kernel");
     if (is_bulk(how))
-      check_cuda(cudaFuncSetAttribute(move_kernel<how>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      sizeof(ring::memory)),
-                 "asking for shared memory");
+      gpu::require(
+          cudaFuncSetAttribute(move_kernel<how>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               sizeof(ring::memory)),
+          "asking for shared memory");
   }
 
   // With several ranks at work, each has its own next one as its peer.

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "src/taxes/cuda/check.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bench {
 namespace {
@@ -38,7 +38,7 @@ __global__ void compare(const std::uint16_t* a, const std::uint16_t* b, std::siz
 }  // namespace
 
 device_buffer::device_buffer(std::size_t bytes) {
-  check_cuda(cudaMalloc(&data_, bytes == 0 ? 1 : bytes), "allocating device memory");
+  gpu::require(cudaMalloc(&data_, bytes == 0 ? 1 : bytes), "allocating device memory");
 }
 device_buffer::device_buffer(device_buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)) {}
@@ -60,7 +60,7 @@ void fill_exact(void* to, std::int64_t count, dtype type, std::uint32_t seed, cu
       fill<<<blocks, threads, 0, stream>>>(static_cast<__nv_bfloat16*>(to), count, seed);
       break;
   }
-  check_cuda(cudaGetLastError(), "filling a vector");
+  gpu::require(cudaGetLastError(), "filling a vector");
 }
 
 void count_differences(const void* a, const void* b, std::size_t bytes,
@@ -68,7 +68,7 @@ void count_differences(const void* a, const void* b, std::size_t bytes,
   compare<<<blocks, threads, 0, stream>>>(static_cast<const std::uint16_t*>(a),
                                           static_cast<const std::uint16_t*>(b), bytes / 2,
                                           differences);
-  check_cuda(cudaGetLastError(), "comparing vectors");
+  gpu::require(cudaGetLastError(), "comparing vectors");
 }
 
 }  // namespace untax::bench

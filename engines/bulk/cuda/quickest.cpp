@@ -3,9 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engines/bulk/scratch.hpp"
-#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/graph.hpp"
+#include "src/symmetric/cuda/stopwatch.hpp"
 
 namespace untax::bulk {
 namespace {
@@ -13,58 +15,70 @@ namespace {
 constexpr int rounds = 5;
 constexpr int warm_rounds = 2;
 
-/// A stream with a clock.
-class timer {
- public:
-  timer() {
-    gpu::require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "no stream");
-    gpu::require(cudaEventCreate(&begin_), "no event");
-    gpu::require(cudaEventCreate(&end_), "no event");
-  }
-  timer(const timer&) = delete;
-  timer& operator=(const timer&) = delete;
-  ~timer() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-    cudaStreamDestroy(stream_);
-  }
+constexpr double seconds_of_graph = 6e-4;
+constexpr int most_runs = 20;
+constexpr double seconds_of_warming = 5e-3;
+constexpr int most_warm_graphs = 20;
 
-  template <class Run>
-  double seconds(Run&& run) {
-    gpu::require(cudaEventRecord(begin_, stream_), "recording an event");
-    run(stream_ref(stream_));
-    gpu::require(cudaEventRecord(end_, stream_), "recording an event");
-    gpu::require(cudaStreamSynchronize(stream_), "a kernel that was measured failed");
-    float milliseconds = 0;
-    gpu::require(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading a clock");
-    return 1e-3 * static_cast<double>(milliseconds);
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 }  // namespace
 
 std::vector<double> seconds_of(
     int ways, const std::function<void(int way, int round, stream_ref stream)>& run) {
-  timer clock;
+  const gpu::stopwatch clock;
   std::vector<std::vector<double>> seconds(static_cast<std::size_t>(ways));
   for (int round = -warm_rounds; round < rounds; ++round) {
     for (int way = 0; way < ways; ++way) {
-      const double took =
-          clock.seconds([&](stream_ref stream) { run(way, round + warm_rounds, stream); });
+      clock.start();
+      run(way, round + warm_rounds, stream_ref(clock.stream()));
+      const double took = clock.stop();
       if (round >= 0) seconds[static_cast<std::size_t>(way)].push_back(took);
     }
   }
   std::vector<double> medians;
-  for (auto& all : seconds) {
-    std::nth_element(all.begin(), all.begin() + rounds / 2, all.end());
-    medians.push_back(all[rounds / 2]);
-  }
+  for (const auto& all : seconds) medians.push_back(median_of(all));
   return medians;
+}
+
+int runs_in_graph(double seconds) noexcept {
+  return std::clamp(static_cast<int>(seconds_of_graph / seconds) + 1, 1, most_runs);
+}
+
+double seconds_in_graph(world& w, const std::function<void(int run, stream_ref stream)>& launch) {
+  const gpu::stopwatch clock;
+  const stream_ref stream(clock.stream());
+  const auto agreed = [&](double mine) { return longest_of_ranks(w, {mine}).front(); };
+  const auto alone = [&] {
+    clock.start();
+    launch(0, stream);
+    return agreed(clock.stop());
+  };
+  (void)alone();  // does what is done once
+  const double roughly = alone();
+  const int runs = runs_in_graph(roughly);
+  const gpu::graph all(clock.stream(), [&] {
+    for (int run = runs - 1; run >= 0; --run) launch(run, stream);
+  });
+  gpu::require(cudaStreamSynchronize(clock.stream()), "cannot load a graph");
+  // Taking memory, as a graph does, may wait for kernels of peers, which would wait for this rank.
+  w.barrier();
+  const int warm =
+      std::clamp(static_cast<int>(seconds_of_warming / (runs * roughly)), 1, most_warm_graphs);
+  for (int i = 0; i < warm; ++i) all.launch(clock.stream());
+  std::vector<double> seconds;
+  for (int round = 0; round < rounds; ++round) {
+    all.launch(clock.stream());  // ranks do not begin it together, but they end it so
+    clock.start();
+    all.launch(clock.stream());
+    seconds.push_back(clock.stop() / runs);
+  }
+  w.check();
+  return agreed(median_of(std::move(seconds)));
 }
 
 int least_of(const std::vector<double>& values) noexcept {

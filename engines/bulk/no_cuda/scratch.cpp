@@ -34,6 +34,11 @@ std::vector<double> seconds_of(
     int /*ways*/, const std::function<void(int way, int round, stream_ref stream)>& /*run*/) {
   refuse();
 }
+int runs_in_graph(double /*seconds*/) noexcept { return 1; }
+double seconds_in_graph(world& /*w*/,
+                        const std::function<void(int run, stream_ref stream)>& /*launch*/) {
+  refuse();
+}
 int least_of(const std::vector<double>& /*values*/) noexcept { return 0; }
 std::vector<double> values_of_ranks(world& /*w*/, const std::vector<double>& /*mine*/) { refuse(); }
 std::vector<double> longest_of_ranks(world& /*w*/, const std::vector<double>& /*seconds*/) {

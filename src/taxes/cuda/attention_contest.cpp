@@ -11,6 +11,7 @@
 #include <untax/core/error.hpp>
 #include <untax/core/half.hpp>
 
+#include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/sm90/attention/engine.hpp"
 #include "engines/sm90/matrix/matrix.hpp"
@@ -168,7 +169,7 @@ class attention_contest {
     std::vector<contender*> in_turn = {&alone};
     for (entrant& one : all) in_turn.push_back(&one.it);
     const double read = 2 * static_cast<double>(cache_bytes(problem_));
-    const int times = runs_in_graph(read / 4e12 + 5e-6);
+    const int times = bulk::runs_in_graph(read / 4e12 + 5e-6);
     verify(all);
     capture(team_, in_turn, times);
     time_in_turn(team_, in_turn, times, repeats);

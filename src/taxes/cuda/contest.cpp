@@ -8,8 +8,6 @@ namespace untax {
 namespace {
 
 constexpr int warmups = 2;
-constexpr double seconds_of_graph = 6e-4;
-constexpr int most_runs = 20;
 
 }  // namespace
 
@@ -19,10 +17,6 @@ void contender::launch(int times, int rank, cudaStream_t stream) const {
 }
 
 spread contender::time() const { return spread_of(seconds); }
-
-int runs_in_graph(double seconds) noexcept {
-  return std::clamp(static_cast<int>(seconds_of_graph / seconds) + 1, 1, most_runs);
-}
 
 void capture(gpu_team& team, const std::vector<contender*>& all, int times) {
   for (contender* one : all) {

@@ -24,10 +24,6 @@ struct contender {
   [[nodiscard]] spread time() const;
 };
 
-/// How many runs one graph holds, if one takes about so many seconds: enough that what surrounds
-/// them does not count.
-[[nodiscard]] int runs_in_graph(double seconds) noexcept;
-
 /// Makes graphs of `times` runs of all that are not eager, after a run of each alone.
 void capture(gpu_team& team, const std::vector<contender*>& all, int times);
 

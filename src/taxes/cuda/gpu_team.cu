@@ -40,24 +40,18 @@ world_options with_heap(std::size_t bytes) {
 
 }  // namespace
 
-void check_cuda(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  throw error(errc::internal, std::string(what) + " failed: " + cudaGetErrorName(status) + ", " +
-                                  cudaGetErrorString(status));
-}
-
 gpu_team::gpu_team(int ranks, std::size_t heap_bytes)
     : worlds_(world::local_gpus(usable_ranks(ranks), with_heap(heap_bytes))) {
   for (int rank = 0; rank < size(); ++rank) {
     use(rank);
     member m;
-    check_cuda(cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking), "making a stream");
-    check_cuda(cudaEventCreate(&m.begin), "making an event");
-    check_cuda(cudaEventCreate(&m.end), "making an event");
+    gpu::require(cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking), "making a stream");
+    gpu::require(cudaEventCreate(&m.begin), "making an event");
+    gpu::require(cudaEventCreate(&m.end), "making an event");
     members_.push_back(m);
     // Loaded before a kernel of another rank can wait for it.
     cudaFuncAttributes attributes;
-    check_cuda(cudaFuncGetAttributes(&attributes, start_gate), "loading a kernel");
+    gpu::require(cudaFuncGetAttributes(&attributes, start_gate), "loading a kernel");
   }
   gate_ = allocate<std::uint64_t>(device_barrier::words(size()), "start gate");
 }
@@ -75,7 +69,7 @@ gpu_team::~gpu_team() {
 
 std::string gpu_team::device_name() const {
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, worlds_[0].device()), "asking for a device");
+  gpu::require(cudaGetDeviceProperties(&properties, worlds_[0].device()), "asking for a device");
   return properties.name;
 }
 
@@ -83,8 +77,8 @@ void gpu_team::use(int rank) const { worlds_[static_cast<std::size_t>(rank)].use
 
 void gpu_team::clear(int rank, void* local, std::size_t bytes) {
   use(rank);
-  check_cuda(cudaMemsetAsync(local, 0, bytes, stream_of(rank)), "clearing memory");
-  check_cuda(cudaStreamSynchronize(stream_of(rank)), "clearing memory");
+  gpu::require(cudaMemsetAsync(local, 0, bytes, stream_of(rank)), "clearing memory");
+  gpu::require(cudaStreamSynchronize(stream_of(rank)), "clearing memory");
 }
 
 void gpu_team::together(const std::function<void(world&)>& body) {
@@ -116,7 +110,7 @@ double gpu_team::longest_of(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
     const member& m = members_[static_cast<std::size_t>(rank)];
     float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, m.begin, m.end), "reading a clock");
+    gpu::require(cudaEventElapsedTime(&milliseconds, m.begin, m.end), "reading a clock");
     longest = std::max(longest, 1e-3 * static_cast<double>(milliseconds));
   }
   return longest;
@@ -127,9 +121,9 @@ double gpu_team::timed_eagerly(const std::function<void(int, cudaStream_t)>& lau
     const int rank = w.rank();
     const member& m = members_[static_cast<std::size_t>(rank)];
     open_gate(rank, 0);
-    check_cuda(cudaEventRecord(m.begin, m.stream), "recording an event");
+    gpu::require(cudaEventRecord(m.begin, m.stream), "recording an event");
     launch(rank, m.stream);
-    check_cuda(cudaEventRecord(m.end, m.stream), "recording an event");
+    gpu::require(cudaEventRecord(m.end, m.stream), "recording an event");
   });
   finish();
   std::vector<int> everybody;
@@ -147,9 +141,9 @@ double gpu_team::timed(const std::vector<int>& ranks,
   for (const int rank : ranks) {
     const member& m = members_[static_cast<std::size_t>(rank)];
     use(rank);
-    check_cuda(cudaEventRecord(m.begin, m.stream), "recording an event");
+    gpu::require(cudaEventRecord(m.begin, m.stream), "recording an event");
     launch(rank, m.stream);
-    check_cuda(cudaEventRecord(m.end, m.stream), "recording an event");
+    gpu::require(cudaEventRecord(m.end, m.stream), "recording an event");
   }
   finish();
   return longest_of(ranks);
@@ -167,8 +161,8 @@ void gpu_team::run(const std::vector<int>& ranks,
 void gpu_team::finish() {
   for (int rank = 0; rank < size(); ++rank) {
     use(rank);
-    check_cuda(cudaGetLastError(), "launching a kernel");
-    check_cuda(cudaStreamSynchronize(stream_of(rank)), "a kernel");
+    gpu::require(cudaGetLastError(), "launching a kernel");
+    gpu::require(cudaStreamSynchronize(stream_of(rank)), "a kernel");
   }
   for (const world& w : worlds_) w.check();
 }

@@ -9,7 +9,7 @@
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/world/world.hpp>
 
-#include "src/taxes/cuda/check.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
 class device_world;

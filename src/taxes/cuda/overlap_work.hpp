@@ -16,6 +16,7 @@
 #include "engines/bulk/slab_gather.hpp"
 #include "engines/sm90/gemm/gemm.hpp"
 #include "ops/common/device_workload.hpp"
+#include "ops/common/timed_operands.hpp"
 #include "ops/common/workload.hpp"
 
 namespace untax {
@@ -43,6 +44,8 @@ class overlap_work {
   /// operator, and returns the relative error. Collective. Waits.
   [[nodiscard]] double error_of(int number, stream_ref stream,
                                 const std::function<void()>& launch) const;
+  /// What an operator is, where `automatic` was asked for.
+  [[nodiscard]] pattern pattern_of(int number) const;
   [[nodiscard]] const std::string& explanation_of(int number) const;
 
  private:
@@ -50,18 +53,12 @@ class overlap_work {
     std::unique_ptr<runnable> op;
     matrix c;
   };
-  [[nodiscard]] const_matrix weights(int i) const;
 
   world* world_;
   const operator_entry& entry_;
   gemm_problem problem_;
   gemm_share share_;
-  int places_;
-  bulk::scratch a_memory_;
-  bulk::scratch b_memory_;
-  bulk::scratch c_memory_;
-  matrix a_;
-  matrix c_;
+  timed_operands operands_;
   std::optional<device_reference> right_;
   std::optional<sm90::gemm> own_gemm_;
   std::optional<bulk::library_gemm> library_gemm_;

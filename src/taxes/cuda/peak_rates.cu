@@ -61,9 +61,9 @@ spread spread_of_link_rate(gpu_team& team) {
     const auto self = static_cast<std::size_t>(rank);
     for (int round = 0; round < rounds; ++round) {
       for (int hop = 1; hop < ranks; ++hop) {
-        check_cuda(cudaMemcpyAsync(landing[self].at((rank + hop) % ranks, self * part),
-                                   sources[self].data(), part, cudaMemcpyDeviceToDevice, stream),
-                   "a copy to a peer");
+        gpu::require(cudaMemcpyAsync(landing[self].at((rank + hop) % ranks, self * part),
+                                     sources[self].data(), part, cudaMemcpyDeviceToDevice, stream),
+                     "a copy to a peer");
       }
     }
   });

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <functional>
-#include <utility>
 #include <vector>
+
+#include "src/symmetric/cuda/graph.hpp"
 
 namespace untax {
 
@@ -12,9 +11,6 @@ namespace untax {
 class rank_graphs {
  public:
   explicit rank_graphs(int ranks) : graphs_(static_cast<std::size_t>(ranks)) {}
-  rank_graphs(rank_graphs&& other) noexcept : graphs_(std::move(other.graphs_)) {}
-  rank_graphs& operator=(rank_graphs&&) = delete;
-  ~rank_graphs();
 
   /// Records what `launch` does, `times` times, on the stream of a rank, whose GPU is the current
   /// device; makes the graph ready to start.
@@ -22,7 +18,7 @@ class rank_graphs {
   void launch(int rank, cudaStream_t stream) const;
 
  private:
-  std::vector<cudaGraphExec_t> graphs_;
+  std::vector<gpu::graph> graphs_;
 };
 
 }  // namespace untax

@@ -9,7 +9,7 @@
 #include <untax/rma/device_signal.cuh>
 #include <untax/world/launch.hpp>
 
-#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stopwatch.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -37,42 +37,9 @@ __global__ void exchange(device_control state, std::uint64_t* mine, std::uint64_
   }
 }
 
-/// Times what a stream does.
-class stopwatch {
- public:
-  stopwatch() {
-    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-    require(cudaEventCreate(&begin_), "an event");
-    require(cudaEventCreate(&end_), "an event");
-  }
-  stopwatch(const stopwatch&) = delete;
-  stopwatch& operator=(const stopwatch&) = delete;
-  ~stopwatch() {
-    cudaEventDestroy(end_);
-    cudaEventDestroy(begin_);
-    cudaStreamDestroy(stream_);
-  }
-
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
-  void start() { require(cudaEventRecord(begin_, stream_), "a measurement"); }
-  /// Seconds since `start`.
-  [[nodiscard]] double stop() {
-    float milliseconds = 0;
-    require(cudaEventRecord(end_, stream_), "a measurement");
-    require(cudaEventSynchronize(end_), "a measurement");
-    require(cudaEventElapsedTime(&milliseconds, begin_, end_), "a measurement");
-    return milliseconds * 1e-3;
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
-
 // The first of the runs warms up.
 template <class Launch>
-double bytes_per_second(stopwatch& watch, const Launch& launch) {
+double bytes_per_second(const stopwatch& watch, const Launch& launch) {
   launch();
   watch.start();
   for (int i = 0; i < repeats; ++i) launch();
@@ -89,7 +56,7 @@ void measure(world& w, std::vector<std::vector<peer_facts>>& peers) {
   const auto counters =
       w.allocate_cleared<std::uint64_t>(static_cast<std::size_t>(w.size()), "doctor's signals");
   const device_control state = w.device_state();
-  stopwatch watch;
+  const stopwatch watch;
   for (int first = 0; first < w.size(); ++first) {
     for (int second = 0; second < w.size(); ++second) {
       if (first == second) continue;

@@ -1,0 +1,41 @@
+#include "src/symmetric/cuda/graph.hpp"
+
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+namespace {
+
+/// The graph that a capture ends with; null if it failed.
+cudaGraph_t end_capture(cudaStream_t on) noexcept {
+  cudaGraph_t recorded = nullptr;
+  if (cudaStreamEndCapture(on, &recorded) != cudaSuccess) cudaGetLastError();
+  return recorded;
+}
+
+}  // namespace
+
+graph::graph(cudaStream_t on, const std::function<void()>& launch) : graph() {
+  require(cudaStreamBeginCapture(on, cudaStreamCaptureModeThreadLocal), "cannot begin a capture");
+  try {
+    launch();
+  } catch (...) {
+    if (cudaGraph_t part = end_capture(on)) cudaGraphDestroy(part);
+    throw;
+  }
+  cudaGraph_t recorded = nullptr;
+  require(cudaStreamEndCapture(on, &recorded), "cannot end a capture");
+  const cudaError_t made = cudaGraphInstantiate(&ready_, recorded, 0);
+  cudaGraphDestroy(recorded);
+  require(made, "cannot make a graph");
+  require(cudaGraphUpload(ready_, on), "cannot load a graph");
+}
+
+graph::~graph() {
+  if (ready_ != nullptr) cudaGraphExecDestroy(ready_);
+}
+
+void graph::launch(cudaStream_t on) const {
+  require(cudaGraphLaunch(ready_, on), "cannot launch a graph");
+}
+
+}  // namespace untax::gpu
