@@ -103,6 +103,7 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
   bench::tune_options options;
   options.problems = problems_of(request, ranks);
   options.repeats = repeats;
+  options.automatic = request.check;
   bench::tune_result result;
   {
     progress_bar bar("bench tune", static_cast<std::int64_t>(options.problems.size()));
@@ -112,7 +113,7 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
   for (const std::string& wrong : result.wrong) fmt::print(stderr, "WRONG: {}\n", wrong);
   bool good = result.wrong.empty();
   if (request.check) {
-    const bench::tune_check check = bench::check_choices(result.table);
+    const bench::tune_check check = bench::check_choices(result);
     good = good && check.met();
     if (json != "-") print(check);
     if (!json.empty()) write_json(json, to_json(check, repeats));

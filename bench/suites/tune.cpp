@@ -5,8 +5,6 @@
 #include <random>
 #include <utility>
 
-#include "ops/choice/choose.hpp"
-
 namespace untax::bench {
 namespace {
 
@@ -94,17 +92,17 @@ double tune_check::share() const noexcept {
   return rows.empty() ? 0 : static_cast<double>(good) / static_cast<double>(rows.size());
 }
 
-tune_check check_choices(const tuning_table& measured, const environment& env) {
-  tune_check check{measured.device, measured.library, {}};
-  for (const tuning_entry& entry : measured.entries) {
-    const choice made = choose(entry.problem, measured.device, env);
-    const auto chosen =
-        std::ranges::find_if(made.order, [&](pattern how) { return entry.seconds.contains(how); });
+tune_check check_choices(const tune_result& result) {
+  tune_check check{result.table.device, result.table.library, {}};
+  for (std::size_t i = 0; i < result.choices.size(); ++i) {
+    const tuning_entry& entry = result.table.entries[i];
+    const made_choice& made = result.choices[i];
+    const auto chosen = entry.seconds.find(made.chosen);
+    if (chosen == entry.seconds.end()) continue;
     const auto best =
         std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
-    if (chosen == made.order.end()) continue;
-    check.rows.push_back({entry.problem, *chosen, best->first, entry.seconds.at(*chosen),
-                          best->second, entry.seconds, made.reason});
+    check.rows.push_back({entry.problem, made.chosen, best->first, chosen->second, best->second,
+                          entry.seconds, made.reason});
   }
   return check;
 }

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <untax/core/environment.hpp>
-
 #include "ops/choice/table.hpp"
 
 namespace untax::bench {
@@ -33,19 +31,27 @@ struct tuned_family {
 struct tune_options {
   std::vector<tuned_problem> problems;
   int repeats = 7;
+  bool automatic = false;  ///< makes an operator in the pattern `automatic`, too, to see what it is
   std::function<void()> progress;  ///< called after each problem. May be empty
+};
+
+/// What `automatic` stood for at a problem, and why.
+struct made_choice {
+  pattern chosen = pattern::automatic;
+  std::string reason;
 };
 
 struct tune_result {
   tuning_table table;
-  std::vector<std::string> wrong;  ///< patterns that are not in the table since they were wrong
+  std::vector<made_choice> choices;  ///< with `automatic`: one for each entry of the table
+  std::vector<std::string> wrong;    ///< patterns that are not in the table since they were wrong
 };
 
 /// Times every pattern at every problem, bulk_library in a graph included, interleaved, and checks
 /// the results. Throws `unsupported` where there are fewer GPUs than ranks, or no CUDA.
 [[nodiscard]] tune_result run_tuning(const tune_options& options);
 
-/// What `automatic` stands for at a problem, beside what would have been best.
+/// What `automatic` stood for at a problem, beside what would have been best.
 struct tune_verdict {
   tuned_problem problem;
   pattern chosen = pattern::automatic;
@@ -70,8 +76,8 @@ struct tune_check {
   [[nodiscard]] bool met() const noexcept { return share() >= least_share; }
 };
 
-/// Compares what tables choose, those of `env` first, with what was `measured`.
-[[nodiscard]] tune_check check_choices(const tuning_table& measured,
-                                       const environment& env = environment());
+/// Compares what `automatic` stood for with what was measured. A choice that was not measured,
+/// since its result was wrong, has no row.
+[[nodiscard]] tune_check check_choices(const tune_result& result);
 
 }  // namespace untax::bench

@@ -6,11 +6,13 @@
 #include "engines/host/engine.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
-#include "ops/choice/choose.hpp"
 #include "ops/choice/device_name.hpp"
+#include "ops/choice/gemm_timer.hpp"
+#include "ops/choice/make_chosen.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/registry.hpp"
 
 namespace untax {
 namespace {
@@ -57,10 +59,14 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
     return all_gather_gemm_on_device(w, problem_, chosen);
   };
   const auto& [m, n, k, type, gather] = problem_;
-  auto made =
-      options.how == pattern::automatic
-          ? make_chosen(w, {std::string(name), gather, w.size(), m, n, k}, device_name_here(), make)
-          : make(options.how);
+  const auto timer = [&] {
+    const gemm_problem timed{.m = m, .n = n, .k = k, .type = type, .gather = gather};
+    return gemm_timer(w, all_gather_gemm_entry(), timed, nullptr);
+  };
+  auto made = options.how == pattern::automatic
+                  ? make_chosen(w, {std::string(name), gather, w.size(), m, n, k},
+                                device_name_here(), make, timer)
+                  : make(options.how);
   plan_.how = made->how();
   explanation_ = made->text();
   device_ = std::make_unique<device_runner>(w, name, std::move(made));

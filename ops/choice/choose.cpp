@@ -9,12 +9,15 @@
 #include <untax/core/error.hpp>
 
 #include "ops/choice/prediction.hpp"
-#include "ops/common/reasoned_operator.hpp"
 
 namespace untax {
 namespace {
 
 constexpr std::size_t most_named = 3;  ///< entries that a reason names
+
+/// Of 60 problems that no table had, the best was expected within so much of the first at every
+/// one.
+constexpr double likely_within = 1.5;
 
 /// Where no table has anything: the baseline, then the pattern that does most in one kernel.
 constexpr pattern unmeasured[] = {pattern::bulk_library, pattern::fused_specialized};
@@ -55,21 +58,27 @@ std::optional<source> source_for(const tuned_problem& p, std::string_view device
 }
 
 std::string reason_of(const prediction& found, const source& from) {
-  std::string text;
-  for (const auto& [how, seconds] : found.times) {
-    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", name_of(how), 1e6 * seconds);
-  }
   std::string nearest;
   for (std::size_t i = 0; i < std::min(found.from.size(), most_named); ++i) {
     nearest += fmt::format("{}{}", i > 0 ? "; " : "", shape_text(found.from[i]->problem));
   }
   return fmt::format("chosen by {}{}: {} {}; {} {}{}", from.table->text(),
                      from.caveat.empty() ? "" : " (" + from.caveat + ")",
-                     found.exact ? "measured" : "expected", text,
+                     found.exact ? "measured" : "expected", text_of(found.times),
                      found.exact ? "the problem itself is there, as" : "nearest are", nearest,
                      found.from.size() > most_named && !found.exact
                          ? fmt::format(" and {} more", found.from.size() - most_named)
                          : "");
+}
+
+std::vector<pattern> likely_of(const prediction& found, const source& from) {
+  const bool here = from.caveat.empty();
+  if (found.exact && here) return {found.times.front().how};
+  std::vector<pattern> likely;
+  for (const auto& [how, seconds] : found.times) {
+    if (!here || seconds <= likely_within * found.times.front().seconds) likely.push_back(how);
+  }
+  return likely;
 }
 
 }  // namespace
@@ -80,12 +89,20 @@ choice choose(const tuned_problem& problem, std::string_view device, const tunin
   if (const auto from = source_for(problem, device, own, tables)) {
     const prediction found = predict(*from->table, problem, from->ranks);
     for (const auto& expected : found.times) made.order.push_back(expected.how);
+    made.likely = likely_of(found, *from);
     made.reason = reason_of(found, *from);
   } else {
     made.reason = fmt::format("chosen because no table has anything of {}", family_text(problem));
   }
   for (const pattern how : unmeasured) {
     if (std::ranges::find(made.order, how) == made.order.end()) made.order.push_back(how);
+  }
+  if (made.likely.empty()) {
+    made.likely = made.order;
+    for (const pattern how : all_patterns) {
+      const bool known = std::ranges::find(made.likely, how) != made.likely.end();
+      if (!known && how != pattern::automatic) made.likely.push_back(how);
+    }
   }
   return made;
 }
@@ -100,25 +117,6 @@ choice choose(const tuned_problem& problem, std::string_view device, const envir
     }
   }
   return choose(problem, device, own ? &*own : nullptr, built_in_tables());
-}
-
-std::unique_ptr<device_operator> make_chosen(
-    world& w, const tuned_problem& problem, std::string_view device,
-    const std::function<std::unique_ptr<device_operator>(pattern)>& make) {
-  choice chosen = choose(problem, device);
-  std::string order;
-  for (const pattern how : chosen.order)
-    order += (order.empty() ? "" : ", ") + std::string(name_of(how));
-  w.agree(problem.operator_name + ": what automatic stands for", order);
-  for (const pattern how : chosen.order) {
-    try {
-      return std::make_unique<reasoned_operator>(make(how), chosen.reason);
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported || how == chosen.order.back()) throw;
-      chosen.reason += fmt::format("; {} is not possible: {}", name_of(how), e.what());
-    }
-  }
-  throw error(errc::internal, "a choice among no patterns");
 }
 
 }  // namespace untax

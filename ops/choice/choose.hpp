@@ -1,23 +1,22 @@
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <untax/core/environment.hpp>
-#include <untax/world/world.hpp>
 
 #include "ops/choice/table.hpp"
-#include "ops/common/device_operator.hpp"
 
 namespace untax {
 
 /// What `automatic` stands for at one problem.
 struct choice {
   std::vector<pattern> order;  ///< the best first; the next where one is refused
-  std::string reason;          ///< what was considered, and why; a sentence for `explain()`
+  /// Those that may turn out to be the quickest, likely ones first; only one if the problem itself
+  /// was measured.
+  std::vector<pattern> likely;
+  std::string reason;  ///< what was considered, and why; a sentence for `explain()`
 };
 
 /// Chooses by the first of these that has entries of the problem's operator and gather:
@@ -28,7 +27,9 @@ struct choice {
 /// one:
 ///    the cost model of those entries, for this problem with its rank count.
 ///
-/// bulk_library is always in the order, at its end where it was not measured.
+/// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
+/// that are expected to take at most 1.5 times as long as the first, all where nothing was measured
+/// with so many ranks on `device`, and every pattern where there are no entries.
 [[nodiscard]] choice choose(const tuned_problem& problem, std::string_view device,
                             const tuning_table* own, const std::vector<tuning_table>& tables);
 
@@ -36,12 +37,5 @@ struct choice {
 /// `invalid_argument` if that cannot be read.
 [[nodiscard]] choice choose(const tuned_problem& problem, std::string_view device,
                             const environment& env = environment());
-
-/// Makes an operator of a world of GPUs in the pattern that is chosen, or, where that is refused as
-/// `unsupported`, in the next one. Collective. Throws `disagreement` if ranks choose differently,
-/// as with different tables, and what `make` throws.
-[[nodiscard]] std::unique_ptr<device_operator> make_chosen(
-    world& w, const tuned_problem& problem, std::string_view device,
-    const std::function<std::unique_ptr<device_operator>(pattern)>& make);
 
 }  // namespace untax

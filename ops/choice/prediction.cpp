@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "ops/choice/cost_model.hpp"
 
 namespace untax {
@@ -81,6 +83,13 @@ std::vector<line> lines_of(const tuning_table& table, const tuned_problem& probl
 }
 
 }  // namespace
+
+std::string text_of(const std::vector<prediction::expected>& times) {
+  std::string text;
+  for (const auto& [how, seconds] : times)
+    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", name_of(how), 1e6 * seconds);
+  return text;
+}
 
 int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
   int best = 0;

@@ -18,6 +18,9 @@ struct prediction {
   bool exact = false;                     ///< the problem itself was measured
 };
 
+/// "fused_specialized 101.2 us, bulk_library 120.0 us".
+[[nodiscard]] std::string text_of(const std::vector<prediction::expected>& times);
+
 /// Which entries serve for `problem`: those of its operator, gather and rank count, or, where there
 /// are none, of the rank count that is nearest (by ratio; of two the smaller); 0 if there are none
 /// at all.

@@ -5,11 +5,13 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/host/engine.hpp"
-#include "ops/choice/choose.hpp"
 #include "ops/choice/device_name.hpp"
+#include "ops/choice/gemm_timer.hpp"
+#include "ops/choice/make_chosen.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/registry.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -70,10 +72,14 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
       return gemm_all_scatter_on_device(w, problem_, chosen, between);
     };
     const auto& [m, n, k, type] = problem_;
-    auto made =
-        options.how == pattern::automatic
-            ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(), make)
-            : make(options.how);
+    const auto timer = [&] {
+      const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
+      return gemm_timer(w, gemm_all_scatter_entry(), timed, result_.local());
+    };
+    auto made = options.how == pattern::automatic
+                    ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(),
+                                  make, timer)
+                    : make(options.how);
     plan_.how = made->how();
     explanation_ = made->text();
     device_ = std::make_unique<device_runner>(w, name, std::move(made));

@@ -22,6 +22,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::connections,
     &variable::visible_devices,
     &variable::tune_table,
+    &variable::measure,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <untax/core/error.hpp>
-#include <untax/world/launch.hpp>
 
 #include "ops/choice/prediction.hpp"
 #include "sample.hpp"
@@ -193,41 +192,21 @@ TEST(choices, the_variable_names_the_users_table) {
   std::filesystem::remove(path);
 }
 
-/// Stands for an operator in a pattern.
-class stub final : public untax::device_operator {
- public:
-  explicit stub(pattern how) : how_(how) {}
-  void run(const void*, const void*, void*, untax::stream_ref) override {}
-  [[nodiscard]] pattern how() const override { return how_; }
-  [[nodiscard]] std::string text() const override { return "stub"; }
-
- private:
-  pattern how_;
-};
-
-TEST(choices, what_is_refused_is_passed_over) {
-  untax::run_threads(2, [](untax::world& w) {
-    std::vector<pattern> asked;
-    const auto made = untax::make_chosen(w, gathered(64, 4096, 8192, 2), "GPU X", [&](pattern how) {
-      asked.push_back(how);
-      if (asked.size() == 1)
-        throw untax::error(errc::unsupported, fmt::format("no {} here", name_of(how)));
-      return std::make_unique<stub>(how);
-    });
-    ASSERT_EQ(asked.size(), 2U);
-    EXPECT_EQ(made->how(), asked[1]);
-    const auto text = fmt::format("{0} is not possible: no {0} here", name_of(asked[0]));
-    EXPECT_NE(made->text().find(text), std::string::npos) << made->text();
-  });
-  const auto refused = [](pattern) -> std::unique_ptr<untax::device_operator> {
-    throw untax::error(errc::unsupported, "none of them");
+TEST(choices, those_are_likely_that_are_expected_near_the_first) {
+  const auto likely = [](const tuned_problem& p, const char* device) {
+    return choose(p, device, nullptr, {sample_table()}).likely;
   };
-  const auto all_refused = [&] {
-    untax::run_threads(1, [&](untax::world& w) {
-      (void)untax::make_chosen(w, gathered(64, 4096, 8192, 1), "GPU X", refused);
-    });
-  };
-  expect_error(error_of(all_refused), errc::unsupported, {"none of them"});
+  const std::vector<pattern> all = {pattern::bulk_library, pattern::fused_specialized,
+                                    pattern::fused_sequential};
+  EXPECT_EQ(likely(gathered(64, 5000, 8192), "GPU X"),
+            (std::vector{pattern::bulk_library, pattern::fused_specialized}));
+  EXPECT_EQ(likely(gathered(64, 4096, 8192), "GPU X"), std::vector{pattern::bulk_library})
+      << "it was measured";
+  EXPECT_EQ(likely(gathered(64, 4096, 8192), "GPU Y"), all) << "but not there";
+  EXPECT_EQ(likely(gathered(64, 4096, 8192, 8), "GPU X"), all) << "nor with so many ranks";
+  const auto any = likely({"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192}, "GPU X");
+  EXPECT_EQ(any.size(), std::size(untax::all_patterns) - 1) << "every pattern but automatic";
+  EXPECT_EQ(any.front(), pattern::bulk_library);
 }
 
 }  // namespace

@@ -46,23 +46,19 @@ TEST(grid, every_family_is_there_at_every_size_once) {
 }
 
 TEST(grid, a_check_compares_the_choice_with_the_best) {
-  tuning_table measured = empty_table();
+  tune_result result;
+  result.table = empty_table();
   const tuned_problem p{"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192};
-  measured.entries = {{p, {{pattern::bulk_library, 1.02e-5}, {pattern::fused_sequential, 1e-5}}},
-                      {p, {{pattern::bulk_library, 2e-5}, {pattern::fused_sequential, 1e-5}}}};
-  // With a table that has only the library it is what is chosen.
-  tuning_table own = empty_table();
-  own.entries = {{p, {{pattern::bulk_library, 1e-5}}}};
-  const auto path = std::string(testing::TempDir()) + "untax_grid_test.json";
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  std::fputs(to_json(own).c_str(), file);
-  std::fclose(file);
-  const tune_check check =
-      check_choices(measured, untax::environment({{"UNTAX_TUNE_TABLE", path}}));
-  ASSERT_EQ(check.rows.size(), 2U);
+  result.table.entries = {
+      {p, {{pattern::bulk_library, 1.02e-5}, {pattern::fused_sequential, 1e-5}}},
+      {p, {{pattern::bulk_library, 2e-5}, {pattern::fused_sequential, 1e-5}}},
+      {p, {{pattern::fused_sequential, 1e-5}}}};
+  result.choices.assign(3, {pattern::bulk_library, "since it is so"});
+  const tune_check check = check_choices(result);
+  ASSERT_EQ(check.rows.size(), 2U) << "of the third the choice was not measured";
   EXPECT_EQ(check.rows[0].chosen, pattern::bulk_library);
   EXPECT_EQ(check.rows[0].best, pattern::fused_sequential);
+  EXPECT_EQ(check.rows[0].reason, "since it is so");
   EXPECT_NEAR(check.rows[0].loss(), 0.02, 1e-12);
   EXPECT_NEAR(check.rows[1].loss(), 1, 1e-12);
   EXPECT_NEAR(check.share(), 0.5, 1e-12);

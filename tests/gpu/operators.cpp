@@ -230,6 +230,34 @@ TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
   check_replays(untax::gemm_all_scatter_entry(), replayed(gather_axis::rows), 100);
 }
 
+/// `automatic` that times what is likely when it is made: in the end there is one operator, which
+/// is right, in the pattern that took the least.
+TEST(gpu_operators, automatic_can_choose_by_timing) {
+  NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
+  ASSERT_EQ(setenv("UNTAX_MEASURE", "1", 1), 0);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        const stream s;
+        for (const operator_entry& entry :
+             {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+          const gemm_problem p{.m = 100, .n = 1032, .k = 520, .type = dtype::bf16};
+          device_workload load(w, entry, p, {.how = pattern::automatic}, 3);
+          EXPECT_NE(load.explain().find("chosen by timing it here: " +
+                                        std::string(name_of(load.chosen()))),
+                    std::string::npos)
+              << load.explain();
+          load.launch(s.get());
+          EXPECT_TRUE(s.done());
+          w.check();
+          EXPECT_LE(load.relative_error(), tolerance_of(p)) << load.explain();
+        }
+      },
+      roomy_world());
+  ASSERT_EQ(unsetenv("UNTAX_MEASURE"), 0);
+}
+
 TEST(gpu_operators, without_a_stream_a_run_is_complete_when_it_returns) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();

@@ -60,7 +60,7 @@ class tuner {
     table.rates.memory = std::max(table.rates.memory, memory_rate_);
     for (const tuned_problem& p : options_.problems) {
       if (p.ranks != team_.size()) continue;
-      table.entries.push_back(measured(p));
+      measure_into(result, p);
       if (options_.progress) options_.progress();
     }
     result.wrong.insert(result.wrong.end(), wrong_.begin(), wrong_.end());
@@ -72,14 +72,22 @@ class tuner {
     for (const tuned_problem& p : options.problems) {
       if (p.ranks == ranks) problems.push_back(problem_of(p));
     }
-    return overlap_measurement::heap_for_any(problems, ranks, own_patterns().size());
+    // `automatic` may make one more operator while it times them.
+    return overlap_measurement::heap_for_any(problems, ranks,
+                                             own_patterns().size() + (options.automatic ? 2 : 0));
   }
 
-  tuning_entry measured(const tuned_problem& p) {
+  std::vector<pattern> timed_patterns() const {
+    std::vector<pattern> all = own_patterns();
+    if (options_.automatic) all.push_back(pattern::automatic);
+    return all;
+  }
+
+  void measure_into(tune_result& result, const tuned_problem& p) {
     auto& by = by_operator_[p.operator_name];
     if (!by) {
       by = std::make_unique<overlap_measurement>(team_, operator_named(p.operator_name),
-                                                 overlap_settings{.patterns = own_patterns(),
+                                                 overlap_settings{.patterns = timed_patterns(),
                                                                   .repeats = options_.repeats,
                                                                   .eager = false,
                                                                   .parts = false,
@@ -87,7 +95,8 @@ class tuner {
     }
     tuning_entry entry{p, {}};
     for (const pattern_figure& f : by->measure(problem_of(p))) {
-      if (!f.time) continue;
+      if (f.asked == pattern::automatic) result.choices.push_back({*f.how, f.explanation});
+      if (!f.time || f.asked == pattern::automatic) continue;
       if (!(f.error <= tolerance_of(problem_of(p)))) {
         wrong_.push_back(
             fmt::format("{}, {}, {}: the relative error is {:.1e}; right is at most "
@@ -97,7 +106,7 @@ class tuner {
       }
       entry.seconds[*f.how] = f.time->median;
     }
-    return entry;
+    result.table.entries.push_back(std::move(entry));
   }
 
   const tune_options& options_;

@@ -5,6 +5,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/bulk/quickest.hpp"
+
 namespace untax {
 namespace {
 
@@ -49,7 +51,7 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
   std::vector<contender*> in_turn;
   for (entrant& one : all) in_turn.push_back(&one.it);
   const std::int64_t columns = entry_.share(problem, team_.size(), 0).b_rows.size;
-  const int times = runs_in_graph(seconds_of(problem, columns));
+  const int times = bulk::runs_in_graph(seconds_of(problem, columns));
   capture(team_, in_turn, times);
   verify(figures, all, times);
   time_in_turn(team_, in_turn, times, settings_.repeats);
@@ -78,6 +80,7 @@ void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
     pattern_figure f;
     f.by = library ? library_graph : std::string(name_of(how));
     f.how = how;
+    f.asked = how;
     f.library = library;
     const int number = plan(f, how);
     figures.push_back(f);
@@ -106,6 +109,7 @@ int overlap_measurement::plan(pattern_figure& figure, pattern how) {
     figure.refusal = e.what();
     return -1;
   }
+  figure.how = at(0).pattern_of(number);
   figure.explanation = at(0).explanation_of(number);
   return number;
 }

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <untax/core/environment.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/choice/table.hpp"
+#include "ops/common/device_operator.hpp"
+
+namespace untax {
+
+/// Makes an operator of one problem in a pattern. Collective. Throws `unsupported` for a pattern
+/// that there is not here.
+using operator_maker = std::function<std::unique_ptr<device_operator>(pattern)>;
+
+/// The seconds of a run of an operator of that problem, by the rank that takes longest, so that
+/// every rank gets the same. Collective.
+using operator_timer = std::function<double(device_operator&)>;
+
+/// Gets ready to time operators, as by taking memory for inputs; an empty one, at every rank, where
+/// that is not possible. Collective.
+using timer_maker = std::function<operator_timer()>;
+
+/// Makes an operator of a world of GPUs in the pattern that `automatic` stands for: the first that
+/// `choose` has. With UNTAX_MEASURE=1, where no table has the problem itself, those that are likely
+/// to be the quickest are made and timed one after the other, and the quickest of them is the
+/// first. What is refused as `unsupported`, or when it is timed as `out_of_memory`, is passed over;
+/// so is timing where `timer` gives none. Collective. Throws `disagreement` if ranks choose
+/// differently, as with different tables or variables, and what `make` throws.
+[[nodiscard]] std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& problem,
+                                                           std::string_view device,
+                                                           const operator_maker& make,
+                                                           const timer_maker& timer,
+                                                           const environment& env = environment());
+
+}  // namespace untax
