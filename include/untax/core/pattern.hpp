@@ -14,7 +14,7 @@ enum class pattern : std::uint8_t {
   bulk_library,  ///< one library GEMM and a plain collective, a barrier between them; the baseline
   bulk_synchronous,        ///< own tiles, barrier, own collective
   producer_consumer,       ///< two kernels at the same time, tile flags between them
-  copy_engine,             ///< own tiles; DMA engines move, and the stream signals. GPUs only
+  copy_engine,             ///< own tiles; DMA engines move, in the order of streams. GPUs only
   fused_sequential,        ///< one kernel; the worker that computes a tile also moves it
   fused_specialized,       ///< one kernel; some workers move, the others compute
   fused_warp_specialized,  ///< one kernel; warps of a block load, multiply and move. GPUs only

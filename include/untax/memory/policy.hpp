@@ -5,11 +5,11 @@
 
 namespace untax {
 
-/// Whether a poll is worth more than a pause: waits grow gentler the longer they last.
+/// How often a wait has looked in vain: waits grow gentler the longer they last.
 using poll_count = std::uint32_t;
 
 /// What the verbs need from a kind of memory. The same protocol source runs on every policy:
-/// `host_memory` (C++ atomics), `model_memory` (a model checker) and the GPU.
+/// `host_memory` (C++ atomics), `model_memory` (a model checker) and `cuda_memory` (GPUs).
 ///
 /// A `counter` is a 64-bit number that is only ever raised; it lies where its waiter can poll it
 /// cheaply. Counters are reached by (rank, index) through a counter table, since the counters of a

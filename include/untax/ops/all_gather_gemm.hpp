@@ -50,6 +50,8 @@ class all_gather_gemm {
   /// Rows and columns of this rank's shard of A; either may be 0 where there are more ranks than
   /// rows.
   [[nodiscard]] static extent a_shard(const all_gather_gemm_problem& problem, int world, int rank);
+  /// In a world of GPUs only `how` was chosen; the rest is what was asked for, and `explain` says
+  /// what came of it.
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }

@@ -78,6 +78,7 @@ struct collective_options {
   /// all_reduce and broadcast. 1: everything goes straight to everybody, for few bytes. 2: each
   /// element goes to one rank, which passes it on (reduced, if need be).
   int phases = 0;
+  /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
   wire_kind wire = wire_kind::automatic;
   int workers = 0;               ///< of a rank, blocks on a GPU; each has its own chunks
@@ -90,14 +91,14 @@ struct collective_options {
   int serves = 0;
   /// What peers touch lies in symmetric memory (`world::allocate`), at the same offset at all
   /// ranks, also where a rank has no elements: the input of reductions, the result of all but
-  /// reduce_scatter. Then peers write results
-  /// where they belong and read inputs where they lie, without rooms. A run on memory that is new
-  /// to it waits for all ranks to compare offsets, but not while its stream is being captured.
+  /// reduce_scatter. Then peers write results where they belong and read inputs where they lie,
+  /// without rooms. A run on memory that is new to it waits for all ranks to compare offsets, but
+  /// not while its stream is being captured.
   bool direct = false;
   /// Of reductions with `direct`. With rooms only results have to be symmetric; a reduce_scatter,
   /// and an all_reduce in one phase, then do without `direct`.
   input_path inputs = input_path::automatic;
-  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests
+  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests, on the host
 };
 
 /// What a protocol needs to know beside the problem. All values are positive. Plain, so that it can

@@ -6,11 +6,12 @@
 
 namespace untax {
 
-// `w` has to outlive the operator. Constructors throw `invalid_argument`, `disagreement` and
-// `out_of_memory`; `run`, which is collective and one epoch, throws `invalid_argument` before
-// anything moves, and `timeout`, `peer_lost` or `aborted` when a wait fails. When it returns, this
-// rank's result is complete and its input is its own again. Results lie apart from the input or,
-// where that is said, in place.
+// `w` has to outlive the operator. Constructors throw `invalid_argument`, `disagreement`,
+// `out_of_memory` and, in a world of more GPUs than kernels are made for, `unsupported`; `run`,
+// which is collective and one epoch, throws `invalid_argument` before anything moves, and
+// `timeout`, `peer_lost` or `aborted` when a wait fails. When it returns, this rank's result is
+// complete and its input is its own again. Results lie apart from the input or, where that is said,
+// in place.
 //
 // In a world of GPUs both lie in memory of the rank's GPU, which is the current one of the calling
 // thread. With a stream `run` is asynchronous: it launches kernels on the stream, allocates and

@@ -38,8 +38,10 @@ struct attention_shard {
 /// anything gives zeros.
 class flash_decode {
  public:
-  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` when
-  /// ranks plan different things, `out_of_memory`.
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, also for a pattern
+  /// that is not there, `disagreement` when ranks plan different things, `out_of_memory`; in a
+  /// world of GPUs also `unsupported` for what there is no kernel for (fp32, heads that have not
+  /// 64, 128 or 256 elements, more than 16 query heads for a head of the keys, more than 8 ranks).
   flash_decode(world& w, const flash_decode_problem& problem,
                const flash_decode_options& options = {});
   flash_decode(flash_decode&&) noexcept;
@@ -51,6 +53,14 @@ class flash_decode {
   /// head h * kv_heads / heads of the cache. `out`: of the same size, written. All of the problem's
   /// element type. Returns when `out` is complete and the operands are the caller's again. Throws
   /// `invalid_argument` before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
+  ///
+  /// In a world of GPUs all of them, lengths and page table too, lie in memory of the rank's GPU,
+  /// which is the current one of the calling thread; rows of keys and values begin at multiples of
+  /// 16 bytes, those of `out` of 8, those of `q` of 4. With a stream `run` is asynchronous: it
+  /// launches on the stream, allocates and reads back nothing, and can be captured in a CUDA graph,
+  /// which follows lengths and pages that change; a wait that failed is thrown by `world::check`
+  /// after it has ended. Without one it returns as above. The runs of one operator are in order: on
+  /// one stream, or made so by events.
   void run(const const_matrix& q, const attention_shard& cache, const matrix& out,
            stream_ref stream = {});
 

@@ -30,15 +30,18 @@ struct flash_decode_problem {
 /// How it is carried out. Zero means: let untax choose.
 struct flash_decode_options {
   pattern how = pattern::automatic;
+  /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
-  int workers = 0;  ///< computing workers of a rank
-  int movers = 0;   ///< moving workers of a rank, where the pattern has them
-  int splits = 0;   ///< parts into which a rank cuts what it holds of a sequence
+  int workers = 0;  ///< computing workers of a rank; GPU: blocks
+  /// The rest is of the host only. On GPUs movers and splits that are not 0 are refused.
+  int movers = 0;  ///< moving workers of a rank, where the pattern has them
+  int splits = 0;  ///< parts into which a rank cuts what it holds of a sequence
   std::shared_ptr<fault_tap> faults =
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };
 
-/// What a protocol needs to know beside the problem. All values are positive.
+/// What a protocol needs to know beside the problem. All values are positive; in a world of GPUs
+/// `workers` 0 is a block for each multiprocessor.
 struct flash_decode_plan {
   int world = 1;
   int rank = 0;

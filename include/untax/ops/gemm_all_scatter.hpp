@@ -60,6 +60,8 @@ class gemm_all_scatter {
   /// Rows and columns of this rank's shard of B; no rows where there are more ranks than columns.
   [[nodiscard]] static extent weights_shard(const gemm_all_scatter_problem& problem, int world,
                                             int rank);
+  /// In a world of GPUs only `how` was chosen; the rest is what was asked for, and `explain` says
+  /// what came of it.
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }

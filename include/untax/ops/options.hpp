@@ -14,8 +14,10 @@ struct operator_options {
   direction move = direction::push;
   /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
-  int workers = 0;           ///< computing workers of a rank
-  int movers = 0;            ///< moving workers of a rank, where the pattern has them; GPU: blocks
+  int workers = 0;  ///< computing workers of a rank; GPU: blocks that multiply, at most
+  /// Moving workers of a rank, where the pattern has them. GPU: blocks, warps or streams.
+  int movers = 0;
+  /// The rest is of the host only: on GPUs tiles and pieces follow from the plan of the GEMM.
   std::int64_t tile_m = 0;   ///< rows of a tile
   std::int64_t tile_n = 0;   ///< columns of a tile
   std::int64_t panel_k = 0;  ///< columns of a piece, where A is gathered by k

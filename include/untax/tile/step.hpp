@@ -53,8 +53,8 @@ inline constexpr std::int64_t attention_statistics = 2;
 
 /// What one worker does next: at most one verb of each kind around one action. The order is
 /// reserve, acquire, action, publish, retire. A program is a sequence of steps, which makes it
-/// data: the host engine carries it out, the model engine explores its interleavings, the schedule
-/// checker proves that it ends.
+/// data: the engines for hosts and for GPUs carry it out, the model engine explores its
+/// interleavings, the schedule checker proves that it ends.
 struct step {
   action what = action::none;
   bool first = false;
