@@ -59,10 +59,8 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
     return all_gather_gemm_on_device(w, problem_, chosen);
   };
   const auto& [m, n, k, type, gather] = problem_;
-  const auto timer = [&] {
-    const gemm_problem timed{.m = m, .n = n, .k = k, .type = type, .gather = gather};
-    return gemm_timer(w, all_gather_gemm_entry(), timed, nullptr);
-  };
+  const gemm_problem timed{.m = m, .n = n, .k = k, .type = type, .gather = gather};
+  const auto timer = [&] { return gemm_timer(w, all_gather_gemm_entry(), timed, nullptr); };
   auto made = options.how == pattern::automatic
                   ? make_chosen(w, {std::string(name), gather, w.size(), m, n, k},
                                 device_name_here(), make, timer)

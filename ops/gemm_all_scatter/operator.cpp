@@ -72,8 +72,8 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
       return gemm_all_scatter_on_device(w, problem_, chosen, between);
     };
     const auto& [m, n, k, type] = problem_;
+    const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
     const auto timer = [&] {
-      const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
       return gemm_timer(w, gemm_all_scatter_entry(), timed, result_.local());
     };
     auto made = options.how == pattern::automatic
