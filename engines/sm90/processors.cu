@@ -32,6 +32,11 @@ int processors_of(const world& w) {
   return w.ranks_per_gpu() == 1 ? all : all / w.ranks_per_gpu() / 2 * 2;
 }
 
+bool ends_with_others(const world& w) noexcept {
+  // Kernels of a rank that leaves with an exception may wait for peers that wait for this rank.
+  return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
+}
+
 void require_own_gpu(const world& w, pattern how) {
   if (how != pattern::copy_engine || w.ranks_per_gpu() == 1) return;
   throw error(errc::unsupported,

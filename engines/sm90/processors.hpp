@@ -13,6 +13,12 @@ namespace untax::sm90 {
 /// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
 [[nodiscard]] int processors_of(const world& w);
 
+/// By the destructor of what has symmetric memory for kernels, before it meets the others to give
+/// that back: waits for everything that runs on the current device. False if there is no meeting,
+/// since a kernel failed, or the world was stopped, or an exception is about to stop it; the memory
+/// goes with the world then.
+[[nodiscard]] bool ends_with_others(const world& w) noexcept;
+
 /// Throws `unsupported` for `copy_engine` where ranks share a GPU: copies within a GPU may need
 /// multiprocessors, and kernels that wait have them all.
 void require_own_gpu(const world& w, pattern how);

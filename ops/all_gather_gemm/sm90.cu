@@ -56,7 +56,7 @@ class device_gather final : public device_operator {
   }
   ~device_gather() override {
     try {
-      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      if (!sm90::ends_with_others(*world_)) return;
       world_->barrier();
       world_->free(counters_);
       world_->free(inbox_);

@@ -53,6 +53,8 @@ void collective::start(world& w, const std::string& problem, const program& p,
                              plan_.workers, plan_.chunk, way_of(plan_), problem));
   if (w.memory() == memory_kind::cuda) {
     device_engine_ = std::make_unique<sm90::engine>(w, std::string(name_), kernels());
+    // No rank runs while another one still takes memory or loads kernels.
+    w.barrier();
     return;
   }
   engine_ = std::make_unique<host::engine>(

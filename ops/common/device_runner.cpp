@@ -39,7 +39,19 @@ device_runner::device_runner(world& w, std::string_view operator_name,
                              std::unique_ptr<device_operator> op)
     : world_(&w), name_(operator_name), op_(std::move(op)) {}
 
-device_runner::~device_runner() { wait_for_device(*world_); }
+device_runner::~device_runner() {
+  if (world_->unwinding()) return;
+  wait_for_device(*world_);
+  op_.reset();
+  try {
+    // Giving memory back may wait for kernels of peers, which could wait for this rank: nobody goes
+    // on before all have.
+    if (!world_->stopped()) world_->barrier();
+  } catch (const error&) {
+    // The world was stopped meanwhile; nothing is left to be done.
+    return;
+  }
+}
 
 /// Remembers addresses that were right, since asking takes as long as a launch.
 void device_runner::require_usable(std::string_view what, const const_matrix& m) {

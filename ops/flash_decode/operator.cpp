@@ -21,6 +21,8 @@ flash_decode::flash_decode(world& w, const flash_decode_problem& problem,
                       name_of(plan_.how), plan_.workers, plan_.movers, plan_.splits));
   backend_ = w.memory() == memory_kind::cuda ? device_attention(w, problem_, plan_)
                                              : host_attention(w, problem_, plan_, options);
+  // No rank runs while another one still takes memory or loads kernels.
+  if (w.memory() == memory_kind::cuda) w.barrier();
 }
 flash_decode::flash_decode(flash_decode&&) noexcept = default;
 flash_decode& flash_decode::operator=(flash_decode&&) noexcept = default;

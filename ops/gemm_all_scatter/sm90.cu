@@ -57,7 +57,7 @@ class device_scatter final : public device_operator {
   }
   ~device_scatter() override {
     try {
-      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      if (!sm90::ends_with_others(*world_)) return;
       world_->barrier();
       world_->free(counters_);
     } catch (const error&) {

@@ -103,6 +103,7 @@ void world::fail(errc code, const std::string& text) noexcept {
 }
 
 bool world::stopped() const noexcept { return member_->state.stopped(); }
+bool world::unwinding() const noexcept { return member_->unwinding(); }
 
 void world::check() const {
   if (member_->monitor) {

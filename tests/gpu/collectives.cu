@@ -278,6 +278,27 @@ TEST(gpu_collectives, refuse_what_cannot_be) {
                untax::errc::invalid_argument, {"all_gather", "packets as fused_sequential"});
 }
 
+/// Objects that it leaves do not wait for peers, which wait for it.
+TEST(gpu_collectives, a_rank_that_throws_while_others_wait_is_heard_at_once) {
+  NEEDS_GPUS(2);
+  const auto begin = std::chrono::steady_clock::now();
+  const untax::error e = error_of([&] {
+    untax::run_gpus(
+        2,
+        [&](world& w) {
+          const stream s;
+          collective_trial trial(w, s, untax::all_reduce_entry(), {.count = 3000}, {}, {});
+          if (w.rank() == 1) throw untax::error(untax::errc::internal, "rank 1 has had enough");
+          trial.launch();
+          EXPECT_TRUE(s.done());
+          w.check();
+        },
+        roomy_world(20s));
+  });
+  expect_error(e, untax::errc::internal, {"rank 1 has had enough"});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
 TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_others_work_on) {
   NEEDS_GPUS(2);
   for (const wire_kind wire : {wire_kind::packets, wire_kind::stores}) {

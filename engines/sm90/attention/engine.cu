@@ -20,7 +20,6 @@ namespace untax::sm90 {
 namespace {
 
 /// As the waits of kernels look at them together.
-constexpr int most_ranks = 8;
 
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
@@ -65,7 +64,7 @@ class attention_engine::launcher {
   ~launcher() {
     try {
       world_->use_device();
-      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      if (!ends_with_others(*world_)) return;
       world_->barrier();
       world_->free(scratch_);
       world_->free(epochs_);
@@ -115,8 +114,8 @@ class attention_engine::launcher {
   }
   [[nodiscard]] const attention_shape& check(const attention_shape& shape) const {
     std::string why;
-    if (world_->size() > most_ranks)
-      why = fmt::format("goes to {} ranks at most, not {}", most_ranks, world_->size());
+    if (world_->size() > most_attention_ranks)
+      why = fmt::format("goes to {} ranks at most, not {}", most_attention_ranks, world_->size());
     if (!has_kernel_for(shape.head_dim)) {
       why = fmt::format("has kernels for heads of 64, 128 and 256 elements, not for {}",
                         shape.head_dim);
@@ -207,7 +206,8 @@ class attention_engine::launcher {
     config.dynamicSmemBytes = shared;
     config.stream = stream;
     config.attrs = &attribute;
-    config.numAttrs = soon ? 1 : 0;
+    // Ranks that share a GPU need the places that it would take early.
+    config.numAttrs = soon && world_->ranks_per_gpu() == 1 ? 1 : 0;
     void* arguments[] = {&with};
     require(cudaLaunchKernelExC(&config, kernel, arguments),
             "cannot be launched; the rank's GPU has to be the current device");

@@ -47,7 +47,7 @@ class rank_combination {
   using format = partial_format<Wire>;
 
  public:
-  static constexpr int most_ranks = 8;
+  static constexpr int most_ranks = most_attention_ranks;
 
   /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
   __device__ rank_combination(std::uint64_t statistics, int ranks) {

@@ -69,6 +69,8 @@ struct attention_operands {
 
 /// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
 inline constexpr int most_heads_of_group = 16;
+/// The most ranks whose partial results a warp combines.
+inline constexpr int most_attention_ranks = 8;
 /// Whether kernels exist for a width of heads.
 [[nodiscard]] constexpr bool has_kernel_for(std::int64_t head_dim) noexcept {
   return head_dim == 64 || head_dim == 128 || head_dim == 256;

@@ -47,7 +47,7 @@ class engine::launcher {
   ~launcher() {
     try {
       world_->use_device();
-      if (cudaDeviceSynchronize() != cudaSuccess || world_->stopped()) return;
+      if (!ends_with_others(*world_)) return;
       world_->barrier();
       world_->free(epochs_);
       world_->free(run_.counters);
