@@ -65,9 +65,10 @@ template <class Element, class Wire, int width>
   if (static_cast<int>(blockIdx.x) >= work.blocks()) return true;
   const rank_exchange<Element, Wire> ranks(a, epoch);
   const device_watch of_block(a.run.world, static_cast<int>(blockIdx.x));
-  seldom_watch watch(threadIdx.x >= 32 ? of_block.silent() : of_block);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool sends = warp < warps;
+  // The first that waits for other ranks tells of it.
+  seldom_watch watch(warp == warps ? of_block : of_block.silent());
   return for_rows_of_block(
       work, a.shape, warp % warps, warps,
       [&](std::int64_t row) {

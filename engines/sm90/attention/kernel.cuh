@@ -150,9 +150,10 @@ class attention_block {
     }
   }
 
-  [[nodiscard]] __device__ seldom_watch watch_of(int number) const {
+  /// One warp of a block tells of its waits: who waits for other ranks, if anybody does.
+  [[nodiscard]] __device__ seldom_watch watch_of(bool tells) const {
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
-    return seldom_watch(number > 0 ? of_block.silent() : of_block);
+    return seldom_watch(tells ? of_block : of_block.silent());
   }
 
   /// The block's share of what several blocks have, as they have it; before that the last ones of
@@ -162,7 +163,9 @@ class attention_block {
     const int warps = combining();
     const int others = warps - config::merging;
     if (number >= others) merge_segments(number - others);
-    seldom_watch watch = watch_of(number);
+    // The kernel behind, where there is one, has the block's record.
+    const bool tells = number == 0 && !a_.receives() && a_.sink != attention_sink::outbox;
+    seldom_watch watch = watch_of(tells);
     // Who has not merged comes while keys are read; whatever follows, at the end.
     bool early = number < others;
     int next = number;
@@ -202,7 +205,7 @@ class attention_block {
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
     const int number = warp() - config::streaming - combining();
-    seldom_watch watch = watch_of(combining() + number);
+    seldom_watch watch = watch_of(number == 0);
     const rank_exchange<Element, Wire> exchange(a_, epoch_);
     return for_rows_of_block(
         work_, a_.shape, number, config::receiving,

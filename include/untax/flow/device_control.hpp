@@ -15,9 +15,9 @@ inline constexpr int kernel_slots = wait_slots - first_kernel_slot;
 ///
 /// A wait that ends badly leaves its record in place, so that the host can say who waited for whom:
 ///
-/// * It took longer than `limit_ns`: it writes `outcome[0]` (1 + its slot) if that is 0, then 1
-/// into
-///   the stop word of every rank, all with release stores.
+/// * It took longer than `limit_ns`: it raises its own rank's stop word, and if nobody had, writes
+///   `outcome[0]` (1 + its slot) if that is 0, then 1 into the stop word of every rank, all with
+///   release order.
 /// * It found a stop word: it writes 1 into `outcome[1]`.
 ///
 /// Then the kernel leaves through its normal exit, and `world::check` throws the reason.

@@ -42,8 +42,12 @@ class device_watch {
     const std::uint64_t now = cuda_memory::now();
     const bool first = since_ == 0;
     if (first) since_ = now;
-    if (publishes_ && first) publish(site, seen);
-    if (publishes_ && !first) store_relaxed(world_.records[record_].seen, seen);
+    // A wait for several counters names another one when that has come.
+    if (publishes_ && (first || !names(site))) {
+      publish(site, seen);
+    } else if (publishes_) {
+      store_relaxed(world_.records[record_].seen, seen);
+    }
     if (load(*world_.stop) != 0 || load(*world_.host_stop) != 0) return stopped();
     if (world_.limit_ns == 0 || now - since_ < world_.limit_ns) return wait_outcome::ok;
     // One waiter of a rank reports for all of them.
@@ -75,11 +79,18 @@ class device_watch {
     word(w).store(value, cuda::memory_order_relaxed);
   }
 
+  __device__ static std::uint64_t place_of(const wait_site& site) {
+    return packed_place(static_cast<std::uint8_t>(site.what), site.peer, site.room);
+  }
+  /// Whether the record is of this site.
+  [[nodiscard]] __device__ bool names(const wait_site& site) const {
+    return load(world_.records[record_].where) == place_of(site);
+  }
+
   __device__ void publish(const wait_site& site, std::uint64_t seen) {
     wait_record& record = world_.records[record_];
     store(record.since, 0);
-    store_relaxed(record.where,
-                  packed_place(static_cast<std::uint8_t>(site.what), site.peer, site.room));
+    store_relaxed(record.where, place_of(site));
     store_relaxed(record.expected, site.expected);
     store_relaxed(record.seen, seen);
     store_relaxed(world_.progress[record_], site.progress);
