@@ -53,7 +53,9 @@ class gather_traffic::at_block {
     const int lane = device_warp::thread_rank();
     bool last = false;
     if (lane == 0) last = count_block() == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
-    if (__any_sync(0xffffffffU, last) == 0) return;
+    const bool retires = __any_sync(0xffffffffU, last) != 0;
+    __syncwarp();  // a vote orders no memory
+    if (!retires) return;
     const all_gather_gemm_protocol& how = t_.how;
     if (lane > 0 && lane < how.world()) {
       const int source = source_at_hop(how.rank(), lane, how.world());

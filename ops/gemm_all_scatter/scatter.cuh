@@ -69,16 +69,19 @@ class scatter_traffic::at_block {
 
   /// The last block that has stored all it stores says so, and waits for what others store here.
   __device__ void finish() {
-    __syncthreads();
+    // Where a peer has not opened its C nothing was stored, and so nobody is told that it was.
+    const bool stored = __syncthreads_and(going_ ? 1 : 0) != 0;
     if (threadIdx.x >= 32) return;
     bool last = false;
     if (threadIdx.x == 0) {
       t_.moved.run.epochs[blockIdx.x] = epoch_;
-      if (t_.way == scatter_way::straight)
+      if (t_.way == scatter_way::straight && stored)
         last = count(*t_.done) == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
     }
+    const bool closes = __any_sync(0xffffffffU, last) != 0;
+    __syncwarp();  // a vote orders no memory
     // A wait that ends badly is for the host to tell.
-    if (__any_sync(0xffffffffU, last) != 0) (void)publisher().close();
+    if (closes) (void)publisher().close();
   }
 
  private:
@@ -86,7 +89,9 @@ class scatter_traffic::at_block {
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
   /// This warp, speaking for the blocks that multiply.
   [[nodiscard]] __device__ scatter_publisher publisher() const {
-    return {t_, 0, epoch_, static_cast<int>(blockIdx.x)};
+    // The two storers wait at the same time, and have records of their own.
+    const unsigned second = threadIdx.x / 32 == 2 ? gridDim.x : 0;
+    return {t_, 0, epoch_, static_cast<int>(blockIdx.x + second)};
   }
   /// Counts one more, after all that this thread has stored; acquires what the others did.
   [[nodiscard]] __device__ static std::uint64_t count(std::uint64_t& word) {

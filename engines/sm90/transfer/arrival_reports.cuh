@@ -19,7 +19,7 @@ class arrival_reports {
       arrived_[i].init(1);
       told_[i].init(1);
     }
-    abandoned_ = false;
+    end_ = never;
   }
 
   /// By the sender: number i, of 0, 1, 2, ..., has arrived.
@@ -29,7 +29,7 @@ class arrival_reports {
   }
   /// By the sender: number i, which comes next, will not arrive, nor those after it.
   __device__ void abandon(int i) {
-    abandoned_ = true;
+    end_ = i;
     add(i);
   }
 
@@ -44,9 +44,13 @@ class arrival_reports {
       const bool there =
           i < count && lane + 1 < most && arrived_[i % depth].has_ended(parity_of(i));
       const unsigned missing = ~__ballot_sync(0xffffffffU, there);
-      const int n = missing == 0 ? 32 : __ffs(static_cast<int>(missing));
+      const int arrived = missing == 0 ? 32 : __ffs(static_cast<int>(missing));
       __syncwarp();
-      if (abandoned_) return;
+      // What arrived before the end is told all the same: the sender may be waiting for that. All
+      // lanes go by one look.
+      const int left = __shfl_sync(0xffffffffU, end_, 0) - first;
+      const int n = left < arrived ? left : arrived;
+      if (n == 0) return;
       tell(first, n);
       if (lane < n) told_[(first + lane) % depth].arrive();
       first += n;
@@ -56,6 +60,7 @@ class arrival_reports {
  private:
   /// As many as may wait to be told before the sender has to.
   static constexpr int depth = 64;
+  static constexpr int never = 0x7fffffff;
 
   [[nodiscard]] __device__ static std::uint32_t parity_of(int i) {
     return static_cast<std::uint32_t>(i / depth % 2);
@@ -63,7 +68,7 @@ class arrival_reports {
 
   stage_barrier arrived_[depth];
   stage_barrier told_[depth];
-  bool abandoned_;
+  int end_;  ///< what will not arrive, from this number on
 };
 
 }  // namespace untax::sm90

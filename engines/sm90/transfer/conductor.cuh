@@ -91,6 +91,7 @@ class conductor {
       // In copies, since what is handed on cannot stay in registers.
       conducted_wait waiting{waits_.mine(), signals_, commands_};
       going_ = wait_in_warp(run_, waiting) == wait_outcome::ok;
+      __syncwarp();  // a vote orders no memory
       signals_ = waiting.signals;
       commands_ = waiting.commands;
     }
