@@ -88,6 +88,8 @@ class planner {
     } else {
       add(plans, made_.leading + made_.apart);
     }
+    if (plans.empty())
+      sm90::refuse_plan("all_gather_gemm", made_.protocol.rank, problem_.m, options_.workers);
     std::ranges::stable_sort(plans, {}, [](const gather_plan& p) { return p.gemm.cycles; });
     return plans;
   }
@@ -141,7 +143,7 @@ class planner {
         made_.protocol.sets = 1;  // addresses in a captured graph are the same in every run
         break;
       default:
-        made_.apart = round_up(asked > 0 ? asked : processors_, 2);
+        made_.apart = asked > 0 ? std::min(asked, processors_) : processors_;
     }
   }
 

@@ -119,7 +119,8 @@ class chooser {
     const std::int64_t most = is_broadcast() && made_.phases == 2 ? most_packet_bytes_of_broadcast
                               : made_.direct                      ? most_packet_bytes_beside_direct
                                                                   : most_packet_bytes;
-    const bool packets = !asks_for_rooms() && made_.phases <= need_.packet_phases &&
+    // Alone there is nothing to send, and packets would have room for all of it.
+    const bool packets = world_ > 1 && !asks_for_rooms() && made_.phases <= need_.packet_phases &&
                          made_.phases * sent(made_.phases) <= most;
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
   }

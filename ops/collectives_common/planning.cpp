@@ -157,13 +157,14 @@ class planner {
     // Rooms lie side by side; vectors are loaded from all of them.
     if (on_device_ && options_.chunk_bytes % alignment == 0)
       plan.chunk = round_up<std::int64_t>(plan.chunk, alignment / size());
-    const std::int64_t chunks = ceil_div<std::int64_t>(ceil_div(part, plan.chunk), plan.workers);
-    if (chunks > std::numeric_limits<std::int32_t>::max() / 4) {
+    const std::int64_t of_part = ceil_div(part, plan.chunk);
+    if (of_part > std::numeric_limits<std::int32_t>::max() / 4) {
       refuse(
           fmt::format("chunks of {} elements cut a part of {} into too many; option chunk_bytes "
                       "has to be larger",
                       plan.chunk, part));
     }
+    const std::int64_t chunks = ceil_div<std::int64_t>(of_part, plan.workers);
     // Two epochs fit, each in rooms of its own; where there is no room to wait for, they have to.
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : usual_depth;

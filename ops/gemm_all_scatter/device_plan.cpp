@@ -120,7 +120,7 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
       break;
     case pattern::bulk_synchronous:
       made.way = scatter_way::kept;
-      made.apart = options.movers > 0 ? options.movers : processors;
+      made.apart = options.movers > 0 ? std::min(options.movers, processors) : processors;
       made.protocol.movers = made.apart;
       break;
     case pattern::copy_engine:
@@ -144,6 +144,7 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
   } else {
     add_plans(problem, made, free, problem.m, plans);
   }
+  if (plans.empty()) sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers);
   for (int bands = 2; made.streams > 0 && bands <= most_bands; ++bands) {
     const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, bands), band_unit);
     if (rows < plans.back().band_rows) add_plans(problem, made, free, rows, plans);

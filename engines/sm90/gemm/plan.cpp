@@ -181,4 +181,11 @@ std::string gemm_plan::text() const {
           : std::string());
 }
 
+void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, int workers) {
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {}: no kernel multiplies {} rows with so few blocks (option "
+                          "workers is {}); 2 would do",
+                          rank, operator_name, rows, workers));
+}
+
 }  // namespace untax::sm90

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <untax/core/types.hpp>
@@ -57,5 +58,10 @@ struct gemm_plan {
 /// of their sums through L2, and reading operands again. (Cycles are those of 1755 MHz; the rates
 /// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
+
+/// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
+/// clusters of two blocks, so one block is too few for them.
+[[noreturn]] void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows,
+                              int workers);
 
 }  // namespace untax::sm90

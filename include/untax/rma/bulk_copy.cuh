@@ -33,7 +33,13 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
   const auto strides = static_cast<std::uint64_t>(to.stride | from.stride);
   const bool alike = ((target ^ source | strides) & 15U) == 0;
   if (!alike || bytes < least_bulk_bytes) {
-    move_byte_rows<narrowest>(group, to, from, rows, bytes);
+    // A single row may have more words than 32 bits count.
+    if (rows == 1) {
+      move_bytes<narrowest, row_words_in_flight>(group, const_cast<std::byte*>(to.data), from.data,
+                                                 bytes);
+    } else {
+      move_byte_rows<narrowest>(group, to, from, rows, bytes);
+    }
     group.sync();
     return;
   }
