@@ -21,7 +21,8 @@ std::string refusal_of(pattern how, const error& e) {
 }
 
 /// Puts those that were timed first, the quickest before the others, and says what they took.
-void settle_by_timing(choice& chosen, const operator_maker& make, const timer_maker& timer) {
+void settle_by_timing(world& w, const std::string& name, choice& chosen, const operator_maker& make,
+                      const timer_maker& timer) {
   const operator_timer seconds_of = timer();
   if (!seconds_of) {
     chosen.reason += "; nothing was timed, since there is no memory for it, or ranks share a GPU";
@@ -30,14 +31,18 @@ void settle_by_timing(choice& chosen, const operator_maker& make, const timer_ma
   std::vector<prediction::expected> took;
   std::string refusals;
   for (const pattern how : chosen.likely) {
+    std::unique_ptr<device_operator> op;
     try {
-      const auto op = make(how);
-      took.push_back({how, seconds_of(*op)});
+      op = make(how);
     } catch (const error& e) {
       if (e.code() != errc::unsupported && e.code() != errc::out_of_memory) throw;
       refusals += refusal_of(how, e);
     }
+    // One rank may lack memory where others do not, and then nobody may run.
+    w.agree(fmt::format("{}: {} to be timed", name, name_of(how)), op ? "made" : "refused");
+    if (op) took.push_back({how, seconds_of(*op)});
   }
+  if (took.empty()) return;
   std::ranges::stable_sort(took, {}, &prediction::expected::seconds);
   std::vector<pattern> order;
   for (const auto& one : took) order.push_back(one.how);
@@ -62,7 +67,7 @@ std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& prob
     order += (order.empty() ? "" : ", ") + std::string(name_of(how));
   w.agree(problem.operator_name + ": what automatic stands for",
           order + (timed ? fmt::format(", the first {} timed", chosen.likely.size()) : ""));
-  if (timed) settle_by_timing(chosen, make, timer);
+  if (timed) settle_by_timing(w, problem.operator_name, chosen, make, timer);
   for (const pattern how : chosen.order) {
     try {
       return std::make_unique<reasoned_operator>(make(how), chosen.reason);

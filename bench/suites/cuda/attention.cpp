@@ -1,10 +1,8 @@
 #include "bench/suites/attention.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -172,7 +170,7 @@ class suite {
   void verify_row(const attention_row& row, std::int64_t at) {
     const auto width = static_cast<std::size_t>(row.problem.head_dim);
     std::vector<std::vector<float>> parts;
-    std::vector<bf16> found(width);
+    std::vector<std::vector<bf16>> found;
     for (const int rank : everybody_) {
       team_.use(rank);
       cudaStream_t stream = team_.stream_of(rank);
@@ -182,16 +180,23 @@ class suite {
                      static_cast<float*>(of(rank).scratch.data()), static_cast<float*>(sums.data()),
                      stream);
       parts.emplace_back(width + 2);
+      found.emplace_back(width);
       gpu::require(cudaMemcpyAsync(parts.back().data(), sums.data(), (width + 2) * sizeof(float),
                                    cudaMemcpyDefault, stream),
                    "reading sums");
       gpu::require(
-          cudaMemcpyAsync(found.data(),
+          cudaMemcpyAsync(found.back().data(),
                           static_cast<const bf16*>(of(rank).out.data()) + at * row.problem.head_dim,
                           width * sizeof(bf16), cudaMemcpyDefault, stream),
           "reading a result");
       gpu::require(cudaStreamSynchronize(stream), "a plain kernel");
     }
+    for (const auto& of_rank : found) compare(row, of_rank, parts);
+  }
+  /// A row of a result with what its parts combine to.
+  static void compare(const attention_row& row, const std::vector<bf16>& found,
+                      const std::vector<std::vector<float>>& parts) {
+    const std::size_t width = found.size();
     double most = -HUGE_VAL;
     for (const auto& part : parts) most = std::max(most, static_cast<double>(part[width + 1]));
     double difference = 0;
@@ -237,22 +242,10 @@ class suite {
     return team_.timed(everybody_,
                        [&](int rank, cudaStream_t stream) { v.graphs->launch(rank, stream); });
   }
-  /// A thread for each rank, as processes would do it.
   double timed_eagerly(const variant& v, int times) {
-    double longest = 0;
-    std::mutex mutex;
-    team_.together([&](world& w) {
-      cudaStream_t stream = team_.stream_of(w.rank());
-      w.barrier();
-      const auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < times; ++i) v.launch[static_cast<std::size_t>(w.rank())](i, stream);
-      gpu::require(cudaStreamSynchronize(stream), v.by);
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      w.check();
-      const std::scoped_lock lock(mutex);
-      longest = std::max(longest, taken.count());
+    return team_.timed_eagerly([&](int rank, cudaStream_t stream) {
+      for (int i = 0; i < times; ++i) v.launch[static_cast<std::size_t>(rank)](i, stream);
     });
-    return longest;
   }
 
   const attention_suite_options& options_;

@@ -156,6 +156,8 @@ class suite {
             cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
             "clearing");
         all[i]->at(w.rank()).run(stream);
+        // What follows may be loaded just now, and that waits for kernels that wait for peers.
+        gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant);
         if (first) {
           gpu::require(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,
                                        cudaMemcpyDeviceToDevice, stream),

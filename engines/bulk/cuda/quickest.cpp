@@ -58,6 +58,9 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
     launch(0, stream);
     return agreed(clock.stop());
   };
+  // Taking memory may wait for kernels of peers, which would wait for this rank; some may still
+  // take it for what they run here, and graphs do.
+  w.barrier();
   (void)alone();  // does what is done once
   const double roughly = alone();
   const int runs = runs_in_graph(roughly);
@@ -65,7 +68,6 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
     for (int run = runs - 1; run >= 0; --run) launch(run, stream);
   });
   gpu::require(cudaStreamSynchronize(clock.stream()), "cannot load a graph");
-  // Taking memory, as a graph does, may wait for kernels of peers, which would wait for this rank.
   w.barrier();
   const int warm =
       std::clamp(static_cast<int>(seconds_of_warming / (runs * roughly)), 1, most_warm_graphs);
