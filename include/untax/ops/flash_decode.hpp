@@ -61,6 +61,9 @@ class flash_decode {
   /// which follows lengths and pages that change; a wait that failed is thrown by `world::check`
   /// after it has ended. Without one it returns as above. The runs of one operator are in order: on
   /// one stream, or made so by events.
+  ///
+  /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
+  /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
   void run(const const_matrix& q, const attention_shard& cache, const matrix& out,
            stream_ref stream = {});
 

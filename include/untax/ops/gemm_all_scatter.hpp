@@ -47,6 +47,9 @@ class gemm_all_scatter {
   /// it returns as above. The runs of one operator are in order: on one stream, or made so by
   /// events. A run on a `c` that is new to it waits for all ranks to compare offsets, but not while
   /// its stream is being captured.
+  ///
+  /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
+  /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream = {});
   /// As above, into `result()`.
