@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <untax/core/error.hpp>
+
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/gather_at_once.hpp"
@@ -38,6 +40,42 @@ class numbers {
  private:
   std::mt19937_64 engine_;
 };
+
+/// What somebody may ask for: mostly nothing.
+operator_options some_options(pattern how, numbers& number) {
+  operator_options options;
+  options.how = how;
+  const auto some = [&] {
+    return static_cast<int>(number(1, number(0, 1) == 0 ? 4 : 2 * processors));
+  };
+  if (number(0, 3) == 0) options.workers = some();
+  if (number(0, 3) == 0) options.movers = some();
+  return options;
+}
+
+/// The plans that `make` makes; none where it refuses, which it does only if it may take one block,
+/// and there are clusters of two.
+template <class Make>
+auto plans_or_none(const Make& make, const operator_options& options, std::int64_t rows) {
+  try {
+    return make();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::unsupported) << e.what();
+    EXPECT_NE(std::string(e.what()).find("2 would do"), std::string::npos) << e.what();
+    EXPECT_EQ(options.workers, 1);
+    EXPECT_GT(rows, 64);
+    return decltype(make()){};
+  }
+}
+
+/// Blocks that wait for each other, or for other ranks, are there at the same time.
+template <class Plan>
+void expect_place(const Plan& plan, pattern how) {
+  const int multiplying = plan.gemm.schedule.clusters * plan.gemm.config.cluster;
+  const bool beside = how == pattern::producer_consumer;
+  EXPECT_LE(plan.leading + multiplying + (beside ? plan.apart : 0), processors);
+  EXPECT_LE(plan.apart, processors);
+}
 
 /// The counters of the pieces that a rectangle of A touches, by looking at all of them.
 std::set<int> touched(const all_gather_gemm_protocol& how, int source, range rows, range cols,
@@ -204,24 +242,26 @@ TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
         .k = 8 * number(1, 1125),
         .gather = number(0, 1) == 0 ? gather_axis::rows : gather_axis::k};
     const auto world = static_cast<int>(number(1, 8));
-    operator_options options;
-    options.how = own_patterns[number(0, 5)];
+    operator_options options = some_options(own_patterns[number(0, 5)], number);
     options.move = number(0, 1) == 0 ? direction::push : direction::pull;
-    const auto text = fmt::format("{} x {} x {}, gather {}, {} ranks, {}", problem.m, problem.n,
-                                  problem.k, name_of(problem.gather), world, name_of(options.how));
-    SCOPED_TRACE(text);
+    SCOPED_TRACE(fmt::format("{} x {} x {}, gather {}, {} ranks, {}, {} workers, {} movers",
+                             problem.m, problem.n, problem.k, name_of(problem.gather), world,
+                             name_of(options.how), options.workers, options.movers));
     std::set<int> counters;
     std::set<std::int64_t> inboxes;
     for (int rank = 0; rank < world; ++rank) {
-      const auto plans = gather_plans(problem, world, rank, options, processors);
-      ASSERT_FALSE(plans.empty());
+      const auto plans =
+          plans_or_none([&] { return gather_plans(problem, world, rank, options, processors); },
+                        options, problem.m);
+      if (plans.empty()) continue;
+      expect_place(plans.front(), options.how);
       expect_sound(problem, plans.front(), options.how, number);
       const all_gather_gemm_protocol how(problem, plans.front().protocol);
       counters.insert(how.counters());
       inboxes.insert(how.inbox().rows * how.inbox().cols + how.outbox().rows * how.outbox().cols);
     }
-    EXPECT_EQ(counters.size(), 1U);
-    EXPECT_EQ(inboxes.size(), 1U);
+    EXPECT_LE(counters.size(), 1U);
+    EXPECT_LE(inboxes.size(), 1U);
   }
 }
 
@@ -313,18 +353,22 @@ TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
     const gemm_all_scatter_problem problem{number(1, number(0, 1) == 0 ? 300 : 9000),
                                            8 * number(1, 1125), 8 * number(1, 1125)};
     const auto world = static_cast<int>(number(1, 8));
-    operator_options options;
-    options.how = own_patterns[number(0, 4)];
+    const operator_options options = some_options(own_patterns[number(0, 5)], number);
+    SCOPED_TRACE(fmt::format("{} x {} x {}, {} ranks, {}, {} workers, {} movers", problem.m,
+                             problem.n, problem.k, world, name_of(options.how), options.workers,
+                             options.movers));
     std::set<int> counters;
     std::set<std::string> texts;
     for (int rank = 0; rank < world; ++rank) {
-      const auto plans = scatter_plans(problem, world, rank, options, processors);
-      ASSERT_FALSE(plans.empty());
+      const auto plans =
+          plans_or_none([&] { return scatter_plans(problem, world, rank, options, processors); },
+                        options, problem.m);
+      if (plans.empty()) continue;
+      expect_place(plans.front(), options.how);
       const gemm_all_scatter_protocol how(problem, plans.front().protocol);
       counters.insert(how.counters());
       texts.insert(plans.front().text());
       if (options.how == pattern::bulk_synchronous) {
-        EXPECT_LE(plans.front().apart, processors);
         EXPECT_LE(how.tiles().count(), plans.front().apart);
       }
       expect_turns(how);
@@ -341,8 +385,8 @@ TEST(operator_plans, scatters_are_the_same_at_all_ranks) {
                   tile);
       }
     }
-    EXPECT_EQ(counters.size(), 1U);
-    EXPECT_EQ(texts.size(), 1U);
+    EXPECT_LE(counters.size(), 1U);
+    EXPECT_LE(texts.size(), 1U);
   }
 }
 
