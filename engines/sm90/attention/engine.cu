@@ -19,8 +19,6 @@
 namespace untax::sm90 {
 namespace {
 
-/// As the waits of kernels look at them together.
-
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
     case 64:
