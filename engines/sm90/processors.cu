@@ -34,6 +34,7 @@ int processors_of(const world& w) {
 
 bool ends_with_others(const world& w) noexcept {
   // Kernels of a rank that leaves with an exception may wait for peers that wait for this rank.
+  // (Memory that is not symmetric is freed all the same, which may wait for them up to the limit.)
   return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
 }
 

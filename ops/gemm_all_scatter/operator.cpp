@@ -96,10 +96,12 @@ gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&&) noexcept = def
 
 gemm_all_scatter::~gemm_all_scatter() {
   if (!engine_ && !device_) return;
+  // Who leaves with an exception makes no collective call that peers do not make.
+  const bool leaves = device_ && world_->unwinding();
   engine_.reset();
   device_.reset();
   try {
-    if (!world_->stopped()) world_->free(result_);
+    if (!leaves && !world_->stopped()) world_->free(result_);
   } catch (const error&) {
     // The world was stopped between the question and the call; its memory goes with it.
   }

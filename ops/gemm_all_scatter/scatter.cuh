@@ -89,7 +89,7 @@ class scatter_traffic::at_block {
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
   /// This warp, speaking for the blocks that multiply.
   [[nodiscard]] __device__ scatter_publisher publisher() const {
-    // The two storers wait at the same time, and have records of their own.
+    // The two storers wait at the same time, and have records of their own as far as there are any.
     const unsigned second = threadIdx.x / 32 == 2 ? gridDim.x : 0;
     return {t_, 0, epoch_, static_cast<int>(blockIdx.x + second)};
   }
