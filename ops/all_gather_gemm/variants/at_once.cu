@@ -1,7 +1,7 @@
 #include "engines/sm90/ptx/cluster.cuh"
 #include "ops/all_gather_gemm/gather_at_once.cuh"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
-#include "src/symmetric/cuda/early_start.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
 namespace {

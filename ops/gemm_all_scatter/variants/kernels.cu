@@ -1,7 +1,7 @@
 #include "ops/gemm_all_scatter/publishing.cuh"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
 #include "ops/gemm_all_scatter/tile_sender.cuh"
-#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
 namespace {
@@ -42,22 +42,8 @@ void meet(const scatter_traffic& traffic, std::uint64_t* epoch, bool opens, cuda
 
 void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream) {
-  constexpr int bytes = sizeof(tile_sender::memory);
-  gpu::require(
-      cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      "there is not enough shared memory for a scatter");
-  // In pairs, as multiprocessors come: one that is left alone has no room for a cluster of a GEMM.
-  cudaLaunchAttribute pairs{};
-  pairs.id = cudaLaunchAttributeClusterDimension;
-  pairs.val.clusterDim = {2, 1, 1};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(blocks));
-  launch.blockDim = dim3(32);
-  launch.dynamicSmemBytes = bytes;
-  launch.stream = stream;
-  launch.attrs = &pairs;
-  launch.numAttrs = 1;
-  gpu::require(cudaLaunchKernelEx(&launch, move_kernel, traffic, epochs), "cannot start a scatter");
+  gpu::start_in_pairs(move_kernel, blocks, 32, sizeof(tile_sender::memory), stream,
+                      "cannot start a scatter", traffic, epochs);
 }
 
 void open_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream) {
