@@ -83,6 +83,12 @@ std::vector<pattern> likely_of(const prediction& found, const source& from) {
 
 }  // namespace
 
+void append_others(std::vector<pattern>& order, std::span<const pattern> others) {
+  for (const pattern how : others) {
+    if (std::ranges::find(order, how) == order.end()) order.push_back(how);
+  }
+}
+
 choice choose(const tuned_problem& problem, std::string_view device, const tuning_table* own,
               const std::vector<tuning_table>& tables) {
   choice made;
@@ -94,15 +100,11 @@ choice choose(const tuned_problem& problem, std::string_view device, const tunin
   } else {
     made.reason = fmt::format("chosen because no table has anything of {}", family_text(problem));
   }
-  for (const pattern how : unmeasured) {
-    if (std::ranges::find(made.order, how) == made.order.end()) made.order.push_back(how);
-  }
+  append_others(made.order, unmeasured);
   if (made.likely.empty()) {
     made.likely = made.order;
-    for (const pattern how : all_patterns) {
-      const bool known = std::ranges::find(made.likely, how) != made.likely.end();
-      if (!known && how != pattern::automatic) made.likely.push_back(how);
-    }
+    append_others(made.likely, all_patterns);
+    std::erase(made.likely, pattern::automatic);
   }
   return made;
 }

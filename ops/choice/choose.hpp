@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ struct choice {
   std::vector<pattern> likely;
   std::string reason;  ///< what was considered, and why; a sentence for `explain()`
 };
+
+/// Puts those of `others` that `order` lacks behind it.
+void append_others(std::vector<pattern>& order, std::span<const pattern> others);
 
 /// Chooses by the first of these that has entries of the problem's operator and gather:
 ///

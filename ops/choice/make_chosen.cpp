@@ -46,9 +46,7 @@ void settle_by_timing(world& w, const std::string& name, choice& chosen, const o
   std::ranges::stable_sort(took, {}, &prediction::expected::seconds);
   std::vector<pattern> order;
   for (const auto& one : took) order.push_back(one.how);
-  for (const pattern how : chosen.order) {
-    if (std::ranges::find(order, how) == order.end()) order.push_back(how);
-  }
+  append_others(order, chosen.order);
   chosen.order = std::move(order);
   chosen.reason = fmt::format("chosen by timing it here: {}{}; what was timed was {}",
                               text_of(took), refusals, chosen.reason);
@@ -66,7 +64,7 @@ std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& prob
   for (const pattern how : chosen.order)
     order += (order.empty() ? "" : ", ") + std::string(name_of(how));
   w.agree(problem.operator_name + ": what automatic stands for",
-          order + (timed ? fmt::format(", the first {} timed", chosen.likely.size()) : ""));
+          order + (timed ? fmt::format(", {} patterns timed", chosen.likely.size()) : ""));
   if (timed) settle_by_timing(w, problem.operator_name, chosen, make, timer);
   for (const pattern how : chosen.order) {
     try {

@@ -169,7 +169,7 @@ class suite {
         gpu::require(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
                                      cudaMemcpyDeviceToHost, stream),
                      "reading a count");
-        gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant.c_str());
+        gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant);
         w.check();
         if (wrong > 0) {
           throw error(errc::internal, "rank " + std::to_string(w.rank()) + ": " +

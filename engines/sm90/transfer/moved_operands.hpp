@@ -28,10 +28,8 @@ struct moved_operands {
                                   : element(inbox + outbox_begin, p, outbox_stride);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE std::int64_t stride_of(operand of) const {
-    return of == operand::a       ? a_stride
-           : of == operand::c     ? c_stride
-           : of == operand::inbox ? inbox_stride
-                                  : outbox_stride;
+    if (of == operand::c) return c_stride;
+    return of == operand::a ? a_stride : of == operand::inbox ? inbox_stride : outbox_stride;
   }
 
  private:
