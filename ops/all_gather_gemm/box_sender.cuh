@@ -51,7 +51,7 @@ class box_sender {
 
   __device__ void move() {
     const bool leads = device_warp::thread_rank() == 0;
-    sm90::box_stream<sent_box> stream(shared_.boxes);
+    sm90::box_stream<sent_box> stream(shared_.boxes, t_.sending.hops_together());
     const auto store = [&](const sent_box& box, const std::byte* from) {
       for (int i = 0; i < box.hops; ++i)
         sm90::store_layer_box(t_.inbox_boxes[sender_.peer(box.hop + i)], box.to, from);

@@ -43,11 +43,11 @@ constexpr std::int64_t most_piece_bytes = std::int64_t{256} << 10;
 /// Copy engines take some microseconds to begin, so their pieces are large.
 constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
-/// A shard of so many bytes goes to all peers at once, in small pieces, by columns.
-constexpr std::int64_t most_spread_bytes = std::int64_t{8} << 20;
+/// A shard of so many bytes goes in small pieces, by columns.
+constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
 /// And a rank that sends so many bytes sends them as boxes.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
-constexpr std::int64_t least_spread_bytes = std::int64_t{4} << 10;
+constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t least_spread_columns = 128;
@@ -58,7 +58,7 @@ constexpr std::int64_t box_columns = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
-  if (!c.swapped) return true;
+  if (!c.swapped) return c.columns != 192;
   return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 
@@ -240,10 +240,12 @@ class planner {
     }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
     if (options_.how == pattern::bulk_synchronous) return cut_at_once(plan);
-    p.spread = plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_spread_bytes;
+    const bool small =
+        plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_small_bytes;
+    p.spread = small && !begin_in_turn(plan);
     if (plan.boxes) {
       cut_boxes(plan);
-    } else if (p.spread) {
+    } else if (small) {
       cut_small(plan);
     } else {
       cut_wide(plan);
@@ -261,6 +263,14 @@ class planner {
     p.tile_m = rows;
     p.panel_k = columns;
     p.cross = by_rows() ? columns : rows;
+  }
+
+  /// Whether the tiles of one source begin when those of the sources before it have ended, and
+  /// while others move: then the last source's rows may come last.
+  [[nodiscard]] static bool begin_in_turn(const gather_plan& plan) {
+    const sm90::tile_schedule& order = plan.gemm.schedule;
+    return order.segments > 1 && order.tiles() > order.clusters &&
+           plan.who != gather_movers::all_blocks;
   }
 
   /// As a box of the copy engine holds it, and as a tile takes it.
@@ -295,7 +305,7 @@ class planner {
     const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
     const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
     const std::int64_t wanted =
-        std::clamp(shard_bytes() / plan.protocol.movers, least_spread_bytes, bytes);
+        std::clamp(shard_bytes() / plan.protocol.movers, least_small_bytes, bytes);
     const std::int64_t columns = std::max(
         round_up<std::int64_t>(wanted / 2 / rows, sm90::most_stage_slices * sm90::slice_depth),
         least_spread_columns);

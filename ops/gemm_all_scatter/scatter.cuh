@@ -45,8 +45,7 @@ class scatter_traffic::at_block {
   [[nodiscard]] __device__ sm90::destination copy_of(int row, int copy) const {
     return {&t_.c[copy], row};
   }
-  /// Whether the stores of a chunk have to end before its place is used again, and those of a tile
-  /// before the next one is multiplied.
+  /// Whether the stores of a tile have to end before its place is used again.
   [[nodiscard]] __device__ bool in_turn() const { return t_.in_turn; }
 
   /// By a storer's warp. Peers' C is not touched before they have opened it; where that does not

@@ -25,7 +25,11 @@ namespace {
 constexpr std::string_view name = "gemm_all_scatter";
 
 sm90::kernel_variant variant_for(const sm90::tile_config& c) {
-  if (!c.swapped) return c.columns == 256 ? scatter_rows_by_256() : scatter_rows_by_128();
+  if (!c.swapped) {
+    return c.columns == 256   ? scatter_rows_by_256()
+           : c.columns == 192 ? scatter_rows_by_192()
+                              : scatter_rows_by_128();
+  }
   return c.columns == 128  ? scatter_weights_by_128()
          : c.columns == 64 ? scatter_weights_by_64()
                            : scatter_weights_by_16();

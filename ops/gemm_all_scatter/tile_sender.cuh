@@ -44,7 +44,7 @@ class tile_sender {
         turns_(traffic.sent.turns(share_)),
         epoch_(epoch),
         waits_(traffic.moved.run, slot),
-        boxes_(shared) {}
+        boxes_(shared, traffic.how.world() - 1) {}
 
   /// Returns when everything is written at the peers; false after a wait that ended badly. What a
   /// lane releases then covers it.

@@ -16,6 +16,8 @@ kernel_variant variant_for(const tile_config& c) {
         return rows_by_256();
       case 224:
         return rows_by_224();
+      case 192:
+        return rows_by_192();
       case 128:
         return rows_by_128();
       default:

@@ -77,7 +77,7 @@ struct alone {
 //             slice these rows of A have come, of slices of one stretch; void await(...) waits for
 //             all of them
 //   signals:  void before_store()  a storer's warp, before its first store
-//             bool in_turn()       whether a tile is stored before the next one is multiplied
+//             bool in_turn()       whether a tile is stored before its place is used again
 //             void after_tile(tile_place)  a storer's thread, when it has asked for all stores of
 //                                  its half of a tile
 //             void after_all()     when all its stores are done

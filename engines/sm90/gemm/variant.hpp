@@ -20,6 +20,7 @@ struct kernel_variant {
 // One for each of `tile_configs`, each compiled from its own file in variants/.
 [[nodiscard]] kernel_variant rows_by_256();
 [[nodiscard]] kernel_variant rows_by_224();
+[[nodiscard]] kernel_variant rows_by_192();
 [[nodiscard]] kernel_variant rows_by_128();
 [[nodiscard]] kernel_variant rows_by_112();
 [[nodiscard]] kernel_variant weights_by_128();

@@ -10,7 +10,8 @@
 namespace untax::sm90 {
 
 /// A stage holds a box of so many bytes at most: what the copy engine needs for the rate of the
-/// link. Half of the stages are being read into while the others leave.
+/// link. Most stages are being read into while the others leave: beside a GEMM, reading takes
+/// longer than leaving does.
 inline constexpr int box_bytes = 32768;
 inline constexpr int box_stages = 6;
 
@@ -32,7 +33,9 @@ class box_stream {
     }
   };
 
-  explicit __device__ box_stream(memory& shared) : shared_(shared) {}
+  /// Each box goes to so many places.
+  __device__ box_stream(memory& shared, int places)
+      : shared_(shared), most_on_the_way_(boxes_on_the_way(places)) {}
 
   /// Asks for a box of `bytes`, what lies outside of the matrix included, and sends on one that has
   /// come. `store(box, from)` asks for all stores of a box that lies at `from`. `stored()` is
@@ -60,39 +63,53 @@ class box_stream {
   template <class Store, class Stored>
   __device__ void finish(const Store& store, const Stored& stored) {
     drain(store, stored);
-    settle<on_the_way - 1>(stored);
+    while (written_ < sent_) {
+      await_all_but<stores_on_the_way>(static_cast<int>(sent_ - written_) - 1);
+      ++written_;
+      stored();
+    }
   }
 
  private:
-  static constexpr int in_front = box_stages / 2;
-  /// Boxes that have left, but may not be there: beside a GEMM the way to a peer and back takes
-  /// several times as long as reading does.
-  static constexpr int on_the_way = 7;
+  static constexpr int in_front = 4;
+  /// Stores of boxes that have left, but may not be there: beside a GEMM the way to a peer and back
+  /// takes several times as long as reading does.
+  static constexpr int stores_on_the_way = 7;
 
-  /// Afterwards the last `on_the_way` at most are not yet written.
+  /// Two at least: while one is on its way, another one leaves.
+  [[nodiscard]] static __device__ int boxes_on_the_way(int places) {
+    return places * 2 > stores_on_the_way ? 2 : stores_on_the_way / (places > 0 ? places : 1);
+  }
+
+  /// The first boxes are waited for sooner, as who waits for them has nothing else to do.
   template <class Store, class Stored>
   __device__ void send(const Store& store, const Stored& stored) {
     const auto stage = static_cast<int>(sent_ % box_stages);
     shared_.full[stage].wait(sent_ / box_stages % 2);
     store(shared_.boxes[stage], shared_.stages[stage]);
     end_of_boxes();
-    if (++sent_ <= on_the_way) return;
-    boxes_stored<on_the_way>();
+    const int at_first = 1 + static_cast<int>(++sent_) / 2;
+    const int most = at_first < most_on_the_way_ ? at_first : most_on_the_way_;
+    if (static_cast<int>(sent_ - written_) <= most) return;
+    await_all_but<stores_on_the_way>(most);
+    ++written_;
     stored();
   }
-  /// What is not yet written, one after the other, until `left` are left, and then fewer.
-  template <int left, class Stored>
-  __device__ void settle(const Stored& stored) {
-    if (sent_ > left) {
-      boxes_stored<left>();
-      stored();
+  /// Until `left` at most, of those that have left, are not yet written.
+  template <int most>
+  __device__ void await_all_but(int left) {
+    if (left >= most) {
+      boxes_stored<most>();
+    } else if constexpr (most > 0) {
+      await_all_but<most - 1>(left);
     }
-    if constexpr (left > 0) settle<left - 1>(stored);
   }
 
   memory& shared_;
   std::uint32_t loaded_ = 0;
   std::uint32_t sent_ = 0;
+  std::uint32_t written_ = 0;
+  int most_on_the_way_;  // boxes
 };
 
 }  // namespace untax::sm90
