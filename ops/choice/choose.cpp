@@ -18,6 +18,8 @@ constexpr std::size_t most_named = 3;  ///< entries that a reason names
 /// Of 60 problems that no table had, the best was expected within so much of the first at every
 /// one.
 constexpr double likely_within = 1.5;
+/// A table may be older than the kernels, so one is compared with another one at least.
+constexpr std::size_t least_likely = 2;
 
 /// Where no table has anything: the baseline, then the pattern that does most in one kernel.
 constexpr pattern unmeasured[] = {pattern::bulk_library, pattern::fused_specialized};
@@ -76,7 +78,8 @@ std::vector<pattern> likely_of(const prediction& found, const source& from) {
   if (found.exact && here) return {found.times.front().how};
   std::vector<pattern> likely;
   for (const auto& [how, seconds] : found.times) {
-    if (!here || seconds <= likely_within * found.times.front().seconds) likely.push_back(how);
+    const bool near = seconds <= likely_within * found.times.front().seconds;
+    if (!here || near || likely.size() < least_likely) likely.push_back(how);
   }
   return likely;
 }
