@@ -9,8 +9,9 @@ namespace {
 
 // Measured on H200, in cycles of 1755 MHz.
 constexpr double link_bytes_per_cycle = 188;  // out of a rank
-constexpr double block_bytes_per_cycle = 16;  // out of a block that moves boxes beside a GEMM
-constexpr double narrow_tiles = 1.08;         // what 128 columns take longer while results leave
+// Of a block that moves boxes beside a GEMM: to read a byte, and to store it to a peer.
+constexpr double read_cycles_per_byte = 0.03;
+constexpr double store_cycles_per_byte = 0.033;
 constexpr double between_kernels = 3500;  // from one's last result to the next one's first slice
 constexpr double to_begin_a_copy = 7000;  // from a kernel's end
 
@@ -29,9 +30,7 @@ double sending(const sm90::gemm_plan& plan, int world, int tiles,
 /// Until the last results have left at this rate.
 double last_left(const sm90::gemm_plan& plan, int world, double rate) {
   const sm90::tile_schedule& order = plan.schedule;
-  const bool narrow = !plan.config.swapped && plan.config.columns == 128;
-  const double multiplied = plan.cycles * (world > 1 && narrow ? narrow_tiles : 1);
-  const double round = multiplied / rounds_of(order);
+  const double round = plan.cycles / rounds_of(order);
   const int whole = order.whole_tiles();
   double free = 0;  // when what was finished so far has been sent
   double now = 0;
@@ -40,7 +39,7 @@ double last_left(const sm90::gemm_plan& plan, int world, double rate) {
     free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile), rate);
   }
   // Those that clusters share are finished by all at the end.
-  return std::max(free, multiplied) + sending(plan, world, order.streamed, rate);
+  return std::max(free, plan.cycles) + sending(plan, world, order.streamed, rate);
 }
 
 }  // namespace
@@ -50,7 +49,9 @@ double cycles_until_left(const sm90::gemm_plan& plan, int world) {
 }
 
 double cycles_until_moved(const sm90::gemm_plan& plan, int moving, int world) {
-  return last_left(plan, world, std::min(moving * block_bytes_per_cycle, link_bytes_per_cycle));
+  const int peers = std::max(world - 1, 1);
+  const double block = peers / (read_cycles_per_byte + peers * store_cycles_per_byte);
+  return last_left(plan, world, std::min(moving * block, link_bytes_per_cycle));
 }
 
 double cycles_until_copied(const sm90::gemm_plan& plan, int bands, int world) {

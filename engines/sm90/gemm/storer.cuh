@@ -43,7 +43,7 @@ class chunk_storer {
         await_staged();
         if (chunk == 0) pace.begin_tile((traffic.copies() - 1) * chunks_of(config), is_last(w));
         for (int copy = 0; copy < traffic.copies(); ++copy) {
-          if (copy > 0) pace.await();
+          if (copy > 0 && !traffic.in_turn()) pace.await();
           store(w, chunk, traffic, copy);
         }
         hand_over();
