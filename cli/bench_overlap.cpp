@@ -65,20 +65,23 @@ void print_patterns(const overlap_report& report) {
 
 void print_summary(const overlap_report& report) {
   using side = table::align;
-  table rows({{"m x n x k"},
+  table rows({{"m x n x k", side::right},
               {"best"},
               {"us", side::right},
               {"bound", side::right},
               {"/ bound", side::right},
-              {"eager / us", side::right},
-              {"graph / us", side::right},
+              {"eager", side::right},
+              {"graph", side::right},
               {"GEMM", side::right},
               {"cuBLASLt", side::right},
               {"NCCL", side::right}});
   for (const overlap_row& row : report.rows) {
     const pattern_figure* best = row.best();
     const double time = best != nullptr ? best->time->median : 0;
-    rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds(time),
+    // Long names are broken into lines at blanks.
+    std::string by = best != nullptr ? best->by : "-";
+    std::ranges::replace(by, '_', ' ');
+    rows.add({shape_text(report, row), by, microseconds(time),
               microseconds(row.bound()) + (row.link_bound > row.compute_bound ? " link" : ""),
               ratio(time, row.bound()), ratio(row.seconds_of("bulk_library eager"), time),
               ratio(row.seconds_of("bulk_library graph"), time),
@@ -95,7 +98,9 @@ void print(const overlap_report& report) {
              name_of(report.type), report.library, 1e-9 * report.link_rate,
              1e-12 * report.memory_rate);
   print_patterns(report);
-  fmt::print("\nThe quickest pattern in a graph, beside bulk_library; times in us\n");
+  fmt::print(
+      "\nThe quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
+      "that\n");
   print_summary(report);
   for (const bench::overlap_bar& b : report.bars()) {
     fmt::print("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value, b.at_most ? "at most" : "at least",
@@ -103,17 +108,18 @@ void print(const overlap_report& report) {
   }
 }
 
-bench::overlap_options options_of(const std::string& operator_name,
-                                  const overlap_request& request) {
+bench::overlap_options options_of(const std::string& operator_name, const overlap_request& request,
+                                  int ranks) {
   using enum bench::overlap_shapes;
   bench::overlap_options options;
   options.operator_name = operator_name;
+  options.ranks = ranks;
   options.shapes =
       place_in("--suite", request.shapes, {"prefill", "decode"}) == 0 ? prefill : decode;
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
   if (request.n == 0 && request.k == 0) {
-    options.problems = overlap_problems(operator_name, options.shapes, request.m);
+    options.problems = overlap_problems(operator_name, options.shapes, options.ranks, request.m);
   } else {
     for (const std::int64_t m : request.m) {
       options.problems.push_back(
@@ -158,8 +164,7 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
 
 int run_overlap(const std::string& operator_name, const overlap_request& request, int ranks,
                 int repeats, const std::string& json) {
-  bench::overlap_options options = options_of(operator_name, request);
-  options.ranks = ranks;
+  bench::overlap_options options = options_of(operator_name, request, ranks);
   options.repeats = repeats;
   overlap_report report;
   {

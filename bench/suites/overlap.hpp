@@ -77,9 +77,10 @@ struct overlap_report {
 };
 
 [[nodiscard]] const char* name_of(overlap_shapes shapes) noexcept;
-/// The shapes of a suite for an operator and so many ranks; `m` not empty keeps only those.
+/// The shapes of a suite for an operator; `m` not empty keeps only those. With the number of ranks
+/// for which a public kernel's time is known also its shape.
 [[nodiscard]] std::vector<gemm_problem> overlap_problems(const std::string& operator_name,
-                                                         overlap_shapes shapes,
+                                                         overlap_shapes shapes, int ranks,
                                                          const std::vector<std::int64_t>& m);
 
 /// Times an operator of GPUs in its patterns, captured in graphs, in turn with bulk_library in a

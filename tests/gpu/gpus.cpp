@@ -16,6 +16,11 @@ const char* asked(const char* variable) {
   return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody sets it
 }
 
+/// Before CUDA starts: the kernel that a test fills vectors with would be loaded where it is first
+/// used, behind the kernel of a rank on the same GPU that waits for this one.
+[[maybe_unused]] const bool loads_at_once =
+    sharing() == 1 || setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
+
 }  // namespace
 
 int sharing() {

@@ -33,6 +33,9 @@ class slice_loader {
   /// Stages of weights that are asked for at once while A has not come; then it is one for each
   /// look. What brings A goes through the same memory, and would queue behind all of them.
   static constexpr int asked_at_once = 3;
+  /// Stages whose A has come that are still to be fetched when the loader looks for more: a look
+  /// takes as long as the math takes for some of them.
+  static constexpr int in_hand = 4;
 
   __device__ void load(const tile_work& w) {
     const int share = static_cast<int>(block_.in_cluster) * block_.arguments.y_rows;
@@ -42,21 +45,34 @@ class slice_loader {
     const int b_row = config.swapped ? x : y;
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
-      int end = from.end < w.end ? from.end : w.end;
-      if constexpr (Traffic::waits) end = come(from, a_row, b_row, slice, end);
-      const int stages = (end - slice + together - 1) / together;
-      const int known = ahead_ < stages ? ahead_ : stages;
-      if (leads_) fetch_both(from, b_row, slice, stages, known);
-      ahead_ -= known;
-      slice += stages * together;
+      const int end = from.end < w.end ? from.end : w.end;
+      int there = end;
+      if constexpr (Traffic::waits) there = come(from, a_row, b_row, slice, end);
+      while (slice < there) {
+        int stages = (there - slice + together - 1) / together;
+        if constexpr (Traffic::waits) {
+          if (there < end) stages = stages > in_hand ? stages - in_hand : 1;
+        }
+        const int known = ahead_ < stages ? ahead_ : stages;
+        if (leads_) fetch_both(from, b_row, slice, stages, known);
+        ahead_ -= known;
+        slice += stages * together;
+        if constexpr (Traffic::waits) {
+          if (slice < there && there < end)
+            there = whole_stages(traffic_.come(a_row, a_rows(), there, end), there, end);
+        }
+      }
     }
+  }
+  /// Rows of A that this block reads for a tile, for itself or for all of the cluster.
+  [[nodiscard]] __device__ int a_rows() const {
+    return config.swapped ? block_.arguments.y_rows : tile_rows(config);
   }
 
   /// Up to which slice A has come: at least that of a stage. While it has not, the ring is filled
   /// with weights; the stage before these stays with the math until it has the next one whole.
   __device__ int come(const stretch& from, int a_row, int b_row, int slice, int end) {
-    // Rows of A that this block reads for a tile, for itself or for all of the cluster.
-    const int rows = config.swapped ? block_.arguments.y_rows : tile_rows(config);
+    const int rows = a_rows();
     int there = whole_stages(traffic_.come(a_row, rows, slice, end), slice, end);
     for (int asked = 1; there == slice && ahead_ < config.stages - 1; ++asked) {
       const int next = slice + ahead_ * together;
