@@ -80,7 +80,7 @@ constexpr const char* footer =
     "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192 --json decode.json\n"
     "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
     "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
-    "  UNTAX_MEASURE=1 untax bench tune --check --ranks 2\n"
+    "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns fused_specialized";
 
 std::string spread_text(const spread& time) {

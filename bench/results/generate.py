@@ -293,8 +293,25 @@ LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up 
               "moved a part.\n")
 
 
-def summary(found):
+def ranks_of(document):
+    return document.get("ranks") or max((p["ranks"] for p in document.get("problems", []) if "ranks" in p), default=0)
+
+
+def of_most_ranks(found):
+    """Of what was measured with several numbers of GPUs, the files with the largest one."""
+    def kind(document):
+        return document.get("operator"), document.get("suite")
+
+    kept = {}
+    for name, files in found.items():
+        most = {kind(d): max(ranks_of(other) for _, other in files if kind(other) == kind(d)) for _, d in files}
+        kept[name] = [(path, d) for path, d in files if ranks_of(d) == most[kind(d)]]
+    return kept
+
+
+def summary(everything_found):
     """What the project's README shows."""
+    found = of_most_ranks(everything_found)
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
     if not any(found.values()):
         return "There are none yet.\n"
@@ -315,7 +332,7 @@ def summary(found):
     if bench:
         text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
     everything = [one for files in found.values() for one in files]
-    return text + places(everything) + "[All figures](bench/results/README.md)\n"
+    return text + places(everything) + "[All figures](bench/results/README.md), also of other numbers of GPUs\n"
 
 
 def details(found):

@@ -25,10 +25,10 @@ using operator_timer = std::function<double(device_operator&)>;
 using timer_maker = std::function<operator_timer()>;
 
 /// Makes an operator of a world of GPUs in the pattern that `automatic` stands for: the first that
-/// `choose` has. With UNTAX_MEASURE=1, where no table has the problem itself, those that are likely
-/// to be the quickest are made and timed one after the other, and the quickest of them is the
-/// first. What is refused as `unsupported` is passed over, and so is what is to be timed and does
-/// not fit into memory; nothing is timed where `timer` gives none. Collective. Throws
+/// `choose` has. Where no table has the problem itself, those that are likely to be the quickest
+/// are made and timed one after the other, and the quickest of them is the first; not with
+/// UNTAX_MEASURE=0. What is refused as `unsupported` is passed over, and so is what is to be timed
+/// and does not fit into memory; nothing is timed where `timer` gives none. Collective. Throws
 /// `disagreement` if ranks choose differently, as with different tables or variables, or if only
 /// some refuse what is to be timed, and what `make` throws.
 [[nodiscard]] std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& problem,

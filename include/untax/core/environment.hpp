@@ -42,8 +42,8 @@ inline constexpr environment_variable tune_table{
     "UNTAX_TUNE_TABLE", "file of `untax bench tune`, by which `automatic` chooses on GPUs before it looks at tables of "
     "its own", ""};
 inline constexpr environment_variable measure{
-    "UNTAX_MEASURE", "1 lets `automatic` time the likely patterns when an operator of GPUs is made, where no table has "
-    "the problem itself; 0 goes by tables alone", "0"};
+    "UNTAX_MEASURE", "1: where no table has the problem itself, `automatic` times the likely patterns when an operator "
+    "of GPUs is made; 0: it goes by tables alone", "1"};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{

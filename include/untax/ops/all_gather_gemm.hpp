@@ -25,7 +25,8 @@ class all_gather_gemm {
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` when
   /// ranks plan different things, `out_of_memory`; in a world of GPUs also `invalid_argument` for
   /// fp32 and for n or k that are not multiples of 8, and `unsupported` for a pattern that is not
-  /// there.
+  /// there. Where `automatic` has to time patterns there, it takes some tenths of a second
+  /// (UNTAX_MEASURE).
   all_gather_gemm(world& w, const all_gather_gemm_problem& problem,
                   const operator_options& options = {});
   all_gather_gemm(all_gather_gemm&&) noexcept;

@@ -25,7 +25,8 @@ class gemm_all_scatter {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
   /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
-  /// not multiples of 8, and `unsupported` for a pattern that is not there.
+  /// not multiples of 8, and `unsupported` for a pattern that is not there. Where `automatic` has
+  /// to time patterns there, it takes some tenths of a second (UNTAX_MEASURE).
   gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
                    const operator_options& options = {});
   gemm_all_scatter(gemm_all_scatter&&) noexcept;
