@@ -151,9 +151,11 @@ class planner {
   [[nodiscard]] int idle_blocks() const {
     const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int leading) {
-      return processors_ > leading + 2
-                 ? sm90::gemm_plans(whole, processors_ - leading).front().cycles
-                 : std::numeric_limits<double>::max();
+      if (processors_ > leading + 2) {
+        for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, processors_ - leading))
+          if (is_compiled(plan.config)) return plan.cycles;
+      }
+      return std::numeric_limits<double>::max();
     };
     int leading = usual_leading;
     const double most = cycles(leading) * worth_moving;

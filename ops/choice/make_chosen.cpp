@@ -39,7 +39,9 @@ void settle_by_timing(world& w, const std::string& name, choice& chosen, const o
       refusals += refusal_of(how, e);
     }
     // One rank may lack memory where others do not, and then nobody may run.
-    w.agree(fmt::format("{}: {} to be timed", name, name_of(how)), op ? "made" : "refused");
+    w.agree(fmt::format("{}: {} to be timed (not with {}=0)", name, name_of(how),
+                        variable::measure.name),
+            op ? "made" : "refused");
     if (op) took.push_back({how, seconds_of(*op)});
   }
   if (took.empty()) return;

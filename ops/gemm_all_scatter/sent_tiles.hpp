@@ -45,8 +45,11 @@ struct sent_tiles {
     sent.across = grid.cols.count();
     sent.band = how.band();
     sent.flags = how.tile_flag(0, 1).ready;
-    sent.box_rows =
-        least(least(sent.tile_rows, most_box_rows), most_box_bytes / (sent.tile_columns * 2));
+    // Boxes end where their tile does: what lies below may not be there yet.
+    sent.box_rows = least(sent.tile_rows, most_box_rows);
+    while (sent.box_rows * sent.tile_columns * 2 > most_box_bytes ||
+           sent.tile_rows % sent.box_rows != 0)
+      --sent.box_rows;
     return sent;
   }
 

@@ -318,6 +318,7 @@ void expect_sent_tiles(const gemm_all_scatter_protocol& how, int movers) {
   const sent_tiles grid = sent_tiles::of(how);
   ASSERT_GE(grid.box_rows, 1);
   ASSERT_LE(grid.box_rows, sent_tiles::most_box_rows);
+  ASSERT_EQ(grid.tile_rows % grid.box_rows, 0) << "a box reaches into the tile below";
   ASSERT_LE(grid.tile_columns, 256);
   ASSERT_LE(grid.box_bytes(), std::uint32_t{sent_tiles::most_box_bytes});
   const std::int64_t begin = how.tiles().cols.whole.begin;

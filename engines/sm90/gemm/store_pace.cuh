@@ -11,17 +11,24 @@ namespace untax::sm90 {
 /// The copy engine of a multiprocessor takes its instructions in turn. Where all blocks ask for all
 /// stores of their tiles at once, the link takes them as slowly as it can, and what the loaders ask
 /// for waits behind them: nothing is multiplied meanwhile. So boxes go out one by one, over most of
-/// the time that the next tile takes, which is as long as the last one took. Behind the last tile
+/// the time that what follows takes, by what slices have taken up to now. Behind the last tile
 /// nothing is multiplied, and they go as fast as they can.
 class store_pace {
  public:
   __device__ store_pace() : before_(cuda_memory::now()) {}
 
-  /// A tile begins to leave, in so many boxes for peers; it may be the last one.
-  __device__ void begin_tile(int boxes, bool last) {
+  /// So many slices are multiplied, of a tile or of a part of one.
+  __device__ void count(int slices) { since_ += static_cast<unsigned>(slices); }
+  /// A tile, the slices of which have been counted, begins to leave, in so many boxes for peers,
+  /// while so many slices are multiplied: 0 if it is the last one.
+  __device__ void begin_tile(int boxes, int slices) {
     const std::uint64_t now = cuda_memory::now();
-    gap_ = last || boxes == 0 ? 0 : (now - before_) * percent / 100 / static_cast<unsigned>(boxes);
+    // A block that was stopped does not stop its peers for as long again.
+    const std::uint64_t slice = least((now - before_) / since_, most_slice_nanoseconds);
+    const std::uint64_t time = slice * static_cast<unsigned>(slices);
+    gap_ = boxes > 0 ? time * percent / 100 / static_cast<unsigned>(boxes) : 0;
     before_ = now;
+    since_ = 0;
     // Blocks whose tiles end together do not send together.
     next_ = now + gap_ * (blockIdx.x % phases) / phases;
   }
@@ -33,11 +40,17 @@ class store_pace {
   }
 
  private:
-  static constexpr unsigned percent = 75;  // of the time for a tile
+  [[nodiscard]] static __device__ std::uint64_t least(std::uint64_t a, std::uint64_t b) {
+    return a < b ? a : b;
+  }
+
+  static constexpr unsigned percent = 75;  // of the time for what follows
   static constexpr unsigned phases = 8;
   static constexpr unsigned look_nanoseconds = 200;
+  static constexpr std::uint64_t most_slice_nanoseconds = 2000;  // one of 256 columns takes 700
 
   std::uint64_t before_;
+  std::uint64_t since_ = 0;  // slices
   std::uint64_t gap_ = 0;
   std::uint64_t next_ = 0;
 };

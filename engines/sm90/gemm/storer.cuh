@@ -19,7 +19,8 @@ class chunk_storer {
   __device__ void store_here(const Traffic& traffic) {
     constexpr int unread = config.staging - 1;  // chunks that may be read when one is handed on
     int sent = 0;
-    each_tile([&](const tile_work& w) {
+    block_.each_work([&](const tile_work& w) {
+      if (leaves_sums(w)) return;
       for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
         await_staged();
         store(w, chunk, traffic, 0);
@@ -38,10 +39,13 @@ class chunk_storer {
   __device__ void store_everywhere(Traffic& traffic) {
     static_assert(config.staging >= chunks_of(config));
     store_pace pace;
-    each_tile([&](const tile_work& w) {
+    block_.each_work([&](const tile_work& w) {
+      pace.count(w.end - w.begin);
+      if (leaves_sums(w)) return;
       for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
         await_staged();
-        if (chunk == 0) pace.begin_tile((traffic.copies() - 1) * chunks_of(config), is_last(w));
+        if (chunk == 0)
+          pace.begin_tile((traffic.copies() - 1) * chunks_of(config), slices_after(w));
         for (int copy = 0; copy < traffic.copies(); ++copy) {
           if (copy > 0 && !traffic.in_turn()) pace.await();
           store(w, chunk, traffic, copy);
@@ -61,14 +65,13 @@ class chunk_storer {
   }
 
  private:
-  template <class Visit>
-  __device__ void each_tile(const Visit& visit) {
-    block_.each_work([&](const tile_work& w) {
-      if (!block_.arguments.schedule.leaves_sums(w)) visit(w);
-    });
+  [[nodiscard]] __device__ bool leaves_sums(const tile_work& w) const {
+    return block_.arguments.schedule.leaves_sums(w);
   }
-  [[nodiscard]] __device__ bool is_last(const tile_work& w) const {
-    return !block_.arguments.schedule.next(block_.cluster, w).valid();
+  /// Of what is multiplied next.
+  [[nodiscard]] __device__ int slices_after(const tile_work& w) const {
+    const tile_work next = block_.arguments.schedule.next(block_.cluster, w);
+    return next.valid() ? next.end - next.begin : 0;
   }
 
   __device__ void await_staged() {
