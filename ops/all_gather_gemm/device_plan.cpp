@@ -50,8 +50,8 @@ constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
-constexpr std::int64_t least_spread_columns = 128;
-constexpr std::int64_t most_spread_rows = 32;
+constexpr std::int64_t least_small_columns = 128;
+constexpr std::int64_t most_small_rows = 32;
 /// Boxes of 32 KB, as wide as can be described.
 constexpr std::int64_t box_rows = 64;
 constexpr std::int64_t box_columns = 256;
@@ -291,7 +291,7 @@ class planner {
   void cut_at_once(gather_plan& plan) const {
     gemm_plan& p = plan.protocol;
     const sm90::block_share share =
-        sm90::share_of_block(shard_rows(), shard_columns(), plan.apart, least_spread_columns);
+        sm90::share_of_block(shard_rows(), shard_columns(), plan.apart, least_small_columns);
     cut_into(p, share.rows, share.columns);
     p.spread = true;
     p.movers = plan.apart = share.count;
@@ -302,7 +302,7 @@ class planner {
   void cut_small(gather_plan& plan) const {
     const std::int64_t tile = std::min<std::int64_t>(a_box_rows(plan.gemm), problem_.m);
     const std::int64_t rows =
-        std::clamp<std::int64_t>(tile / 8, 1, std::min(shard_rows(), most_spread_rows));
+        std::clamp<std::int64_t>(tile / 8, 1, std::min(shard_rows(), most_small_rows));
     // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
     const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
     const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
@@ -310,7 +310,7 @@ class planner {
         std::clamp(shard_bytes() / plan.protocol.movers, least_small_bytes, bytes);
     const std::int64_t columns = std::max(
         round_up<std::int64_t>(wanted / 2 / rows, sm90::most_stage_slices * sm90::slice_depth),
-        least_spread_columns);
+        least_small_columns);
     cut_into(plan.protocol, rows, std::min(columns, shard_columns()));
     plan.protocol.band = static_cast<int>(ceil_div(shard_rows(), rows));
   }

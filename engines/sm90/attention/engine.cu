@@ -14,6 +14,7 @@
 #include "engines/sm90/attention/variants/variants.hpp"
 #include "engines/sm90/processors.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::sm90 {
@@ -195,15 +196,9 @@ class attention_engine::launcher {
   }
   void launch_with(attention_arguments& with, const void* kernel, int blocks, int threads,
                    std::size_t shared, cudaStream_t stream, bool soon = false) {
-    cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &attribute;
+    cudaLaunchAttribute early = gpu::starting_early(true);
+    cudaLaunchConfig_t config = gpu::launch_of(blocks, threads, shared, stream);
+    config.attrs = &early;
     // Ranks that share a GPU need the places that it would take early.
     config.numAttrs = soon && world_->ranks_per_gpu() == 1 ? 1 : 0;
     void* arguments[] = {&with};

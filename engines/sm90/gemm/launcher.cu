@@ -5,6 +5,7 @@
 #include <untax/core/error.hpp>
 
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::sm90 {
 namespace {
@@ -69,9 +70,8 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
   arguments.c = maps.c;
   cudaLaunchConfig_t launch = form(stream);
   // The second one lets it begin to begin while the kernel before it ends.
-  cudaLaunchAttribute attributes[] = {cluster_of(), {}};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = early_ ? 1 : 0;
+  cudaLaunchAttribute attributes[] = {gpu::in_clusters(plan_.config.cluster),
+                                      gpu::starting_early(early_)};
   launch.attrs = attributes;
   launch.numAttrs = 2;
   void* parameters[] = {&arguments, const_cast<void*>(protocol)};
@@ -79,21 +79,7 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
 }
 
 cudaLaunchConfig_t gemm_launcher::form(cudaStream_t stream) const {
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(blocks()));
-  launch.blockDim = dim3(block_threads);
-  launch.dynamicSmemBytes = shared_bytes_;
-  launch.stream = stream;
-  return launch;
-}
-
-cudaLaunchAttribute gemm_launcher::cluster_of() const {
-  cudaLaunchAttribute a{};
-  a.id = cudaLaunchAttributeClusterDimension;
-  a.val.clusterDim.x = static_cast<unsigned>(plan_.config.cluster);
-  a.val.clusterDim.y = 1;
-  a.val.clusterDim.z = 1;
-  return a;
+  return gpu::launch_of(blocks(), block_threads, shared_bytes_, stream);
 }
 
 /// Blocks wait for blocks with lower numbers, and for peers: all of them have to have a place.
@@ -102,7 +88,7 @@ void gemm_launcher::require_place() const {
                                     static_cast<int>(shared_bytes_)),
                "there is not enough shared memory for a GEMM");
   cudaLaunchConfig_t launch = form(nullptr);
-  cudaLaunchAttribute cluster = cluster_of();
+  cudaLaunchAttribute cluster = gpu::in_clusters(plan_.config.cluster);
   launch.attrs = &cluster;
   launch.numAttrs = 1;
   int places = 0;

@@ -48,7 +48,6 @@ class gemm_launcher {
 
  private:
   [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;
-  [[nodiscard]] cudaLaunchAttribute cluster_of() const;
   void require_place() const;
 
   gemm_plan plan_;

@@ -9,19 +9,39 @@
 
 namespace untax::gpu {
 
-namespace detail {
-
-template <class... Parameters>
-void start(const cudaLaunchAttribute& how, void (*kernel)(Parameters...), int blocks, int threads,
-           std::size_t shared_bytes, cudaStream_t stream, const char* failure,
-           const std::type_identity_t<Parameters>&... parameters) {
-  cudaLaunchAttribute attribute = how;
+/// So many blocks of so many threads, with nothing special about how they start.
+[[nodiscard]] inline cudaLaunchConfig_t launch_of(int blocks, int threads, std::size_t shared_bytes,
+                                                  cudaStream_t stream) {
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(static_cast<unsigned>(blocks));
   launch.blockDim = dim3(static_cast<unsigned>(threads));
   launch.dynamicSmemBytes = shared_bytes;
   launch.stream = stream;
-  launch.attrs = &attribute;
+  return launch;
+}
+/// Whether a kernel takes its places as the one before it in the stream leaves them.
+[[nodiscard]] inline cudaLaunchAttribute starting_early(bool early) {
+  cudaLaunchAttribute how{};
+  how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  how.val.programmaticStreamSerializationAllowed = early ? 1 : 0;
+  return how;
+}
+/// Clusters of so many blocks.
+[[nodiscard]] inline cudaLaunchAttribute in_clusters(int blocks) {
+  cudaLaunchAttribute how{};
+  how.id = cudaLaunchAttributeClusterDimension;
+  how.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  return how;
+}
+
+namespace detail {
+
+template <class... Parameters>
+void start(cudaLaunchAttribute how, void (*kernel)(Parameters...), int blocks, int threads,
+           std::size_t shared_bytes, cudaStream_t stream, const char* failure,
+           const std::type_identity_t<Parameters>&... parameters) {
+  cudaLaunchConfig_t launch = launch_of(blocks, threads, shared_bytes, stream);
+  launch.attrs = &how;
   launch.numAttrs = 1;
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
   require(cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(kernel), pointers), failure);
@@ -36,10 +56,7 @@ template <class... Parameters>
 void start_early(bool early, void (*kernel)(Parameters...), int blocks, int threads,
                  cudaStream_t stream, const char* failure,
                  const std::type_identity_t<Parameters>&... parameters) {
-  cudaLaunchAttribute how{};
-  how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  how.val.programmaticStreamSerializationAllowed = early ? 1 : 0;
-  detail::start(how, kernel, blocks, threads, 0, stream, failure, parameters...);
+  detail::start(starting_early(early), kernel, blocks, threads, 0, stream, failure, parameters...);
 }
 
 /// Starts a kernel whose blocks, an even number, take `shared_bytes` each, beside a GEMM: in pairs,
@@ -52,11 +69,8 @@ void start_in_pairs(void (*kernel)(Parameters...), int blocks, int threads, int 
   require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
           "there is not enough shared memory for a kernel that moves");
-  cudaLaunchAttribute pairs{};
-  pairs.id = cudaLaunchAttributeClusterDimension;
-  pairs.val.clusterDim = {2, 1, 1};
-  detail::start(pairs, kernel, blocks, threads, static_cast<std::size_t>(shared_bytes), stream,
-                failure, parameters...);
+  detail::start(in_clusters(2), kernel, blocks, threads, static_cast<std::size_t>(shared_bytes),
+                stream, failure, parameters...);
 }
 
 /// Lays a multiprocessor out as kernels need it that take all shared memory. Otherwise it is laid
