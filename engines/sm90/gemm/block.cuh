@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engines/sm90/gemm/arguments.hpp"
+#include "engines/sm90/gemm/arrived_slices.cuh"
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/ptx/barrier.cuh"
@@ -29,6 +30,7 @@ struct block_memory {
   stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
   stage_barrier staged[storing_groups(config)][config.staging];  // math -> storer
   stage_barrier taken[storing_groups(config)][config.staging];   // storer -> math
+  arrived_slices arrived;                                        // scout -> loader
 };
 
 /// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
@@ -58,6 +60,18 @@ struct block_view {
   }
   [[nodiscard]] __device__ int y_begin(const tile_work& w) const {
     return arguments.schedule.y_of(w.tile) * config.columns;
+  }
+  /// The first row of A that this block reads for a tile, for itself or for all of the cluster, and
+  /// how many follow.
+  [[nodiscard]] __device__ int a_begin(const tile_work& w) const {
+    return config.swapped ? y_begin(w) + y_share() : x_begin(w);
+  }
+  [[nodiscard]] __device__ int a_rows() const {
+    return config.swapped ? arguments.y_rows : tile_rows(config);
+  }
+  /// How far from the beginning of y this block's share of it lies.
+  [[nodiscard]] __device__ int y_share() const {
+    return static_cast<int>(in_cluster) * arguments.y_rows;
   }
   [[nodiscard]] __device__ tile_place place(const tile_work& w) const {
     return config.swapped ? tile_place{y_begin(w), x_begin(w)} : tile_place{x_begin(w), y_begin(w)};

@@ -5,6 +5,7 @@
 #include <untax/flow/wait.hpp>
 #include <untax/memory/cuda_memory.cuh>
 
+#include "engines/sm90/gemm/arrived_slices.cuh"
 #include "engines/sm90/gemm/block.cuh"
 #include "engines/sm90/ptx/floats.cuh"
 
@@ -109,20 +110,12 @@ class shared_sums {
   }();
   static constexpr int helpers_at_once = 8 / parts_at_once;
 
-  /// Blocks of one launch, on one GPU, started in the order of their numbers: the wait ends.
-  struct no_watch {
-    __device__ static bool due(poll_count /*polls*/) { return false; }
-    __device__ static wait_outcome look(const wait_site& /*site*/, std::uint64_t /*seen*/) {
-      return wait_outcome::ok;
-    }
-    __device__ static void leave() {}
-  };
-
   __device__ void add_some(float (&sums)[count], int last, int helpers, int part) const {
     using memory = sums_memory<helpers_at_once, parts_at_once>;
     typename memory::counter view{sums_of(last) + part * group_threads, cluster_step, group_threads,
                                   helpers};
-    no_watch watch;
+    // Blocks of one launch, on one GPU, started in the order of their numbers: the wait ends.
+    bounded_watch watch;
     (void)wait_until<memory>(view, wait_site{.expected = 1}, watch);
 #pragma unroll
     for (int h = 0; h < helpers_at_once; ++h) {

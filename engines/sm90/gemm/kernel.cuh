@@ -2,13 +2,14 @@
 
 #include "engines/sm90/gemm/loader.cuh"
 #include "engines/sm90/gemm/math.cuh"
+#include "engines/sm90/gemm/scout.cuh"
 #include "engines/sm90/gemm/storer.cuh"
 #include "engines/sm90/ptx/registers.cuh"
 
 // One block on each multiprocessor, and in it, side by side:
 //
 //   global memory --> loader --[ring of slices]--> math 0, math 1 --[staging]--> storers --> C
-//                     1 thread                     128 threads each              1 thread each
+//   what of A has come --> scout --^ 1 warp           128 threads each              1 thread each
 //
 // Sums of tiles that several clusters share go from math to math through global memory.
 
@@ -27,6 +28,7 @@ __device__ void init_barriers(block_memory<config>& shared) {
       shared.taken[group][i].init(1);
     }
   }
+  shared.arrived.init();
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
@@ -44,6 +46,9 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   shrink_registers<registers.mover>();
   if constexpr (Traffic::moves) traffic.beside(warp);
   if (warp == 0) slice_loader<config, Traffic>(block, traffic).run();
+  if constexpr (Traffic::waits) {
+    if (warp == 3 && traffic.scouts()) arrival_scout<config, Traffic>(block, traffic).run();
+  }
   if (warp >= 1 && warp <= storing_groups(config)) {
     if constexpr (Traffic::signals) traffic.before_store();
     if (leads) run_storer(block, traffic, warp - 1);

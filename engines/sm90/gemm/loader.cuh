@@ -2,7 +2,7 @@
 
 #include <untax/core/types.hpp>
 
-#include "engines/sm90/gemm/block.cuh"
+#include "engines/sm90/gemm/arrivals.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
 
 namespace untax::sm90 {
@@ -16,7 +16,7 @@ template <tile_config config, class Traffic>
 class slice_loader {
  public:
   __device__ slice_loader(const block_view<config>& block, Traffic& traffic)
-      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0) {}
+      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0), a_(block, traffic) {}
 
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;
@@ -38,16 +38,14 @@ class slice_loader {
   static constexpr int in_hand = 4;
 
   __device__ void load(const tile_work& w) {
-    const int share = static_cast<int>(block_.in_cluster) * block_.arguments.y_rows;
-    const int x = block_.x_begin(w);
-    const int y = block_.y_begin(w) + share;
-    const int a_row = config.swapped ? y : x;
-    const int b_row = config.swapped ? x : y;
+    const int a_row = block_.a_begin(w);
+    const int b_row = config.swapped ? block_.x_begin(w) : block_.y_begin(w) + block_.y_share();
+    a_.begin(w);
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
       int there = end;
-      if constexpr (Traffic::waits) there = come(from, a_row, b_row, slice, end);
+      if constexpr (Traffic::waits) there = come(from, b_row, slice, end);
       while (slice < there) {
         int stages = (there - slice + together - 1) / together;
         if constexpr (Traffic::waits) {
@@ -58,34 +56,28 @@ class slice_loader {
         ahead_ -= known;
         slice += stages * together;
         if constexpr (Traffic::waits) {
-          if (slice < there && there < end)
-            there = whole_stages(traffic_.come(a_row, a_rows(), there, end), there, end);
+          if (slice < there && there < end) there = whole_stages(a_.come(there, end), there, end);
         }
       }
     }
-  }
-  /// Rows of A that this block reads for a tile, for itself or for all of the cluster.
-  [[nodiscard]] __device__ int a_rows() const {
-    return config.swapped ? block_.arguments.y_rows : tile_rows(config);
+    a_.end(w);
   }
 
   /// Up to which slice A has come: at least that of a stage. While it has not, the ring is filled
   /// with weights; the stage before these stays with the math until it has the next one whole.
-  __device__ int come(const stretch& from, int a_row, int b_row, int slice, int end) {
-    const int rows = a_rows();
-    int there = whole_stages(traffic_.come(a_row, rows, slice, end), slice, end);
+  __device__ int come(const stretch& from, int b_row, int slice, int end) {
+    int there = whole_stages(a_.come(slice, end), slice, end);
     for (int asked = 1; there == slice && ahead_ < config.stages - 1; ++asked) {
       const int next = slice + ahead_ * together;
       if (next >= end) break;
       if (leads_) fetch_ahead(from, b_row, next);
       __syncwarp();
       ++ahead_;
-      if (asked >= asked_at_once)
-        there = whole_stages(traffic_.come(a_row, rows, slice, end), slice, end);
+      if (asked >= asked_at_once) there = whole_stages(a_.come_soon(slice, end), slice, end);
     }
     if (there > slice) return there;
     there = slice + together < end ? slice + together : end;
-    traffic_.await(a_row, rows, slice, there);
+    a_.await(slice, there);
     return there;
   }
   [[nodiscard]] __device__ static int whole_stages(int there, int slice, int end) {
@@ -161,6 +153,7 @@ class slice_loader {
   const block_view<config>& block_;
   Traffic& traffic_;
   bool leads_;
+  arrivals<config, Traffic> a_;
   ring_cursor at_;
   int ahead_ = 0;  // stages from here on that have their weights already
 };

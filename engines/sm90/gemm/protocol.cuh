@@ -75,7 +75,8 @@ struct alone {
 //   retires:  void retire()        the loader's warp, when the block has read what it needs of A
 //   waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to which
 //             slice these rows of A have come, of slices of one stretch; void await(...) waits for
-//             all of them
+//             all of them. bool scouts(): whether another warp, which has no other role then, calls
+//             both ahead of the loader
 //   signals:  void before_store()  a storer's warp, before its first store
 //             bool in_turn()       whether a tile is stored before its place is used again
 //             void after_tile(tile_place)  a storer's thread, when it has asked for all stores of

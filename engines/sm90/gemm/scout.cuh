@@ -1,0 +1,46 @@
+#pragma once
+
+#include "engines/sm90/gemm/block.cuh"
+
+namespace untax::sm90 {
+
+/// One warp that looks for A ahead of the loader, in the same order. A look takes as long as the
+/// math takes for several slices, and the loader has better to do.
+template <tile_config config, class Traffic>
+class arrival_scout {
+ public:
+  __device__ arrival_scout(const block_view<config>& block, Traffic& traffic)
+      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0) {}
+
+  __device__ void run() {
+    block_.each_work([&](const tile_work& w) {
+      const int row = block_.a_begin(w);
+      for (int slice = w.begin; slice < w.end;) {
+        const stretch from = traffic_.stretch_of(row, slice);
+        slice = find(row, slice, from.end < w.end ? from.end : w.end);
+        const int count = before_ + slice - w.begin;
+        // What was acquired, and made known to the copy engine, by all lanes.
+        __syncwarp();
+        if (leads_) block_.shared.arrived.raise(count);
+      }
+      before_ += w.end - w.begin;
+    });
+  }
+
+ private:
+  /// Up to which slice A has come: one more at least.
+  __device__ int find(int row, int slice, int end) {
+    const int rows = block_.a_rows();
+    const int there = traffic_.come(row, rows, slice, end);
+    if (there > slice) return there;
+    traffic_.await(row, rows, slice, slice + 1);
+    return slice + 1;
+  }
+
+  const block_view<config>& block_;
+  Traffic& traffic_;
+  bool leads_;
+  int before_ = 0;  // slices of the work that is over
+};
+
+}  // namespace untax::sm90
