@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(sm90::copying_threads)
 void gather_all(const gather_at_once& what, std::uint64_t* epochs, bool early,
                 cudaStream_t stream) {
   gpu::prefer_shared_memory(gather_kernel);
-  gpu::start_early(early, gather_kernel, what.movers, sm90::copying_threads, stream,
+  gpu::start_early(early, gather_kernel, what.movers, sm90::copying_threads, 0, stream,
                    "cannot start a gather", what, epochs);
 }
 
