@@ -16,6 +16,9 @@ namespace untax {
 ///   warp 1   publish          all that has arrived since the last time
 class box_sender {
  public:
+  /// Of a block that does nothing else.
+  static constexpr int threads = 64;
+
   /// Where a box goes.
   struct sent_box {
     sm90::layer_box_at to;
@@ -29,8 +32,9 @@ class box_sender {
   };
 
   /// By all threads of the block, two warps at least. It is number `me` of `traffic.movers`; `slot`
-  /// names its wait record.
-  static __device__ void run(const gather_traffic& traffic, memory& shared, int me,
+  /// names its wait record, which warp 0 uses alone. Each warp returns when it has done its own
+  /// part; warp 0 with false after a wait that ended badly.
+  static __device__ bool run(const gather_traffic& traffic, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (threadIdx.x == 0) {
       shared.boxes.init();
@@ -40,8 +44,9 @@ class box_sender {
     __syncthreads();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     box_sender sender(traffic, shared, me, epoch, slot);
-    if (warp == 0) sender.move();
+    if (warp == 0) return sender.move();
     if (warp == 1) sender.publish();
+    return true;
   }
 
  private:
@@ -49,7 +54,7 @@ class box_sender {
                         int slot)
       : t_(traffic), shared_(shared), share_{me, traffic.movers}, sender_(traffic, epoch, slot) {}
 
-  __device__ void move() {
+  __device__ bool move() {
     const bool leads = device_warp::thread_rank() == 0;
     sm90::box_stream<sent_box> stream(shared_.boxes, t_.sending.hops_together());
     const auto store = [&](const sent_box& box, const std::byte* from) {
@@ -65,9 +70,12 @@ class box_sender {
       stream.move(sent_box{{p.column, p.row, sender_.set()}, hop, hops}, t_.shard_boxes,
                   {p.column, p.row, 0}, t_.sending.box_bytes(), store, stored);
     });
-    if (!leads) return;
-    stream.finish(store, stored);
-    if (!going) shared_.arrived.abandon(arrived);
+    if (leads) {
+      stream.finish(store, stored);
+      if (!going) shared_.arrived.abandon(arrived);
+    }
+    __syncwarp();
+    return going;
   }
 
   __device__ void publish() {

@@ -30,6 +30,13 @@ constexpr double worth_moving = 1.01;  // times as long may the GEMM take if mor
 constexpr int usual_apart = 16;
 constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
 
+/// Blocks that move boxes with nothing beside them only have to fill the link, for which 16 do, and
+/// to end together: each has so many boxes that one more or less is little, as many as its ring
+/// holds. More than 64 would only take places in which blocks of the GEMM get ready meanwhile.
+constexpr int least_alone = 16;
+constexpr int most_alone = 64;
+constexpr std::int64_t boxes_alone = 6;
+
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
 constexpr double first_arrival_cycles = 20'000;
 /// Of a block that moves boxes beside a GEMM, and of all together.
@@ -81,7 +88,7 @@ class planner {
     choose_movers();
     choose_segments();
     std::vector<gather_plan> plans;
-    if (made_.boxes && options_.movers == 0) {
+    if (made_.boxes && options_.movers == 0 && !at_once()) {
       const int most = std::min(most_leading, processors_ - 2);
       // Of those that take the same time, the one in which most move: rows of others come sooner.
       for (int moving = most / 2 * 2; moving >= least_moving; moving -= 2) add(plans, moving);
@@ -110,14 +117,15 @@ class planner {
       plan.gemm = gemm;
       if (plan.segment_rows > 0) {
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
-        if (options_.how != pattern::bulk_synchronous)
-          plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
+        if (!at_once()) plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
       }
-      if (plan.boxes) plan.gemm.cycles = std::max(plan.gemm.cycles, arrival_cycles(moving));
+      if (plan.boxes && !at_once())
+        plan.gemm.cycles = std::max(plan.gemm.cycles, arrival_cycles(moving));
       cut(plan);
     }
   }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
+  [[nodiscard]] bool at_once() const { return options_.how == pattern::bulk_synchronous; }
 
   void choose_movers() {
     const int asked = options_.movers;
@@ -143,7 +151,10 @@ class planner {
         made_.protocol.sets = 1;  // addresses in a captured graph are the same in every run
         break;
       default:
-        made_.apart = asked > 0 ? std::min(asked, processors_) : processors_;
+        made_.boxes = goes_in_boxes();
+        made_.apart = asked > 0     ? std::min(asked, processors_)
+                      : made_.boxes ? blocks_alone()
+                                    : processors_;
     }
   }
 
@@ -167,6 +178,15 @@ class planner {
   /// it is later by the time until another warp has told what has arrived.
   [[nodiscard]] bool goes_in_boxes() const {
     return made_.protocol.move == direction::push && sent_bytes() >= least_boxed_bytes;
+  }
+  /// Each has the usual number of boxes at most: fewer where blocks would be too few, more where
+  /// they would be too many.
+  [[nodiscard]] int blocks_alone() const {
+    const std::int64_t boxes =
+        ceil_div(shard_rows(), box_rows) * ceil_div(shard_columns(), box_columns);
+    const std::int64_t least = ceil_div<std::int64_t>(boxes, std::min(most_alone, processors_));
+    const std::int64_t usual = std::min(boxes / least_alone, boxes_alone);
+    return static_cast<int>(ceil_div(boxes, std::max(least, usual)));
   }
   /// Until the last of what so many blocks move in boxes has come.
   [[nodiscard]] double arrival_cycles(int moving) const {
@@ -241,12 +261,13 @@ class planner {
                        : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
     }
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
-    if (options_.how == pattern::bulk_synchronous) return cut_at_once(plan);
+    if (at_once()) return cut_at_once(plan);
     const bool small =
         plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_small_bytes;
     p.spread = small && !begin_in_turn(plan);
     if (plan.boxes) {
-      cut_boxes(plan);
+      cut_boxes(p);
+      p.band = static_cast<int>(std::max<std::int64_t>(band_rows(plan.gemm) / p.tile_m, 1));
     } else if (small) {
       cut_small(plan);
     } else {
@@ -275,25 +296,25 @@ class planner {
            plan.who != gather_movers::all_blocks;
   }
 
-  /// As a box of the copy engine holds it, and as a tile takes it.
-  void cut_boxes(gather_plan& plan) const {
-    const std::int64_t rows = std::min(box_rows, shard_rows());
-    cut_into(plan.protocol, rows, std::min(box_columns, shard_columns()));
-    plan.protocol.band = static_cast<int>(std::max<std::int64_t>(band_rows(plan.gemm) / rows, 1));
+  /// As a box of the copy engine holds it.
+  void cut_boxes(gemm_plan& p) const {
+    cut_into(p, std::min(box_rows, shard_rows()), std::min(box_columns, shard_columns()));
   }
   /// Rows of tiles that are multiplied at the same time.
   [[nodiscard]] static std::int64_t band_rows(const sm90::gemm_plan& gemm) {
     return std::int64_t{gemm.schedule.band} * tile_rows(gemm.config) * gemm.config.cluster;
   }
 
-  /// Nothing is read before everything has come, so a block has one piece, which lies in one place
-  /// if whole rows are large enough, and goes to all peers.
+  /// Nothing is read before everything has come, so a piece goes to all peers when it is read.
+  /// Those that are no boxes are one for each block, and lie in one place if whole rows are large
+  /// enough.
   void cut_at_once(gather_plan& plan) const {
     gemm_plan& p = plan.protocol;
+    p.spread = true;
+    if (plan.boxes) return cut_boxes(p);
     const sm90::block_share share =
         sm90::share_of_block(shard_rows(), shard_columns(), plan.apart, least_small_columns);
     cut_into(p, share.rows, share.columns);
-    p.spread = true;
     p.movers = plan.apart = share.count;
   }
 

@@ -3,11 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <cuda/ptx>
-
 #include "engines/sm90/transfer/block_copy.cuh"
 #include "engines/sm90/transfer/room_waits.cuh"
 #include "ops/all_gather_gemm/gather_at_once.hpp"
+#include "ops/all_gather_gemm/receiving.cuh"
 
 namespace untax {
 
@@ -29,17 +28,8 @@ class gathering_block {
   }
 
   __device__ void receive() const {
-    if (!going_ || threadIdx.x >= 32) return;
-    const int set = w_.sets.set_of(epoch_);
-    const std::uint64_t use = w_.sets.use_of(epoch_);
-    // A wait that ends badly is for the host to tell.
-    (void)waits_.await(w_.receiving.count(share_), [&](int i) {
-      const incoming_piece p = w_.receiving.at(share_, set, i);
-      if (p.ready < 0) return sm90::held_wait{};
-      return sm90::held_wait{local(p.ready), use, 0, p.source, p.ready, verb::acquire};
-    });
-    // The copy engine reads what was acquired.
-    cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+    if (going_ && threadIdx.x < 32)
+      await_incoming(w_.receiving, share_, w_.moved.run, w_.sets, epoch_);
   }
 
  private:

@@ -59,7 +59,7 @@ struct receiving_grid {
   }
 };
 
-/// What a kernel is given that gathers all of A before a GEMM starts.
+/// What a kernel is given that gathers all of A before a GEMM starts, where pieces are no boxes.
 struct gather_at_once {
   sm90::moved_operands moved;
   room_sets sets;

@@ -72,10 +72,7 @@ class device_gather final : public device_operator {
     traffic_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
-    if (how_ == pattern::bulk_synchronous) {
-      at_once_.moved.run.in = traffic_.moved.run.in;
-      gather_all(at_once_, mover_epochs_, world_->ranks_per_gpu() == 1, on);
-    }
+    if (how_ == pattern::bulk_synchronous) gather(on);
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
       move_gathered(traffic_, mover_epochs_, plan_.apart, side_.get());
@@ -159,7 +156,17 @@ class device_gather final : public device_operator {
     gather_at_once dry_too = at_once_;
     dry_too.moved.run.launch = -1;
     gather_all(dry_too, mover_epochs_, false, side_.get());
+    gather_all_in_boxes(dry, at_once_.receiving, mover_epochs_, false, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
+  }
+
+  /// Of bulk_synchronous: all of A, before the GEMM.
+  void gather(cudaStream_t on) {
+    const bool early = world_->ranks_per_gpu() == 1;
+    if (plan_.boxes)
+      return gather_all_in_boxes(traffic_, at_once_.receiving, mover_epochs_, early, on);
+    at_once_.moved.run.in = traffic_.moved.run.in;
+    gather_all(at_once_, mover_epochs_, early, on);
   }
 
   /// Each stream carries out the program of one mover. What a rank sends to itself goes before the

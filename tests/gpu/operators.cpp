@@ -226,6 +226,15 @@ TEST(gpu_operators, all_gather_gemm_of_one_row_is_right_in_a_graph) {
                   {.m = 1, .n = 3584, .k = 8192, .type = dtype::bf16, .gather = gather}, 20);
   }
 }
+/// Shards go in boxes, the last of which are cut off; those of 1100 rows to the rank itself, too.
+TEST(gpu_operators, all_gather_gemm_of_large_shards_is_right_in_a_graph) {
+  for (const std::int64_t m : {1100, 3001}) {
+    for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+      check_replays(untax::all_gather_gemm_entry(),
+                    {.m = m, .n = 520, .k = 8200, .type = dtype::bf16, .gather = gather}, 20);
+    }
+  }
+}
 TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
   check_replays(untax::gemm_all_scatter_entry(), replayed(gather_axis::rows), 100);
 }

@@ -159,20 +159,24 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
   }
 }
 
-/// Where all of A is gathered at once, a block sends one piece, and the blocks together wait for
-/// all that comes, each piece once, and each for what its counterparts send.
-void expect_gathered_at_once(const all_gather_gemm_protocol& how, int movers) {
+/// Where all of A is gathered at once, a block sends one piece, or boxes, and the blocks together
+/// wait for all that comes, each piece once, and each for what its counterparts send.
+void expect_gathered_at_once(const all_gather_gemm_protocol& how, const gather_plan& plan) {
+  const int movers = plan.protocol.movers;
   ASSERT_LE(movers, processors);
-  ASSERT_EQ(movers, how.most_pieces());
+  ASSERT_EQ(movers, plan.boxes ? plan.apart : how.most_pieces());
+  ASSERT_TRUE(how.spreads());
   const receiving_grid grid = receiving_grid::of(how);
   for (const std::uint64_t epoch : {std::uint64_t{1}, std::uint64_t{4}}) {
     std::set<std::string> wanted;
     for (int hop = how.first_hop(); hop < how.world(); ++hop) {
       const int source = source_at_hop(how.rank(), hop, how.world());
-      for (int i = 0; i < how.pieces_of(source); ++i)
+      for (int i = 0; i < how.pieces_of(source); ++i) {
+        const int index = how.piece_in_turn(source, i);
         wanted.insert(fmt::format("{} of {}, to {}",
-                                  how.inbox_room(source, how.rank(), i, epoch).ready, source,
+                                  how.inbox_room(source, how.rank(), index, epoch).ready, source,
                                   i % movers));
+      }
     }
     std::set<std::string> awaited;
     int waits = 0;
@@ -217,8 +221,10 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
   }
   for (int i = 0; i < 8; ++i) expect_arrivals(problem, how, number);
   expect_sending(how, plan.protocol.movers);
-  if (pattern_of_plan == pattern::bulk_synchronous)
-    expect_gathered_at_once(how, plan.protocol.movers);
+  if (pattern_of_plan == pattern::bulk_synchronous) expect_gathered_at_once(how, plan);
+  if (plan.boxes) {
+    ASSERT_LE(sending_grid::of(how).box_bytes(), 32768U);
+  }
   const auto parts = static_cast<int>(plan.sources.size());
   if (plan.segment_rows > 0) {
     ASSERT_EQ(plan.gemm.schedule.segments, parts);
@@ -263,20 +269,6 @@ TEST(operator_plans, gathers_are_sound_and_the_same_at_all_ranks) {
     EXPECT_LE(counters.size(), 1U);
     EXPECT_LE(inboxes.size(), 1U);
   }
-}
-
-/// A few words of each thread, and no more blocks than have some.
-TEST(operator_plans, few_bytes_go_to_few_blocks) {
-  const auto movers = [](std::int64_t m, int world) {
-    operator_options options;
-    options.how = pattern::bulk_synchronous;
-    const all_gather_gemm_problem problem{.m = m, .n = 7168, .k = 8192};
-    return gather_plans(problem, world, 0, options, processors).front().apart;
-  };
-  EXPECT_EQ(movers(1, 2), 4);
-  EXPECT_EQ(movers(16, 2), 32);
-  EXPECT_EQ(movers(16, 4), 16);
-  EXPECT_EQ(movers(8192, 2), 128);
 }
 
 /// Each tile goes out once.

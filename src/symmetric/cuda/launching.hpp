@@ -38,25 +38,32 @@ namespace detail {
 
 template <class... Parameters>
 void start(cudaLaunchAttribute how, void (*kernel)(Parameters...), int blocks, int threads,
-           std::size_t shared_bytes, cudaStream_t stream, const char* failure,
+           int shared_bytes, cudaStream_t stream, const char* failure,
            const std::type_identity_t<Parameters>&... parameters) {
-  cudaLaunchConfig_t launch = launch_of(blocks, threads, shared_bytes, stream);
+  const auto* const code = reinterpret_cast<const void*>(kernel);
+  if (shared_bytes > 0) {
+    require(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
+            "there is not enough shared memory for a kernel that moves");
+  }
+  cudaLaunchConfig_t launch =
+      launch_of(blocks, threads, static_cast<std::size_t>(shared_bytes), stream);
   launch.attrs = &how;
   launch.numAttrs = 1;
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
-  require(cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(kernel), pointers), failure);
+  require(cudaLaunchKernelExC(&launch, code, pointers), failure);
 }
 
 }  // namespace detail
 
 /// Starts a kernel that takes its places as the kernel before it in the stream leaves them, unless
-/// `early` is false. It has to wait for the end of that one itself, before it touches anything.
-/// Throws `internal` with `failure`.
+/// `early` is false. It has to wait for the end of that one itself, before it touches anything. Its
+/// blocks take `shared_bytes` each. Throws `internal` with `failure`.
 template <class... Parameters>
 void start_early(bool early, void (*kernel)(Parameters...), int blocks, int threads,
-                 cudaStream_t stream, const char* failure,
+                 int shared_bytes, cudaStream_t stream, const char* failure,
                  const std::type_identity_t<Parameters>&... parameters) {
-  detail::start(starting_early(early), kernel, blocks, threads, 0, stream, failure, parameters...);
+  detail::start(starting_early(early), kernel, blocks, threads, shared_bytes, stream, failure,
+                parameters...);
 }
 
 /// Starts a kernel whose blocks, an even number, take `shared_bytes` each, beside a GEMM: in pairs,
@@ -66,11 +73,8 @@ template <class... Parameters>
 void start_in_pairs(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes,
                     cudaStream_t stream, const char* failure,
                     const std::type_identity_t<Parameters>&... parameters) {
-  require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "there is not enough shared memory for a kernel that moves");
-  detail::start(in_clusters(2), kernel, blocks, threads, static_cast<std::size_t>(shared_bytes),
-                stream, failure, parameters...);
+  detail::start(in_clusters(2), kernel, blocks, threads, shared_bytes, stream, failure,
+                parameters...);
 }
 
 /// Lays a multiprocessor out as kernels need it that take all shared memory. Otherwise it is laid
