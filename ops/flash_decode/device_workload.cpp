@@ -84,7 +84,8 @@ double device_attention_workload::relative_error() const {
 }
 
 std::size_t device_heap_for(const flash_decode_problem& p, int world) {
-  // Packets of twice their data in two sets, partial results gathered, and those of an all_gather.
+  // Two sets of packets, partial results gathered, and packets of an all_gather, of twice their
+  // data.
   constexpr std::size_t copies = 8;
   constexpr std::size_t of_blocks = std::size_t{64} << 20U;
   const auto rows = static_cast<std::size_t>(p.batch * p.heads) * static_cast<std::size_t>(world);

@@ -29,7 +29,7 @@ struct attention_arguments {
   int rank = 0;
   packet* parts = nullptr;        ///< of blocks with a part of an item: [block, 2][16, packets]
   std::uint32_t* rows = nullptr;  ///< [batch * heads, words]
-  packet* outbox = nullptr;       ///< [batch * heads, packets]
+  packet* outbox = nullptr;       ///< [set][batch * heads, packets]
   run_arguments run;
 
   /// Whether the kernel of attention takes what other ranks send.

@@ -1,6 +1,7 @@
 #include "engines/sm90/attention/combine.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engines/sm90/attention/config.cuh"
 #include "engines/sm90/attention/ranks.cuh"
@@ -18,10 +19,26 @@ namespace {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x / 32;
 }
 
-/// Packet `i` of a row of `count` words.
-[[nodiscard]] __device__ std::uint64_t packet_of(const std::uint32_t* row, int i, int count) {
-  const std::uint64_t high = 2 * i + 1 < count ? __ldcg(row + 2 * i + 1) : 0;
-  return __ldcg(row + 2 * i) | high << 32U;
+/// Elements 4 * i and on of a row.
+template <class Wire>
+[[nodiscard]] __device__ typename partial_format<Wire>::four four_of(const std::uint32_t* row,
+                                                                     int i) {
+  if constexpr (std::is_same_v<Wire, float>) {
+    // Rows have an even number of words.
+    const auto* const pairs = reinterpret_cast<const uint2*>(row) + 2 * i;
+    const uint2 low = __ldcg(pairs);
+    const uint2 high = __ldcg(pairs + 1);
+    return {low.x, low.y, high.x, high.y};
+  } else {
+    return {__ldcg(row + 2 * i), __ldcg(row + 2 * i + 1)};
+  }
+}
+/// The statistics behind the elements of a row.
+template <class Wire>
+[[nodiscard]] __device__ std::uint64_t statistics_of(const std::uint32_t* row, int width) {
+  const std::uint32_t* const tail = row + width / partial_format<Wire>::each;
+  if constexpr (std::is_same_v<Wire, float>) return two_words(__ldcg(tail), __ldcg(tail + 1));
+  return __ldcg(tail);
 }
 
 /// A warp takes a row.
@@ -31,26 +48,26 @@ __global__ void __launch_bounds__(combine_threads)
   using format = partial_format<Wire>;
   using combination = rank_combination<Element, Wire>;
   if (a.run.launch < 0) return;
-  const int packets = format::packets(a.shape.head_dim);
-  const int words = format::row_words(a.shape.head_dim);
+  const int width = a.shape.head_dim;
+  const int words = format::row_words(width);
   for (std::int64_t row = first_warp(); row < a.shape.rows(); row += all_warps()) {
     const auto row_of = [&](int rank) { return a.rows + (rank * a.shape.rows() + row) * words; };
-    const combination all(lane() < a.ranks ? packet_of(row_of(lane()), packets - 1, words) : 0,
+    const combination all(lane() < a.ranks ? statistics_of<Wire>(row_of(lane()), width) : 0,
                           a.ranks);
     float weights[combination::most_ranks];
 #pragma unroll
     for (int k = 0; k < combination::most_ranks; ++k) weights[k] = all.weight_of(k);
     auto* const out = static_cast<std::uint16_t*>(a.memory.out) + row * a.memory.out_stride;
-    for (int i = lane(); i < packets - 1; i += 32) {
-      std::uint64_t data[combination::most_ranks] = {};
+    for (int i = lane(); i < width / 4; i += 32) {
+      typename format::four data[combination::most_ranks] = {};
 #pragma unroll
       for (int k = 0; k < combination::most_ranks; ++k) {
-        if (k < a.ranks) data[k] = packet_of(row_of(k), i, words);
+        if (k < a.ranks) data[k] = four_of<Wire>(row_of(k), i);
       }
-      float sum[format::columns] = {};
+      float sum[4] = {};
 #pragma unroll
       for (int k = 0; k < combination::most_ranks; ++k) combination::add(weights[k], data[k], sum);
-      combination::store(sum, all.part(), out + i * format::columns);
+      combination::store(sum, all.part(), out + 4 * i);
     }
   }
 }

@@ -31,10 +31,6 @@ attention_kernel kernel_for(const attention_shape& shape) {
   }
 }
 
-std::size_t row_packets(const attention_shape& shape) {
-  return (static_cast<std::size_t>(shape.words()) + 1) / 2;
-}
-
 }  // namespace
 
 class attention_engine::launcher {
@@ -156,14 +152,14 @@ class attention_engine::launcher {
     const auto ranks = static_cast<std::size_t>(a_.ranks);
     const auto blocks = static_cast<std::size_t>(blocks_);
     const bool follows = a_.sink == attention_sink::outbox;
-    const std::size_t packets =
-        follows || a_.receives() ? 2 * rows * ranks * row_packets(shape) : 1;
+    const auto row_packets = static_cast<std::size_t>(packets_of_row(shape.head_dim));
+    const std::size_t packets = follows || a_.receives() ? 2 * rows * ranks * row_packets : 1;
     a_.run.inbox = world_->allocate_cleared<std::byte>(packets * sizeof(packet), name_ + " inbox");
     epochs_ = world_->allocate_cleared<std::uint64_t>(2 * blocks, name_ + " epochs");
     const auto width = static_cast<std::size_t>(shape.head_dim);
     const std::size_t parts[] = {
         2 * blocks * most_heads_of_group * (width / 2 + 1) * sizeof(packet),
-        follows ? rows * row_packets(shape) * sizeof(packet) : 0,
+        follows ? 2 * rows * row_packets * sizeof(packet) : 0,
         rows * ranks * static_cast<std::size_t>(shape.words()) * sizeof(std::uint32_t)};
     std::size_t all = 0;
     for (const std::size_t part : parts) all += aligned(part);

@@ -5,13 +5,14 @@
 #include <untax/flow/wait_site.hpp>
 #include <untax/rma/packet.cuh>
 
+#include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/ptx/packet_load.cuh"
 
 namespace untax::sm90 {
 
 // What a lane waits for: packets. They are asked for all at once before the first one is looked at,
 // and that is the last: compilers would move it in between. Data are taken from the very loads that
-// saw the epoch.
+// saw the epoch, or its mark.
 
 /// What every such wait tells of itself.
 struct packet_wait {
@@ -75,41 +76,60 @@ struct spread_packets : packet_wait {
   }
 };
 
-/// Some elements of a row, `each` packets from each of some ranks; and of the rank that the lane
-/// stands for, if there is one, the row's statistics.
-template <int each>
-struct rank_packets : packet_wait {
-  static constexpr int most = 4;  ///< ranks
-
-  const packet* first = nullptr;  ///< of the first rank
+/// Four elements of a row from each of several places, `most` of them at most; and a packet of
+/// statistics, or none.
+template <class Wire, int most>
+struct row_packets : packet_wait {
+  const packet* first = nullptr;  ///< at the first place
+  int apart = 0;                  ///< packets from a place to the next
+  int places = 0;
   const packet* tail = nullptr;
-  int apart = 0;  ///< packets from a rank's row to the next rank's
-  int ranks = 0;  ///< 0: no elements
-  int rank = 0;   ///< the first one
-  std::uint64_t data[most][each];
+  int missing = 0;  ///< the first place that something has not come from; `most`: the tail
+  packet fours[most];
   std::uint64_t statistics = 0;
 
+  /// Where `epoch` has not come, there is what was in its set before.
+  __device__ explicit row_packets(std::uint64_t epoch) {
+    expected = epoch;
+    seen = epoch > 2 ? epoch - 2 : 0;
+  }
+
   [[nodiscard]] __device__ std::uint64_t look() {
-    packet found[most][each];
+    using format = partial_format<Wire>;
+    const packet nothing = format::marked({}, expected);
     const packet last = load_packet_if(tail != nullptr, tail);
 #pragma unroll
-    for (int k = 0; k < most; ++k) {
-#pragma unroll
-      for (int i = 0; i < each; ++i) found[k][i] = load_packet_if(k < ranks, first + k * apart + i);
-    }
-    std::uint64_t oldest = expected;
+    for (int k = 0; k < most; ++k)
+      fours[k] = load_packet_if(k < places, first + k * apart, nothing);
+    bool came = true;
 #pragma unroll
     for (int k = most - 1; k >= 0; --k) {
-#pragma unroll
-      for (int i = each - 1; i >= 0; --i) {
-        data[k][i] = found[k][i].data;
-        if (found[k][i].epoch < expected) peer = rank + k;
-        oldest = found[k][i].epoch < oldest ? found[k][i].epoch : oldest;
-      }
+      if (format::has_come(fours[k], expected)) continue;
+      missing = k;
+      came = false;
     }
     statistics = last.data;
-    if (last.epoch < expected) peer = static_cast<int>(threadIdx.x) % 32;
-    return judge(last.epoch < oldest ? last.epoch : oldest);
+    if (last.epoch < expected) {
+      missing = most;
+      came = false;
+    }
+    return came ? 1 : 0;
+  }
+};
+
+/// The same from ranks. The tail is of the rank that the lane stands for, if there is one.
+template <class Wire>
+struct rank_packets : row_packets<Wire, 4> {
+  static constexpr int most = 4;
+
+  int rank = 0;  ///< the first one
+
+  using row_packets<Wire, most>::row_packets;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    const std::uint64_t came = row_packets<Wire, most>::look();
+    this->peer = this->missing < most ? rank + this->missing : static_cast<int>(threadIdx.x) % 32;
+    return came;
   }
 };
 

@@ -2,34 +2,97 @@
 
 #include <cstdint>
 
-#include "engines/sm90/attention/arguments.hpp"
-#include "engines/sm90/attention/math.cuh"
+#include <untax/core/host_device.hpp>
+#include <untax/rma/packet.cuh>
+
 #include "engines/sm90/transfer/element.cuh"
 
 namespace untax::sm90 {
 
+// Rows of packets lie in two sets, used in turn: epoch 1 is the first use of set 1, epoch 2 that of
+// set 0.
+
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_of(std::uint64_t epoch) noexcept {
+  return static_cast<std::int64_t>(epoch & 1U);
+}
+/// Another bit from use to use of a set; 1 in the first one, as memory is zeros at first.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t mark_of(std::uint64_t epoch) noexcept {
+  return static_cast<std::uint32_t>((epoch + 1) >> 1U) & 1U;
+}
+static_assert(mark_of(1) == 1 && mark_of(2) == 1 && mark_of(3) == 0 && mark_of(4) == 0);
+
+/// The lower one first.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t two_words(std::uint32_t low,
+                                                                  std::uint32_t high) noexcept {
+  return low | std::uint64_t{high} << 32U;
+}
+
 /// Partial results as they travel: for each query head the elements, then two statistics whose sum
-/// is the logarithm, to base 2, of the sum of the exponentials. `Wire` is float or bf16. Two words
-/// go into a packet; the statistics have one of their own, the last.
+/// is the logarithm, to base 2, of the sum of the exponentials. `Wire` is float or bf16. A row is
+/// words, or packets: each has four elements, the last one the statistics.
+///
+/// Four elements of bf16 leave room for the epoch. Four of fp32 take all of a packet, and each word
+/// says itself whether it has come: its lowest bit is mark_of the epoch, not the element's. So it
+/// does not matter whether words come together, and nothing has to be ordered. A mark tells a use
+/// of a set from the one before and from no other; `rank_exchange` says why no other can be there.
 template <class Wire>
 struct partial_format {
   using words = word_of_elements<Wire>;
   static constexpr int each = words::each;  ///< elements of a word
-  static constexpr int columns = 2 * each;  ///< elements of a packet
+  static constexpr int count = 4 / each;    ///< words of four elements
 
-  [[nodiscard]] __device__ static constexpr int packets(int width) { return width / columns + 1; }
+  /// Four elements. The bit of a mark is 0, whether they are sent or not: so all patterns combine
+  /// the same, and all epochs. A NaN stays one: those of arithmetic have all bits.
+  struct four {
+    std::uint32_t word[count];
+  };
+
   [[nodiscard]] __device__ static constexpr int row_words(int width) {
     return width / each + 2 / each;
   }
 
-  /// The elements of a packet.
-  [[nodiscard]] __device__ static std::uint64_t data(const float* elements) {
-    return words::narrow(elements) | std::uint64_t{words::narrow(elements + each)} << 32U;
+  [[nodiscard]] __device__ static four narrow(const float (&elements)[4]) {
+    four to;
+#pragma unroll
+    for (int i = 0; i < count; ++i) to.word[i] = words::narrow(elements + i * each) & ~mark_bit;
+    return to;
   }
+  __device__ static void widen(const four& from, float (&to)[4]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) words::widen(from.word[i], to + i * each);
+  }
+
+  /// As a packet of an epoch, whole with its flags.
+  [[nodiscard]] __device__ static packet marked(const four& from, std::uint64_t epoch) {
+    if constexpr (mark_bit == 0) {
+      return {two_words(from.word[0], from.word[1]), epoch};
+    } else {
+      const std::uint32_t mark = mark_of(epoch);
+      return {two_words(from.word[0] | mark, from.word[1] | mark),
+              two_words(from.word[2] | mark, from.word[3] | mark)};
+    }
+  }
+  [[nodiscard]] __device__ static bool has_come(const packet& p, std::uint64_t epoch) {
+    if constexpr (mark_bit == 0) {
+      return p.epoch >= epoch;
+    } else {
+      // By two words: word by word ptxas looks at the first packet before it asks for the next.
+      const std::uint64_t marks = two_words(mark_of(epoch), mark_of(epoch));
+      const std::uint64_t wrong = (p.data ^ marks) | (p.epoch ^ marks);
+      return ((wrong | wrong >> 32U) & mark_bit) == 0;
+    }
+  }
+  [[nodiscard]] __device__ static four unmarked(const packet& p) {
+    four to;
+#pragma unroll
+    for (int i = 0; i < count; ++i) to.word[i] = word_of(p, i) & ~mark_bit;
+    return to;
+  }
+
   /// Two of few bits keep together what one of many has.
-  [[nodiscard]] __device__ static std::uint64_t data(const float2& statistics) {
+  [[nodiscard]] __device__ static std::uint64_t narrow(const float2& statistics) {
     float both[2] = {statistics.x, statistics.y};
-    if constexpr (each == 1) return data(both);
+    if constexpr (each == 1) return two_words(words::narrow(both), words::narrow(both + 1));
     const float whole = statistics.x + statistics.y;
     both[0] = whole;
     both[1] = 0;
@@ -38,74 +101,20 @@ struct partial_format {
     both[1] = whole == high[0] ? 0 : whole - high[0];
     return words::narrow(both);
   }
-};
-
-/// What all ranks have of a row, combined in rank order. Lane k of a warp knows the statistics of
-/// rank k.
-template <class Element, class Wire>
-class rank_combination {
-  using format = partial_format<Wire>;
-
- public:
-  static constexpr int most_ranks = most_attention_ranks;
-
-  /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
-  __device__ rank_combination(std::uint64_t statistics, int ranks) {
-    float pair[4];
-    widen(statistics, pair);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const float mine = lane < ranks ? pair[0] + pair[1] : __int_as_float(0xff800000);
-    float high = mine;
-#pragma unroll
-    for (int away = 16; away > 0; away /= 2)
-      high = fmaxf(high, __shfl_xor_sync(everybody, high, away));
-    weight_ = power_of_2(mine - (high == __int_as_float(0xff800000) ? 0 : high));
-    float total = 0;
-#pragma unroll
-    for (int k = 0; k < most_ranks; ++k) total += weight_of(k);
-    part_ = total > 0 ? 1 / total : 0;
-  }
-  /// By all lanes.
-  [[nodiscard]] __device__ float weight_of(int rank) const {
-    return __shfl_sync(everybody, weight_, rank);
-  }
-
-  /// What a sum of elements has to be multiplied by.
-  [[nodiscard]] __device__ float part() const { return part_; }
-
-  /// Adds the elements of a packet of one rank, in fp32.
-  __device__ static void add(float weight, std::uint64_t data, float (&sum)[format::columns]) {
-    float elements[4];
-    widen(data, elements);
-#pragma unroll
-    for (int i = 0; i < format::columns; ++i) sum[i] += weight * elements[i];
-  }
-  /// Rounded once, to the result.
-  __device__ static void store(const float (&sum)[format::columns], float part, void* to) {
-    float whole[format::columns];
-#pragma unroll
-    for (int i = 0; i < format::columns; ++i) whole[i] = sum[i] * part;
-    auto* words = static_cast<std::uint32_t*>(to);
-#pragma unroll
-    for (int i = 0; i < format::columns / 2; ++i)
-      words[i] = word_of_elements<Element>::narrow(whole + 2 * i);
-  }
-  /// A packet of the only rank, to the result.
-  __device__ static void copy(std::uint64_t data, void* to) {
-    float sum[format::columns] = {};
-    add(1, data, sum);
-    store(sum, 1, to);
+  /// The sum of the statistics.
+  [[nodiscard]] __device__ static float logarithm(std::uint64_t statistics) {
+    float both[4];
+    words::widen(static_cast<std::uint32_t>(statistics), both);
+    words::widen(static_cast<std::uint32_t>(statistics >> 32U), both + each);
+    return both[0] + both[1];
   }
 
  private:
-  static constexpr unsigned everybody = 0xffffffffU;
+  static constexpr std::uint32_t mark_bit = each == 1 ? 1 : 0;
 
-  __device__ static void widen(std::uint64_t data, float* to) {
-    format::words::widen(static_cast<std::uint32_t>(data), to);
-    format::words::widen(static_cast<std::uint32_t>(data >> 32U), to + format::each);
+  [[nodiscard]] __device__ static std::uint32_t word_of(const packet& p, int i) {
+    return static_cast<std::uint32_t>((i < 2 ? p.data : p.epoch) >> 32U * (i % 2));
   }
-  float weight_;
-  float part_;
 };
 
 }  // namespace untax::sm90

@@ -4,6 +4,7 @@
 
 #include <untax/rma/packet.cuh>
 
+#include "engines/sm90/attention/math.cuh"
 #include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/attention/seldom_watch.cuh"
@@ -36,7 +37,8 @@ struct part_share {
 
 /// The results of blocks that have only a part of an item: packets in memory of this rank, two rows
 /// of items a block, with which the blocks of the item find each other. Each combines a share of
-/// the rows, in the order of the blocks.
+/// the rows, in the order of the blocks. Every packet has its whole epoch: a row of a block may be
+/// left out for any number of epochs, as lengths change, so a mark would not tell one from another.
 template <int width>
 class item_parts {
  public:
@@ -48,12 +50,11 @@ class item_parts {
   /// Four elements of a row of the calling block's part of an item.
   __device__ void leave(bool is_first, int g, int column, const float (&elements)[4],
                         const float2& statistics) const {
-    using format = partial_format<float>;
     packet* const to = row(static_cast<int>(blockIdx.x), is_first, g);
-    untax::detail::store_packet(to + column / 2, {format::data(elements), epoch_});
-    untax::detail::store_packet(to + column / 2 + 1, {format::data(elements + 2), epoch_});
+    untax::detail::store_packet(to + column / 2, {pair(elements[0], elements[1]), epoch_});
+    untax::detail::store_packet(to + column / 2 + 1, {pair(elements[2], elements[3]), epoch_});
     if (column == 0)
-      untax::detail::store_packet(to + packets - 1, {format::data(statistics), epoch_});
+      untax::detail::store_packet(to + packets - 1, {pair(statistics.x, statistics.y), epoch_});
   }
 
   /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, four elements in
@@ -165,6 +166,9 @@ class item_parts {
         elements[2 * i + 1] += of_k * pair[1];
       }
     }
+  }
+  [[nodiscard]] __device__ static std::uint64_t pair(float low, float high) {
+    return two_words(__float_as_uint(low), __float_as_uint(high));
   }
   __device__ static void widen(std::uint64_t data, float (&to)[2]) {
     to[0] = __uint_as_float(static_cast<std::uint32_t>(data));

@@ -27,6 +27,12 @@ struct division {
 /// What the end of an item costs a block, in tiles of keys.
 inline constexpr int end_tiles = 6;
 
+/// Packets of a row of a partial result on its way: each has four elements, the last one
+/// statistics.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int packets_of_row(int width) noexcept {
+  return width / 4 + 1;
+}
+
 /// Attention of one token of each sequence to what a rank holds of it.
 struct attention_shape {
   int batch = 1;

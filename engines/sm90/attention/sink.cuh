@@ -6,7 +6,7 @@
 
 namespace untax::sm90 {
 
-/// Where the whole results of items go, by four elements of a row or by packets.
+/// Where the whole results of items go, by four elements of a row.
 template <class Element, int width>
 class item_sink {
  public:
@@ -27,50 +27,41 @@ class item_sink {
   __device__ void put_as(std::int64_t row, int column, const float (&elements)[4],
                          const float2& statistics) const {
     using format = partial_format<Wire>;
-    constexpr int count = 4 / format::columns;
-    std::uint64_t data[count];
-#pragma unroll
-    for (int k = 0; k < count; ++k) data[k] = format::data(elements + k * format::columns);
-    const std::uint64_t both[] = {format::data(statistics)};
-    put_packets<Wire>(row, column / format::columns, data);
-    if (column == 0) put_packets<Wire>(row, format::packets(width) - 1, both);
+    const typename format::four four = format::narrow(elements);
+    const std::uint64_t tail = format::narrow(statistics);
+    if (a_.sink == attention_sink::rows) return keep<Wire>(row, column, four, tail);
+    if (a_.sink == attention_sink::ranks && !a_.receives()) return finish<Wire>(row, column, four);
+    put_packet<Wire>(row, column / 4, format::marked(four, epoch_));
+    if (column == 0) put_packet<Wire>(row, packets_of_row(width) - 1, {tail, epoch_});
   }
 
-  /// Packet `i` of a row and those behind it; that of the statistics is the last.
-  template <class Wire, int count>
-  __device__ void put_packets(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
-    constexpr int packets = partial_format<Wire>::packets(width);
-    switch (a_.sink) {
-      case attention_sink::rows:
-        return keep<Wire>(row, i, data);
-      case attention_sink::outbox:
-#pragma unroll
-        for (int k = 0; k < count; ++k)
-          untax::detail::store_packet(a_.outbox + row * packets + i + k, {data[k], epoch_});
-        return;
-      case attention_sink::ranks:
-        if (a_.receives()) return rank_exchange<Element, Wire>(a_, epoch_).send(row, i, data);
-        if (i < packets - 1) finish<Wire>(row, i, data);
+  template <class Wire>
+  __device__ void put_packet(std::int64_t row, int i, const packet& p) const {
+    const rank_exchange<Element, Wire> exchange(a_, epoch_);
+    if (a_.sink == attention_sink::outbox) {
+      exchange.leave(row, i, p);
+    } else {
+      exchange.send(row, i, p);
     }
   }
 
-  template <class Wire, int count>
-  __device__ void keep(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
-    constexpr int words = partial_format<Wire>::row_words(width);
-    std::uint32_t* const to = a_.rows + row * words + 2 * i;
+  template <class Wire>
+  __device__ void keep(std::int64_t row, int column,
+                       const typename partial_format<Wire>::four& four, std::uint64_t tail) const {
+    using format = partial_format<Wire>;
+    std::uint32_t* const to = a_.rows + row * format::row_words(width);
 #pragma unroll
-    for (int k = 0; k < count; ++k) {
-      to[2 * k] = static_cast<std::uint32_t>(data[k]);
-      if (2 * (i + k) + 1 < words) to[2 * k + 1] = static_cast<std::uint32_t>(data[k] >> 32U);
-    }
+    for (int k = 0; k < format::count; ++k) to[column / format::each + k] = four.word[k];
+    if (column > 0) return;
+    to[width / format::each] = static_cast<std::uint32_t>(tail);
+    if constexpr (format::each == 1) to[width + 1] = static_cast<std::uint32_t>(tail >> 32U);
   }
   /// The result, where there are no other ranks.
-  template <class Wire, int count>
-  __device__ void finish(std::int64_t row, int i, const std::uint64_t (&data)[count]) const {
+  template <class Wire>
+  __device__ void finish(std::int64_t row, int column,
+                         const typename partial_format<Wire>::four& four) const {
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
-#pragma unroll
-    for (int k = 0; k < count; ++k)
-      rank_combination<Element, Wire>::copy(data[k], out + (i + k) * partial_format<Wire>::columns);
+    rank_combination<Element, Wire>::copy(four, out + column);
   }
 
   const attention_arguments& a_;

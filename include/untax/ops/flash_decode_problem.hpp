@@ -20,8 +20,9 @@ struct flash_decode_problem {
   std::int64_t page_size = 0;  ///< rows of a page; 0: the cache has no pages
   std::int64_t pages = 0;      ///< of which the cache of a rank consists, where it has pages
   dtype type = dtype::bf16;    ///< of q, keys, values and the result
-  /// Of partial results on their way: fp32, or bf16, which halves what is sent. Statistics lose
-  /// nothing worth mentioning; each element of a partial result is off by up to 2^-9 of itself.
+  /// Of partial results on their way: fp32, or bf16, which halves what is sent, but not as packets
+  /// between GPUs. Statistics lose nothing worth mentioning; each element of a partial result is
+  /// off by up to 2^-8 of itself, and on GPUs one of fp32 by up to 2^-23.
   dtype partials = dtype::f32;
   float scale = 0;      ///< of the logits; 0: 1 / sqrt(head_dim)
   float logit_cap = 0;  ///< cap * tanh(logit / cap) instead of a logit; 0: none
