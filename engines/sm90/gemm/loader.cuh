@@ -3,6 +3,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/sm90/gemm/arrivals.cuh"
+#include "engines/sm90/gemm/weights_ahead.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
 
 namespace untax::sm90 {
@@ -16,7 +17,7 @@ template <tile_config config, class Traffic>
 class slice_loader {
  public:
   __device__ slice_loader(const block_view<config>& block, Traffic& traffic)
-      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0), a_(block, traffic) {}
+      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0), a_(block, traffic), later_(block, traffic) {}
 
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;
@@ -74,6 +75,10 @@ class slice_loader {
       __syncwarp();
       ++ahead_;
       if (asked >= asked_at_once) there = whole_stages(a_.come_soon(slice, end), slice, end);
+    }
+    if constexpr (config.swapped) {
+      while (there == slice && later_.ask(a_.number_of(slice), ahead_ * together))
+        there = whole_stages(a_.come_soon(slice, end), slice, end);
     }
     if (there > slice) return there;
     there = slice + together < end ? slice + together : end;
@@ -154,6 +159,7 @@ class slice_loader {
   Traffic& traffic_;
   bool leads_;
   arrivals<config, Traffic> a_;
+  weights_ahead<config, Traffic> later_;
   ring_cursor at_;
   int ahead_ = 0;  // stages from here on that have their weights already
 };
