@@ -97,10 +97,7 @@ class gather_traffic::at_block {
     return {&t_.b_or_c[s], row - s * t_.segment_rows};
   }
 
-  /// The fourth warp has time for it, unless it moves all the while.
-  [[nodiscard]] __device__ bool scouts() const {
-    return !t_.awaited && t_.who != gather_movers::warps;
-  }
+  [[nodiscard]] __device__ bool scouts() const { return t_.scouted; }
   /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
   [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
     if (t_.awaited || !going_) return end;

@@ -24,6 +24,7 @@ sm90::kernel_variant variant_for(const sm90::tile_config& c) {
   if (!c.swapped) {
     return c.columns == 256   ? gather_rows_by_256()
            : c.columns == 224 ? gather_rows_by_224()
+           : c.columns == 160 ? gather_rows_by_160()
            : c.columns == 128 ? gather_rows_by_128()
                               : gather_rows_by_112();
   }
@@ -142,8 +143,14 @@ class device_gather final : public device_operator {
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
+    traffic_.scouted = !traffic_.awaited && has_scouts();
     at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
                 receiving_grid::of(protocol_)};
+  }
+
+  /// A warp that moves has time to look when it has sent a piece, but not after many.
+  [[nodiscard]] bool has_scouts() const {
+    return plan_.who != gather_movers::warps || traffic_.sending.turns({0, traffic_.movers}) <= 1;
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.

@@ -8,6 +8,7 @@ namespace untax {
 // for, each from its own file in variants/.
 [[nodiscard]] sm90::kernel_variant gather_rows_by_256();
 [[nodiscard]] sm90::kernel_variant gather_rows_by_224();
+[[nodiscard]] sm90::kernel_variant gather_rows_by_160();
 [[nodiscard]] sm90::kernel_variant gather_rows_by_128();
 [[nodiscard]] sm90::kernel_variant gather_rows_by_112();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_128();

@@ -38,7 +38,7 @@ class arrivals {
   [[nodiscard]] __device__ int number_of(int slice) const { return before_ + slice - begin_; }
 
  private:
-  static constexpr poll_count looks = 32;
+  static constexpr poll_count looks = 64;
 
   const block_view<config>& block_;
   Traffic& traffic_;
@@ -50,8 +50,7 @@ class arrivals {
 
 /// Where all of A is there.
 template <tile_config config, class Traffic>
-  requires(!Traffic::waits)
-class arrivals<config, Traffic> {
+requires(!Traffic::waits) class arrivals<config, Traffic> {
  public:
   __device__ arrivals(const block_view<config>& /*block*/, Traffic& /*traffic*/) {}
   __device__ void begin(const tile_work& /*w*/) {}

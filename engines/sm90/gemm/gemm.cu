@@ -18,6 +18,8 @@ kernel_variant variant_for(const tile_config& c) {
         return rows_by_224();
       case 192:
         return rows_by_192();
+      case 160:
+        return rows_by_160();
       case 128:
         return rows_by_128();
       default:

@@ -17,7 +17,11 @@ template <tile_config config, class Traffic>
 class slice_loader {
  public:
   __device__ slice_loader(const block_view<config>& block, Traffic& traffic)
-      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0), a_(block, traffic), later_(block, traffic) {}
+      : block_(block),
+        traffic_(traffic),
+        leads_(threadIdx.x % 32 == 0),
+        a_(block, traffic),
+        later_(block, traffic) {}
 
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;

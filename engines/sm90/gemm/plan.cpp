@@ -143,10 +143,10 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false},        {224, 2, 4, false},        {192, 2, 4, false, 3},
-      {128, 2, 6, false},        {112, 2, 6, false},        {16, 1, 10, true, 2, true},
-      {32, 1, 8, true, 2, true}, {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
-      {128, 2, 6, true},
+      {256, 2, 4, false},        {224, 2, 4, false},         {192, 2, 4, false, 3},
+      {160, 2, 5, false},        {128, 2, 6, false},         {112, 2, 6, false},
+      {128, 2, 6, true},         {16, 1, 10, true, 2, true}, {32, 1, 8, true, 2, true},
+      {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
   };
   return all;
 }

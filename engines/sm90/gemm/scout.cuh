@@ -28,11 +28,19 @@ class arrival_scout {
   }
 
  private:
+  /// Looks without a pause, by all blocks, would hold up those who raise what is looked at.
+  static constexpr unsigned pause_nanoseconds = 300;
+  /// After so many a wait that is looked after begins.
+  static constexpr int most_pauses = 256;
+
   /// Up to which slice A has come: one more at least.
   __device__ int find(int row, int slice, int end) {
     const int rows = block_.a_rows();
-    const int there = traffic_.come(row, rows, slice, end);
-    if (there > slice) return there;
+    for (int i = 0; i < most_pauses; ++i) {
+      const int there = traffic_.come(row, rows, slice, end);
+      if (there > slice) return there;
+      __nanosleep(pause_nanoseconds);
+    }
     traffic_.await(row, rows, slice, slice + 1);
     return slice + 1;
   }

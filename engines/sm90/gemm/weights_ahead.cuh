@@ -12,7 +12,9 @@ template <tile_config config, class Traffic>
 class weights_ahead {
  public:
   __device__ weights_ahead(const block_view<config>& block, const Traffic& traffic)
-      : block_(block), traffic_(traffic), leads_(threadIdx.x % 32 == 0),
+      : block_(block),
+        traffic_(traffic),
+        leads_(threadIdx.x % 32 == 0),
         work_(block.arguments.schedule.first(block.cluster)) {
     slice_ = work_.begin;
   }

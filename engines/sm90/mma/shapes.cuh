@@ -26,10 +26,12 @@ namespace untax::sm90 {
 #define UNTAX_NAMES_64 \
   UNTAX_NAMES_56       \
   ", %56, %57, %58, %59, %60, %61, %62, %63"
-#define UNTAX_NAMES_96                       \
+#define UNTAX_NAMES_80                       \
   UNTAX_NAMES_64                             \
   ", %64, %65, %66, %67, %68, %69, %70, %71" \
-  ", %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define UNTAX_NAMES_96                       \
+  UNTAX_NAMES_80                             \
   ", %80, %81, %82, %83, %84, %85, %86, %87" \
   ", %88, %89, %90, %91, %92, %93, %94, %95"
 #define UNTAX_NAMES_112                          \
@@ -49,8 +51,8 @@ namespace untax::sm90 {
 #define UNTAX_SUMS_32 UNTAX_SUMS_16, UNTAX_SUMS_AT(16), UNTAX_SUMS_AT(24)
 #define UNTAX_SUMS_56 UNTAX_SUMS_32, UNTAX_SUMS_AT(32), UNTAX_SUMS_AT(40), UNTAX_SUMS_AT(48)
 #define UNTAX_SUMS_64 UNTAX_SUMS_56, UNTAX_SUMS_AT(56)
-#define UNTAX_SUMS_96 \
-  UNTAX_SUMS_64, UNTAX_SUMS_AT(64), UNTAX_SUMS_AT(72), UNTAX_SUMS_AT(80), UNTAX_SUMS_AT(88)
+#define UNTAX_SUMS_80 UNTAX_SUMS_64, UNTAX_SUMS_AT(64), UNTAX_SUMS_AT(72)
+#define UNTAX_SUMS_96 UNTAX_SUMS_80, UNTAX_SUMS_AT(80), UNTAX_SUMS_AT(88)
 #define UNTAX_SUMS_112 UNTAX_SUMS_96, UNTAX_SUMS_AT(96), UNTAX_SUMS_AT(104)
 #define UNTAX_SUMS_128 UNTAX_SUMS_112, UNTAX_SUMS_AT(112), UNTAX_SUMS_AT(120)
 
@@ -90,6 +92,7 @@ UNTAX_MULTIPLY(32, 16, "%16, %17", "%18")
 UNTAX_MULTIPLY(64, 32, "%32, %33", "%34")
 UNTAX_MULTIPLY(112, 56, "%56, %57", "%58")
 UNTAX_MULTIPLY(128, 64, "%64, %65", "%66")
+UNTAX_MULTIPLY(160, 80, "%80, %81", "%82")
 UNTAX_MULTIPLY(192, 96, "%96, %97", "%98")
 UNTAX_MULTIPLY(224, 112, "%112, %113", "%114")
 UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
@@ -102,6 +105,7 @@ UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 #undef UNTAX_SUMS_32
 #undef UNTAX_SUMS_56
 #undef UNTAX_SUMS_64
+#undef UNTAX_SUMS_80
 #undef UNTAX_SUMS_96
 #undef UNTAX_SUMS_112
 #undef UNTAX_SUMS_128
@@ -110,6 +114,7 @@ UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 #undef UNTAX_NAMES_32
 #undef UNTAX_NAMES_56
 #undef UNTAX_NAMES_64
+#undef UNTAX_NAMES_80
 #undef UNTAX_NAMES_96
 #undef UNTAX_NAMES_112
 #undef UNTAX_NAMES_128
