@@ -43,6 +43,13 @@ constexpr double first_arrival_cycles = 20'000;
 constexpr double box_bytes_a_cycle = 13;
 constexpr double link_bytes_a_cycle = 190;
 
+/// Who looks himself hears of the first rows a microsecond earlier than by a scout: with few rows
+/// that is more than a scout saves. With gather = k there are several sources to look for, one by
+/// one.
+constexpr std::int64_t few_rows = 16;
+/// A warp that moves has time to look if it has sent its part when the first rows may come.
+constexpr std::int64_t most_rows_of_scouts_that_move = 64;
+
 /// Pieces that blocks and warps move: several for each of them.
 constexpr std::int64_t pieces_of_mover = 4;
 constexpr std::int64_t least_piece_bytes = std::int64_t{1} << 10;
@@ -260,6 +267,7 @@ class planner {
                        ? plan.streams
                        : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
     }
+    plan.scouts = has_scouts();
     p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
     if (at_once()) return cut_at_once(plan);
     const bool small =
@@ -273,6 +281,10 @@ class planner {
     } else {
       cut_wide(plan);
     }
+  }
+  [[nodiscard]] bool has_scouts() const {
+    if (at_once() || (by_rows() && problem_.m <= few_rows)) return false;
+    return made_.who != gather_movers::warps || problem_.m <= most_rows_of_scouts_that_move;
   }
   [[nodiscard]] std::int64_t shard_rows() const { return by_rows() ? shards().full() : problem_.m; }
   [[nodiscard]] std::int64_t shard_bytes() const { return shard_rows() * shard_columns() * 2; }

@@ -28,7 +28,7 @@ struct gather_traffic {
   int leading = 0;       ///< blocks
   int multiplying = 0;   ///< blocks
   bool awaited = false;  ///< all of A has come before any of it is read
-  bool scouted = false;  ///< a warp of each block that multiplies looks for what comes of A
+  bool scouted = false;  ///< another warp than the one that loads looks for what comes of A
   std::uint64_t* done =
       nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever
   /// With copy engines, in this GPU's memory: what they say when they have moved something. It is

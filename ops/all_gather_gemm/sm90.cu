@@ -143,14 +143,9 @@ class device_gather final : public device_operator {
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
-    traffic_.scouted = !traffic_.awaited && has_scouts();
+    traffic_.scouted = plan_.scouts;
     at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
                 receiving_grid::of(protocol_)};
-  }
-
-  /// A warp that moves has time to look when it has sent a piece, but not after many.
-  [[nodiscard]] bool has_scouts() const {
-    return plan_.who != gather_movers::warps || traffic_.sending.turns({0, traffic_.movers}) <= 1;
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.

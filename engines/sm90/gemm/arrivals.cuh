@@ -34,11 +34,11 @@ class arrivals {
     block_.shared.arrived.await(number_of(end));
   }
 
-  /// How many have come when that slice is the first that has not.
-  [[nodiscard]] __device__ int number_of(int slice) const { return before_ + slice - begin_; }
-
  private:
   static constexpr poll_count looks = 64;
+
+  /// How many have come when that slice is the first that has not.
+  [[nodiscard]] __device__ int number_of(int slice) const { return before_ + slice - begin_; }
 
   const block_view<config>& block_;
   Traffic& traffic_;

@@ -3,7 +3,6 @@
 #include <untax/core/types.hpp>
 
 #include "engines/sm90/gemm/arrivals.cuh"
-#include "engines/sm90/gemm/weights_ahead.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
 
 namespace untax::sm90 {
@@ -20,8 +19,7 @@ class slice_loader {
       : block_(block),
         traffic_(traffic),
         leads_(threadIdx.x % 32 == 0),
-        a_(block, traffic),
-        later_(block, traffic) {}
+        arrivals_(block, traffic) {}
 
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;
@@ -45,7 +43,7 @@ class slice_loader {
   __device__ void load(const tile_work& w) {
     const int a_row = block_.a_begin(w);
     const int b_row = config.swapped ? block_.x_begin(w) : block_.y_begin(w) + block_.y_share();
-    a_.begin(w);
+    arrivals_.begin(w);
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
@@ -61,32 +59,29 @@ class slice_loader {
         ahead_ -= known;
         slice += stages * together;
         if constexpr (Traffic::waits) {
-          if (slice < there && there < end) there = whole_stages(a_.come(there, end), there, end);
+          if (slice < there && there < end)
+            there = whole_stages(arrivals_.come(there, end), there, end);
         }
       }
     }
-    a_.end(w);
+    arrivals_.end(w);
   }
 
   /// Up to which slice A has come: at least that of a stage. While it has not, the ring is filled
   /// with weights; the stage before these stays with the math until it has the next one whole.
   __device__ int come(const stretch& from, int b_row, int slice, int end) {
-    int there = whole_stages(a_.come(slice, end), slice, end);
+    int there = whole_stages(arrivals_.come(slice, end), slice, end);
     for (int asked = 1; there == slice && ahead_ < config.stages - 1; ++asked) {
       const int next = slice + ahead_ * together;
       if (next >= end) break;
       if (leads_) fetch_ahead(from, b_row, next);
       __syncwarp();
       ++ahead_;
-      if (asked >= asked_at_once) there = whole_stages(a_.come_soon(slice, end), slice, end);
-    }
-    if constexpr (config.swapped) {
-      while (there == slice && later_.ask(a_.number_of(slice), ahead_ * together))
-        there = whole_stages(a_.come_soon(slice, end), slice, end);
+      if (asked >= asked_at_once) there = whole_stages(arrivals_.come_soon(slice, end), slice, end);
     }
     if (there > slice) return there;
     there = slice + together < end ? slice + together : end;
-    a_.await(slice, there);
+    arrivals_.await(slice, there);
     return there;
   }
   [[nodiscard]] __device__ static int whole_stages(int there, int slice, int end) {
@@ -162,8 +157,7 @@ class slice_loader {
   const block_view<config>& block_;
   Traffic& traffic_;
   bool leads_;
-  arrivals<config, Traffic> a_;
-  weights_ahead<config, Traffic> later_;
+  arrivals<config, Traffic> arrivals_;
   ring_cursor at_;
   int ahead_ = 0;  // stages from here on that have their weights already
 };

@@ -58,14 +58,6 @@ __device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_a
       : "memory");
 }
 
-/// Lets L2 read a box that will be fetched.
-__device__ inline void prefetch_box(const CUtensorMap& matrix, box_at from) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];"
-               :
-               : "l"(&matrix), "r"(from.x), "r"(from.y)
-               : "memory");
-}
-
 /// As fetch_box, to every block of the cluster whose bit is set in `blocks`: to the same place
 /// there, and the barrier in the same place there hears of it.
 __device__ inline void fetch_box(void* to, const CUtensorMap& matrix, box_at from,
