@@ -39,9 +39,17 @@ constexpr std::int64_t boxes_alone = 6;
 
 /// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
 constexpr double first_arrival_cycles = 20'000;
-/// Of a block that moves boxes beside a GEMM, and of all together.
-constexpr double box_bytes_a_cycle = 13;
+/// Of a block that sends boxes beside a GEMM: to one peer, and to several that each is read once
+/// for; and of all together.
+constexpr double box_bytes_a_cycle = 16;
+constexpr double spread_bytes_a_cycle = 20;
 constexpr double link_bytes_a_cycle = 190;
+/// Before the last of A is needed it has to be there, or somebody waits.
+constexpr double early_arrival = 1.1;
+/// Beside movers and what comes from peers, what a tile of so many columns reads takes longer than
+/// in a GEMM alone, the more so the more it is for each product: in parts of the whole, times the
+/// columns.
+constexpr double crowded_columns = 24;
 
 /// Who looks himself hears of the first rows a microsecond earlier than by a scout: with few rows
 /// that is more than a scout saves. With gather = k there are several sources to look for, one by
@@ -97,8 +105,9 @@ class planner {
     std::vector<gather_plan> plans;
     if (made_.boxes && options_.movers == 0 && !at_once()) {
       const int most = std::min(most_leading, processors_ - 2);
-      // Of those that take the same time, the one in which most move: rows of others come sooner.
-      for (int moving = most / 2 * 2; moving >= least_moving; moving -= 2) add(plans, moving);
+      // Of those that take the same time, the one in which fewest move: the first box of a block
+      // comes later, the more others are on their way.
+      for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
     } else {
       add(plans, made_.leading + made_.apart);
     }
@@ -126,9 +135,11 @@ class planner {
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
         if (!at_once()) plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
       }
-      if (plan.boxes && !at_once())
-        plan.gemm.cycles = std::max(plan.gemm.cycles, arrival_cycles(moving));
+      if (!at_once() && !gemm.config.swapped)
+        plan.gemm.cycles *= 1 + crowded_columns / gemm.config.columns;
       cut(plan);
+      if (plan.boxes && !at_once())
+        plan.gemm.cycles = std::max(plan.gemm.cycles, early_arrival * arrival_cycles(plan));
     }
   }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
@@ -195,10 +206,12 @@ class planner {
     const std::int64_t usual = std::min(boxes / least_alone, boxes_alone);
     return static_cast<int>(ceil_div(boxes, std::max(least, usual)));
   }
-  /// Until the last of what so many blocks move in boxes has come.
-  [[nodiscard]] double arrival_cycles(int moving) const {
-    const auto bytes = static_cast<double>(sent_bytes());
-    return first_arrival_cycles + bytes / std::min(moving * box_bytes_a_cycle, link_bytes_a_cycle);
+  /// Until the last of what its movers send in boxes has come.
+  [[nodiscard]] double arrival_cycles(const gather_plan& plan) const {
+    const bool several = plan.protocol.spread && made_.protocol.world > 2;
+    const double each = several ? spread_bytes_a_cycle : box_bytes_a_cycle;
+    return first_arrival_cycles + static_cast<double>(sent_bytes()) /
+                                      std::min(plan.protocol.movers * each, link_bytes_a_cycle);
   }
 
   /// What passes while clusters that begin with rows of others wait for them, if those have as much
