@@ -11,6 +11,7 @@
 #include "engines/sm90/transfer/block_share.hpp"
 #include "engines/sm90/transfer/mover_warps.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
+#include "ops/all_gather_gemm/plan_time.hpp"
 
 namespace untax {
 namespace {
@@ -36,20 +37,6 @@ constexpr int usual_streams = 1;  // one after the other: what is needed first c
 constexpr int least_alone = 16;
 constexpr int most_alone = 64;
 constexpr std::int64_t boxes_alone = 6;
-
-/// Measured on H200, in cycles of 1755 MHz: from the start until something has come.
-constexpr double first_arrival_cycles = 20'000;
-/// Of a block that sends boxes beside a GEMM: to one peer, and to several that each is read once
-/// for; and of all together.
-constexpr double box_bytes_a_cycle = 16;
-constexpr double spread_bytes_a_cycle = 20;
-constexpr double link_bytes_a_cycle = 190;
-/// Before the last of A is needed it has to be there, or somebody waits.
-constexpr double early_arrival = 1.1;
-/// Beside movers and what comes from peers, what a tile of so many columns reads takes longer than
-/// in a GEMM alone, the more so the more it is for each product: in parts of the whole, times the
-/// columns.
-constexpr double crowded_columns = 24;
 
 /// Who looks himself hears of the first rows a microsecond earlier than by a scout: with few rows
 /// that is more than a scout saves. With gather = k there are several sources to look for, one by
@@ -131,15 +118,11 @@ class planner {
       if (!is_compiled(gemm.config) || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
-      if (plan.segment_rows > 0) {
+      if (plan.segment_rows > 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
-        if (!at_once()) plan.gemm.cycles += waited_cycles(plan.gemm.schedule);
-      }
-      if (!at_once() && !gemm.config.swapped)
-        plan.gemm.cycles *= 1 + crowded_columns / gemm.config.columns;
       cut(plan);
-      if (plan.boxes && !at_once())
-        plan.gemm.cycles = std::max(plan.gemm.cycles, early_arrival * arrival_cycles(plan));
+      if (!at_once())
+        plan.gemm.cycles = cycles_beside_movers(plan, static_cast<double>(sent_bytes()));
     }
   }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
@@ -206,30 +189,6 @@ class planner {
     const std::int64_t usual = std::min(boxes / least_alone, boxes_alone);
     return static_cast<int>(ceil_div(boxes, std::max(least, usual)));
   }
-  /// Until the last of what its movers send in boxes has come.
-  [[nodiscard]] double arrival_cycles(const gather_plan& plan) const {
-    const bool several = plan.protocol.spread && made_.protocol.world > 2;
-    const double each = several ? spread_bytes_a_cycle : box_bytes_a_cycle;
-    return first_arrival_cycles + static_cast<double>(sent_bytes()) /
-                                      std::min(plan.protocol.movers * each, link_bytes_a_cycle);
-  }
-
-  /// What passes while clusters that begin with rows of others wait for them, if those have as much
-  /// to do as any.
-  [[nodiscard]] static double waited_cycles(const sm90::tile_schedule& order) {
-    const int own = order.tiles() / order.segments;
-    int most = 0;
-    int most_of_waiting = 0;
-    for (int cluster = 0; cluster < order.clusters; ++cluster) {
-      int slices = 0;
-      for (auto w = order.first(cluster); w.valid(); w = order.next(cluster, w))
-        slices += w.end - w.begin;
-      most = std::max(most, slices);
-      if (order.first(cluster).tile >= own) most_of_waiting = std::max(most_of_waiting, slices);
-    }
-    return most_of_waiting == most ? first_arrival_cycles : 0;
-  }
-
   void choose_segments() {
     const sharding dealt = shards();
     for (int hop = 0; hop < dealt.parts; ++hop) {
