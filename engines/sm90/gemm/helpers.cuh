@@ -5,8 +5,8 @@
 #include <untax/flow/wait.hpp>
 #include <untax/memory/cuda_memory.cuh>
 
-#include "engines/sm90/gemm/arrived_slices.cuh"
 #include "engines/sm90/gemm/block.cuh"
+#include "engines/sm90/gemm/bounded_watch.cuh"
 #include "engines/sm90/ptx/floats.cuh"
 
 namespace untax::sm90 {

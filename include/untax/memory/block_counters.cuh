@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include <untax/memory/cuda_memory.cuh>
+
+namespace untax {
+
+/// Counters between the warps of a block, in its shared memory: whoever looks sees them at once.
+/// Acquire and release order what the block does, and with it what its warps have acquired before.
+/// For kernels only.
+struct block_counters : cuda_memory {
+  /// ld.acquire.cta.
+  __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
+    return ref(c).load(cuda::memory_order_acquire);
+  }
+  /// st.release.cta: a counter has one thread that raises it.
+  __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
+    ref(c).store(value, cuda::memory_order_release);
+  }
+  __device__ static void pause(poll_count /*polls*/) noexcept {}
+
+ private:
+  __device__ static cuda::atomic_ref<std::uint64_t, cuda::thread_scope_block> ref(
+      const counter& c) noexcept {
+    return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_block>(const_cast<counter&>(c));
+  }
+};
+
+static_assert(memory_policy<block_counters>);
+
+}  // namespace untax
