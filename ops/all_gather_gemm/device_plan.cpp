@@ -153,9 +153,9 @@ class planner {
         break;
       default:
         made_.boxes = goes_in_boxes();
-        made_.apart = asked > 0     ? std::min(asked, processors_)
-                      : made_.boxes ? blocks_alone()
-                                    : processors_;
+        made_.apart = asked > 0 ? std::min(asked, processors_) : processors_;
+        // Pairs, behind which clusters of the GEMM find their places.
+        if (made_.boxes) made_.apart = round_up(asked > 0 ? made_.apart : blocks_alone(), 2);
     }
   }
 

@@ -98,6 +98,11 @@ class gather_traffic::at_block {
   }
 
   [[nodiscard]] __device__ bool scouts() const { return t_.scouted; }
+  /// Whether the stretch in which a slice lies is the rank's own, which nobody sends.
+  [[nodiscard]] __device__ bool is_there(int row, int slice) const {
+    return is_own(
+        t_.sources[t_.segment_rows > 0 ? row / t_.segment_rows : slice / t_.segment_slices]);
+  }
   /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
   [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
     if (t_.awaited || !going_) return end;

@@ -18,8 +18,8 @@ void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blo
 /// takes places as the kernel before it leaves them.
 void gather_all(const gather_at_once& what, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
-/// And where pieces are boxes.
+/// And where pieces are boxes, by an even number of blocks.
 void gather_all_in_boxes(const gather_traffic& traffic, const receiving_grid& incoming,
-                         std::uint64_t* epochs, bool early, cudaStream_t stream);
+                         std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream);
 
 }  // namespace untax

@@ -26,9 +26,12 @@ class timing {
         order_(plan.gemm.schedule),
         peers_(std::max(plan.protocol.world - 1, 1)),
         alone_(plan.gemm.cycles) {
-    if (!plan.gemm.config.swapped) alone_ *= 1 + crowded_columns / plan.gemm.config.columns;
+    if (plan.protocol.world > 1 && !plan.gemm.config.swapped)
+      alone_ *= 1 + crowded_columns / plan.gemm.config.columns;
     if (!plan.boxes) return;
-    const double each = plan.protocol.spread && peers_ > 1 ? spread_rate : box_rate;
+    const bool by_k = plan.segment_rows == 0 && plan.sources.size() > 1;
+    const bool to_all = (plan.protocol.spread || by_k) && peers_ > 1;
+    const double each = to_all ? spread_rate : box_rate;
     sending_ = sent_bytes / std::min(plan.protocol.movers * each, link_rate);
   }
 

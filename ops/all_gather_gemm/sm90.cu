@@ -158,7 +158,7 @@ class device_gather final : public device_operator {
     gather_at_once dry_too = at_once_;
     dry_too.moved.run.launch = -1;
     gather_all(dry_too, mover_epochs_, false, side_.get());
-    gather_all_in_boxes(dry, at_once_.receiving, mover_epochs_, false, side_.get());
+    gather_all_in_boxes(dry, at_once_.receiving, mover_epochs_, 2, false, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
@@ -166,7 +166,8 @@ class device_gather final : public device_operator {
   void gather(cudaStream_t on) {
     const bool early = world_->ranks_per_gpu() == 1;
     if (plan_.boxes)
-      return gather_all_in_boxes(traffic_, at_once_.receiving, mover_epochs_, early, on);
+      return gather_all_in_boxes(traffic_, at_once_.receiving, mover_epochs_, plan_.apart, early,
+                                 on);
     at_once_.moved.run.in = traffic_.moved.run.in;
     gather_all(at_once_, mover_epochs_, early, on);
   }

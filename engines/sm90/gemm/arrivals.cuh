@@ -22,7 +22,9 @@ class arrivals {
   [[nodiscard]] __device__ int come(int slice, int end) {
     if (!told_) return traffic_.come(row_, block_.a_rows(), slice, end);
     const int there = block_.shared.arrived.count() - before_ + begin_;
-    return there < slice ? slice : there > end ? end : there;
+    // The scout may have begun to move first.
+    if (there <= slice) return traffic_.is_there(row_, slice) ? end : slice;
+    return there < end ? there : end;
   }
   /// The same, about a microsecond later if nothing has: as long as a look of its own takes.
   [[nodiscard]] __device__ int come_soon(int slice, int end) {

@@ -77,11 +77,9 @@ __global__ void __launch_bounds__(block_threads, 1)
     prefetch(arguments.c);
     init_barriers(shared);
   }
-  if constexpr (config.cluster > 1) {
-    meet_cluster();
-  } else {
-    __syncthreads();
-  }
+  // Clusters meet without ordering anything but their barriers.
+  if constexpr (config.cluster == 1 || Protocol::at_block::waits) __syncthreads();
+  if constexpr (config.cluster > 1) meet_cluster();
   let_next_kernel_start();
   await_kernels_before();
 

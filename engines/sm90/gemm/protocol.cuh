@@ -73,10 +73,12 @@ struct alone {
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
 //   retires:  void retire()        the loader's warp, when the block has read what it needs of A
-//   waits:    int come(int row, int rows, int begin, int end)   the loader's warp: up to which
-//             slice these rows of A have come, of slices of one stretch; void await(...) waits for
-//             all of them. bool scouts(): whether another warp, which has no other role then, calls
-//             both ahead of the loader
+//   waits:    int come(int row, int rows, int begin, int end)   a warp: up to which slice these
+//   rows
+//             of A have come, of slices of one stretch; void await(...) waits for all of them. Both
+//             are called by the loader's warp, or, if `bool scouts()`, by the fourth one, ahead of
+//             it; the loader asks `bool is_there(int row, int slice)` then, whether nothing has to
+//             come for that stretch
 //   signals:  void before_store()  a storer's warp, before its first store
 //             bool in_turn()       whether a tile is stored before its place is used again
 //             void after_tile(tile_place)  a storer's thread, when it has asked for all stores of

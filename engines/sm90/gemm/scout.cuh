@@ -17,7 +17,10 @@ class arrival_scout {
       const int row = block_.a_begin(w);
       for (int slice = w.begin; slice < w.end;) {
         const stretch from = traffic_.stretch_of(row, slice);
-        slice = find(row, slice, from.end < w.end ? from.end : w.end);
+        const int end = from.end < w.end ? from.end : w.end;
+        slice = find(row, slice, end);
+        // The last stage of a stretch is as long as any.
+        if (slice == end) slice = w.begin + round_up(slice - w.begin, stage_slices(config));
         const int count = before_ + slice - w.begin;
         // What was acquired, and made known to the copy engine, by all lanes.
         __syncwarp();

@@ -51,16 +51,16 @@ __global__ void __launch_bounds__(box_sender::threads)
 void gather_all(const gather_at_once& what, std::uint64_t* epochs, bool early,
                 cudaStream_t stream) {
   gpu::prefer_shared_memory(gather_kernel);
-  gpu::start_early(early, gather_kernel, what.movers, sm90::copying_threads, 0, stream,
+  gpu::start_early(early, gather_kernel, what.movers, sm90::copying_threads, stream,
                    "cannot start a gather", what, epochs);
 }
 
 void gather_all_in_boxes(const gather_traffic& traffic, const receiving_grid& incoming,
-                         std::uint64_t* epochs, bool early, cudaStream_t stream) {
+                         std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream) {
   gpu::prefer_shared_memory(gather_boxes_kernel);
-  gpu::start_early(early, gather_boxes_kernel, traffic.movers, box_sender::threads,
-                   sizeof(box_sender::memory), stream, "cannot start a gather", traffic, incoming,
-                   epochs);
+  gpu::start_in_pairs(early, gather_boxes_kernel, blocks, box_sender::threads,
+                      sizeof(box_sender::memory), stream, "cannot start a gather", traffic,
+                      incoming, epochs);
 }
 
 }  // namespace untax

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(sm90::mover_warps * 32)
 
 void move_gathered(const gather_traffic& traffic, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream) {
-  gpu::start_in_pairs(move_kernel, blocks, sm90::mover_warps * 32, moving_bytes, stream,
+  gpu::start_in_pairs(false, move_kernel, blocks, sm90::mover_warps * 32, moving_bytes, stream,
                       "cannot start a gather", traffic, epochs);
 }
 

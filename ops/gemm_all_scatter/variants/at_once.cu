@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(sm90::copying_threads)
 void scatter_all(const scatter_traffic& traffic, std::uint64_t* epochs, bool early,
                  cudaStream_t stream) {
   gpu::prefer_shared_memory(scatter_kernel);
-  gpu::start_early(early, scatter_kernel, traffic.movers, sm90::copying_threads, 0, stream,
+  gpu::start_early(early, scatter_kernel, traffic.movers, sm90::copying_threads, stream,
                    "cannot start a scatter", traffic, epochs);
 }
 

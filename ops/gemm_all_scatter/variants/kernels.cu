@@ -42,7 +42,7 @@ void meet(const scatter_traffic& traffic, std::uint64_t* epoch, bool opens, cuda
 
 void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream) {
-  gpu::start_in_pairs(move_kernel, blocks, 32, sizeof(tile_sender::memory), stream,
+  gpu::start_in_pairs(false, move_kernel, blocks, 32, sizeof(tile_sender::memory), stream,
                       "cannot start a scatter", traffic, epochs);
 }
 

@@ -37,7 +37,7 @@ namespace untax::gpu {
 namespace detail {
 
 template <class... Parameters>
-void start(cudaLaunchAttribute how, void (*kernel)(Parameters...), int blocks, int threads,
+void start(bool early, int together, void (*kernel)(Parameters...), int blocks, int threads,
            int shared_bytes, cudaStream_t stream, const char* failure,
            const std::type_identity_t<Parameters>&... parameters) {
   const auto* const code = reinterpret_cast<const void*>(kernel);
@@ -47,8 +47,9 @@ void start(cudaLaunchAttribute how, void (*kernel)(Parameters...), int blocks, i
   }
   cudaLaunchConfig_t launch =
       launch_of(blocks, threads, static_cast<std::size_t>(shared_bytes), stream);
-  launch.attrs = &how;
-  launch.numAttrs = 1;
+  cudaLaunchAttribute attributes[] = {starting_early(early), in_clusters(together)};
+  launch.attrs = attributes;
+  launch.numAttrs = 2;
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
   require(cudaLaunchKernelExC(&launch, code, pointers), failure);
 }
@@ -56,25 +57,22 @@ void start(cudaLaunchAttribute how, void (*kernel)(Parameters...), int blocks, i
 }  // namespace detail
 
 /// Starts a kernel that takes its places as the kernel before it in the stream leaves them, unless
-/// `early` is false. It has to wait for the end of that one itself, before it touches anything. Its
-/// blocks take `shared_bytes` each. Throws `internal` with `failure`.
+/// `early` is false. It has to wait for the end of that one itself, before it touches anything.
+/// Throws `internal` with `failure`.
 template <class... Parameters>
 void start_early(bool early, void (*kernel)(Parameters...), int blocks, int threads,
-                 int shared_bytes, cudaStream_t stream, const char* failure,
+                 cudaStream_t stream, const char* failure,
                  const std::type_identity_t<Parameters>&... parameters) {
-  detail::start(starting_early(early), kernel, blocks, threads, shared_bytes, stream, failure,
-                parameters...);
+  detail::start(early, 1, kernel, blocks, threads, 0, stream, failure, parameters...);
 }
 
-/// Starts a kernel whose blocks, an even number, take `shared_bytes` each, beside a GEMM: in pairs,
-/// as multiprocessors come, since one that is left alone has no room for a cluster. Throws
-/// `internal` with `failure`.
+/// The same of one whose blocks, an even number, take `shared_bytes` each, before a GEMM or beside
+/// it: in pairs, as multiprocessors come, since one that is left alone has no room for a cluster.
 template <class... Parameters>
-void start_in_pairs(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes,
-                    cudaStream_t stream, const char* failure,
+void start_in_pairs(bool early, void (*kernel)(Parameters...), int blocks, int threads,
+                    int shared_bytes, cudaStream_t stream, const char* failure,
                     const std::type_identity_t<Parameters>&... parameters) {
-  detail::start(in_clusters(2), kernel, blocks, threads, shared_bytes, stream, failure,
-                parameters...);
+  detail::start(early, 2, kernel, blocks, threads, shared_bytes, stream, failure, parameters...);
 }
 
 /// Lays a multiprocessor out as kernels need it that take all shared memory. Otherwise it is laid
