@@ -155,7 +155,9 @@ class planner {
         made_.boxes = goes_in_boxes();
         made_.apart = asked > 0 ? std::min(asked, processors_) : processors_;
         // Pairs, behind which clusters of the GEMM find their places.
-        if (made_.boxes) made_.apart = round_up(asked > 0 ? made_.apart : blocks_alone(), 2);
+        if (made_.boxes)
+          made_.apart =
+              std::min(round_up(asked > 0 ? asked : blocks_alone(), 2), processors_ / 2 * 2);
     }
   }
 

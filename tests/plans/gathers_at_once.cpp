@@ -45,18 +45,19 @@ TEST(gathers_at_once, many_bytes_go_in_boxes) {
   const auto rows = [](std::int64_t m) {
     return all_gather_gemm_problem{.m = m, .n = 7168, .k = 8192};
   };
-  EXPECT_EQ(movers(rows(1024), 2), 43) << "256 boxes, 6 a block";
+  EXPECT_EQ(movers(rows(1024), 2), 44) << "256 boxes, 6 a block, in pairs";
   EXPECT_EQ(movers(rows(1024), 4), 22) << "128 boxes";
   EXPECT_EQ(movers(rows(768), 4), 16) << "96 boxes";
   EXPECT_EQ(movers(rows(640), 8), 16) << "64 boxes, 4 a block";
   EXPECT_EQ(movers(rows(8192), 2), 64) << "2048 boxes, 32 a block";
   EXPECT_EQ(movers(rows(8000), 4), 64) << "1024 boxes, the last rows of which are shorter";
-  EXPECT_EQ(movers(rows(8192), 4, 7), 7);
+  EXPECT_EQ(movers(rows(8192), 4, 7), 8);
   EXPECT_EQ(movers(rows(8192), 4, 200), processors);
   EXPECT_EQ(movers(rows(8192), 4, 0, 33), 32) << "1024 boxes, 32 a block";
+  EXPECT_EQ(movers(rows(8192), 4, 99, 33), 32) << "there are no more pairs";
   all_gather_gemm_problem columns = rows(2048);
   columns.gather = gather_axis::k;
-  EXPECT_EQ(movers(columns, 4), 43) << "32 x 8 boxes";
+  EXPECT_EQ(movers(columns, 4), 44) << "32 x 8 boxes";
 }
 
 }  // namespace
