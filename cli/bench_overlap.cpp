@@ -12,6 +12,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "run_request.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -119,7 +120,8 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
   if (request.n == 0 && request.k == 0) {
-    options.problems = overlap_problems(operator_name, options.shapes, options.ranks, request.m);
+    options.problems = overlap_problems(operator_name, options.shapes,
+                                        ranks == 0 ? gpus_here() : ranks, request.m);
   } else {
     for (const std::int64_t m : request.m) {
       options.problems.push_back(
