@@ -1,6 +1,7 @@
 // One small kernel for each site of docs/memory_model.md where an instruction carries order. The
 // gate tests/style/ptx.py compiles them and looks for those instructions.
 #include <untax/flow/channel.hpp>
+#include <untax/memory/block_counters.cuh>
 #include <untax/world/device_world.cuh>
 
 using namespace untax;
@@ -89,5 +90,18 @@ __global__ void site_atomics(int* at, std::uint64_t* to) {
   const device_thread self;
   store(self, to, atomic_add(self, at, 1), memory_order::release);
   to[1] = load(self, to, memory_order::acquire);
+}
+
+__global__ void site_block_counter(const std::uint64_t* counter, int* data) {
+  __shared__ std::uint64_t count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    const bool come = cuda_memory::load_acquire(*counter) >= 7;
+    __syncwarp();
+    if (come && threadIdx.x == 0) block_counters::raise_release(count, 1);
+  } else if (block_counters::load_acquire(count) == 1) {
+    data[threadIdx.x] = data[threadIdx.x + 1];
+  }
 }
 }

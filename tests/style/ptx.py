@@ -51,6 +51,8 @@ ORDER = {
     "site_barrier": [BLOCK, RAISE, POLL, r"vote\.sync\.ballot", BLOCK],
     "site_quiet": [STORE, BLOCK, r"fence\.acq_rel\.sys", BLOCK, STORE],
     "site_channel": [POLL, RAISE, POLL, RAISE],
+    "site_block_counter": [POLL, r"bar\.warp\.sync", r"st\.release\.cta\.(b|u)64"],
+    "site_block_counter, seen": [r"ld\.acquire\.cta\.(b|u)64", r"ld\.(global\.)?(b|u|s)32"],
     "site_atomics": [r"atom\.add\.acq_rel\.sys", r"st\.release\.sys\.(b|u)64", r"ld\.acquire\.sys\.(b|u)64"],
 }
 FORBIDDEN = {
@@ -182,6 +184,8 @@ MUTANTS = [
     ("rma/packet.cuh", "st.release.sys.global.b128", "st.relaxed.sys.global.b128"),
     ("rma/packet.cuh", "ld.acquire.sys.global.b128", "ld.relaxed.sys.global.b128"),
     ("flow/device_packet.cuh", "load_packet<order>(first)", "load_packet(first)"),
+    ("memory/block_counters.cuh", "memory_order_release", "memory_order_relaxed"),
+    ("memory/block_counters.cuh", "memory_order_acquire", "memory_order_relaxed"),
 ]
 
 
