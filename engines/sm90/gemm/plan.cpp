@@ -12,6 +12,7 @@ namespace {
 
 // Measured on an H200, in cycles of 1755 MHz.
 constexpr double products_per_cycle = 1700;
+constexpr double products_per_cycle_of_160 = 1680;  // with tiles of so many columns
 constexpr double stage_change_cycles = 30;
 
 /// Bytes a cycle that come to each multiprocessor, if all work.
@@ -31,6 +32,8 @@ constexpr double handover_cycles = 2000;     // until another block sees sums
 constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it, few at a time
 constexpr double wide_sums_bytes_per_cycle = 12;
 constexpr double whole_tile_cycles = 1200;  // to stage results, while nothing is multiplied
+/// How much longer it takes where all tiles of rows are cut: all are handed over at the same time.
+constexpr double pieces_of_rows = 1.12;
 
 /// Clusters that run at the same time. Those of four blocks do not fill all parts of a GPU.
 int places_of(const tile_config& c, int processors) {
@@ -57,8 +60,9 @@ constexpr int stages_of(const tile_schedule& order) { return order.slices / orde
 /// Cycles of a stage of one block, if so many blocks run.
 double stage_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int processors) {
   const tile_config& c = p.config;
+  const double rate_of_math = c.columns == 160 ? products_per_cycle_of_160 : products_per_cycle;
   const double math =
-      1.0 * tile_rows(c) * c.columns * stage_depth(c) / products_per_cycle + stage_change_cycles;
+      1.0 * tile_rows(c) * c.columns * stage_depth(c) / rate_of_math + stage_change_cycles;
   // Blocks that do not run leave their share to the others.
   const double share = 1.0 * processors / blocks;
   const read_rates rates = rates_of(c);
@@ -136,6 +140,7 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
   const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
   p.cycles = stage * ceil_div(stages_of(order), pieces) + whole_tile_cycles +
              cutting_cycles(p.config, pieces);
+  if (!p.config.swapped) p.cycles *= pieces_of_rows;
   return p;
 }
 
