@@ -153,11 +153,10 @@ class planner {
         break;
       default:
         made_.boxes = goes_in_boxes();
-        made_.apart = asked > 0 ? std::min(asked, processors_) : processors_;
-        // Pairs, behind which clusters of the GEMM find their places.
-        if (made_.boxes)
-          made_.apart =
-              std::min(round_up(asked > 0 ? asked : blocks_alone(), 2), processors_ / 2 * 2);
+        made_.apart = asked > 0 ? asked : made_.boxes ? blocks_alone() : processors_;
+        // Boxes go by pairs, behind which clusters of the GEMM find their places.
+        made_.apart = made_.boxes ? std::min(round_up(made_.apart, 2), processors_ / 2 * 2)
+                                  : std::min(made_.apart, processors_);
     }
   }
 

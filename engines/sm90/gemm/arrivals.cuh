@@ -22,7 +22,7 @@ class arrivals {
   [[nodiscard]] __device__ int come(int slice, int end) {
     if (!told_) return traffic_.come(row_, block_.a_rows(), slice, end);
     const int there = block_.shared.arrived.count() - before_ + begin_;
-    // The scout may have begun to move first.
+    // A scout that moves first has not looked yet; what is the rank's own is there all the same.
     if (there <= slice) return traffic_.is_there(row_, slice) ? end : slice;
     return there < end ? there : end;
   }
