@@ -153,6 +153,8 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   const memory_kind where = backend_of(verb, o, entry.on_gpus, problem.type);
   if (where == memory_kind::cuda) {
     check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
+  } else {
+    check.refuse({"--constant-weights"}, "on the host reads weights only while it runs");
   }
   return subject_of(entry, problem, options, where);
 }
@@ -160,7 +162,8 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
 trial_subject collective_subject(const CLI::App& verb, const run_options& o,
                                  const collective_entry& entry) {
   const option_check check(verb, entry.name);
-  check.refuse({"-m", "-k", "--gather", "--partials", "--tile-m", "--tile-n", "--panel-k"},
+  check.refuse({"-m", "-k", "--gather", "--partials", "--tile-m", "--tile-n", "--panel-k",
+                "--constant-weights"},
                "multiplies nothing");
   check.refuse(attention_options, "has no attention");
   check.refuse({"--direction"}, "can only push");
@@ -182,8 +185,9 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
 
 trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   const option_check check(verb, attention_entry().name);
-  check.refuse({"-m", "-n", "-k", "--gather", "--tile-m", "--tile-n", "--panel-k"},
-               "has --batch, --heads, --kv-heads, --head-dim and --keys");
+  check.refuse(
+      {"-m", "-n", "-k", "--gather", "--tile-m", "--tile-n", "--panel-k", "--constant-weights"},
+      "has --batch, --heads, --kv-heads, --head-dim and --keys");
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
                "is no collective");
@@ -277,6 +281,8 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--panel-k", o.options.panel_k,
                   "columns of a piece where k is gathered; 0: ditto")
       ->check(at_least(0));
+  verb.add_flag("--constant-weights", o.options.constant_weights,
+                "GPUs read weights while what is ahead of a run still ends");
   verb.add_option("--reduction", o.reduction_name, "sum, max or min")->capture_default_str();
   verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
   verb.add_option("--phases", o.chunks.phases, "of all_reduce and broadcast: 1, 2, or 0 to choose")

@@ -67,7 +67,7 @@ constexpr std::int64_t box_columns = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
-  if (!c.swapped) return c.columns != 192;
+  if (!c.swapped) return c.columns != 192 && c.columns != 144;
   return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 

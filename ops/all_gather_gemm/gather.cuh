@@ -22,23 +22,32 @@ class gather_traffic::at_block {
         b_(b),
         c_(c),
         slices_(slices),
-        epoch_(traffic.moved.run.epochs[blockIdx.x] + 1),
-        use_(traffic.how.sets().use_of(epoch_)),
-        set_(traffic.how.sets().set_of(epoch_)),
         arrivals_(traffic.moved.run, static_cast<int>(blockIdx.x)) {}
+
+  __device__ void begin() {
+    epoch_ = t_.moved.run.epochs[blockIdx.x] + 1;
+    use_ = t_.how.sets().use_of(epoch_);
+    set_ = t_.how.sets().set_of(epoch_);
+  }
+
+  /// What there is to send is computed while the kernels ahead end.
+  __device__ void prepare_to_lead() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
+  __device__ void prepare_beside(int warp) {
+    const int me = mover_beside(warp);
+    if (me < t_.movers) mine_ = t_.sending.part_of({me, t_.movers});
+  }
 
   /// A leading block.
   __device__ void lead(std::byte* shared) {
-    run_movers(t_, shared, static_cast<int>(blockIdx.x), epoch_, static_cast<int>(gridDim.x));
+    run_movers(t_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
+               static_cast<int>(gridDim.x));
   }
   /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
   __device__ void beside(int warp) {
-    const bool all = t_.who == gather_movers::all_blocks;
-    if (!all && (t_.who != gather_movers::warps || warp != 3)) return;
-    const int me = all ? number() * 4 + warp : number();
+    const int me = mover_beside(warp);
     if (me >= t_.movers) return;
     piece_sender<sm90::by_stores> sender(t_, epoch_, {}, static_cast<int>(gridDim.x) + me);
-    t_.sending.each({me, t_.movers}, sender);
+    t_.sending.each(mine_, sender);
   }
 
   __device__ void finish() {
@@ -100,8 +109,7 @@ class gather_traffic::at_block {
   [[nodiscard]] __device__ bool scouts() const { return t_.scouted; }
   /// Whether the stretch in which a slice lies is the rank's own, which nobody sends.
   [[nodiscard]] __device__ bool is_there(int row, int slice) const {
-    return is_own(
-        t_.sources[t_.segment_rows > 0 ? row / t_.segment_rows : slice / t_.segment_slices]);
+    return is_own(t_.segment_rows > 0 ? row / t_.segment_rows : slice / t_.segment_slices);
   }
   /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
   [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
@@ -134,6 +142,12 @@ class gather_traffic::at_block {
  private:
   static constexpr int most_looks = 64;
 
+  /// The number of a warp beside those that multiply, as a mover; none if it is `movers`.
+  [[nodiscard]] __device__ int mover_beside(int warp) const {
+    const bool all = t_.who == gather_movers::all_blocks;
+    if (!all && (t_.who != gather_movers::warps || warp != 3)) return t_.movers;
+    return all ? number() * 4 + warp : number();
+  }
   /// The number of this block among those that multiply.
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
 
@@ -144,13 +158,11 @@ class gather_traffic::at_block {
                    1, cuda::memory_order_acq_rel);
   }
 
-  [[nodiscard]] __device__ bool is_own(int source) const {
-    return source == t_.how.rank() && !t_.how.collected();
-  }
+  /// Whether a segment is the rank's own, and read where it lies.
+  [[nodiscard]] __device__ bool is_own(int segment) const { return t_.inbox_rows[segment] < 0; }
   /// Where row 0 of a segment lies in what its map describes.
   [[nodiscard]] __device__ int row_in_map(int segment) const {
-    const int source = t_.sources[segment];
-    return is_own(source) ? 0 : static_cast<int>(t_.how.inbox_row(source, set_));
+    return is_own(segment) ? 0 : t_.inbox_rows[segment] + set_ * t_.set_rows;
   }
 
   /// What rows of tiles and slices of a segment wait for.
@@ -159,7 +171,7 @@ class gather_traffic::at_block {
     if (t_.segment_rows > 0) {
       const int s = row / t_.segment_rows;
       const int source = t_.sources[s];
-      if (is_own(source)) return {};
+      if (is_own(s)) return {};
       // Rows of the next source are not this tile's, though it may reach so far.
       const int shard = source * grid.shard_rows;
       const int first = row - s * t_.segment_rows;
@@ -169,7 +181,7 @@ class gather_traffic::at_block {
     if (t_.how.by_rows()) return grid.touched(set_, 0, row, row + rows, begin, end);
     const int s = begin / t_.segment_slices;
     const int source = t_.sources[s];
-    if (is_own(source)) return {};
+    if (is_own(s)) return {};
     const int first = s * t_.segment_slices;
     awaited_pieces what = grid.touched(set_, source, row, row + rows, begin - first, end - first);
     what.begin += first;
@@ -184,9 +196,10 @@ class gather_traffic::at_block {
   const CUtensorMap& b_;
   const CUtensorMap& c_;
   int slices_;
-  std::uint64_t epoch_;
-  std::uint64_t use_;  // of the set, in this epoch
-  int set_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t use_ = 0;  // of the set, in this epoch
+  int set_ = 0;
+  sending_grid::part mine_;
   sm90::room_waits arrivals_;
   bool going_ = true;
 };

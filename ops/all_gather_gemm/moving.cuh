@@ -13,10 +13,19 @@ namespace untax {
 inline constexpr int moving_bytes =
     std::max(sm90::mover_bytes, static_cast<int>(sizeof(box_sender::memory)));
 
+/// What falls to the thread's warp of such a block. That of boxes is nobody's in particular.
+[[nodiscard]] __device__ inline sending_grid::part moving_part(const gather_traffic& traffic,
+                                                               int block) {
+  if (traffic.boxes || traffic.how.pulls()) return {};
+  const int me = sm90::mover_number(block);
+  return me < 0 ? sending_grid::part() : traffic.sending.part_of({me, traffic.movers});
+}
+
 /// The movers of a block that only moves, by all of its threads. Wait records of movers begin at
-/// `first_slot`.
-__device__ inline void run_movers(const gather_traffic& traffic, std::byte* shared, int block,
-                                  std::uint64_t epoch, int first_slot) {
+/// `first_slot`. `mine` is what falls to the thread's warp, see `moving_part`.
+__device__ inline void run_movers(const gather_traffic& traffic, const sending_grid::part& mine,
+                                  std::byte* shared, int block, std::uint64_t epoch,
+                                  int first_slot) {
   if (traffic.boxes) {
     // A wait that ends badly is for the host to tell.
     (void)box_sender::run(traffic, *reinterpret_cast<box_sender::memory*>(shared), block, epoch,
@@ -31,7 +40,7 @@ __device__ inline void run_movers(const gather_traffic& traffic, std::byte* shar
       mover.finish();
     } else {
       piece_sender<copier> sender(traffic, epoch, {ring}, first_slot + me);
-      traffic.sending.each({me, traffic.movers}, sender);
+      traffic.sending.each(mine, sender);
     }
   });
 }

@@ -62,15 +62,30 @@ struct sending_grid {
     return grid;
   }
 
+  /// The pieces that fall to a mover: how many there are, and the first of them.
+  struct part {
+    constexpr part() noexcept = default;  // so that a list of two numbers is none
+
+    strided share;
+    int pieces = 0;
+    outgoing_piece first;
+  };
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(strided share) const noexcept {
+    part mine;
+    mine.share = share;
+    mine.pieces = share.share_of(row_pieces * in_row);
+    if (mine.pieces > 0) mine.first = piece_in_turn(share.at(0));
+    return mine;
+  }
   /// Calls `send(piece, hop, hops)`, with the first of so many neighbouring hops, for everything
   /// that falls to a mover.
   UNTAX_CALLS_ANY_SIDE
   template <class Send>
-  UNTAX_HOST_DEVICE constexpr void each(strided share, Send&& send) const {
-    const int mine = share.share_of(row_pieces * in_row);
+  UNTAX_HOST_DEVICE constexpr void each(const part& mine, Send&& send) const {
     for (int round = 0; round < rounds(); ++round) {
-      for (int i = 0; i < mine; ++i)
-        send(piece_in_turn(share.at(i)), first_hop + round, hops_together());
+      for (int i = 0; i < mine.pieces; ++i)
+        send(i == 0 ? mine.first : piece_in_turn(mine.share.at(i)), first_hop + round,
+             hops_together());
     }
   }
   /// What a mover sends when its turn comes: the same, by number.

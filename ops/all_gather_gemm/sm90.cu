@@ -14,6 +14,7 @@
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/variants.hpp"
+#include "ops/common/kernel_start.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
@@ -36,14 +37,15 @@ sm90::kernel_variant variant_for(const sm90::tile_config& c) {
 /// All patterns of own kernels.
 class device_gather final : public device_operator {
  public:
-  device_gather(world& w, const all_gather_gemm_problem& problem, pattern how, gather_plan plan)
+  device_gather(world& w, const all_gather_gemm_problem& problem, const operator_options& options,
+                gather_plan plan)
       : world_(&w),
         problem_(problem),
-        how_(how),
+        how_(options.how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
         launcher_(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
-                  world_->ranks_per_gpu() == 1),
+                  start_of(w, options, problem.gather == gather_axis::rows)),
         traffic_{.how = protocol_} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
@@ -141,11 +143,21 @@ class device_gather final : public device_operator {
     traffic_.segment_rows = plan_.segment_rows;
     traffic_.segment_slices = plan_.segment_slices;
     std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
+    for (std::size_t i = 0; i < plan_.sources.size(); ++i)
+      traffic_.inbox_rows[i] = is_own(plan_.sources[i])
+                                   ? -1
+                                   : static_cast<int>(protocol_.inbox_row(plan_.sources[i], 0));
+    traffic_.set_rows = static_cast<int>(protocol_.inbox().rows / protocol_.sets().sets);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
     traffic_.scouted = plan_.scouts;
     at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
                 receiving_grid::of(protocol_)};
+  }
+
+  /// Whether a source's shard is read where the caller has it.
+  [[nodiscard]] bool is_own(int source) const {
+    return source == world_->rank() && !protocol_.collected();
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
@@ -211,7 +223,7 @@ class device_gather final : public device_operator {
     for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
       const int source = plan_.sources[i];
       const range part = protocol_.shard(source);
-      const bool own = source == world_->rank() && !protocol_.collected();
+      const bool own = is_own(source);
       const bool rows = protocol_.by_rows();
       const std::byte* const inbox = inbox_.local();
       // Of the inbox a map describes all sets: what lies beyond a source's rows is read, and left
@@ -285,7 +297,7 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const operator_options& options) {
   sm90::require_own_gpu(w, options.how);
   auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
-  return std::make_unique<device_gather>(w, problem, options.how, std::move(plans.front()));
+  return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()));
 }
 
 }  // namespace untax

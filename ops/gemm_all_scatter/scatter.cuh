@@ -19,11 +19,12 @@ class scatter_traffic::at_block {
 
   __device__ at_block(const scatter_traffic& traffic, const CUtensorMap& a, const CUtensorMap& b,
                       const CUtensorMap& /*c*/, int slices)
-      : t_(traffic),
-        a_(a),
-        b_(b),
-        slices_(slices),
-        epoch_(traffic.moved.run.epochs[blockIdx.x] + 1) {}
+      : t_(traffic), a_(a), b_(b), slices_(slices) {}
+
+  __device__ void begin() { epoch_ = t_.moved.run.epochs[blockIdx.x] + 1; }
+
+  __device__ void prepare_to_lead() {}
+  __device__ void prepare_beside(int /*warp*/) {}
 
   /// A leading block, of which one warp drives the copy engine.
   __device__ void lead(std::byte* shared) {
@@ -102,7 +103,7 @@ class scatter_traffic::at_block {
   const CUtensorMap& a_;
   const CUtensorMap& b_;
   int slices_;
-  std::uint64_t epoch_;
+  std::uint64_t epoch_ = 0;
   bool going_ = true;
 };
 

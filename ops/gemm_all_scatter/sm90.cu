@@ -12,6 +12,7 @@
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
 #include "engines/sm90/processors.hpp"
+#include "ops/common/kernel_start.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
@@ -38,11 +39,11 @@ sm90::kernel_variant variant_for(const sm90::tile_config& c) {
 /// All patterns of own kernels.
 class device_scatter final : public device_operator {
  public:
-  device_scatter(world& w, const gemm_all_scatter_problem& problem, pattern how, scatter_plan plan,
-                 std::int64_t between)
+  device_scatter(world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
+                 scatter_plan plan, std::int64_t between)
       : world_(&w),
         problem_(problem),
-        how_(how),
+        how_(options.how),
         plan_(std::move(plan)),
         columns_(sharding{problem.n, w.size(), shard_granularity}.of(w.rank())),
         traffic_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)} {
@@ -54,7 +55,7 @@ class device_scatter final : public device_operator {
     // A rank without columns of its own takes part in the meetings.
     if (!columns_.empty())
       launcher_.emplace(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
-                        world_->ranks_per_gpu() == 1);
+                        start_of(w, options, false));
     allocate();
     describe(between);
     load();
@@ -266,8 +267,7 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             std::int64_t between) {
   sm90::require_own_gpu(w, options.how);
   auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
-  return std::make_unique<device_scatter>(w, problem, options.how, std::move(plans.front()),
-                                          between);
+  return std::make_unique<device_scatter>(w, problem, options, std::move(plans.front()), between);
 }
 
 }  // namespace untax

@@ -25,6 +25,8 @@ refused '"many" cannot be' run all_gather_gemm --ranks many
 refused '"65" cannot be.*between 1 and 64' run all_gather_gemm --ranks 65
 refused '"1.5" cannot be' run all_gather_gemm --repeat 1.5
 refused '"99999999999999999999" cannot be' run all_gather_gemm -n 99999999999999999999
+refused 'constant-weights means nothing to all_gather_gemm' run all_gather_gemm --constant-weights
+refused 'constant-weights means nothing to all_reduce' run all_reduce --constant-weights
 refused 'bf16' run all_gather_gemm --dtype bfloat16
 refused 'is a pattern of GPUs' run all_gather_gemm --backend host --pattern copy_engine
 refused 'auto, host or cuda' run all_gather_gemm --backend gpu

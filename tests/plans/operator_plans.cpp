@@ -139,7 +139,7 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
       });
       std::vector<std::string> sent;
       int turn = 0;
-      grid.each({mover, movers}, [&](const outgoing_piece& p, int hop, int hops) {
+      grid.each(grid.part_of({mover, movers}), [&](const outgoing_piece& p, int hop, int hops) {
         const auto same = grid.turn({mover, movers}, turn++);
         ASSERT_EQ(same.piece.index, p.index);
         ASSERT_EQ(same.hop, hop);

@@ -20,6 +20,7 @@ struct gemm_arguments {
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
   int y_rows = 0;             ///< of y, that each block of a cluster reads for all of them
   int stage_bytes = 0;        ///< that come to each block for a stage
+  int early_stages = 0;       ///< whose weights are read while the kernels ahead end
 };
 
 }  // namespace untax::sm90

@@ -44,22 +44,30 @@ struct block_view {
   const gemm_arguments& arguments;
   int cluster;               // the number of the cluster, of those that multiply
   std::uint32_t in_cluster;  // the number of the block in it
+  tile_work first;           // of what the cluster has to do, where it was found before
 
   /// Calls `visit(work)` for everything that this cluster has to do, in the order in which all
   /// roles do it.
   template <class Visit>
   __device__ void each_work(const Visit& visit) const {
     const tile_schedule& schedule = arguments.schedule;
-    for (tile_work w = schedule.first(cluster); w.valid(); w = schedule.next(cluster, w)) visit(w);
+    for (tile_work w = first.valid() ? first : schedule.first(cluster); w.valid();
+         w = schedule.next(cluster, w))
+      visit(w);
   }
 
-  /// The first row of x, and of y, of this block's tile.
+  /// The first row of x, and of y, of this block's part of a tile of the cluster.
+  [[nodiscard]] __device__ int x_begin(const tile_schedule::cell& tile) const {
+    return (tile.x * config.cluster + static_cast<int>(in_cluster)) * tile_rows(config);
+  }
+  [[nodiscard]] __device__ int y_begin(const tile_schedule::cell& tile) const {
+    return tile.y * config.columns;
+  }
   [[nodiscard]] __device__ int x_begin(const tile_work& w) const {
-    return (arguments.schedule.x_of(w.tile) * config.cluster + static_cast<int>(in_cluster)) *
-           tile_rows(config);
+    return x_begin(arguments.schedule.at(w.tile));
   }
   [[nodiscard]] __device__ int y_begin(const tile_work& w) const {
-    return arguments.schedule.y_of(w.tile) * config.columns;
+    return y_begin(arguments.schedule.at(w.tile));
   }
   /// The first row of A that this block reads for a tile, for itself or for all of the cluster, and
   /// how many follow.
@@ -68,6 +76,10 @@ struct block_view {
   }
   [[nodiscard]] __device__ int a_rows() const {
     return config.swapped ? arguments.y_rows : tile_rows(config);
+  }
+  /// The first row of B that this block reads for a tile, for itself or for all of the cluster.
+  [[nodiscard]] __device__ int b_begin(const tile_work& w) const {
+    return config.swapped ? x_begin(w) : y_begin(w) + y_share();
   }
   /// How far from the beginning of y this block's share of it lies.
   [[nodiscard]] __device__ int y_share() const {

@@ -20,6 +20,8 @@ kernel_variant variant_for(const tile_config& c) {
         return rows_by_192();
       case 160:
         return rows_by_160();
+      case 144:
+        return rows_by_144();
       case 128:
         return rows_by_128();
       default:

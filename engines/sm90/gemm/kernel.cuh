@@ -38,6 +38,15 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   constexpr register_shares registers = Traffic::moves ? registers_with_peers : registers_alone;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool leads = threadIdx.x % 32 == 0;
+  if constexpr (Traffic::moves) {
+    if (warp < group_threads / 32) traffic.prepare_beside(warp);
+  }
+  int fetched = 0;
+  if constexpr (Traffic::moves && reads_early(config)) {
+    if (warp == 0) fetched = slice_loader<config, Traffic>(block, traffic).fetch_early();
+  }
+  await_kernels_before();
+  traffic.begin();
   if (warp >= group_threads / 32) {
     grow_registers<registers.math>();
     math_group<T, config>(block, warp / 4 - 1).run();
@@ -45,7 +54,7 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   }
   shrink_registers<registers.mover>();
   if constexpr (Traffic::moves) traffic.beside(warp);
-  if (warp == 0) slice_loader<config, Traffic>(block, traffic).run();
+  if (warp == 0) slice_loader<config, Traffic>(block, traffic, fetched).run();
   if constexpr (Traffic::waits) {
     if (warp == 3 && traffic.scouts()) arrival_scout<config, Traffic>(block, traffic).run();
   }
@@ -69,8 +78,12 @@ __global__ void __launch_bounds__(block_threads, 1)
   auto& shared =
       *reinterpret_cast<block_memory<config>*>(memory + ((start + 1023) / 1024 * 1024 - start));
   const int number = static_cast<int>(blockIdx.x) - protocol.leading_blocks();
-  const block_view<config> block{shared, arguments, number / config.cluster,
-                                 config.cluster == 1 ? 0 : block_in_cluster()};
+  using traffic_here = typename Protocol::at_block;
+  const int in_order = number / config.cluster;
+  // Found while the kernels ahead end, but where movers need the registers.
+  const block_view<config> block{
+      shared, arguments, in_order, config.cluster == 1 ? 0 : block_in_cluster(),
+      traffic_here::moves ? tile_work{} : arguments.schedule.first(in_order)};
   if (threadIdx.x == 0) {
     prefetch(arguments.a);
     prefetch(arguments.b);
@@ -81,13 +94,13 @@ __global__ void __launch_bounds__(block_threads, 1)
   if constexpr (config.cluster == 1 || Protocol::at_block::waits) __syncthreads();
   if constexpr (config.cluster > 1) meet_cluster();
   let_next_kernel_start();
-  await_kernels_before();
-
-  using traffic_here = typename Protocol::at_block;
   traffic_here traffic(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.slices);
   if constexpr (traffic_here::moves) {
     static_assert(traffic_here::lead_bytes <= sizeof(block_memory<config>));
     if (number < 0) {
+      traffic.prepare_to_lead();
+      await_kernels_before();
+      traffic.begin();
       traffic.lead(reinterpret_cast<std::byte*>(&shared));
     } else {
       run_roles<T>(block, traffic);

@@ -1,5 +1,7 @@
 #include "engines/sm90/gemm/launcher.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -42,12 +44,12 @@ void* scratch_memory::allocate(std::size_t bytes, int value) {
 }
 
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                             int leading_blocks, bool early)
+                             int leading_blocks, const kernel_start& start)
     : plan_(plan),
       kernel_(variant.of(type)),
       shared_bytes_(variant.shared_bytes),
       leading_blocks_(leading_blocks),
-      early_(early) {
+      early_(start.early) {
   require_hopper();
   require_place();
   const tile_config& config = plan.config;
@@ -55,6 +57,7 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   arguments_.y_rows = plan.y_rows;
   arguments_.stage_bytes =
       (tile_rows(config) + plan.y_rows * config.cluster) * stage_slices(config) * slice_depth * 2;
+  arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
   if (plan.schedule.streamed == 0) return;
   const auto blocks = static_cast<std::size_t>(plan.schedule.clusters * config.cluster);
   static_assert(no_sum_bits == 0xffffffffU, "what memset can write");

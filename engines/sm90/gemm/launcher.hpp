@@ -27,16 +27,22 @@ class scratch_memory {
   void* data_ = nullptr;
 };
 
+/// What a kernel may do while the kernels before it in the stream end.
+struct kernel_start {
+  bool early = true;  ///< begin to begin
+  int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
+};
+
 /// Starts the kernel of a plan, with whatever protocol it was compiled for. Loads it, allocates
 /// what the blocks need to share tiles, and sees to it that all blocks have a place at the same
 /// time.
 class gemm_launcher {
  public:
   /// For the current device. `leading_blocks`: those of the protocol, a multiple of the plan's
-  /// clusters. With `early` the kernel begins to begin while the one before it ends. Throws
-  /// `unsupported` if this is no Hopper GPU or has too few multiprocessors, and `out_of_memory`.
+  /// clusters. Throws `unsupported` if this is no Hopper GPU or has too few multiprocessors, and
+  /// `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                int leading_blocks, bool early = true);
+                int leading_blocks, const kernel_start& start = {});
 
   /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
   void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;

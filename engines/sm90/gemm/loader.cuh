@@ -11,15 +11,43 @@ namespace untax::sm90 {
 /// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
 /// Where a stage takes the math little time, every instruction for it counts.
 ///
-/// Weights are there before anybody's A is: while A has not come, the ring is filled with them.
+/// Weights are there before anybody's A is: while A has not come, the ring is filled with them; and
+/// where nobody writes them, already while the kernels ahead end.
 template <tile_config config, class Traffic>
 class slice_loader {
  public:
-  __device__ slice_loader(const block_view<config>& block, Traffic& traffic)
+  /// `fetched`: what `fetch_early` of another one said.
+  __device__ slice_loader(const block_view<config>& block, Traffic& traffic, int fetched = 0)
       : block_(block),
         traffic_(traffic),
         leads_(threadIdx.x % 32 == 0),
-        arrivals_(block, traffic) {}
+        arrivals_(block, traffic),
+        ahead_(fetched) {}
+
+  /// Asks for the weights of the first stages. Nothing else may be touched yet. Returns of how
+  /// many.
+  [[nodiscard]] __device__ int fetch_early() {
+    const int most = block_.arguments.early_stages;
+    ring_cursor to = at_;
+    for (tile_work w = block_.arguments.schedule.first(block_.cluster); w.valid() && ahead_ < most;
+         w = block_.arguments.schedule.next(block_.cluster, w)) {
+      const int a_row = block_.a_begin(w);
+      const int b_row = block_.b_begin(w);
+      for (int slice = w.begin; slice < w.end && ahead_ < most;) {
+        const stretch from = traffic_.stretch_of(a_row, slice);
+        const int end = from.end < w.end ? from.end : w.end;
+        for (; slice < end && ahead_ < most; slice += together, ++ahead_) {
+          if (leads_) {
+            open(to);
+            fetch_weights(to, from, b_row, slice);
+          }
+          to.template advance<config.stages>();
+        }
+      }
+    }
+    __syncwarp();
+    return ahead_;
+  }
 
   __device__ void run() {
     if (!Traffic::waits && !leads_) return;
@@ -42,7 +70,7 @@ class slice_loader {
 
   __device__ void load(const tile_work& w) {
     const int a_row = block_.a_begin(w);
-    const int b_row = config.swapped ? block_.x_begin(w) : block_.y_begin(w) + block_.y_share();
+    const int b_row = block_.b_begin(w);
     arrivals_.begin(w);
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
@@ -159,7 +187,7 @@ class slice_loader {
   bool leads_;
   arrivals<config, Traffic> arrivals_;
   ring_cursor at_;
-  int ahead_ = 0;  // stages from here on that have their weights already
+  int ahead_;  // stages from here on that have their weights already
 };
 
 }  // namespace untax::sm90

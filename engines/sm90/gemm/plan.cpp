@@ -104,6 +104,12 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   return p;
 }
 
+/// Whether a schedule can count what is cut, see tile_schedule.
+bool can_cut(const tile_schedule& order, int tiles) {
+  return static_cast<std::int64_t>(tiles) * stages_of(order) <=
+         std::numeric_limits<std::int32_t>::max();
+}
+
 /// Every tile whole.
 gemm_plan whole_tiles(const gemm_shape& s, gemm_plan p, int processors) {
   tile_schedule& order = p.schedule;
@@ -148,10 +154,10 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false},        {224, 2, 4, false},         {192, 2, 4, false, 3},
-      {160, 2, 5, false},        {128, 2, 6, false},         {112, 2, 6, false},
-      {128, 2, 6, true},         {16, 1, 10, true, 2, true}, {32, 1, 8, true, 2, true},
-      {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
+      {256, 2, 4, false},        {224, 2, 4, false},        {192, 2, 4, false, 3},
+      {160, 2, 5, false},        {144, 2, 5, false, 3},     {128, 2, 6, false},
+      {112, 2, 6, false},        {128, 2, 6, true},         {16, 1, 10, true, 2, true},
+      {32, 1, 8, true, 2, true}, {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
   };
   return all;
 }
@@ -168,6 +174,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
     const int tiles = p.schedule.tiles();
     plans.push_back(whole_tiles(shape, p, processors));
     // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
+    if (!can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
     if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, processors));
     const int pieces = std::min(places / tiles, stages_of(p.schedule));
     if (pieces > 1 && pieces * tiles < places)

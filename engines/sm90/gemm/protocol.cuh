@@ -49,8 +49,11 @@ struct alone {
     __device__ at_block(const alone& /*protocol*/, const CUtensorMap& a, const CUtensorMap& b,
                         const CUtensorMap& c, int slices)
         : a_(a), b_(b), c_(c), slices_(slices) {}
+    /// All threads, when the kernels ahead have ended. Before that memory is not touched.
+    __device__ void begin() {}
 
-    /// The stretch in which a slice lies, for rows of A from a tile's first one on.
+    /// The stretch in which a slice lies, for rows of A from a tile's first one on. Before `begin`
+    /// only what it says of B holds.
     [[nodiscard]] __device__ stretch stretch_of(int row, int /*slice*/) const {
       return {&a_, row, &b_, 0, slices_};
     }
@@ -68,7 +71,9 @@ struct alone {
 
 // What the form has beside that, where the constants above ask for it:
 //
-//   moves:    void lead(std::byte* shared)  all threads of a leading block, which has `lead_bytes`
+//   moves:    void prepare_to_lead(), void prepare_beside(int warp)   before `begin`, by those who
+//                                  call `lead` and `beside` after it
+//             void lead(std::byte* shared)  all threads of a leading block, which has `lead_bytes`
 //                                  of shared memory at least
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C

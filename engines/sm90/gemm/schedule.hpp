@@ -41,23 +41,17 @@ struct tile_schedule {
   /// Tiles that are not cut.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int whole_tiles() const { return tiles() - streamed; }
 
-  /// Where the share of a cluster begins, counted in slices over all tiles.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t share_begin(int cluster) const {
-    return static_cast<std::int64_t>(whole_tiles()) * slices + static_cast<std::int64_t>(streamed) *
-                                                                   (slices / together) * cluster /
-                                                                   clusters * together;
-  }
-
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work first(int cluster) const {
-    return cluster < whole_tiles() ? whole(cluster) : share(cluster, share_begin(cluster + 1));
+    return cluster < whole_tiles() ? whole(cluster)
+                                   : share_before(cluster, share_begin(cluster + 1));
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work next(int cluster,
                                                            const tile_work& last) const {
     if (last.tile >= whole_tiles())
-      return share(cluster, static_cast<std::int64_t>(last.tile) * slices + last.begin);
+      return share_before(cluster, first_unit(last.tile) + unit_of(last.begin));
     const int tile = last.tile + clusters;
-    return tile < whole_tiles() ? whole(tile) : share(cluster, share_begin(cluster + 1));
+    return tile < whole_tiles() ? whole(tile) : share_before(cluster, share_begin(cluster + 1));
   }
 
   /// Whether the sums of this work are for another cluster to finish.
@@ -69,52 +63,72 @@ struct tile_schedule {
   /// before. Equal to `cluster` if there are none.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_helper(int cluster,
                                                              const tile_work& w) const {
-    const std::int64_t tile_begin = static_cast<std::int64_t>(w.tile) * slices;
     int helper = cluster;
     if (w.begin > 0) {
-      while (share_begin(helper) > tile_begin) --helper;
+      while (share_begin(helper) > first_unit(w.tile)) --helper;
     }
     return helper;
   }
 
+  /// Where a tile lies.
+  struct cell {
+    int x;
+    int y;
+  };
   /// Tiles are gone through in bands, so that those that run at the same time share what they read.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int x_of(int tile) const {
-    const int in_segment = tile % tiles_of_segment();
-    return tile / tiles_of_segment() * width() + first_of_band(in_segment) +
-           in_segment % (band * y_tiles) % width_of_band(in_segment);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int tile) const {
+    // Divisions hold a GPU up, so there are no more than have to be.
+    if (y_tiles == 1) return {tile, 0};
+    int before = 0;  // tiles along x, of segments
+    int width = x_tiles;
+    if (segments > 1) {
+      width = x_tiles / segments;
+      const int segment = tile / (width * y_tiles);
+      before = segment * width;
+      tile -= before * y_tiles;
+    }
+    const int first = tile / (band * y_tiles) * band;
+    const int in_band = tile - first * y_tiles;
+    const int height = width - first < band ? width - first : band;  // the last may be narrower
+    const int y = in_band / height;
+    return {before + first + in_band - y * height, y};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int y_of(int tile) const {
-    const int in_segment = tile % tiles_of_segment();
-    return in_segment % (band * y_tiles) / width_of_band(in_segment);
-  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int x_of(int tile) const { return at(tile).x; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int y_of(int tile) const { return at(tile).y; }
 
  private:
-  /// Tiles of a segment along x.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int width() const { return x_tiles / segments; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles_of_segment() const {
-    return width() * y_tiles;
-  }
-  // In a segment:
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_of_band(int tile) const {
-    return tile / (band * y_tiles) * band;
-  }
-  /// The last band may be narrower.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int width_of_band(int tile) const {
-    const int left = width() - first_of_band(tile);
-    return left < band ? left : band;
-  }
-
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work whole(int tile) const {
     return {tile, 0, slices};
   }
+
+  // What is cut is counted in units of `together` slices, from the first tile that is. Plans see to
+  // it that 32 bits are enough. Dividing numbers of 64 would take a GPU half a microsecond, before
+  // it can begin anything.
+  using unit_count = std::uint32_t;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count unit_of(int slice) const {
+    return static_cast<unit_count>(slice / together);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count first_unit(int tile) const {
+    return static_cast<unit_count>(tile - whole_tiles()) * unit_of(slices);
+  }
+  /// Where the share of a cluster begins: that part of all units, rounded down.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count share_begin(int cluster) const {
+    const auto count = static_cast<unit_count>(clusters);
+    const auto number = static_cast<unit_count>(cluster);
+    const unit_count all = static_cast<unit_count>(streamed) * unit_of(slices);
+    return all / count * number + all % count * number / count;
+  }
   /// The last piece in one tile of what a cluster's share has before `end`; none if that is all.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work share(int cluster, std::int64_t end) const {
-    const std::int64_t begin = share_begin(cluster);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work share_before(int cluster,
+                                                                   unit_count end) const {
+    const unit_count begin = share_begin(cluster);
     if (begin >= end) return {};
-    const auto tile = static_cast<int>((end - 1) / slices);
-    const std::int64_t tile_begin = static_cast<std::int64_t>(tile) * slices;
-    return {tile, begin > tile_begin ? static_cast<int>(begin - tile_begin) : 0,
-            static_cast<int>(end - tile_begin)};
+    const unit_count tile = (end - 1) / unit_of(slices);
+    const unit_count tile_begin = tile * unit_of(slices);
+    return {whole_tiles() + static_cast<int>(tile),
+            begin > tile_begin ? static_cast<int>(begin - tile_begin) * together : 0,
+            static_cast<int>(end - tile_begin) * together};
   }
 };
 

@@ -14,24 +14,27 @@ class chunk_storer {
   __device__ chunk_storer(const block_view<config>& block, int group)
       : block_(block), group_(group) {}
 
-  /// C of this rank alone. The places of chunks are used again one after the other.
+  /// C of this rank alone. There are fewer places than a tile has chunks: all that there are leave,
+  /// and are then given back, each as soon as it has been read, so that the math finds them free.
   template <class Traffic>
   __device__ void store_here(const Traffic& traffic) {
-    constexpr int unread = config.staging - 1;  // chunks that may be read when one is handed on
-    int sent = 0;
     block_.each_work([&](const tile_work& w) {
       if (leaves_sums(w)) return;
-      for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
+      const corner tile = corner_of(w);
+      destination to = copy_of(tile, 0, traffic, 0);
+      for (int chunk = 0; chunk < chunks_of(config);) {
         await_staged();
-        store(w, chunk, traffic, 0);
+        if (config.swapped && chunk > 0) to = copy_of(tile, chunk, traffic, 0);
+        store(tile, chunk, to);
         hand_over();
-        if (++sent > unread) {
-          boxes_left_shared<unread>();
-          release();
+        ++chunk;
+        if (chunk % config.staging == 0) {
+          release_as_read<config.staging>();
+        } else if (chunk == chunks_of(config)) {
+          release_as_read<chunks_of(config) % config.staging>();
         }
       }
     });
-    // What is still being written is written when the kernel ends.
   }
 
   /// All copies of C. A whole tile has its place, and keeps it until it has left.
@@ -42,13 +45,14 @@ class chunk_storer {
     block_.each_work([&](const tile_work& w) {
       pace.count(w.end - w.begin);
       if (leaves_sums(w)) return;
+      const corner tile = corner_of(w);
       for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
         await_staged();
         if (chunk == 0)
           pace.begin_tile((traffic.copies() - 1) * chunks_of(config), slices_after(w));
         for (int copy = 0; copy < traffic.copies(); ++copy) {
           if (copy > 0 && !traffic.in_turn()) pace.await();
-          store(w, chunk, traffic, copy);
+          store(tile, chunk, copy_of(tile, chunk, traffic, copy));
         }
         hand_over();
       }
@@ -77,18 +81,42 @@ class chunk_storer {
   __device__ void await_staged() {
     block_.shared.staged[group_][staged_.stage].wait(staged_.parity);
   }
-  /// Asks for a chunk to be stored to a copy of C.
+  /// Where this warpgroup's part of a tile begins. Known before the tile is there, since finding
+  /// that out takes longer than handing a chunk on.
+  struct corner {
+    int x;
+    int y;
+  };
+  [[nodiscard]] __device__ corner corner_of(const tile_work& w) const {
+    const tile_schedule::cell at = block_.arguments.schedule.at(w.tile);
+    return {block_.x_begin(at) + group_ * group_rows, block_.y_begin(at)};
+  }
+  [[nodiscard]] __device__ static int y_of(const corner& tile, int chunk) {
+    return tile.y + chunk * chunk_columns(config);
+  }
+  /// Where a chunk goes in a copy of C: all chunks of a tile to the same rows, unless swapped.
   template <class Traffic>
-  __device__ void store(const tile_work& w, int chunk, const Traffic& traffic, int copy) const {
-    const int x = block_.x_begin(w) + group_ * group_rows;
-    const int y = block_.y_begin(w) + chunk * chunk_columns(config);
-    const destination to = traffic.copy_of(config.swapped ? y : x, copy);
-    store_box(*to.c, {config.swapped ? x : y, to.row},
+  [[nodiscard]] __device__ static destination copy_of(const corner& tile, int chunk,
+                                                      const Traffic& traffic, int copy) {
+    return traffic.copy_of(config.swapped ? y_of(tile, chunk) : tile.x, copy);
+  }
+  /// Asks for a chunk to be stored.
+  __device__ void store(const corner& tile, int chunk, const destination& to) const {
+    store_box(*to.c, {config.swapped ? tile.x : y_of(tile, chunk), to.row},
               &block_.shared.staging[group_][staged_.stage]);
   }
   __device__ void hand_over() {
     end_of_boxes();
     staged_.template advance<config.staging>();
+  }
+  /// The places of the last chunks, the first of them first.
+  template <int count>
+  __device__ void release_as_read() {
+    if constexpr (count > 0) {
+      boxes_left_shared<count - 1>();
+      release();
+      release_as_read<count - 1>();
+    }
   }
   /// The oldest place that is taken may be written again.
   __device__ void release() {

@@ -22,6 +22,7 @@ struct kernel_variant {
 [[nodiscard]] kernel_variant rows_by_224();
 [[nodiscard]] kernel_variant rows_by_192();
 [[nodiscard]] kernel_variant rows_by_160();
+[[nodiscard]] kernel_variant rows_by_144();
 [[nodiscard]] kernel_variant rows_by_128();
 [[nodiscard]] kernel_variant rows_by_112();
 [[nodiscard]] kernel_variant weights_by_128();

@@ -12,14 +12,21 @@ using warp_ring = bulk_ring<2>;
 /// Of shared memory, for the movers of a block.
 inline constexpr int mover_bytes = mover_warps * static_cast<int>(sizeof(warp_ring::memory));
 
+/// The number of the thread's warp as a mover, of block `block`; -1 if it is none.
+[[nodiscard]] __device__ inline int mover_number(int block) {
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
+  return warp < mover_warps ? block * mover_warps + warp : -1;
+}
+
 /// By all threads of a block: calls `run(mover, ring)` in the warps that move. `mover` numbers them
 /// over all blocks, of which this is number `block`.
 template <class Run>
 __device__ void each_mover_warp(std::byte* shared, int block, const Run& run) {
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  if (warp >= mover_warps) return;
-  warp_ring ring(device_warp(), reinterpret_cast<warp_ring::memory*>(shared)[warp]);
-  run(block * mover_warps + warp, ring);
+  const int me = mover_number(block);
+  if (me < 0) return;
+  warp_ring ring(device_warp(),
+                 reinterpret_cast<warp_ring::memory*>(shared)[static_cast<int>(threadIdx.x) / 32]);
+  run(me, ring);
 }
 
 }  // namespace untax::sm90

@@ -41,11 +41,14 @@ struct room_sets {
   int sets = 2;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int set_of(std::uint64_t epoch) const noexcept {
+    if (sets <= 2) return sets == 2 ? static_cast<int>((epoch - 1) & 1U) : 0;
     return static_cast<int>((epoch - 1) % static_cast<std::uint64_t>(sets));
   }
   /// Which use of its set the epoch is, from 1.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t use_of(
       std::uint64_t epoch) const noexcept {
+    // Without a division, which takes a GPU half a microsecond.
+    if (sets <= 2) return (sets == 2 ? (epoch - 1) >> 1U : epoch - 1) + 1;
     return (epoch - 1) / static_cast<std::uint64_t>(sets) + 1;
   }
 };

@@ -17,6 +17,11 @@ struct operator_options {
   int workers = 0;  ///< computing workers of a rank; GPU: blocks that multiply, at most
   /// Moving workers of a rank, where the pattern has them. GPU: blocks, warps or streams.
   int movers = 0;
+  /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
+  /// launched, writes the weights. Then, with few rows of A, the first of them are read while what
+  /// is ahead ends, but in bulk_library and bulk_synchronous. The weights of a model that only
+  /// infers are constant.
+  bool constant_weights = false;
   /// The rest is of the host only: on GPUs tiles and pieces follow from the plan of the GEMM.
   std::int64_t tile_m = 0;   ///< rows of a tile
   std::int64_t tile_n = 0;   ///< columns of a tile

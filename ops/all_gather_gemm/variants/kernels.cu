@@ -12,7 +12,8 @@ __global__ void __launch_bounds__(sm90::mover_warps * 32)
   const auto block = static_cast<int>(blockIdx.x);
   const std::uint64_t epoch = epochs[block] + 1;
   // Blocks of the GEMM beside it have the first slots.
-  run_movers(traffic, shared, block, epoch, traffic.leading + traffic.multiplying);
+  run_movers(traffic, moving_part(traffic, block), shared, block, epoch,
+             traffic.leading + traffic.multiplying);
   __syncthreads();
   if (threadIdx.x == 0) epochs[block] = epoch;
 }

@@ -27,6 +27,7 @@ overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_pro
 
 int overlap_work::plan(pattern how) {
   operator_options options;
+  options.constant_weights = true;  // as those of a model are
   options.how = how;
   planned made{entry_.make(*world_, problem_, options), {}};
   made.c = made.op->result();
