@@ -64,7 +64,7 @@ class box_sender {
     int arrived = 0;
     const auto stored = [&] { shared_.arrived.add(arrived++); };
     bool going = true;
-    t_.sending.each(t_.sending.part_of(share_), [&](const outgoing_piece& p, int hop, int hops) {
+    t_.sending.each(share_, [&](const outgoing_piece& p, int hop, int hops) {
       going = sender_.reserve(hop, hops);
       if (!going || !leads) return;
       stream.move(sent_box{{p.column, p.row, sender_.set()}, hop, hops}, t_.shard_boxes,

@@ -23,7 +23,7 @@ class gathering_block {
   /// For each piece the verbs of the protocol: reserve, move, publish.
   __device__ void send() {
     if (w_.sending.hops == 0) return;
-    w_.sending.each(w_.sending.part_of(share_),
+    w_.sending.each(share_,
                     [&](const outgoing_piece& p, int hop, int hops) { send_piece(p, hop, hops); });
   }
 

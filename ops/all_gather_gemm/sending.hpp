@@ -81,6 +81,16 @@ struct sending_grid {
   /// that falls to a mover.
   UNTAX_CALLS_ANY_SIDE
   template <class Send>
+  UNTAX_HOST_DEVICE constexpr void each(strided share, Send&& send) const {
+    const int mine = share.share_of(row_pieces * in_row);
+    for (int round = 0; round < rounds(); ++round) {
+      for (int i = 0; i < mine; ++i)
+        send(piece_in_turn(share.at(i)), first_hop + round, hops_together());
+    }
+  }
+  /// The same, where the first piece is known already.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Send>
   UNTAX_HOST_DEVICE constexpr void each(const part& mine, Send&& send) const {
     for (int round = 0; round < rounds(); ++round) {
       for (int i = 0; i < mine.pieces; ++i)

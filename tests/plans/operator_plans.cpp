@@ -139,7 +139,7 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
       });
       std::vector<std::string> sent;
       int turn = 0;
-      grid.each(grid.part_of({mover, movers}), [&](const outgoing_piece& p, int hop, int hops) {
+      const auto send = [&](const outgoing_piece& p, int hop, int hops) {
         const auto same = grid.turn({mover, movers}, turn++);
         ASSERT_EQ(same.piece.index, p.index);
         ASSERT_EQ(same.hop, hop);
@@ -152,9 +152,14 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
                                      p.row, p.column, peer, inbox, grid.ready_counter(set, p.index),
                                      peer == how.rank() ? -1 : grid.free_counter(set, peer)));
         }
-      });
+      };
+      grid.each(strided{mover, movers}, send);
       ASSERT_EQ(sent, said);
       ASSERT_EQ(turn, grid.turns({mover, movers}));
+      sent.clear();
+      turn = 0;
+      grid.each(grid.part_of({mover, movers}), send);
+      ASSERT_EQ(sent, said) << "the first piece known";
     }
   }
 }
