@@ -11,8 +11,8 @@ namespace untax::sm90 {
 /// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
 /// Where a stage takes the math little time, every instruction for it counts.
 ///
-/// Weights are there before anybody's A is: while A has not come, the ring is filled with them; and
-/// where nobody writes them, already while the kernels ahead end.
+/// Weights are there before anybody's A is: while A has not come, the ring is filled with them;
+/// with the first ones, where nobody writes them, already while the kernels ahead end.
 template <tile_config config, class Traffic>
 class slice_loader {
  public:

@@ -173,8 +173,8 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
     if (c.swapped && p.schedule.y_tiles > 1) continue;
     const int tiles = p.schedule.tiles();
     plans.push_back(whole_tiles(shape, p, processors));
-    // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
     if (!can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
+    // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
     if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, processors));
     const int pieces = std::min(places / tiles, stages_of(p.schedule));
     if (pieces > 1 && pieces * tiles < places)
