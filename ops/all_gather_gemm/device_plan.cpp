@@ -42,6 +42,11 @@ constexpr std::int64_t boxes_alone = 6;
 /// that is more than a scout saves. With gather = k there are several sources to look for, one by
 /// one.
 constexpr std::int64_t few_rows = 16;
+/// Rows that go in packets, those of the least tile: every block reads all packets of its slices,
+/// half of which are epochs. Own columns, with gather = k, are multiplied while pieces come.
+constexpr std::int64_t packet_rows = 16;
+/// So that packets are counted in 32 bits.
+constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A warp that moves has time to look if it has sent its part when the first rows may come.
 constexpr std::int64_t most_rows_of_scouts_that_move = 64;
 
@@ -68,7 +73,7 @@ constexpr std::int64_t box_columns = 256;
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
   if (!c.swapped) return c.columns != 192 && c.columns != 144;
-  return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
+  return c.columns <= 32 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }
 
 class planner {
@@ -116,6 +121,7 @@ class planner {
     const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
     for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying)) {
       if (!is_compiled(gemm.config) || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
+      if (begun.packets && gemm.config.columns != packet_rows) continue;
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
       if (plan.segment_rows > 0)
@@ -158,6 +164,10 @@ class planner {
         made_.apart = made_.boxes ? std::min(round_up(made_.apart, 2), processors_ / 2 * 2)
                                   : std::min(made_.apart, processors_);
     }
+    // By the kernel that multiplies.
+    made_.packets = made_.who != gather_movers::elsewhere && by_rows() &&
+                    made_.protocol.move == direction::push && problem_.m <= packet_rows &&
+                    problem_.m * problem_.k <= most_packet_elements;
   }
 
   /// As many blocks as multiply hardly less by moving, and a usual number at least.
@@ -360,9 +370,11 @@ std::string gather_plan::text() const {
     return apart > 0 ? fmt::format("{} blocks of another kernel move", apart)
                      : fmt::format("copy engines move, on {} streams", streams);
   };
-  return fmt::format("{} ({}), pieces of {} x {}{}; {}", movers(), name_of(protocol.move),
-                     protocol.tile_m, protocol.panel_k, protocol.collect ? ", A collected" : "",
-                     gemm.text());
+  const std::string what =
+      packets ? "packets"
+              : fmt::format("pieces of {} x {}{}", protocol.tile_m, protocol.panel_k,
+                            protocol.collect ? ", A collected" : "");
+  return fmt::format("{} ({}), {}; {}", movers(), name_of(protocol.move), what, gemm.text());
 }
 
 }  // namespace untax

@@ -23,11 +23,12 @@ struct gather_plan {
   gemm_plan protocol;  ///< as the protocol sees it: the blocks that multiply are one worker
   sm90::gemm_plan gemm;
   gather_movers who = gather_movers::elsewhere;
-  int leading = 0;      ///< blocks that only move, in the kernel that multiplies
-  int apart = 0;        ///< blocks of a kernel that only moves
-  int streams = 0;      ///< of copy engines
-  bool boxes = false;   ///< pieces are boxes that the copy engine of a multiprocessor moves
-  bool scouts = false;  ///< a warp of each block that multiplies looks for what comes of A
+  int leading = 0;       ///< blocks that only move, in the kernel that multiplies
+  int apart = 0;         ///< blocks of a kernel that only moves
+  int streams = 0;       ///< of copy engines
+  bool packets = false;  ///< what is sent carries its own signals, and goes straight to the math
+  bool boxes = false;    ///< pieces are boxes that the copy engine of a multiprocessor moves
+  bool scouts = false;   ///< a warp of each block that multiplies looks for what comes of A
   std::vector<int>
       sources;             ///< in the order in which their parts are read; one if all is collected
   int segment_rows = 0;    ///< rows of tiles of each source, with gather = rows; 0 if collected

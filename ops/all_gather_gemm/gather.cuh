@@ -12,6 +12,7 @@ class gather_traffic::at_block {
   static constexpr bool moves = true;
   static constexpr std::size_t lead_bytes = moving_bytes;
   static constexpr bool waits = true;
+  static constexpr bool brings = false;
   static constexpr bool retires = true;
   static constexpr bool signals = false;
 
@@ -55,6 +56,7 @@ class gather_traffic::at_block {
     if (threadIdx.x == 0) t_.moved.run.epochs[blockIdx.x] = epoch_;
   }
 
+  [[nodiscard]] __device__ bool counts_readers() const { return t_.sending.counted; }
   /// The last block that has read what it reads says so to the ranks that wrote it, while results
   /// are on their way. Copy engines do not wait: with them it also waits until the others have read
   /// what this rank sent.
@@ -139,6 +141,11 @@ class gather_traffic::at_block {
     cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
   }
 
+ protected:
+  /// The number of this block among those that multiply.
+  [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
+  [[nodiscard]] __device__ std::uint64_t epoch() const { return epoch_; }
+
  private:
   static constexpr int most_looks = 64;
 
@@ -148,9 +155,6 @@ class gather_traffic::at_block {
     if (!all && (t_.who != gather_movers::warps || warp != 3)) return t_.movers;
     return all ? number() * 4 + warp : number();
   }
-  /// The number of this block among those that multiply.
-  [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
-
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.
   [[nodiscard]] __device__ std::uint64_t count_block() const {

@@ -42,7 +42,8 @@ class gathering_block {
                             moved.inbox_stride, p.rows, p.columns});
     const int set = w_.sets.set_of(epoch_);
     const std::uint64_t use = w_.sets.use_of(epoch_);
-    if (!reserved_) going_ = __syncthreads_and(reserve(set, use, hop, hops) ? 1 : 0) != 0;
+    if (!reserved_ && w_.sending.counted)
+      going_ = __syncthreads_and(reserve(set, use, hop, hops) ? 1 : 0) != 0;
     reserved_ = true;
     if (going_) {
       const std::int64_t there =

@@ -18,6 +18,7 @@ struct outgoing_piece {
 /// What a mover of `all_gather_gemm_protocol::push` sends, as plain numbers: the protocol computes
 /// in 64 bits, step by step, which takes a GPU as long as moving a piece does.
 struct sending_grid {
+  bool counted = true;   ///< readers say that they have read, see `counts_readers`
   bool at_once = false;  ///< a piece goes to all peers before the next one does
   int band = 1;          ///< pieces, one below the other, that go out column by column
   int first_hop = 1;
@@ -42,6 +43,7 @@ struct sending_grid {
     const pieces down = how.row_pieces(me);
     const pieces across = how.col_pieces(me);
     sending_grid grid;
+    grid.counted = how.counts_readers();
     grid.at_once = how.spreads();
     grid.band = how.band(me);
     grid.first_hop = how.first_hop();

@@ -32,7 +32,7 @@ class shard_sender {
   [[nodiscard]] __device__ bool reserve(int hop, int hops) {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
-    if (use_ == 1) return true;
+    if (use_ == 1 || !t_.sending.counted) return true;
     const auto part = [&](int i) {
       const int to = peer(hop + i);
       if (to == peer(0)) return sm90::held_wait{};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/rma/packet.cuh>
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
@@ -13,6 +14,7 @@
 #include "engines/sm90/transfer/copy_mover.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
+#include "ops/all_gather_gemm/packets.hpp"
 #include "ops/all_gather_gemm/variants.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -21,7 +23,9 @@
 namespace untax {
 namespace {
 
-sm90::kernel_variant variant_for(const sm90::tile_config& c) {
+sm90::kernel_variant variant_for(const gather_plan& plan) {
+  if (plan.packets) return gather_packets_by_16();
+  const sm90::tile_config& c = plan.gemm.config;
   if (!c.swapped) {
     return c.columns == 256   ? gather_rows_by_256()
            : c.columns == 224 ? gather_rows_by_224()
@@ -31,6 +35,7 @@ sm90::kernel_variant variant_for(const sm90::tile_config& c) {
   }
   return c.columns == 128  ? gather_weights_by_128()
          : c.columns == 64 ? gather_weights_by_64()
+         : c.columns == 32 ? gather_weights_by_32()
                            : gather_weights_by_16();
 }
 
@@ -44,9 +49,9 @@ class device_gather final : public device_operator {
         how_(options.how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
-        launcher_(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
-                  start_of(w, options, problem.gather == gather_axis::rows)),
-        traffic_{.how = protocol_} {
+        launcher_(plan_.gemm, problem.type, variant_for(plan_), plan_.leading,
+                  start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
+        traffic_{{.how = protocol_}, packet_panel::of(protocol_)} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
                   fmt::format("rank {}: all_gather_gemm on GPUs has {} ranks at most; this world "
@@ -99,8 +104,14 @@ class device_gather final : public device_operator {
     return static_cast<std::size_t>(e.rows * e.cols) * 2;
   }
 
+  [[nodiscard]] std::size_t inbox_bytes() const {
+    if (!plan_.packets) return bytes_of(protocol_.inbox());
+    const int packets = protocol_.sets().sets * traffic_.panel.in_set;
+    return static_cast<std::size_t>(packets) * sizeof(packet);
+  }
+
   void allocate() {
-    const std::size_t inbox = (bytes_of(protocol_.inbox()) + 511) / 512 * 512;
+    const std::size_t inbox = (inbox_bytes() + 511) / 512 * 512;
     inbox_ = world_->allocate_cleared<std::byte>(
         std::max<std::size_t>(inbox + bytes_of(protocol_.outbox()), 16), "all_gather_gemm inbox");
     counters_ = world_->allocate_cleared<std::uint64_t>(
@@ -163,7 +174,7 @@ class device_gather final : public device_operator {
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
   void load() {
     sm90::gemm_arguments nothing{};
-    gather_traffic dry = traffic_;
+    packet_gather dry = traffic_;
     dry.moved.run.launch = -1;
     launcher_.launch(nothing, &dry, side_.get());
     move_gathered(dry, mover_epochs_, 2, side_.get());
@@ -271,7 +282,7 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   sm90::gemm_launcher launcher_;
-  gather_traffic traffic_;
+  packet_gather traffic_;   // those that send no packets take what it is based on
   gather_at_once at_once_;  // of bulk_synchronous
   sm90::gemm_arguments maps_{};
   const void* a_ = nullptr;  // what the maps describe, and the next two

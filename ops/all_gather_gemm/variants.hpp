@@ -13,6 +13,8 @@ namespace untax {
 [[nodiscard]] sm90::kernel_variant gather_rows_by_112();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_128();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_64();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_32();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_16();
+[[nodiscard]] sm90::kernel_variant gather_packets_by_16();
 
 }  // namespace untax

@@ -7,14 +7,14 @@
 
 namespace untax {
 
-/// How the GEMM of an operator starts. In phases it touches nothing before its phase. Where tiles
-/// wait for all ranks' parts of A, fewer weights are read early (measured on two H200): those parts
-/// come through the same memory.
+/// How the GEMM of an operator starts. In phases it touches nothing before its phase. Where all
+/// tiles wait for pieces of A from all ranks, fewer weights are read early (measured on two H200):
+/// pieces come through the same memory.
 [[nodiscard]] inline sm90::kernel_start start_of(const world& w, const operator_options& options,
-                                                 bool all_wait) {
+                                                 bool wait_for_pieces) {
   sm90::kernel_start start{.early = w.ranks_per_gpu() == 1};
   if (options.constant_weights && options.how != pattern::bulk_synchronous)
-    start.stages = all_wait ? 3 : 6;
+    start.stages = wait_for_pieces ? 3 : 6;
   return start;
 }
 

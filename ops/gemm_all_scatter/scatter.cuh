@@ -14,6 +14,7 @@ class scatter_traffic::at_block {
   static constexpr bool moves = true;
   static constexpr std::size_t lead_bytes = sizeof(tile_sender::memory);
   static constexpr bool waits = false;
+  static constexpr bool brings = false;
   static constexpr bool retires = false;
   static constexpr bool signals = true;
 

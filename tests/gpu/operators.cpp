@@ -236,6 +236,17 @@ TEST(gpu_operators, all_gather_gemm_of_large_shards_is_right_in_a_graph) {
     }
   }
 }
+/// Packets, which no counter guards unless a rank has no rows: some end within a slice, or in the
+/// last slice but one of a stage.
+TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
+  for (const std::int64_t m : {3, 16}) {
+    for (const std::int64_t k : {72, 1000}) {
+      check_replays(untax::all_gather_gemm_entry(),
+                    {.m = m, .n = 520, .k = k, .type = dtype::f16, .gather = gather_axis::rows},
+                    100);
+    }
+  }
+}
 /// Weights that are read early belong to several tiles.
 TEST(gpu_operators, operators_with_few_rows_are_right_in_a_graph) {
   const gemm_problem narrow{.m = 16, .n = 9000, .k = 200, .type = dtype::bf16};

@@ -148,9 +148,10 @@ void expect_sending(const all_gather_gemm_protocol& how, int movers) {
           const int peer = receiver_at_hop(how.rank(), hop + i, how.world());
           const std::int64_t row = grid.inbox_row + std::int64_t{set} * grid.set_rows + p.row;
           const std::int64_t inbox = row * how.inbox().cols + grid.inbox_column + p.column;
-          sent.push_back(fmt::format("{} x {} at {}, {} to {} at {}, {}, {}", p.rows, p.columns,
-                                     p.row, p.column, peer, inbox, grid.ready_counter(set, p.index),
-                                     peer == how.rank() ? -1 : grid.free_counter(set, peer)));
+          sent.push_back(
+              fmt::format("{} x {} at {}, {} to {} at {}, {}, {}", p.rows, p.columns, p.row,
+                          p.column, peer, inbox, grid.ready_counter(set, p.index),
+                          peer == how.rank() || !grid.counted ? -1 : grid.free_counter(set, peer)));
         }
       };
       grid.each(strided{mover, movers}, send);

@@ -2,8 +2,8 @@
 """What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
 rma suite, those that gather or scatter all at once, and those of the GEMM, whose multiplications are not serialised.
-The kernels of attention for heads of 64 and 128 have the instructions that carry order, and spill nothing. No kernel
-has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
+The kernels of attention for heads of 64 and 128, and those that gather by packets, have the instructions that carry
+order, and spill nothing. No kernel has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
 """
 import os
 import re
@@ -20,6 +20,7 @@ MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu"
             "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/rows_by_224.cu",
             "engines/sm90/gemm/variants/weights_by_16.cu",
             "ops/all_gather_gemm/variants/at_once.cu", "ops/gemm_all_scatter/variants/at_once.cu")
+GATHER = "ops/all_gather_gemm/variants/packets_by_16.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
@@ -119,17 +120,16 @@ def orders(tree):
                        for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
 
 
-# What the kernels of attention and the functions that they call have to have, in any order.
-IN_ATTENTION = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"]
+# What kernels that send packets and the functions that they call have to have, in any order.
+OF_PACKETS = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"]
 
 
-def order_in_attention(tree):
-    """Of one width: the others are the same template."""
-    name = ATTENTION[1]
+def order_of_packets(tree, name):
+    """Kernels that wait for packets: their waits call a function, so they have a stack."""
     said, ptx = compiled(tree, name, "-ptx")
     if ptx is None:
         return [f"{name}: does not compile: {said.strip()[-500:]}"]
-    return ([f"{name}: has no '{pattern}' any more" for pattern in IN_ATTENTION if not re.search(pattern, ptx)] +
+    return ([f"{name}: has no '{pattern}' any more" for pattern in OF_PACKETS if not re.search(pattern, ptx)] +
             [f"{name}: has '{pattern}': {why}" for pattern, why in FORBIDDEN.items() if re.search(pattern, ptx)])
 
 
@@ -155,9 +155,12 @@ def check(tree):
     for name in MEASURED:
         if (tree.root / name).is_file():
             findings += spills(tree, name)
-    if all((tree.root / name).is_file() for name in ATTENTION):
-        findings += order_in_attention(tree)
-        for name in ATTENTION:
+    # Of attention, one width: the others are the same template.
+    for name in (ATTENTION[1], GATHER):
+        if (tree.root / name).is_file():
+            findings += order_of_packets(tree, name)
+    for name in (*ATTENTION, GATHER):
+        if (tree.root / name).is_file():
             findings += spills(tree, name, stack_too=False)
     return findings
 

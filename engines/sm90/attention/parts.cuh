@@ -7,9 +7,9 @@
 #include "engines/sm90/attention/math.cuh"
 #include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
-#include "engines/sm90/attention/seldom_watch.cuh"
 #include "engines/sm90/attention/shares.cuh"
 #include "engines/sm90/transfer/held_waits.cuh"
+#include "engines/sm90/transfer/seldom_watch.cuh"
 
 namespace untax::sm90 {
 

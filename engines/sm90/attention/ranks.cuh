@@ -7,8 +7,8 @@
 #include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/attention/rank_combination.cuh"
-#include "engines/sm90/attention/seldom_watch.cuh"
 #include "engines/sm90/transfer/held_waits.cuh"
+#include "engines/sm90/transfer/seldom_watch.cuh"
 
 namespace untax::sm90 {
 

@@ -38,21 +38,33 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   constexpr register_shares registers = Traffic::moves ? registers_with_peers : registers_alone;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool leads = threadIdx.x % 32 == 0;
-  if constexpr (Traffic::moves) {
-    if (warp < group_threads / 32) traffic.prepare_beside(warp);
-  }
   int fetched = 0;
   if constexpr (Traffic::moves && reads_early(config)) {
-    if (warp == 0) fetched = slice_loader<config, Traffic>(block, traffic).fetch_early();
+    if (warp == 0)
+      fetched =
+          slice_loader<config, Traffic>(block, traffic).fetch_early(block.arguments.early_stages);
+  }
+  if constexpr (Traffic::moves) {
+    if (warp < group_threads / 32) traffic.prepare_beside(warp);
   }
   await_kernels_before();
   traffic.begin();
   if (warp >= group_threads / 32) {
     grow_registers<registers.math>();
-    math_group<T, config>(block, warp / 4 - 1).run();
+    const int group = warp / 4 - 1;
+    if constexpr (Traffic::brings) {
+      math_group<T, config, typename Traffic::rows>(block, group, traffic.rows_for(group)).run();
+    } else {
+      math_group<T, config>(block, group).run();
+    }
     return;
   }
   shrink_registers<registers.mover>();
+  if constexpr (Traffic::brings) {
+    // What movers read is not held up by so few.
+    if (warp == 0 && fetched == 0)
+      fetched = slice_loader<config, Traffic>(block, traffic).fetch_early(asked_at_once);
+  }
   if constexpr (Traffic::moves) traffic.beside(warp);
   if (warp == 0) slice_loader<config, Traffic>(block, traffic, fetched).run();
   if constexpr (Traffic::waits) {
@@ -83,7 +95,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   // Found while the kernels ahead end, but where movers need the registers.
   const block_view<config> block{
       shared, arguments, in_order, config.cluster == 1 ? 0 : block_in_cluster(),
-      traffic_here::moves ? tile_work{} : arguments.schedule.first(in_order)};
+      traffic_here::moves && !traffic_here::brings ? tile_work{}
+                                                   : arguments.schedule.first(in_order)};
   if (threadIdx.x == 0) {
     prefetch(arguments.a);
     prefetch(arguments.b);

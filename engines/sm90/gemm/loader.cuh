@@ -7,6 +7,10 @@
 
 namespace untax::sm90 {
 
+/// Stages of weights that are asked for at once while A has not come; then it is one for each look.
+/// What brings A goes through the same memory, and would queue behind all of them.
+inline constexpr int asked_at_once = 3;
+
 /// One warp, of which one thread copies: brings slices of both operands into the ring, ahead of the
 /// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
 /// Where a stage takes the math little time, every instruction for it counts.
@@ -24,13 +28,13 @@ class slice_loader {
         arrivals_(block, traffic),
         ahead_(fetched) {}
 
-  /// Asks for the weights of the first stages. Nothing else may be touched yet. Returns of how
-  /// many.
-  [[nodiscard]] __device__ int fetch_early() {
-    const int most = block_.arguments.early_stages;
+  /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
+  /// how many.
+  [[nodiscard]] __device__ int fetch_early(int most) {
+    const tile_schedule& schedule = block_.arguments.schedule;
     ring_cursor to = at_;
-    for (tile_work w = block_.arguments.schedule.first(block_.cluster); w.valid() && ahead_ < most;
-         w = block_.arguments.schedule.next(block_.cluster, w)) {
+    tile_work w = block_.first.valid() ? block_.first : schedule.first(block_.cluster);
+    while (w.valid()) {
       const int a_row = block_.a_begin(w);
       const int b_row = block_.b_begin(w);
       for (int slice = w.begin; slice < w.end && ahead_ < most;) {
@@ -44,15 +48,18 @@ class slice_loader {
           to.template advance<config.stages>();
         }
       }
+      if (ahead_ == most) break;  // what follows takes divisions to find
+      w = schedule.next(block_.cluster, w);
     }
     __syncwarp();
     return ahead_;
   }
 
   __device__ void run() {
-    if (!Traffic::waits && !leads_) return;
+    if (!Traffic::waits && !Traffic::retires && !leads_) return;
     block_.each_work([&](const tile_work& w) { load(w); });
     if constexpr (Traffic::retires) {
+      if (!traffic_.counts_readers()) return;
       if (leads_) await_math();
       __syncwarp();
       traffic_.retire();
@@ -61,9 +68,9 @@ class slice_loader {
 
  private:
   static constexpr int together = stage_slices(config);
-  /// Stages of weights that are asked for at once while A has not come; then it is one for each
-  /// look. What brings A goes through the same memory, and would queue behind all of them.
-  static constexpr int asked_at_once = 3;
+  static_assert(!Traffic::brings || config.swapped, "rows of A are y");
+  /// Of a stage, where they are all that comes by the copy engine.
+  static constexpr std::uint32_t weight_bytes = together * tile_rows(config) * slice_depth * 2;
   /// Stages whose A has come that are still to be fetched when the loader looks for more: a look
   /// takes as long as the math takes for some of them.
   static constexpr int in_hand = 4;
@@ -148,13 +155,14 @@ class slice_loader {
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
     block_.shared.full[at.stage].arrive_and_expect(
-        static_cast<std::uint32_t>(block_.arguments.stage_bytes));
+        Traffic::brings ? weight_bytes : static_cast<std::uint32_t>(block_.arguments.stage_bytes));
   }
   __device__ void fetch_weights(const ring_cursor& to, const stretch& from, int row, int slice) {
     fetch<!config.swapped>(to, *from.b, {(slice - from.first) * slice_depth, row});
   }
   __device__ void fetch_a(const ring_cursor& to, const stretch& from, int slice) {
-    fetch<config.swapped>(to, *from.a, {(slice - from.first) * slice_depth, from.a_row});
+    if constexpr (!Traffic::brings)
+      fetch<config.swapped>(to, *from.a, {(slice - from.first) * slice_depth, from.a_row});
   }
 
   /// The slices of a stage, of y or of x.

@@ -22,12 +22,13 @@ namespace untax::sm90 {
 }
 
 /// A math warpgroup: 64 rows of the block's tile, or every other slice of it. Its sums stay in
-/// registers from the first slice to the last.
-template <class T, tile_config config>
+/// registers from the first slice to the last. `Rows` may bring A.
+template <class T, tile_config config, class Rows = no_rows>
 class math_group {
  public:
-  __device__ math_group(const block_view<config>& block, int group)
+  __device__ math_group(const block_view<config>& block, int group, const Rows& rows = {})
       : block_(block),
+        rows_(rows),
         group_(group),
         warp_(static_cast<int>(threadIdx.x) % group_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
@@ -37,7 +38,7 @@ class math_group {
     const tile_schedule& schedule = block_.arguments.schedule;
     block_.each_work([&](const tile_work& w) {
       clear_sums();
-      multiply_slices(w);
+      multiply(w);
       if constexpr (config.deep) {
         add_halves();
         if (group_ == 1) return;
@@ -52,11 +53,57 @@ class math_group {
   }
 
  private:
-  __device__ void multiply_slices(const tile_work& w) {
+  __device__ void multiply(const tile_work& w) {
+    if constexpr (Rows::stages == 0) {
+      multiply_slices(w.begin, w.end);
+    } else {
+      rows_window window = window_at(w.begin, w.end);
+      auto first = rows_.ask(window.slice + group_, window.stages);
+      settle(first, window.stages);
+#pragma unroll 1
+      for (;;) {
+        const rows_window next = window_at(window.end(), w.end);
+        // They come while these are multiplied.
+        auto asked = rows_.ask(next.slice + group_, next.stages);
+        multiply_slices(window.slice, window.end());
+        if (next.stages == 0) return;
+        settle(asked, next.stages);
+        window = next;
+      }
+    }
+  }
+
+  /// Stages whose rows of A are brought together, from a slice on.
+  struct rows_window {
+    int slice;
+    int stages;
+
+    [[nodiscard]] __device__ int end() const { return slice + stages * stage_slices(config); }
+  };
+  [[nodiscard]] __device__ static rows_window window_at(int slice, int end) {
+    return {slice, min((end - slice) / stage_slices(config), Rows::stages)};
+  }
+  /// Writes what was asked for to the next stages.
+  template <class Asked>
+  __device__ void settle(Asked& asked, int stages) {
+    // Other warps may not have ended the multiplications before the last ones.
+    static_assert(config.deep && 2 * Rows::stages <= config.stages);
+    rows_.settle(asked, stages, [&](int i) {
+      const std::uint32_t next = reading_.stage + static_cast<std::uint32_t>(i);
+      return block_.shared.stages[next < config.stages ? next : next - config.stages].y[group_];
+    });
+    // The tensor cores read what ordinary stores wrote, of all threads.
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    __syncwarp();
+    meet_warpgroup(2 + group_);
+  }
+
+  __device__ void multiply_slices(int begin, int end) {
     auto& shared = block_.shared;
     std::uint32_t before = 0;  // the stage before this one
+    int slice = begin;
 #pragma unroll 1
-    for (int slice = w.begin; slice < w.end; slice += stage_slices(config)) {
+    do {
       shared.full[reading_.stage].wait(reading_.parity);
       const auto& here = shared.stages[reading_.stage];
       // Groups take a slice each, or half of the rows of x.
@@ -66,13 +113,14 @@ class math_group {
       math_fence();
 #pragma unroll
       for (int k = 0; k < slice_depth; k += 16)
-        multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k), true);
+        sm90::multiply<T, config.columns>(sums_, advanced(x, k), advanced(y, k), true);
       math_commit();
       math_wait<1>();
-      if (slice > w.begin) release(before);
+      if (slice > begin) release(before);
       before = reading_.stage;
       reading_.advance<config.stages>();
-    }
+      slice += stage_slices(config);
+    } while (slice < end);
     math_wait<0>();
     hold_sums(sums_);
     release(before);
@@ -153,6 +201,7 @@ class math_group {
   }
 
   const block_view<config>& block_;
+  Rows rows_;
   int group_;
   int warp_;
   int lane_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda.h>
@@ -30,6 +31,21 @@ struct destination {
   int row = 0;  ///< in the matrix that `c` describes
 };
 
+/// Where the loader brings all of A, nobody else does. Where the math brings rows of it to the
+/// stages, this is the form; all threads of a math warpgroup call it.
+struct no_rows {
+  /// How many stages they are brought for together.
+  static constexpr int stages = 0;
+
+  /// Asks for those of so many of its slices from `slice` on. Returns what knows of them.
+  struct asked {};
+  __device__ asked ask(int slice, int count) const;
+  /// Waits for them, and writes those of slice i to `place(i)`, as the tensor cores take them. Rows
+  /// beyond those of A may be left as they are.
+  template <class Place>
+  __device__ void settle(asked& rows, int count, const Place& place);
+};
+
 /// What a GEMM does with others than itself: nothing. A protocol is a struct that is passed to the
 /// kernel by value. Its `at_block`, which each thread makes for itself, has this form, and all of
 /// it is called by the roles of a block.
@@ -43,6 +59,7 @@ struct alone {
    public:
     static constexpr bool moves = false;    ///< bytes, beside multiplying
     static constexpr bool waits = false;    ///< for A
+    static constexpr bool brings = false;   ///< A to the math, past the loader
     static constexpr bool retires = false;  ///< what it has read
     static constexpr bool signals = false;  ///< that C is stored
 
@@ -77,13 +94,15 @@ struct alone {
 //                                  of shared memory at least
 //             void beside(int warp)  the four warps beside those that multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
-//   retires:  void retire()        the loader's warp, when the block has read what it needs of A
+//   retires:  bool counts_readers()   whether it is called in this launch:
+//             void retire()        the loader's warp, when the block has read what it needs of A
 //   waits:    int come(int row, int rows, int begin, int end)   a warp: up to which slice these
 //   rows
 //             of A have come, of slices of one stretch; void await(...) waits for all of them. Both
 //             are called by the loader's warp, or, if `bool scouts()`, by the fourth one, ahead of
 //             it; the loader asks `bool is_there(int row, int slice)` then, whether nothing has to
 //             come for that stretch
+//   brings:   rows rows_for(int group)    what brings A to a math warpgroup: see `no_rows`
 //   signals:  void before_store()  a storer's warp, before its first store
 //             bool in_turn()       whether a tile is stored before its place is used again
 //             void after_tile(tile_place)  a storer's thread, when it has asked for all stores of

@@ -28,6 +28,11 @@ __device__ inline void await_kernels_before() {
   asm volatile("griddepcontrol.wait;" : : : "memory");
 }
 
+/// The threads of a warpgroup meet. `id` is one of the barriers 1 to 15 of the block.
+__device__ inline void meet_warpgroup(int id) {
+  asm volatile("bar.sync %0, 128;" : : "r"(id) : "memory");
+}
+
 /// The threads of two warpgroups meet. `id` is one of the barriers 1 to 15 of the block.
 __device__ inline void meet_two_warpgroups(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");

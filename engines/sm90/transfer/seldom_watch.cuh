@@ -14,8 +14,8 @@ class seldom_watch {
  public:
   __device__ explicit seldom_watch(const device_watch& watch) : watch_(watch) {}
 
-  /// After some 10 ms for the first time. Who settles waits as long as keys are read, in many warps
-  /// and as a matter of course; what they would tell the host meanwhile concerns nobody.
+  /// After some 10 ms for the first time. Many warps wait as a matter of course, for as long as
+  /// others read or multiply; what they would tell the host meanwhile concerns nobody.
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
     return polls % polls_between_looks == polls_between_looks - 1;
   }

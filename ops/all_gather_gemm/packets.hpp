@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ops/all_gather_gemm/gather.hpp"
+#include "ops/all_gather_gemm/packet_panel.hpp"
+
+namespace untax {
+
+/// A gather of so few rows that what a rank sends is packets, and the math takes them as they are:
+/// nobody tells of pieces, and nothing is written to memory and read again before it is multiplied.
+/// The protocol is the same; what a piece is to it, with its signal, is one packet.
+struct packet_gather : gather_traffic {
+  packet_panel panel;
+
+  class at_block;
+};
+
+}  // namespace untax
