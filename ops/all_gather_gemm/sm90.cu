@@ -51,7 +51,7 @@ class device_gather final : public device_operator {
         protocol_(problem, plan_.protocol),
         launcher_(plan_.gemm, problem.type, variant_for(plan_), plan_.leading,
                   start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
-        traffic_{{.how = protocol_}, packet_panel::of(protocol_)} {
+        traffic_{{.how = protocol_}, plan_.packets ? packet_panel::of(protocol_) : packet_panel()} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
                   fmt::format("rank {}: all_gather_gemm on GPUs has {} ranks at most; this world "
