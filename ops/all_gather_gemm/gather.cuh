@@ -166,7 +166,7 @@ class gather_traffic::at_block {
   [[nodiscard]] __device__ bool is_own(int segment) const { return t_.inbox_rows[segment] < 0; }
   /// Where row 0 of a segment lies in what its map describes.
   [[nodiscard]] __device__ int row_in_map(int segment) const {
-    return is_own(segment) ? 0 : t_.inbox_rows[segment] + set_ * t_.set_rows;
+    return is_own(segment) ? 0 : t_.inbox_rows[segment] + set_ * t_.sending.set_rows;
   }
 
   /// What rows of tiles and slices of a segment wait for.

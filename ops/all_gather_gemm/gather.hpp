@@ -42,7 +42,6 @@ struct gather_traffic {
   int sources[sm90::most_ranks] = {};  ///< of the segments
   /// Where row 0 of a segment lies in set 0 of the inbox; -1: it is the rank's own and not there.
   int inbox_rows[sm90::most_ranks] = {};
-  int set_rows = 0;                      ///< of the inbox
   CUtensorMap a[sm90::most_ranks];       ///< by segment: the rank's own shard, or the inbox
   CUtensorMap b_or_c[sm90::most_ranks];  ///< by segment: B where it is slices, C where it is rows
   CUtensorMap shard_boxes;               ///< of the rank's own shard, one layer

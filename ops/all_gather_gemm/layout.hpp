@@ -169,11 +169,11 @@ class all_gather_gemm_layout {
 
   // The rooms, and the counters that guard them.
 
-  /// Whether readers have to say that they have read. Where every rank has a part of A, what it
-  /// sends says so: who fills a room again two epochs later has had what its reader sent in the
-  /// epoch between, after it had read.
+  /// Whether readers of an inbox have to say that they have read. Where every rank has a part of A,
+  /// what it sends says so: who fills a room again two epochs later has had what its reader sent in
+  /// the epoch between, after it had read. With pull it is the reader who fills it.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool counts_readers() const noexcept {
-    return pulls() || sets_.sets != 2 || last_source() < world() - 1;
+    return !pulls() && (sets_.sets != 2 || last_source() < world() - 1);
   }
 
   /// The counter that tells of a piece, in a set.
@@ -193,14 +193,13 @@ class all_gather_gemm_layout {
     if (!has_rooms()) return {};
     const int set = sets_.set_of(epoch);
     const int ready = ready_.at(set, source, index);
-    return {
-        .producer = pulls() ? consumer : source,
-        .consumer = consumer,
-        .number = ready,
-        .ready = ready,
-        .free = pulls() || source == consumer || !counts_readers() ? -1 : free_.at(set, consumer),
-        .readers = plan_.workers,
-        .use = sets_.use_of(epoch)};
+    return {.producer = pulls() ? consumer : source,
+            .consumer = consumer,
+            .number = ready,
+            .ready = ready,
+            .free = source == consumer || !counts_readers() ? -1 : free_.at(set, consumer),
+            .readers = plan_.workers,
+            .use = sets_.use_of(epoch)};
   }
   /// The room of a piece in the outbox of `source`, which `reader` pulls from.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_room(int source, int reader, int index,

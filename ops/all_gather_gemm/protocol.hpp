@@ -160,7 +160,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     } else {
       multiply_panels({worker, plan_.workers}, epoch, emit);
     }
-    if (!has_rooms() || pulls() || !counts_readers()) return;
+    if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
       if (pieces_of(source) == 0) continue;

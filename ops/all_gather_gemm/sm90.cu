@@ -158,7 +158,6 @@ class device_gather final : public device_operator {
       traffic_.inbox_rows[i] = is_own(plan_.sources[i])
                                    ? -1
                                    : static_cast<int>(protocol_.inbox_row(plan_.sources[i], 0));
-    traffic_.set_rows = static_cast<int>(protocol_.inbox().rows / protocol_.sets().sets);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
     traffic_.scouted = plan_.scouts;
