@@ -72,8 +72,7 @@ constexpr std::int64_t box_columns = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
-  if (!c.swapped) return c.columns != 192 && c.columns != 144;
-  return c.columns <= 32 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
+  return c.swapped || (c.columns != 192 && c.columns != 144);
 }
 
 class planner {
@@ -122,14 +121,21 @@ class planner {
     for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying)) {
       if (!is_compiled(gemm.config) || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
       if (begun.packets && gemm.config.columns != packet_rows) continue;
+      if (begun.leading % cluster_blocks(gemm.config) != 0) continue;
+      if (part_slices(gemm) < gemm.config.pieces * gemm.schedule.together) continue;
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
+      plan.gemm.schedule.part_slices = part_slices(gemm);
       if (plan.segment_rows > 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
       cut(plan);
       if (!at_once())
         plan.gemm.cycles = cycles_beside_movers(plan, static_cast<double>(sent_bytes()));
     }
+  }
+  /// Of blocks that share a tile: all begin with what is there first, the rank's own columns.
+  [[nodiscard]] int part_slices(const sm90::gemm_plan& gemm) const {
+    return by_rows() ? gemm.schedule.slices : made_.segment_slices;
   }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
   [[nodiscard]] bool at_once() const { return options_.how == pattern::bulk_synchronous; }
@@ -176,7 +182,8 @@ class planner {
     const auto cycles = [&](int leading) {
       if (processors_ > leading + 2) {
         for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, processors_ - leading))
-          if (is_compiled(plan.config)) return plan.cycles;
+          if (is_compiled(plan.config) && leading % cluster_blocks(plan.config) == 0)
+            return plan.cycles;
       }
       return std::numeric_limits<double>::max();
     };
@@ -237,7 +244,7 @@ class planner {
   /// Movers, and their pieces.
   void cut(gather_plan& plan) const {
     gemm_plan& p = plan.protocol;
-    const int blocks = plan.gemm.schedule.clusters * plan.gemm.config.cluster;
+    const int blocks = plan.gemm.blocks();
     switch (plan.who) {
       case gather_movers::all_blocks:
         p.movers = 4 * blocks;
@@ -317,10 +324,11 @@ class planner {
   /// are not many pieces to ask for.
   void cut_small(gather_plan& plan) const {
     const std::int64_t tile = std::min<std::int64_t>(a_box_rows(plan.gemm), problem_.m);
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(tile / 8, 1, std::min(shard_rows(), most_small_rows));
     // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
     const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
+    const std::int64_t below = by_warps && by_rows() && tile >= tall_rows / 2 ? 4 : 8;
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(tile / below, 1, std::min(shard_rows(), most_small_rows));
     const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
     const std::int64_t wanted =
         std::clamp(shard_bytes() / plan.protocol.movers, least_small_bytes, bytes);

@@ -153,7 +153,9 @@ class gather_traffic::at_block {
   [[nodiscard]] __device__ int mover_beside(int warp) const {
     const bool all = t_.who == gather_movers::all_blocks;
     if (!all && (t_.who != gather_movers::warps || warp != 3)) return t_.movers;
-    return all ? number() * 4 + warp : number();
+    if (!all) return number();
+    // By k own columns are multiplied meanwhile, so a block's loader moves last.
+    return t_.how.by_rows() ? number() * 4 + warp : (warp + 3) % 4 * t_.multiplying + number();
   }
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.

@@ -24,8 +24,16 @@ namespace untax {
 namespace {
 
 sm90::kernel_variant variant_for(const gather_plan& plan) {
-  if (plan.packets) return gather_packets_by_16();
   const sm90::tile_config& c = plan.gemm.config;
+  if (plan.packets) return c.pieces == 1 ? gather_packets_by_16() : gather_packets_by_16_pairs();
+  if (c.pieces > 1) {
+    return !c.swapped        ? gather_rows_by_128_pairs()
+           : c.columns == 64 ? gather_weights_by_64_pairs()
+           : c.columns == 32 ? gather_weights_by_32_pairs()
+           : c.columns == 16 ? gather_weights_by_16_pairs()
+           : c.pieces == 2   ? gather_weights_by_128_pairs()
+                             : gather_weights_by_128_fours();
+  }
   if (!c.swapped) {
     return c.columns == 256   ? gather_rows_by_256()
            : c.columns == 224 ? gather_rows_by_224()
@@ -34,6 +42,7 @@ sm90::kernel_variant variant_for(const gather_plan& plan) {
                               : gather_rows_by_112();
   }
   return c.columns == 128  ? gather_weights_by_128()
+         : c.cluster == 4  ? gather_weights_by_64_clusters()
          : c.columns == 64 ? gather_weights_by_64()
          : c.columns == 32 ? gather_weights_by_32()
                            : gather_weights_by_16();

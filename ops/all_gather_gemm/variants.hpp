@@ -13,8 +13,16 @@ namespace untax {
 [[nodiscard]] sm90::kernel_variant gather_rows_by_112();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_128();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_64();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_64_clusters();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_32();
 [[nodiscard]] sm90::kernel_variant gather_weights_by_16();
+[[nodiscard]] sm90::kernel_variant gather_rows_by_128_pairs();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_128_fours();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_128_pairs();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_64_pairs();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_32_pairs();
+[[nodiscard]] sm90::kernel_variant gather_weights_by_16_pairs();
 [[nodiscard]] sm90::kernel_variant gather_packets_by_16();
+[[nodiscard]] sm90::kernel_variant gather_packets_by_16_pairs();
 
 }  // namespace untax

@@ -22,6 +22,7 @@ constexpr std::int64_t band_unit = 256;
 
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
+  if (c.pieces > 1) return false;
   if (!c.swapped) return c.columns == 256 || c.columns == 192 || c.columns == 128;
   return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
 }

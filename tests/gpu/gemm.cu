@@ -101,7 +101,9 @@ std::vector<std::uint16_t> result_of(const gemm_data& data, const gemm_shape& s,
 TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
   NEEDS_GPUS(1);
   for (const gemm_shape& s :
-       {gemm_shape{16, 7168, 8192, dtype::bf16}, gemm_shape{300, 2048, 4096, dtype::f16}}) {
+       {gemm_shape{16, 7168, 8192, dtype::bf16}, gemm_shape{300, 2048, 4096, dtype::f16},
+        gemm_shape{1, 3584, 8192, dtype::bf16}, gemm_shape{64, 3584, 8192, dtype::f16},
+        gemm_shape{128, 3584, 8192, dtype::bf16}, gemm_shape{256, 3584, 8192, dtype::bf16}}) {
     const stream on;
     gemm_data data(s.m, s.n, s.k, s.type);
     data.fill(3, on.get());

@@ -247,6 +247,18 @@ TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
     }
   }
 }
+/// Tiles that two blocks of a cluster share, or four. With gather = k the last shard may be so
+/// short that somebody's piece of it lies beyond its end.
+TEST(gpu_operators, all_gather_gemm_with_shared_tiles_is_right_in_a_graph) {
+  for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+    for (const std::int64_t m : {16, 32, 64, 128, 256}) {
+      check_replays(untax::all_gather_gemm_entry(),
+                    {.m = m, .n = 3000, .k = 4104, .type = dtype::bf16, .gather = gather}, 20);
+    }
+    check_replays(untax::all_gather_gemm_entry(),
+                  {.m = 100, .n = 3000, .k = 520, .type = dtype::f16, .gather = gather}, 20);
+  }
+}
 /// Weights that are read early belong to several tiles.
 TEST(gpu_operators, operators_with_few_rows_are_right_in_a_graph) {
   const gemm_problem narrow{.m = 16, .n = 9000, .k = 200, .type = dtype::bf16};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engines/sm90/gemm/plan.hpp"
@@ -53,6 +54,24 @@ void expect_sound(const tile_schedule& s, const std::string& what) {
   }
 }
 
+/// Blocks of a cluster that share its tile read every slice once, and each of them some, whole
+/// stages at a time.
+void expect_pieces(const tile_schedule& s, int pieces, const std::string& what) {
+  SCOPED_TRACE(what);
+  std::vector<int> read(static_cast<std::size_t>(s.slices));
+  for (int piece = 0; piece < pieces; ++piece) {
+    int mine = 0;
+    for (tile_work w = s.first_of_piece(7, piece, pieces); w.valid(); w = s.next_of_piece(w)) {
+      ASSERT_EQ(w.tile, 7);
+      ASSERT_EQ(w.begin % s.together, 0);
+      for (int i = w.begin; i < w.end; ++i, ++mine) ++read[static_cast<std::size_t>(i)];
+    }
+    ASSERT_GT(mine, 0) << "piece " << piece;
+    ASSERT_EQ(mine % s.together, 0) << "piece " << piece;
+  }
+  for (const int times : read) ASSERT_EQ(times, 1);
+}
+
 TEST(gemm_schedule, does_every_slice_once) {
   const unsigned seed = std::random_device{}();
   std::mt19937_64 engine(seed);
@@ -65,10 +84,32 @@ TEST(gemm_schedule, does_every_slice_once) {
     for (const gemm_plan& plan : gemm_plans(shape, processors)) {
       tile_schedule schedule = plan.schedule;
       expect_sound(schedule, plan.text() + ", seed " + std::to_string(seed));
+      if (plan.config.pieces > 1) {
+        EXPECT_EQ(schedule.clusters, schedule.tiles());
+        expect_pieces(schedule, plan.config.pieces, plan.text());
+      }
       schedule.segments = static_cast<int>(number(2, 8));
       schedule.x_tiles *= schedule.segments;
       expect_sound(schedule, "in segments: " + plan.text() + ", seed " + std::to_string(seed));
     }
+  }
+}
+
+TEST(gemm_schedule, pieces_are_each_slice_once) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937_64 engine(seed);
+  const auto number = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(engine);
+  };
+  for (int round = 0; round < 1000; ++round) {
+    const int pieces = number(2, 4);
+    tile_schedule s;
+    s.together = number(1, 2);
+    s.slices = s.together * number(pieces, 300);
+    s.part_slices = s.together * number(pieces, s.slices / s.together);
+    expect_pieces(s, pieces,
+                  fmt::format("{} pieces of {} slices, {} together, parts of {}, seed {}", pieces,
+                              s.slices, s.together, s.part_slices, seed));
   }
 }
 

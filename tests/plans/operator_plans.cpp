@@ -71,9 +71,9 @@ auto plans_or_none(const Make& make, const operator_options& options, std::int64
 /// Blocks that wait for each other, or for other ranks, are there at the same time.
 template <class Plan>
 void expect_place(const Plan& plan, pattern how) {
-  const int multiplying = plan.gemm.schedule.clusters * plan.gemm.config.cluster;
   const bool beside = how == pattern::producer_consumer;
-  EXPECT_LE(plan.leading + multiplying + (beside ? plan.apart : 0), processors);
+  EXPECT_EQ(plan.leading % cluster_blocks(plan.gemm.config), 0);
+  EXPECT_LE(plan.leading + plan.gemm.blocks() + (beside ? plan.apart : 0), processors);
   EXPECT_LE(plan.apart, processors);
 }
 
@@ -238,8 +238,16 @@ void expect_sound(const all_gather_gemm_problem& problem, const gather_plan& pla
     ASSERT_EQ(plan.gemm.schedule.x_tiles * plan.gemm.config.cluster * tile_rows(plan.gemm.config),
               parts * plan.segment_rows);
   }
+  const sm90::tile_schedule& order = plan.gemm.schedule;
   if (problem.gather == gather_axis::k) {
-    ASSERT_EQ(plan.gemm.schedule.slices, parts * plan.segment_slices);
+    ASSERT_EQ(order.slices, parts * plan.segment_slices);
+    // Blocks that share a tile all begin with what is their rank's own.
+    ASSERT_EQ(order.part_slices, plan.segment_slices);
+  }
+  if (plan.gemm.config.pieces > 1) {
+    ASSERT_EQ(order.clusters, order.tiles());
+    ASSERT_EQ(order.part_slices % order.together, 0);
+    ASSERT_GE(order.part_slices, plan.gemm.config.pieces * order.together);
   }
 }
 

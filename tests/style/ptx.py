@@ -3,7 +3,8 @@
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
 rma suite, those that gather or scatter all at once, and those of the GEMM, whose multiplications are not serialised.
 The kernels of attention for heads of 64 and 128, and those that gather by packets, have the instructions that carry
-order, and spill nothing. No kernel has a multimem instruction. Takes nvcc and no GPU; skipped without nvcc.
+order, and spill nothing; the former also those whose blocks add sums up between them. No kernel has a multimem
+instruction. Takes nvcc and no GPU; skipped without nvcc.
 """
 import os
 import re
@@ -16,11 +17,13 @@ from pathlib import Path
 import gate
 
 SITES = "tests/ptx/sites.cu"
+PAIRS = "engines/sm90/gemm/variants/weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/rows_by_224.cu",
-            "engines/sm90/gemm/variants/weights_by_16.cu",
+            "engines/sm90/gemm/variants/weights_by_16.cu", PAIRS,
+            "engines/sm90/gemm/variants/weights_by_128_fours.cu",
             "ops/all_gather_gemm/variants/at_once.cu", "ops/gemm_all_scatter/variants/at_once.cu")
-GATHER = "ops/all_gather_gemm/variants/packets_by_16.cu"
+GATHERS = ("ops/all_gather_gemm/variants/packets_by_16_pairs.cu", "ops/all_gather_gemm/variants/packets_by_16.cu")
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
@@ -120,16 +123,19 @@ def orders(tree):
                        for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
 
 
-# What kernels that send packets and the functions that they call have to have, in any order.
-OF_PACKETS = [r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"]
+# What kernels and the functions that they call have to have, in any order: those that send packets, and those whose
+# blocks add sums up between them.
+OF_PACKETS = (r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128")
+OF_PIECES = (r"st\.async\.shared::cluster\.mbarrier::complete_tx::bytes\.v4",
+             r"mbarrier\.try_wait\.parity\.acquire\.cluster")
 
 
-def order_of_packets(tree, name):
-    """Kernels that wait for packets: their waits call a function, so they have a stack."""
+def has_not(tree, name, wanted):
+    """Of those, what a file lacks."""
     said, ptx = compiled(tree, name, "-ptx")
     if ptx is None:
         return [f"{name}: does not compile: {said.strip()[-500:]}"]
-    return ([f"{name}: has no '{pattern}' any more" for pattern in OF_PACKETS if not re.search(pattern, ptx)] +
+    return ([f"{name}: has no '{pattern}' any more" for pattern in wanted if not re.search(pattern, ptx)] +
             [f"{name}: has '{pattern}': {why}" for pattern, why in FORBIDDEN.items() if re.search(pattern, ptx)])
 
 
@@ -156,10 +162,10 @@ def check(tree):
         if (tree.root / name).is_file():
             findings += spills(tree, name)
     # Of attention, one width: the others are the same template.
-    for name in (ATTENTION[1], GATHER):
+    for name, wanted in ((ATTENTION[1], OF_PACKETS), (GATHERS[0], OF_PACKETS), (PAIRS, OF_PIECES)):
         if (tree.root / name).is_file():
-            findings += order_of_packets(tree, name)
-    for name in (*ATTENTION, GATHER):
+            findings += has_not(tree, name, wanted)
+    for name in (*ATTENTION, *GATHERS):
         if (tree.root / name).is_file():
             findings += spills(tree, name, stack_too=False)
     return findings

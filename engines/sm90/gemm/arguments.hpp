@@ -18,7 +18,7 @@ struct gemm_arguments {
   CUtensorMap c;  ///< boxes of `c_box_rows` rows, `c_box_columns` elements wide
   tile_schedule schedule;
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
-  int y_rows = 0;             ///< of y, that each block of a cluster reads for all of them
+  int y_rows = 0;             ///< of y, that each block reads for all that share them
   int stage_bytes = 0;        ///< that come to each block for a stage
   int early_stages = 0;       ///< whose weights are read while the kernels ahead end
 };

@@ -12,8 +12,9 @@ class arrivals {
   __device__ arrivals(const block_view<config>& block, Traffic& traffic)
       : block_(block), traffic_(traffic), told_(traffic.scouts()) {}
 
-  __device__ void begin(const tile_work& w) {
-    row_ = block_.a_begin(w);
+  /// Work whose rows of A begin at `row`.
+  __device__ void begin(const tile_work& w, int row) {
+    row_ = row;
     begin_ = w.begin;
   }
   __device__ void end(const tile_work& w) { before_ += w.end - w.begin; }
@@ -55,7 +56,7 @@ template <tile_config config, class Traffic>
 requires(!Traffic::waits) class arrivals<config, Traffic> {
  public:
   __device__ arrivals(const block_view<config>& /*block*/, Traffic& /*traffic*/) {}
-  __device__ void begin(const tile_work& /*w*/) {}
+  __device__ void begin(const tile_work& /*w*/, int /*row*/) {}
   __device__ void end(const tile_work& /*w*/) {}
 };
 

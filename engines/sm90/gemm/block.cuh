@@ -6,6 +6,7 @@
 #include "engines/sm90/gemm/arguments.hpp"
 #include "engines/sm90/gemm/arrived_slices.cuh"
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/pieces.cuh"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/ptx/barrier.cuh"
 #include "engines/sm90/ptx/cluster.cuh"
@@ -26,8 +27,9 @@ struct block_memory {
   stage stages[config.stages];
   chunk staging[storing_groups(config)][config.staging];
   float4 halves[config.deep ? config.columns / 8 * group_threads : 1];  // sums of math 1
-  stage_barrier full[config.stages];                                    // loader -> math
-  stage_barrier empty[config.stages];  // math of all blocks of the cluster -> loader
+  piece_inbox<config> pieces;          // sums of the other blocks that share a tile
+  stage_barrier full[config.stages];   // loader -> math
+  stage_barrier empty[config.stages];  // math of all blocks that share y -> loader
   stage_barrier staged[storing_groups(config)][config.staging];  // math -> storer
   stage_barrier taken[storing_groups(config)][config.staging];   // storer -> math
   arrived_slices arrived;                                        // scout -> loader
@@ -42,23 +44,40 @@ template <tile_config config>
 struct block_view {
   block_memory<config>& shared;
   const gemm_arguments& arguments;
-  int cluster;               // the number of the cluster, of those that multiply
-  std::uint32_t in_cluster;  // the number of the block in it
-  tile_work first;           // of what the cluster has to do, where it was found before
+  int cluster;                 // the number of the cluster, of those that multiply
+  std::uint32_t x_place;       // the number of the block along x, in the cluster
+  std::uint32_t piece;         // which part of the slices it has
+  tile_work first_of_cluster;  // of what the cluster has to do, where it was found before
 
-  /// Calls `visit(work)` for everything that this cluster has to do, in the order in which all
-  /// roles do it.
+  /// What this block reads slices of, in the order in which all roles do it.
+  [[nodiscard]] __device__ tile_work first() const {
+    if constexpr (config.pieces > 1)
+      return arguments.schedule.first_of_piece(cluster, static_cast<int>(piece), config.pieces);
+    return first_of_cluster.valid() ? first_of_cluster : arguments.schedule.first(cluster);
+  }
+  [[nodiscard]] __device__ tile_work next(const tile_work& last) const {
+    if constexpr (config.pieces > 1) return arguments.schedule.next_of_piece(last);
+    return arguments.schedule.next(cluster, last);
+  }
+  /// Calls `visit(work)` for all of that.
   template <class Visit>
   __device__ void each_work(const Visit& visit) const {
-    const tile_schedule& schedule = arguments.schedule;
-    for (tile_work w = first.valid() ? first : schedule.first(cluster); w.valid();
-         w = schedule.next(cluster, w))
-      visit(w);
+    for (tile_work w = first(); w.valid(); w = next(w)) visit(w);
+  }
+  /// The same, once for each tile: as if slices of one that the blocks of a cluster share followed
+  /// each other. Of several parts only their number is right then, not which they are.
+  template <class Visit>
+  __device__ void each_tile(const Visit& visit) const {
+    if constexpr (config.pieces == 1) return each_work(visit);
+    tile_work all = first();
+    all.end = all.begin;
+    each_work([&](const tile_work& w) { all.end += w.end - w.begin; });
+    visit(all);
   }
 
   /// The first row of x, and of y, of this block's part of a tile of the cluster.
   [[nodiscard]] __device__ int x_begin(const tile_schedule::cell& tile) const {
-    return (tile.x * config.cluster + static_cast<int>(in_cluster)) * tile_rows(config);
+    return (tile.x * config.cluster + static_cast<int>(x_place)) * tile_rows(config);
   }
   [[nodiscard]] __device__ int y_begin(const tile_schedule::cell& tile) const {
     return tile.y * config.columns;
@@ -83,10 +102,14 @@ struct block_view {
   }
   /// How far from the beginning of y this block's share of it lies.
   [[nodiscard]] __device__ int y_share() const {
-    return static_cast<int>(in_cluster) * arguments.y_rows;
+    return static_cast<int>(x_place) * arguments.y_rows;
   }
   [[nodiscard]] __device__ tile_place place(const tile_work& w) const {
     return config.swapped ? tile_place{y_begin(w), x_begin(w)} : tile_place{x_begin(w), y_begin(w)};
+  }
+  /// The number in the cluster of the block with another piece of this one's tile.
+  [[nodiscard]] __device__ std::uint32_t block_of_piece(std::uint32_t other) const {
+    return other * config.cluster + x_place;
   }
 };
 

@@ -18,6 +18,9 @@ struct tile_config {
   /// Tiles have 64 rows of x, and a stage has two slices: each math warpgroup multiplies one. There
   /// are twice as many tiles, so fewer of them have to be cut.
   bool deep = false;
+  /// Blocks of a cluster that share a tile, each a part of its slices: they add their sums up in
+  /// shared memory. A cluster has one tile then.
+  int pieces = 1;
 };
 
 inline constexpr int slice_depth = 64;  // elements of a row in a slice: 128 bytes, one swizzle
@@ -37,6 +40,9 @@ struct register_shares {
 inline constexpr register_shares registers_alone{40, 232};
 inline constexpr register_shares registers_with_peers{104, 200};
 
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int cluster_blocks(const tile_config& c) {
+  return c.cluster * c.pieces;
+}
 /// Math warpgroups that end up with sums, of 64 rows of x each.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int storing_groups(const tile_config& c) {
   return c.deep ? 1 : math_groups;
@@ -57,14 +63,26 @@ inline constexpr int most_stage_slices = math_groups;
   return c.swapped && c.columns == 16;
 }
 
-/// How far a chunk reaches along y: all chunks of a tile equally far.
+/// How many columns of a tile a block ends up with, where several share it: an equal part, or all
+/// that are stored together at least. Then the first ones have them.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int share_columns(const tile_config& c) {
+  constexpr int least = 16;
+  const int part = c.columns / c.pieces;
+  return part < least ? least : part;
+}
+/// Blocks that have such a share.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int shares_of(const tile_config& c) {
+  return c.columns / share_columns(c);
+}
+/// How far a chunk reaches along y: all chunks of a share equally far.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_columns(const tile_config& c) {
   int columns = chunk_side;
-  while (c.columns % columns != 0) columns -= 8;
+  while (share_columns(c) % columns != 0) columns -= 8;
   return columns;
 }
+/// Chunks of what a block ends up with.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(const tile_config& c) {
-  return c.columns / chunk_columns(c);
+  return share_columns(c) / chunk_columns(c);
 }
 /// Rows and columns of the boxes in which the copy engine moves C. In shared memory rows of boxes
 /// lie `chunk_side` elements apart, also where they are shorter.

@@ -23,20 +23,23 @@ kernel_variant variant_for(const tile_config& c) {
       case 144:
         return rows_by_144();
       case 128:
-        return rows_by_128();
+        return c.pieces == 1 ? rows_by_128() : rows_by_128_pairs();
       default:
         return rows_by_112();
     }
   }
   switch (c.columns) {
     case 128:
-      return weights_by_128();
+      return c.pieces == 1   ? weights_by_128()
+             : c.pieces == 2 ? weights_by_128_pairs()
+                             : weights_by_128_fours();
     case 64:
+      if (c.pieces > 1) return weights_by_64_pairs();
       return c.cluster == 1 ? weights_by_64() : weights_by_64_clusters();
     case 32:
-      return weights_by_32();
+      return c.pieces == 1 ? weights_by_32() : weights_by_32_pairs();
     default:
-      return weights_by_16();
+      return c.pieces == 1 ? weights_by_16() : weights_by_16_pairs();
   }
 }
 

@@ -133,7 +133,7 @@ class shared_sums {
   static constexpr int cluster_step = config.cluster * storing_groups(config) * group_step;
 
   [[nodiscard]] __device__ float4* sums_of(int cluster) const {
-    const int group = static_cast<int>(block_.in_cluster) * storing_groups(config) + group_;
+    const int group = static_cast<int>(block_.x_place) * storing_groups(config) + group_;
     return reinterpret_cast<float4*>(block_.arguments.partials) + cluster * cluster_step +
            group * group_step + thread_;
   }

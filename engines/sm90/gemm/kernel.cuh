@@ -11,7 +11,8 @@
 //   global memory --> loader --[ring of slices]--> math 0, math 1 --[staging]--> storers --> C
 //   what of A has come --> scout --^ 1 warp           128 threads each              1 thread each
 //
-// Sums of tiles that several clusters share go from math to math through global memory.
+// Sums of tiles that several clusters share go from math to math through global memory, those of
+// tiles that the blocks of a cluster share through shared memory.
 
 namespace untax::sm90 {
 
@@ -29,6 +30,7 @@ __device__ void init_barriers(block_memory<config>& shared) {
     }
   }
   shared.arrived.init();
+  shared.pieces.init();
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
@@ -79,11 +81,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
 /// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
 /// protocol.cuh. (A tile_config in pieces: nvcc takes no structs as template arguments of kernels.)
 template <class T, int columns, int cluster, int stages, bool swapped, int staging, bool deep,
-          class Protocol>
+          int pieces, class Protocol>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
                 const __grid_constant__ Protocol protocol) {
-  constexpr tile_config config{columns, cluster, stages, swapped, staging, deep};
+  constexpr tile_config config{columns, cluster, stages, swapped, staging, deep, pieces};
+  constexpr int together = cluster_blocks(config);
   extern __shared__ std::byte memory[];
   if (protocol.dry()) return;
   const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
@@ -91,12 +94,17 @@ __global__ void __launch_bounds__(block_threads, 1)
       *reinterpret_cast<block_memory<config>*>(memory + ((start + 1023) / 1024 * 1024 - start));
   const int number = static_cast<int>(blockIdx.x) - protocol.leading_blocks();
   using traffic_here = typename Protocol::at_block;
-  const int in_order = number / config.cluster;
+  const int in_order = number / together;
+  const std::uint32_t in_cluster = together == 1 ? 0 : block_in_cluster();
   // Found while the kernels ahead end, but where movers need the registers.
-  const block_view<config> block{
-      shared, arguments, in_order, config.cluster == 1 ? 0 : block_in_cluster(),
-      traffic_here::moves && !traffic_here::brings ? tile_work{}
-                                                   : arguments.schedule.first(in_order)};
+  const block_view<config> block{shared,
+                                 arguments,
+                                 in_order,
+                                 pieces == 1 ? in_cluster : in_cluster % cluster,
+                                 pieces == 1 ? 0 : in_cluster / cluster,
+                                 traffic_here::moves && !traffic_here::brings
+                                     ? tile_work{}
+                                     : arguments.schedule.first(in_order)};
   if (threadIdx.x == 0) {
     prefetch(arguments.a);
     prefetch(arguments.b);
@@ -104,8 +112,8 @@ __global__ void __launch_bounds__(block_threads, 1)
     init_barriers(shared);
   }
   // Clusters meet without ordering anything but their barriers.
-  if constexpr (config.cluster == 1 || Protocol::at_block::waits) __syncthreads();
-  if constexpr (config.cluster > 1) meet_cluster();
+  if constexpr (together == 1 || Protocol::at_block::waits) __syncthreads();
+  if constexpr (together > 1) meet_cluster();
   let_next_kernel_start();
   traffic_here traffic(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.slices);
   if constexpr (traffic_here::moves) {
@@ -124,7 +132,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   }
 
   // Nobody leaves while another block may still write to its shared memory or arrive there.
-  if constexpr (config.cluster > 1) meet_cluster();
+  if constexpr (together > 1) meet_cluster();
 }
 
 }  // namespace untax::sm90

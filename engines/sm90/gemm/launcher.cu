@@ -59,7 +59,7 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
       (tile_rows(config) + plan.y_rows * config.cluster) * stage_slices(config) * slice_depth * 2;
   arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
   if (plan.schedule.streamed == 0) return;
-  const auto blocks = static_cast<std::size_t>(plan.schedule.clusters * config.cluster);
+  const auto blocks = static_cast<std::size_t>(plan.blocks());
   static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
   arguments_.partials = static_cast<float*>(
       partials_.allocate(blocks * static_cast<std::size_t>(partial_bytes(config)), 0xff));
@@ -73,7 +73,7 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
   arguments.c = maps.c;
   cudaLaunchConfig_t launch = form(stream);
   // The second one lets it begin to begin while the kernel before it ends.
-  cudaLaunchAttribute attributes[] = {gpu::in_clusters(plan_.config.cluster),
+  cudaLaunchAttribute attributes[] = {gpu::in_clusters(cluster_blocks(plan_.config)),
                                       gpu::starting_early(early_)};
   launch.attrs = attributes;
   launch.numAttrs = 2;
@@ -91,17 +91,18 @@ void gemm_launcher::require_place() const {
                                     static_cast<int>(shared_bytes_)),
                "there is not enough shared memory for a GEMM");
   cudaLaunchConfig_t launch = form(nullptr);
-  cudaLaunchAttribute cluster = gpu::in_clusters(plan_.config.cluster);
+  cudaLaunchAttribute cluster = gpu::in_clusters(cluster_blocks(plan_.config));
   launch.attrs = &cluster;
   launch.numAttrs = 1;
   int places = 0;
   gpu::require(cudaOccupancyMaxActiveClusters(&places, kernel_, &launch),
                "cannot ask how many blocks of a GEMM there is room for");
-  if (places * plan_.config.cluster >= blocks()) return;
+  const int together = cluster_blocks(plan_.config);
+  if (places * together >= blocks()) return;
   throw error(errc::unsupported,
               fmt::format("a GEMM of {} blocks in clusters of {}, and this GPU has room for {} "
                           "clusters",
-                          blocks(), plan_.config.cluster, places));
+                          blocks(), together, places));
 }
 
 }  // namespace untax::sm90

@@ -38,9 +38,9 @@ struct kernel_start {
 /// time.
 class gemm_launcher {
  public:
-  /// For the current device. `leading_blocks`: those of the protocol, a multiple of the plan's
-  /// clusters. Throws `unsupported` if this is no Hopper GPU or has too few multiprocessors, and
-  /// `out_of_memory`.
+  /// For the current device. `leading_blocks`: those of the protocol, a multiple of the
+  /// blocks of the plan's clusters. Throws `unsupported` if this is no Hopper GPU or has too few
+  /// multiprocessors, and `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
                 int leading_blocks, const kernel_start& start = {});
 
@@ -48,9 +48,7 @@ class gemm_launcher {
   void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
-  [[nodiscard]] int blocks() const noexcept {
-    return leading_blocks_ + plan_.schedule.clusters * plan_.config.cluster;
-  }
+  [[nodiscard]] int blocks() const noexcept { return leading_blocks_ + plan_.blocks(); }
 
  private:
   [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;

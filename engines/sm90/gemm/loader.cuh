@@ -12,8 +12,8 @@ namespace untax::sm90 {
 inline constexpr int asked_at_once = 3;
 
 /// One warp, of which one thread copies: brings slices of both operands into the ring, ahead of the
-/// math. Each block of a cluster reads its own rows of x, and its share of the rows of y for all.
-/// Where a stage takes the math little time, every instruction for it counts.
+/// math. Each block reads its own rows of x, and its share of the rows of y for all that share
+/// them. Where a stage takes the math little time, every instruction for it counts.
 ///
 /// Weights are there before anybody's A is: while A has not come, the ring is filled with them;
 /// with the first ones, where nobody writes them, already while the kernels ahead end.
@@ -31,9 +31,8 @@ class slice_loader {
   /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
   /// how many.
   [[nodiscard]] __device__ int fetch_early(int most) {
-    const tile_schedule& schedule = block_.arguments.schedule;
     ring_cursor to = at_;
-    tile_work w = block_.first.valid() ? block_.first : schedule.first(block_.cluster);
+    tile_work w = block_.first();
     while (w.valid()) {
       const int a_row = block_.a_begin(w);
       const int b_row = block_.b_begin(w);
@@ -49,7 +48,7 @@ class slice_loader {
         }
       }
       if (ahead_ == most) break;  // what follows takes divisions to find
-      w = schedule.next(block_.cluster, w);
+      w = block_.next(w);
     }
     __syncwarp();
     return ahead_;
@@ -76,9 +75,14 @@ class slice_loader {
   static constexpr int in_hand = 4;
 
   __device__ void load(const tile_work& w) {
-    const int a_row = block_.a_begin(w);
-    const int b_row = block_.b_begin(w);
-    arrivals_.begin(w);
+    if (w.tile != tile_) {
+      tile_ = w.tile;
+      a_row_ = block_.a_begin(w);
+      b_row_ = block_.b_begin(w);
+    }
+    const int a_row = a_row_;
+    const int b_row = b_row_;
+    arrivals_.begin(w, a_row);
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
@@ -173,13 +177,14 @@ class slice_loader {
 #pragma unroll
     for (int i = 0; i < together; ++i, from.x += slice_depth) {
       if constexpr (of_y) {
-        std::byte* const own = here.y[i] + static_cast<int>(block_.in_cluster) *
+        std::byte* const own = here.y[i] + static_cast<int>(block_.x_place) *
                                                block_.arguments.y_rows * slice_depth * 2;
-        constexpr auto everybody = static_cast<std::uint16_t>((1U << config.cluster) - 1);
+        constexpr auto everybody = (1U << config.cluster) - 1;
         if constexpr (config.cluster == 1) {
           fetch_box(own, matrix, from, full);
         } else {
-          fetch_box(own, matrix, from, full, everybody);
+          fetch_box(own, matrix, from, full,
+                    static_cast<std::uint16_t>(everybody << (block_.piece * config.cluster)));
         }
       } else if constexpr (config.swapped) {
         // Nobody else reads these weights.
@@ -195,7 +200,10 @@ class slice_loader {
   bool leads_;
   arrivals<config, Traffic> arrivals_;
   ring_cursor at_;
-  int ahead_;  // stages from here on that have their weights already
+  int ahead_;      // stages from here on that have their weights already
+  int tile_ = -1;  // of the work at hand, and where it begins: found once, by divisions
+  int a_row_ = 0;
+  int b_row_ = 0;
 };
 
 }  // namespace untax::sm90

@@ -36,19 +36,23 @@ class math_group {
   __device__ void run() {
     const shared_sums<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
-    block_.each_work([&](const tile_work& w) {
+    block_.each_tile([&](const tile_work& w) {
       clear_sums();
       multiply(w);
       if constexpr (config.deep) {
         add_halves();
         if (group_ == 1) return;
       }
-      if (schedule.leaves_sums(w)) {
-        others.leave(sums_);
-        return;
+      if constexpr (config.pieces > 1) {
+        share_out();
+      } else {
+        if (schedule.leaves_sums(w)) {
+          others.leave(sums_);
+          return;
+        }
+        if (w.begin > 0) others.add(sums_, schedule.first_helper(block_.cluster, w));
+        stage_results(0);
       }
-      if (w.begin > 0) others.add(sums_, schedule.first_helper(block_.cluster, w));
-      stage_results();
     });
   }
 
@@ -152,23 +156,45 @@ class math_group {
     meet_two_warpgroups(1);
   }
 
-  /// The stage may be overwritten, in all blocks of the cluster, as far as this warp is concerned.
+  /// The stage may be overwritten, in all blocks that share y, as far as this warp is concerned.
   __device__ void release(std::uint32_t stage) {
     if (lane_ < config.cluster)
-      block_.shared.empty[stage].arrive_at(static_cast<std::uint32_t>(lane_));
+      block_.shared.empty[stage].arrive_at(block_.piece * config.cluster +
+                                           static_cast<std::uint32_t>(lane_));
   }
 
-  /// Hands the sums to the storer, a chunk at a time.
-  __device__ void stage_results() {
+  /// Each block of the cluster gets the sums of its share from the others, and stores it.
+  __device__ void share_out() {
+    constexpr int count = share_columns(config) / 2;
+    const int thread = static_cast<int>(threadIdx.x) % group_threads;
+    const int mine = static_cast<int>(block_.piece);
+    auto& inbox = block_.shared.pieces;
+#pragma unroll
+    for (int share = 0; share < shares_of(config); ++share) {
+      if (share == mine) continue;
+      const auto piece = static_cast<std::uint32_t>(share);
+      inbox.send(sums_ + share * count, block_.block_of_piece(piece), share, mine, group_, thread);
+    }
+#pragma unroll
+    for (int share = 0; share < shares_of(config); ++share) {
+      if (share != mine) continue;
+      inbox.add(sums_ + share * count, group_, thread);
+      stage_results(share);
+    }
+  }
+
+  /// Hands the sums of a share to the storer, a chunk at a time.
+  __device__ __forceinline__ void stage_results(int share) {
     auto& shared = block_.shared;
 #pragma unroll
     for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
       shared.taken[group_][writing_.stage].wait(writing_.parity ^ 1);
       std::byte* rows = shared.staging[group_][writing_.stage].rows;
+      const int at = (share * chunks_of(config) + chunk) * chunk_columns(config);
 #pragma unroll
-      for (int j = 0; j + 8 < chunk_columns(config); j += 16) write_sixteen(rows, chunk, j);
+      for (int j = 0; j + 8 < chunk_columns(config); j += 16) write_sixteen(rows, at, j);
       if constexpr (chunk_columns(config) % 16 != 0)
-        write_eight(rows, chunk, chunk_columns(config) - 8);
+        write_eight(rows, at, chunk_columns(config) - 8);
       // The copy engine reads what ordinary stores wrote.
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.staged[group_][writing_.stage].arrive();
@@ -176,8 +202,9 @@ class math_group {
     }
   }
 
-  /// Columns j to j + 15 of a chunk: four matrices of 8 x 8, this warp's 16 rows by 16 columns.
-  __device__ void write_sixteen(std::byte* rows, int chunk, int j) {
+  /// Columns j to j + 15 of a chunk, which begins at a column of the tile: four matrices of 8 x 8,
+  /// this warp's 16 rows by 16 columns.
+  __device__ void write_sixteen(std::byte* rows, int begin, int j) {
     const int matrix = lane_ / 8;
     // Matrices 0 and 1 are one below the other, 2 and 3 to the right of them.
     const int x = warp_ * 16 + matrix % 2 * 8;
@@ -185,17 +212,17 @@ class math_group {
     const int row = (config.swapped ? y : x) + lane_ % 8;
     const int column = config.swapped ? x : y;
     const int swizzled = (column / 8) ^ (row % 8);
-    const float* s = sums_ + (chunk * chunk_columns(config) + j) / 2;
+    const float* s = sums_ + (begin + j) / 2;
     store_matrices<config.swapped>(rows + row * (chunk_side * 2) + swizzled * 16,
                                    packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
                                    packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
   }
   /// The last columns of a chunk whose width is an odd multiple of 8: two matrices.
-  __device__ void write_eight(std::byte* rows, int chunk, int j) {
+  __device__ void write_eight(std::byte* rows, int begin, int j) {
     static_assert(!config.swapped);
     const int row = warp_ * 16 + lane_ % 16;
     const int swizzled = (j / 8) ^ (row % 8);
-    const float* s = sums_ + (chunk * chunk_columns(config) + j) / 2;
+    const float* s = sums_ + (begin + j) / 2;
     store_matrices(rows + row * (chunk_side * 2) + swizzled * 16, packed(s[0], s[1], T{}),
                    packed(s[2], s[3], T{}));
   }

@@ -21,9 +21,10 @@ struct read_rates {
   double memory;
   double most;  // from memory, to one that has it for itself
 };
-/// Tiles of 64 rows read 256 bytes of a row at once, and where there is no cluster, more of L2.
+/// Tiles of 64 rows read 256 bytes of a row at once, and where no block reads for another one, all
+/// of them more of L2.
 constexpr read_rates rates_of(const tile_config& c) {
-  if (!c.deep) return {55, 18, 26};
+  if (!c.deep && c.cluster > 1) return {55, 18, 26};
   return c.cluster == 1 ? read_rates{36.5, 19.7, 21.5} : read_rates{36.5, 20.2, 22};
 }
 
@@ -31,13 +32,16 @@ constexpr double out_of_step = 26;           // of 128 columns, 20 %
 constexpr double handover_cycles = 2000;     // until another block sees sums
 constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it, few at a time
 constexpr double wide_sums_bytes_per_cycle = 12;
-constexpr double whole_tile_cycles = 1200;  // to stage results, while nothing is multiplied
+constexpr double joined_bytes_per_cycle = 24;  // from block to block of a cluster
+constexpr double whole_tile_cycles = 1200;     // to stage results, while nothing is multiplied
 /// How much longer it takes where all tiles of rows are cut: all are handed over at the same time.
 constexpr double pieces_of_rows = 1.12;
 
-/// Clusters that run at the same time. Those of four blocks do not fill all parts of a GPU.
+/// Clusters that run at the same time. Of each of the eight parts of a GPU, whose multiprocessors
+/// come in pairs, those of four blocks leave two out at most.
 int places_of(const tile_config& c, int processors) {
-  return c.cluster <= 2 ? processors / c.cluster : processors * 7 / 8 / c.cluster;
+  const int blocks = cluster_blocks(c);
+  return blocks <= 2 ? processors / blocks : std::max(processors - 16, 0) / blocks;
 }
 
 void require_computable(const gemm_shape& s) {
@@ -66,7 +70,7 @@ double stage_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int pro
   // Blocks that do not run leave their share to the others.
   const double share = 1.0 * processors / blocks;
   const read_rates rates = rates_of(c);
-  const double l2 = c.deep ? rates.l2 * share : rates.l2;
+  const double l2 = c.deep || c.cluster == 1 ? rates.l2 * share : rates.l2;
   const double read = (tile_rows(c) + p.y_rows) * stage_depth(c) * 2 / l2;
   const double rate = std::min(rates.memory * share, rates.most);
   const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
@@ -100,6 +104,7 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   p.schedule.together = stage_slices(c);
   p.schedule.slices =
       static_cast<int>(ceil_div<std::int64_t>(s.k, stage_depth(c))) * p.schedule.together;
+  p.schedule.part_slices = p.schedule.slices;
   p.y_rows = read_rows(c, y);
   return p;
 }
@@ -114,7 +119,7 @@ bool can_cut(const tile_schedule& order, int tiles) {
 gemm_plan whole_tiles(const gemm_shape& s, gemm_plan p, int processors) {
   tile_schedule& order = p.schedule;
   order.clusters = std::min(order.tiles(), places_of(p.config, processors));
-  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  const double stage = stage_cycles(s, p, p.blocks(), processors);
   p.cycles =
       (stage * stages_of(order) + whole_tile_cycles) * ceil_div(order.tiles(), order.clusters);
   return p;
@@ -128,7 +133,7 @@ gemm_plan even_shares(const gemm_shape& s, gemm_plan p, int processors) {
   order.streamed = tiles % places + (tiles > places ? places : 0);
   order.clusters = static_cast<int>(
       std::min<std::int64_t>(places, static_cast<std::int64_t>(order.streamed) * stages_of(order)));
-  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  const double stage = stage_cycles(s, p, p.blocks(), processors);
   const double tile = (stage * stages_of(order) + whole_tile_cycles) / order.clusters;
   // Shares that begin anywhere read the same operands at different times, some from memory again.
   const double again = p.config.swapped ? 0 : out_of_step / p.config.columns;
@@ -143,10 +148,21 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
   tile_schedule& order = p.schedule;
   order.streamed = order.tiles();
   order.clusters = order.tiles() * pieces;
-  const double stage = stage_cycles(s, p, order.clusters * p.config.cluster, processors);
+  const double stage = stage_cycles(s, p, p.blocks(), processors);
   p.cycles = stage * ceil_div(stages_of(order), pieces) + whole_tile_cycles +
              cutting_cycles(p.config, pieces);
   if (!p.config.swapped) p.cycles *= pieces_of_rows;
+  return p;
+}
+
+/// Every tile by the blocks of a cluster, if all have a place.
+gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int processors) {
+  const tile_config& c = p.config;
+  p.schedule.clusters = p.schedule.tiles();
+  const double stage = stage_cycles(s, p, p.blocks(), processors);
+  const double sent = partial_bytes(c) / c.pieces * (c.pieces - 1);
+  p.cycles = stage * ceil_div(stages_of(p.schedule), c.pieces) + whole_tile_cycles +
+             sent / joined_bytes_per_cycle;
   return p;
 }
 
@@ -154,10 +170,24 @@ gemm_plan even_pieces(const gemm_shape& s, gemm_plan p, int processors, int piec
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false},        {224, 2, 4, false},        {192, 2, 4, false, 3},
-      {160, 2, 5, false},        {144, 2, 5, false, 3},     {128, 2, 6, false},
-      {112, 2, 6, false},        {128, 2, 6, true},         {16, 1, 10, true, 2, true},
-      {32, 1, 8, true, 2, true}, {64, 1, 6, true, 2, true}, {64, 4, 6, true, 2, true},
+      {256, 2, 4, false},
+      {224, 2, 4, false},
+      {192, 2, 4, false, 3},
+      {160, 2, 5, false},
+      {144, 2, 5, false, 3},
+      {128, 2, 6, false},
+      {112, 2, 6, false},
+      {128, 2, 6, true},
+      {16, 1, 10, true, 2, true},
+      {32, 1, 8, true, 2, true},
+      {64, 1, 6, true, 2, true},
+      {64, 4, 6, true, 2, true},
+      {16, 1, 10, true, 1, true, 2},
+      {32, 1, 8, true, 1, true, 2},
+      {64, 1, 6, true, 1, true, 2},
+      {128, 1, 5, true, 1, false, 2},
+      {128, 1, 5, true, 1, false, 4},
+      {128, 2, 5, false, 1, false, 2},
   };
   return all;
 }
@@ -172,12 +202,18 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
     // Several times the same weights, at different moments, would be read from memory as often.
     if (c.swapped && p.schedule.y_tiles > 1) continue;
     const int tiles = p.schedule.tiles();
+    if (c.pieces > 1) {
+      if (tiles <= places && stages_of(p.schedule) >= c.pieces)
+        plans.push_back(shared_in_clusters(shape, p, processors));
+      continue;
+    }
     plans.push_back(whole_tiles(shape, p, processors));
     if (!can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
     // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
     if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, processors));
     const int pieces = std::min(places / tiles, stages_of(p.schedule));
-    if (pieces > 1 && pieces * tiles < places)
+    // So many are also what `even_shares` makes, of those that may be cut anywhere.
+    if (pieces > 1 && (pieces * tiles < places || c.cluster > 2))
       plans.push_back(even_pieces(shape, p, processors, pieces));
   }
   std::ranges::stable_sort(plans, {}, &gemm_plan::cycles);
@@ -186,8 +222,10 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
 
 std::string gemm_plan::text() const {
   return fmt::format(
-      "{} rows of {} by {} of {}, clusters of {}, {} stages; {} x {} tiles{}", tile_rows(config),
-      config.swapped ? "B" : "A", config.columns, config.swapped ? "A" : "B", config.cluster,
+      "{} rows of {} by {} of {}, clusters of {}{}, {} stages; {} x {} tiles{}", tile_rows(config),
+      config.swapped ? "B" : "A", config.columns, config.swapped ? "A" : "B",
+      cluster_blocks(config),
+      config.pieces > 1 ? fmt::format(", {} to a tile", config.pieces) : std::string(),
       config.stages, schedule.x_tiles, schedule.y_tiles,
       schedule.streamed > 0
           ? fmt::format(", {} of them shared by {} clusters", schedule.streamed, schedule.clusters)

@@ -24,9 +24,11 @@ struct gemm_shape {
 struct gemm_plan {
   tile_config config;
   tile_schedule schedule;
-  int y_rows = 0;     ///< of y, that each block of a cluster reads for all of them
+  int y_rows = 0;     ///< of y, that each block reads for all that share them
   double cycles = 0;  ///< what the model expects
 
+  /// That multiply.
+  [[nodiscard]] int blocks() const { return schedule.clusters * cluster_blocks(config); }
   /// "128 rows of A by 256 of B, clusters of 2, 4 stages; 14 x 1 tiles, 14 of them shared by 66
   /// clusters".
   [[nodiscard]] std::string text() const;
@@ -54,8 +56,9 @@ struct gemm_plan {
 ///   * its multiplications, 1700 a cycle,
 ///   * its share of reading from L2,
 ///   * its share of reading the operands from memory;
-/// and tiles that are whole leave blocks idle at the end, while tiles that are shared cost the way
-/// of their sums through L2, and reading operands again. (Cycles are those of 1755 MHz; the rates
+/// and tiles that are whole leave blocks idle at the end, while tiles that clusters share cost the
+/// way of their sums through L2, and reading operands again; those of the blocks of a cluster, the
+/// way from one's shared memory to another's. (Cycles are those of 1755 MHz; the rates
 /// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
 

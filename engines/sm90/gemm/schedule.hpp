@@ -7,7 +7,7 @@
 namespace untax::sm90 {
 
 /// Slices [begin, end) of one tile, by one cluster. (The tile of a cluster is as tall as its blocks
-/// together.)
+/// side by side.)
 struct tile_work {
   int tile = -1;
   int begin = 0;
@@ -35,6 +35,10 @@ struct tile_schedule {
   int streamed = 0;  ///< tiles that are cut into shares
   int band = 8;      ///< tiles along x that are gone through before the next ones along y
   int segments = 1;  ///< equal parts of the tiles along x, gone through one after the other
+  /// Where the blocks of a cluster share a tile, its slices are gone through in parts of so many,
+  /// of each of which every block has a piece: all begin with what is in the first. A multiple of
+  /// `together`.
+  int part_slices = 0;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles() const { return x_tiles * y_tiles; }
 
@@ -52,6 +56,22 @@ struct tile_schedule {
       return share_before(cluster, first_unit(last.tile) + unit_of(last.begin));
     const int tile = last.tile + clusters;
     return tile < whole_tiles() ? whole(tile) : share_before(cluster, share_begin(cluster + 1));
+  }
+
+  /// Where the blocks of a cluster share its only tile: the first of what one of them has, and what
+  /// it has next.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work first_of_piece(int cluster, int piece,
+                                                                     int pieces) const {
+    const auto begin_of = [&](int number) {
+      return part_slices / together * number / pieces * together;
+    };
+    return {cluster, begin_of(piece), begin_of(piece + 1)};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_work next_of_piece(const tile_work& last) const {
+    const int begin = last.begin + part_slices;
+    const int end = last.end + part_slices;
+    if (begin >= slices) return {};
+    return {last.tile, begin, end < slices ? end : slices};
   }
 
   /// Whether the sums of this work are for another cluster to finish.

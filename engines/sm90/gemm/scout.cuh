@@ -14,7 +14,11 @@ class arrival_scout {
 
   __device__ void run() {
     block_.each_work([&](const tile_work& w) {
-      const int row = block_.a_begin(w);
+      if (w.tile != tile_) {
+        tile_ = w.tile;
+        row_ = block_.a_begin(w);
+      }
+      const int row = row_;
       for (int slice = w.begin; slice < w.end;) {
         const stretch from = traffic_.stretch_of(row, slice);
         const int end = from.end < w.end ? from.end : w.end;
@@ -52,6 +56,8 @@ class arrival_scout {
   Traffic& traffic_;
   bool leads_;
   int before_ = 0;  // slices of the work that is over
+  int tile_ = -1;   // of the work at hand, and where its rows of A begin
+  int row_ = 0;
 };
 
 }  // namespace untax::sm90

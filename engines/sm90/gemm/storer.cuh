@@ -18,7 +18,7 @@ class chunk_storer {
   /// and are then given back, each as soon as it has been read, so that the math finds them free.
   template <class Traffic>
   __device__ void store_here(const Traffic& traffic) {
-    block_.each_work([&](const tile_work& w) {
+    block_.each_tile([&](const tile_work& w) {
       if (leaves_sums(w)) return;
       const corner tile = corner_of(w);
       destination to = copy_of(tile, 0, traffic, 0);
@@ -41,8 +41,9 @@ class chunk_storer {
   template <class Traffic>
   __device__ void store_everywhere(Traffic& traffic) {
     static_assert(config.staging >= chunks_of(config));
+    static_assert(config.pieces == 1, "who is told counts tiles of blocks");
     store_pace pace;
-    block_.each_work([&](const tile_work& w) {
+    block_.each_tile([&](const tile_work& w) {
       pace.count(w.end - w.begin);
       if (leaves_sums(w)) return;
       const corner tile = corner_of(w);
@@ -70,11 +71,12 @@ class chunk_storer {
 
  private:
   [[nodiscard]] __device__ bool leaves_sums(const tile_work& w) const {
+    if constexpr (config.pieces > 1) return block_.piece >= shares_of(config);
     return block_.arguments.schedule.leaves_sums(w);
   }
   /// Of what is multiplied next.
   [[nodiscard]] __device__ int slices_after(const tile_work& w) const {
-    const tile_work next = block_.arguments.schedule.next(block_.cluster, w);
+    const tile_work next = block_.next(w);
     return next.valid() ? next.end - next.begin : 0;
   }
 
@@ -89,7 +91,8 @@ class chunk_storer {
   };
   [[nodiscard]] __device__ corner corner_of(const tile_work& w) const {
     const tile_schedule::cell at = block_.arguments.schedule.at(w.tile);
-    return {block_.x_begin(at) + group_ * group_rows, block_.y_begin(at)};
+    return {block_.x_begin(at) + group_ * group_rows,
+            block_.y_begin(at) + static_cast<int>(block_.piece) * share_columns(config)};
   }
   [[nodiscard]] __device__ static int y_of(const corner& tile, int chunk) {
     return tile.y + chunk * chunk_columns(config);

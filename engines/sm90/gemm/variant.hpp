@@ -30,5 +30,11 @@ struct kernel_variant {
 [[nodiscard]] kernel_variant weights_by_64_clusters();
 [[nodiscard]] kernel_variant weights_by_32();
 [[nodiscard]] kernel_variant weights_by_16();
+[[nodiscard]] kernel_variant rows_by_128_pairs();
+[[nodiscard]] kernel_variant weights_by_128_fours();
+[[nodiscard]] kernel_variant weights_by_128_pairs();
+[[nodiscard]] kernel_variant weights_by_64_pairs();
+[[nodiscard]] kernel_variant weights_by_32_pairs();
+[[nodiscard]] kernel_variant weights_by_16_pairs();
 
 }  // namespace untax::sm90

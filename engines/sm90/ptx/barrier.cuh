@@ -21,6 +21,13 @@ struct stage_barrier {
     }
   }
 
+  /// As wait, where other blocks of the cluster have stored what is seen then.
+  __device__ void wait_for_cluster(std::uint32_t parity) {
+    while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster,
+                                                &word, parity)) {
+    }
+  }
+
   /// Whether it has; what those who arrived did is seen then.
   [[nodiscard]] __device__ bool has_ended(std::uint32_t parity) {
     return cuda::ptx::mbarrier_test_wait_parity(&word, parity);

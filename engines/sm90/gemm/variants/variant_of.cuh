@@ -6,8 +6,8 @@
 namespace untax::sm90 {
 
 template <class T, tile_config c, class Protocol>
-inline constexpr auto kernel_of =
-    &gemm_kernel<T, c.columns, c.cluster, c.stages, c.swapped, c.staging, c.deep, Protocol>;
+inline constexpr auto kernel_of = &gemm_kernel<T, c.columns, c.cluster, c.stages, c.swapped,
+                                               c.staging, c.deep, c.pieces, Protocol>;
 
 /// Compiles the kernels of a configuration with a protocol.
 template <tile_config config, class Protocol = alone>

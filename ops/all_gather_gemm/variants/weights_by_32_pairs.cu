@@ -1,0 +1,11 @@
+#include "engines/sm90/gemm/variants/variant_of.cuh"
+#include "ops/all_gather_gemm/gather.cuh"
+#include "ops/all_gather_gemm/variants.hpp"
+
+namespace untax {
+
+sm90::kernel_variant gather_weights_by_32_pairs() {
+  return sm90::variant_of<sm90::tile_config{32, 1, 8, true, 1, true, 2}, gather_traffic>();
+}
+
+}  // namespace untax
