@@ -38,10 +38,10 @@ std::optional<source> source_for(const tuned_problem& p, std::string_view device
   for (const tuning_table& table : tables) {
     const int ranks = nearest_ranks(table, p);
     if (ranks == 0) continue;
-    if (table.device == device && ranks == p.ranks) return source{&table, ranks, {}};
-    if (table.device == device && !here) here = {&table, ranks, {}};
-    if (table.device != device && !elsewhere) elsewhere = {&table, ranks, {}};
+    std::optional<source>& best = table.device == device ? here : elsewhere;
+    if (!best || nearer_ranks(ranks, best->ranks, p.ranks)) best = {&table, ranks, {}};
   }
+  if (here && here->ranks == p.ranks) return here;
   if (own != nullptr && nearest_ranks(*own, p) > 0) here = {own, nearest_ranks(*own, p), {}};
   if (here) {
     here->caveat = fmt::format(

@@ -91,18 +91,20 @@ std::string text_of(const std::vector<prediction::expected>& times) {
   return text;
 }
 
+bool nearer_ranks(int one, int other, int to) {
+  const double away = std::abs(log_ratio(one, to));
+  const double other_away = std::abs(log_ratio(other, to));
+  return away < other_away || (away == other_away && one < other);
+}
+
 int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
   int best = 0;
-  double least = 0;
   for (const tuning_entry& entry : table.entries) {
     tuned_problem same = problem;
     same.ranks = entry.problem.ranks;
     if (!same_family(entry.problem, same)) continue;
-    const double away = std::abs(log_ratio(entry.problem.ranks, problem.ranks));
-    if (best == 0 || away < least || (away == least && entry.problem.ranks < best)) {
+    if (best == 0 || nearer_ranks(entry.problem.ranks, best, problem.ranks))
       best = entry.problem.ranks;
-      least = away;
-    }
   }
   return best;
 }

@@ -25,6 +25,9 @@ struct prediction {
 /// are none, of the rank count that is nearest (by ratio; of two the smaller); 0 if there are none
 /// at all.
 [[nodiscard]] int nearest_ranks(const tuning_table& table, const tuned_problem& problem);
+/// Whether one rank count is nearer than another one to a third, by ratio; of two that are as near,
+/// the smaller is.
+[[nodiscard]] bool nearer_ranks(int one, int other, int to);
 
 /// What the cost model of the entries of `ranks` ranks says, corrected by what it is wrong at the
 /// nearest of them. What is interpolated is the logarithm of a measured time over the model's:

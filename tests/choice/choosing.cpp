@@ -157,6 +157,23 @@ TEST(choices, without_entries_of_so_many_ranks_or_of_the_device_the_nearest_serv
       << same.reason;
 }
 
+/// A device may have a table for each rank count, measured at different times.
+TEST(choices, of_several_tables_of_a_device_the_nearest_serves) {
+  tuning_table of_two = empty_table();
+  of_two.commit = "of two";
+  of_two.entries = {{gathered(4096, 4096, 8192, 2),
+                     {{pattern::bulk_library, 9e-4}, {pattern::fused_sequential, 8e-4}}}};
+  for (const auto& tables : {std::vector{of_two, sample_table()}, {sample_table(), of_two}}) {
+    for (const auto& [ranks, front] : {std::pair{2, pattern::fused_sequential},
+                                       {4, pattern::fused_specialized},
+                                       {8, pattern::fused_specialized},
+                                       {3, pattern::fused_specialized}}) {
+      const choice made = choose(gathered(4096, 4096, 8192, ranks), "GPU X", nullptr, tables);
+      EXPECT_EQ(made.order.front(), front) << ranks << " ranks: " << made.reason;
+    }
+  }
+}
+
 TEST(choices, without_any_entries_the_library_is_taken) {
   const tuned_problem by_k{"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192};
   for (const auto& tables : {std::vector<tuning_table>{}, {sample_table()}}) {
