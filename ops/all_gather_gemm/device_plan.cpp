@@ -326,6 +326,7 @@ class planner {
     const std::int64_t tile = std::min<std::int64_t>(a_box_rows(plan.gemm), problem_.m);
     // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
     const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
+    // Of tall tiles that all begin at the same time, the fewer to look for the better.
     const std::int64_t below = by_warps && by_rows() && tile >= tall_rows / 2 ? 4 : 8;
     const std::int64_t rows =
         std::clamp<std::int64_t>(tile / below, 1, std::min(shard_rows(), most_small_rows));
