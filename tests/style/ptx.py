@@ -21,9 +21,8 @@ PAIRS = "engines/sm90/gemm/variants/weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             "engines/sm90/gemm/variants/rows_by_256.cu", "engines/sm90/gemm/variants/rows_by_224.cu",
             "engines/sm90/gemm/variants/weights_by_16.cu", PAIRS,
-            "engines/sm90/gemm/variants/weights_by_128_fours.cu",
             "ops/all_gather_gemm/variants/at_once.cu", "ops/gemm_all_scatter/variants/at_once.cu")
-GATHERS = ("ops/all_gather_gemm/variants/packets_by_16_pairs.cu", "ops/all_gather_gemm/variants/packets_by_16.cu")
+GATHER = "ops/all_gather_gemm/variants/packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
@@ -162,10 +161,10 @@ def check(tree):
         if (tree.root / name).is_file():
             findings += spills(tree, name)
     # Of attention, one width: the others are the same template.
-    for name, wanted in ((ATTENTION[1], OF_PACKETS), (GATHERS[0], OF_PACKETS), (PAIRS, OF_PIECES)):
+    for name, wanted in ((ATTENTION[1], OF_PACKETS), (GATHER, OF_PACKETS), (PAIRS, OF_PIECES)):
         if (tree.root / name).is_file():
             findings += has_not(tree, name, wanted)
-    for name in (*ATTENTION, *GATHERS):
+    for name in (*ATTENTION, GATHER):
         if (tree.root / name).is_file():
             findings += spills(tree, name, stack_too=False)
     return findings
