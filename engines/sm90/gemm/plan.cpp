@@ -160,7 +160,7 @@ gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int processors) {
   const tile_config& c = p.config;
   p.schedule.clusters = p.schedule.tiles();
   const double stage = stage_cycles(s, p, p.blocks(), processors);
-  const double sent = partial_bytes(c) / c.pieces * (c.pieces - 1);
+  const double sent = partial_bytes(c) * (c.pieces - 1.0) / c.pieces;
   p.cycles = stage * ceil_div(stages_of(p.schedule), c.pieces) + whole_tile_cycles +
              sent / joined_bytes_per_cycle;
   return p;
