@@ -7,6 +7,7 @@
 
 #include "engines/sm90/gemm/block.cuh"
 #include "engines/sm90/gemm/bounded_watch.cuh"
+#include "engines/sm90/gemm/sums.cuh"
 #include "engines/sm90/ptx/floats.cuh"
 
 namespace untax::sm90 {
@@ -20,13 +21,6 @@ namespace untax::sm90 {
 [[nodiscard]] __device__ inline bool is_sum(const float4& f) {
   return __float_as_uint(f.x) != no_sum_bits && __float_as_uint(f.y) != no_sum_bits &&
          __float_as_uint(f.z) != no_sum_bits && __float_as_uint(f.w) != no_sum_bits;
-}
-
-__device__ inline void add_four(float* sums, const float4& more) {
-  sums[0] += more.x;
-  sums[1] += more.y;
-  sums[2] += more.z;
-  sums[3] += more.w;
 }
 
 /// A look at sums of a thread that lie `helper_step` apart for `helpers` clusters, backwards, and

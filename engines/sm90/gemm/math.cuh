@@ -5,6 +5,7 @@
 
 #include "engines/sm90/gemm/block.cuh"
 #include "engines/sm90/gemm/helpers.cuh"
+#include "engines/sm90/gemm/sums.cuh"
 #include "engines/sm90/mma/descriptor.cuh"
 #include "engines/sm90/mma/shapes.cuh"
 #include "engines/sm90/mma/warpgroup.cuh"

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/sums.cuh"
 #include "engines/sm90/ptx/barrier.cuh"
 #include "engines/sm90/ptx/cluster_store.cuh"
 
@@ -47,13 +48,7 @@ struct piece_inbox {
 #pragma unroll
     for (int other = 0; other < others; ++other) {
 #pragma unroll
-      for (int i = 0; i < fours; ++i) {
-        const float4 more = sums[other][group][i][thread];
-        to[4 * i] += more.x;
-        to[4 * i + 1] += more.y;
-        to[4 * i + 2] += more.z;
-        to[4 * i + 3] += more.w;
-      }
+      for (int i = 0; i < fours; ++i) add_four(to + 4 * i, sums[other][group][i][thread]);
     }
   }
 };
