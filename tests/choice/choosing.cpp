@@ -68,7 +68,20 @@ tuning_table made_up_table(std::mt19937& random, double noise) {
   return table;
 }
 
-// Whatever the sizes, and with another number of ranks, too.
+/// Predictions for some such problems are off by so much of what they take at most.
+template <class Draw>
+void expect_right(const tuning_table& table, const Draw& draw, double most) {
+  for (int i = 0; i < 300; ++i) {
+    const tuned_problem p = draw();
+    for (const pattern how : {pattern::bulk_library, pattern::fused_specialized}) {
+      const double right = made_up(table, p, how);
+      EXPECT_NEAR(seconds_of(predict(table, p, 4), how) / right, 1, most) << shape_text(p);
+    }
+  }
+}
+
+// Also with another number of ranks. What entries are off by grows with the way from the grid, but
+// not within it.
 TEST(predictions, are_right_where_the_machine_is_as_the_model) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -76,17 +89,19 @@ TEST(predictions, are_right_where_the_machine_is_as_the_model) {
   const auto between = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  const tuning_table exact = made_up_table(random, 0);
+  const auto problems = [&](int least_m, int most_m, int least_side, int most_side) {
+    return [=, &between] {
+      const auto side = [&] { return 8 * between(least_side / 8, most_side / 8); };
+      return gathered(between(least_m, most_m), side(), side(), between(2, 8));
+    };
+  };
+  const auto anywhere = problems(1, 30000, 480, 24000);
+  const auto near_grid = problems(8, 32768, 1024, 16384);
+  const auto in_grid = problems(16, 16384, 2048, 8192);
+  expect_right(made_up_table(random, 0), anywhere, 0.02);
   const tuning_table noisy = made_up_table(random, 0.05);
-  for (int i = 0; i < 300; ++i) {
-    const tuned_problem p =
-        gathered(between(1, 30000), 8 * between(60, 3000), 8 * between(60, 3000), between(2, 8));
-    for (const pattern how : {pattern::bulk_library, pattern::fused_specialized}) {
-      const double right = made_up(exact, p, how);
-      EXPECT_NEAR(seconds_of(predict(exact, p, 4), how) / right, 1, 0.02) << shape_text(p);
-      EXPECT_NEAR(seconds_of(predict(noisy, p, 4), how) / right, 1, 0.2) << shape_text(p);
-    }
-  }
+  expect_right(noisy, in_grid, 0.07);
+  expect_right(noisy, near_grid, 0.15);
 }
 
 TEST(predictions, follow_entries_that_are_off_the_model) {
