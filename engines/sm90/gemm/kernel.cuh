@@ -34,8 +34,19 @@ __device__ void init_barriers(block_memory<config>& shared) {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
-/// The roles of a block that multiplies.
+/// What a math warpgroup does, with elements of a type.
 template <class T, tile_config config, class Traffic>
+__device__ __forceinline__ void run_math(const block_view<config>& block, Traffic& traffic) {
+  const int group = static_cast<int>(threadIdx.x) / group_threads - 1;
+  if constexpr (Traffic::brings) {
+    math_group<T, config, typename Traffic::rows>(block, group, traffic.rows_for(group)).run();
+  } else {
+    math_group<T, config>(block, group).run();
+  }
+}
+
+/// The roles of a block that multiplies.
+template <tile_config config, class Traffic>
 __device__ __forceinline__ void run_roles(const block_view<config>& block, Traffic& traffic) {
   constexpr register_shares registers = Traffic::moves ? registers_with_peers : registers_alone;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -53,11 +64,11 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   traffic.begin();
   if (warp >= group_threads / 32) {
     grow_registers<registers.math>();
-    const int group = warp / 4 - 1;
-    if constexpr (Traffic::brings) {
-      math_group<T, config, typename Traffic::rows>(block, group, traffic.rows_for(group)).run();
+    // All that depends on the type. A kernel for each would take half as long again to compile.
+    if (block.arguments.type == dtype::f16) {
+      run_math<__half>(block, traffic);
     } else {
-      math_group<T, config>(block, group).run();
+      run_math<__nv_bfloat16>(block, traffic);
     }
     return;
   }
@@ -80,8 +91,8 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
 
 /// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
 /// protocol.cuh. (A tile_config in pieces: nvcc takes no structs as template arguments of kernels.)
-template <class T, int columns, int cluster, int stages, bool swapped, int staging, bool deep,
-          int pieces, class Protocol>
+template <int columns, int cluster, int stages, bool swapped, int staging, bool deep, int pieces,
+          class Protocol>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
                 const __grid_constant__ Protocol protocol) {
@@ -124,11 +135,11 @@ __global__ void __launch_bounds__(block_threads, 1)
       traffic.begin();
       traffic.lead(reinterpret_cast<std::byte*>(&shared));
     } else {
-      run_roles<T>(block, traffic);
+      run_roles(block, traffic);
     }
     traffic.finish();
   } else {
-    run_roles<T>(block, traffic);
+    run_roles(block, traffic);
   }
 
   // Nobody leaves while another block may still write to its shared memory or arrive there.

@@ -46,7 +46,7 @@ void* scratch_memory::allocate(std::size_t bytes, int value) {
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
                              int leading_blocks, const kernel_start& start)
     : plan_(plan),
-      kernel_(variant.of(type)),
+      kernel_(variant.kernel),
       shared_bytes_(variant.shared_bytes),
       leading_blocks_(leading_blocks),
       early_(start.early) {
@@ -54,6 +54,7 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   require_place();
   const tile_config& config = plan.config;
   arguments_.schedule = plan.schedule;
+  arguments_.type = type;
   arguments_.y_rows = plan.y_rows;
   arguments_.stage_bytes =
       (tile_rows(config) + plan.y_rows * config.cluster) * stage_slices(config) * slice_depth * 2;

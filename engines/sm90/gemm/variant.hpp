@@ -2,19 +2,14 @@
 
 #include <cstddef>
 
-#include <untax/core/types.hpp>
-
 #include "engines/sm90/gemm/config.hpp"
 
 namespace untax::sm90 {
 
 /// A kernel, as the runtime of CUDA launches it.
 struct kernel_variant {
-  const void* bf16 = nullptr;
-  const void* f16 = nullptr;
+  const void* kernel = nullptr;
   std::size_t shared_bytes = 0;
-
-  [[nodiscard]] const void* of(dtype type) const { return type == dtype::f16 ? f16 : bf16; }
 };
 
 // One for each of `tile_configs`, each compiled from its own file in variants/.

@@ -5,15 +5,14 @@
 
 namespace untax::sm90 {
 
-template <class T, tile_config c, class Protocol>
-inline constexpr auto kernel_of = &gemm_kernel<T, c.columns, c.cluster, c.stages, c.swapped,
-                                               c.staging, c.deep, c.pieces, Protocol>;
+template <tile_config c, class Protocol>
+inline constexpr auto kernel_of =
+    &gemm_kernel<c.columns, c.cluster, c.stages, c.swapped, c.staging, c.deep, c.pieces, Protocol>;
 
-/// Compiles the kernels of a configuration with a protocol.
+/// Compiles the kernel of a configuration with a protocol.
 template <tile_config config, class Protocol = alone>
 [[nodiscard]] kernel_variant variant_of() {
-  return {reinterpret_cast<const void*>(kernel_of<__nv_bfloat16, config, Protocol>),
-          reinterpret_cast<const void*>(kernel_of<__half, config, Protocol>), shared_bytes<config>};
+  return {reinterpret_cast<const void*>(kernel_of<config, Protocol>), shared_bytes<config>};
 }
 
 }  // namespace untax::sm90
