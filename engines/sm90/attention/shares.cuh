@@ -37,7 +37,8 @@ struct item_blocks {
 /// Deals the rows of the calling block's items to some warps: its share of those that several
 /// blocks have, and all of others. `await(row)` with the first row of an item, then
 /// `take(row)` for each, until one of them says false; by all lanes of warp `number` of `warps`.
-/// What the block has of its first item comes last: the block before gets there at its end.
+/// What the block has of its first item comes behind those that are its alone: the block before
+/// gets there at its end.
 template <int keys, class Await, class Take>
 [[nodiscard]] __device__ bool for_rows_of_block(const attention_work<keys>& work,
                                                 const attention_shape& shape, int number, int warps,
@@ -50,11 +51,12 @@ template <int keys, class Await, class Take>
   int next = number;
 #pragma unroll 1
   while (waits || at.valid()) {
-    const attention_segment segment = at.valid() ? *at : first;
-    if (at.valid()) {
-      at.advance();
-    } else {
+    const bool now = waits && (!at.valid() || !(*at).whole());
+    const attention_segment segment = now ? first : *at;
+    if (now) {
       waits = false;
+    } else {
+      at.advance();
     }
     const item_blocks blocks(work, segment.item);
     const count_share mine = blocks.share_of(shape.group);
