@@ -27,18 +27,20 @@ class arrivals {
     if (there <= slice) return traffic_.is_there(row_, slice) ? end : slice;
     return there < end ? there : end;
   }
-  /// The same, about a microsecond later if nothing has: as long as a look of its own takes.
+  /// The same, some looks later if nothing has.
   [[nodiscard]] __device__ int come_soon(int slice, int end) {
     if (told_) block_.shared.arrived.await(number_of(slice + 1), looks);
     return come(slice, end);
   }
+  /// Stages of weights to ask for before each look but the first. A look of its own takes longer.
+  [[nodiscard]] __device__ int asked_for_each_look() const { return told_ ? 1 : 2; }
   __device__ void await(int slice, int end) {
     if (!told_) return traffic_.await(row_, block_.a_rows(), slice, end);
     block_.shared.arrived.await(number_of(end));
   }
 
  private:
-  static constexpr poll_count looks = 64;
+  static constexpr poll_count looks = 4;
 
   /// How many have come when that slice is the first that has not.
   [[nodiscard]] __device__ int number_of(int slice) const { return before_ + slice - begin_; }

@@ -76,7 +76,7 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
   if constexpr (Traffic::brings) {
     // What movers read is not held up by so few.
     if (warp == 0 && fetched == 0)
-      fetched = slice_loader<config, Traffic>(block, traffic).fetch_early(asked_at_once);
+      fetched = slice_loader<config, Traffic>(block, traffic).fetch_early(asked_before_moving);
   }
   if constexpr (Traffic::moves) traffic.beside(warp);
   if (warp == 0) slice_loader<config, Traffic>(block, traffic, fetched).run();

@@ -7,16 +7,22 @@
 
 namespace untax::sm90 {
 
-/// Stages of weights that are asked for at once while A has not come; then it is one for each look.
-/// What brings A goes through the same memory, and would queue behind all of them.
-inline constexpr int asked_at_once = 3;
+/// Stages of weights that are asked for before pieces are moved, where few are.
+inline constexpr int asked_before_moving = 3;
+/// Those that are asked for at once while A has not come; then it is one or two for each look. What
+/// brings A goes through the same memory, and would queue behind more of them.
+inline constexpr int asked_at_once = 5;
+/// So many stages come as near as L2 when the ring is full: 35 MB of it, by all blocks, of tiles of
+/// which a stage has 16 KB of weights. That takes the memory 8 us, and A has come by then.
+inline constexpr int most_prefetched = 16;
 
 /// One warp, of which one thread copies: brings slices of both operands into the ring, ahead of the
 /// math. Each block reads its own rows of x, and its share of the rows of y for all that share
 /// them. Where a stage takes the math little time, every instruction for it counts.
 ///
-/// Weights are there before anybody's A is: while A has not come, the ring is filled with them;
-/// with the first ones, where nobody writes them, already while the kernels ahead end.
+/// Weights are there before anybody's A is: while A has not come, the ring is filled with them, and
+/// where x is weights, which takes as long as these take to read, some of L2; with the first ones,
+/// where nobody writes them, already while the kernels ahead end.
 template <tile_config config, class Traffic>
 class slice_loader {
  public:
@@ -83,6 +89,7 @@ class slice_loader {
     const int a_row = a_row_;
     const int b_row = b_row_;
     arrivals_.begin(w, a_row);
+    prefetched_ = w.begin;
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
@@ -106,22 +113,42 @@ class slice_loader {
     arrivals_.end(w);
   }
 
-  /// Up to which slice A has come: at least that of a stage. While it has not, the ring is filled
-  /// with weights; the stage before these stays with the math until it has the next one whole.
+  /// Up to which slice A has come: at least that of a stage. Asks for weights while it has not.
   __device__ int come(const stretch& from, int b_row, int slice, int end) {
     int there = whole_stages(arrivals_.come(slice, end), slice, end);
-    for (int asked = 1; there == slice && ahead_ < config.stages - 1; ++asked) {
-      const int next = slice + ahead_ * together;
-      if (next >= end) break;
-      if (leads_) fetch_ahead(from, b_row, next);
-      __syncwarp();
-      ++ahead_;
-      if (asked >= asked_at_once) there = whole_stages(arrivals_.come_soon(slice, end), slice, end);
+    int before_look = asked_at_once;
+    while (there == slice && ask_for_weights(from, b_row, slice, end)) {
+      if (--before_look > 0) continue;
+      there = whole_stages(arrivals_.come_soon(slice, end), slice, end);
+      before_look = arrivals_.asked_for_each_look();
     }
     if (there > slice) return there;
     there = slice + together < end ? slice + together : end;
     arrivals_.await(slice, there);
     return there;
+  }
+  /// Those of the first stage from `slice` on that has not been asked for: into the ring, or, when
+  /// that is full, into L2. The stage before these stays with the math until it has the next one
+  /// whole. False if there are enough.
+  __device__ bool ask_for_weights(const stretch& from, int b_row, int slice, int end) {
+    int next = slice + ahead_ * together;
+    if (next >= end) return false;
+    if (ahead_ < config.stages - 1) {
+      if (leads_) fetch_ahead(from, b_row, next);
+      __syncwarp();
+      ++ahead_;
+      return true;
+    }
+    if constexpr (config.swapped) {
+      const int farthest = next + most_prefetched * together;
+      next = prefetched_ > next ? prefetched_ : next;
+      if (next >= (farthest < end ? farthest : end)) return false;
+      if (leads_) prefetch_weights(from, b_row, next);
+      prefetched_ = next + together;
+      return true;
+    } else {
+      return false;
+    }
   }
   [[nodiscard]] __device__ static int whole_stages(int there, int slice, int end) {
     return there == end ? end : slice + (there - slice) / together * together;
@@ -164,6 +191,12 @@ class slice_loader {
   __device__ void fetch_weights(const ring_cursor& to, const stretch& from, int row, int slice) {
     fetch<!config.swapped>(to, *from.b, {(slice - from.first) * slice_depth, row});
   }
+  /// The same as near as L2.
+  __device__ void prefetch_weights(const stretch& from, int row, int slice) {
+#pragma unroll
+    for (int i = 0; i < together; ++i)
+      prefetch_box_once(*from.b, {(slice + i - from.first) * slice_depth, row});
+  }
   __device__ void fetch_a(const ring_cursor& to, const stretch& from, int slice) {
     if constexpr (!Traffic::brings)
       fetch<config.swapped>(to, *from.a, {(slice - from.first) * slice_depth, from.a_row});
@@ -200,8 +233,9 @@ class slice_loader {
   bool leads_;
   arrivals<config, Traffic> arrivals_;
   ring_cursor at_;
-  int ahead_;      // stages from here on that have their weights already
-  int tile_ = -1;  // of the work at hand, and where it begins: found once, by divisions
+  int ahead_;           // stages from here on that have their weights already
+  int prefetched_ = 0;  // weights before this slice are in L2, or on their way
+  int tile_ = -1;       // of the work at hand, and where it begins: found once, by divisions
   int a_row_ = 0;
   int b_row_ = 0;
 };

@@ -45,10 +45,11 @@ __device__ inline void fetch_layer_box(void* to, const CUtensorMap& layers, laye
                                   {from.x, from.y, from.layer}, &arrived.word);
 }
 
+inline constexpr std::uint64_t evict_first = 0x12f0000000000000;  ///< as createpolicy encodes it
+
 /// The same of one matrix; L2 keeps the box no longer than it has to.
 __device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_at from,
                                       stage_barrier& arrived) {
-  constexpr std::uint64_t evict_first = 0x12f0000000000000;  // as createpolicy encodes it
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
@@ -56,6 +57,14 @@ __device__ inline void fetch_box_once(void* to, const CUtensorMap& matrix, box_a
       : "r"(shared_address(to)), "l"(&matrix), "r"(from.x), "r"(from.y),
         "r"(shared_address(&arrived.word)), "l"(evict_first)
       : "memory");
+}
+
+/// Has L2 read a box that `fetch_box_once` will bring from there.
+__device__ inline void prefetch_box_once(const CUtensorMap& matrix, box_at from) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [%0, {%1, %2}], %3;"
+               :
+               : "l"(&matrix), "r"(from.x), "r"(from.y), "l"(evict_first)
+               : "memory");
 }
 
 /// As fetch_box, to every block of the cluster whose bit is set in `blocks`: to the same place
