@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
@@ -16,10 +14,11 @@
 namespace untax {
 namespace {
 
-/// Rows that the blocks of a cluster multiply together, where x is A.
-constexpr std::int64_t tall_rows = 2 * tile_rows(sm90::tile_config{});
-/// With fewer rows x is B, and all of A is y, which has to lie in one place.
-constexpr std::int64_t most_short_rows = 256;
+/// Rows that a block multiplies, and those that the blocks of a cluster do together, where x is A.
+constexpr std::int64_t block_rows = tile_rows(sm90::tile_config{});
+constexpr std::int64_t tall_rows = 2 * block_rows;
+/// With so few rows x is B, and all of A is y, which has to lie in one place.
+constexpr std::int64_t most_short_rows = 128;
 /// Tiles of a source end with its rows; if so much more is multiplied by that, A is collected.
 constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
@@ -63,7 +62,10 @@ constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
+/// What a warp of a block that moves sends at a time: less of rows for tall tiles, of which a block
+/// has several portions, and which all begin with the first.
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
+constexpr std::int64_t most_tall_portion_bytes = std::int64_t{16} << 10;
 constexpr std::int64_t least_small_columns = 128;
 constexpr std::int64_t most_small_rows = 32;
 /// Boxes of 32 KB, as wide as can be described.
@@ -126,7 +128,7 @@ class planner {
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
       plan.gemm.schedule.part_slices = part_slices(gemm);
-      if (plan.segment_rows > 0)
+      if (plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
       cut(plan);
       if (!at_once())
@@ -221,11 +223,17 @@ class planner {
       return;
     }
     made_.segment_slices = static_cast<int>(ceil_div<std::int64_t>(problem_.k, sm90::slice_depth));
-    const std::int64_t rows = round_up(dealt.full(), tall_rows);
-    const auto waste =
-        static_cast<double>(parts * rows) / static_cast<double>(round_up(problem_.m, tall_rows));
+    const auto waste = [&](std::int64_t rows) {
+      return static_cast<double>(parts * rows) /
+             static_cast<double>(round_up(problem_.m, tall_rows));
+    };
+    // Tiles go by source, in the order in which rows come. Where that wastes much, the blocks of a
+    // cluster may have rows of different sources, if together these fill clusters.
+    std::int64_t rows = round_up(dealt.full(), tall_rows);
+    const std::int64_t halves = round_up(dealt.full(), block_rows);
+    if (waste(rows) > most_waste && parts * halves % tall_rows == 0) rows = halves;
     if (problem_.m <= most_short_rows ||
-        (waste > most_waste && problem_.m <= most_collected_rows)) {
+        (waste(rows) > most_waste && problem_.m <= most_collected_rows)) {
       made_.protocol.collect = true;
       made_.sources = {0};
     } else {
@@ -330,7 +338,9 @@ class planner {
     const std::int64_t below = by_warps && by_rows() && tile >= tall_rows / 2 ? 4 : 8;
     const std::int64_t rows =
         std::clamp<std::int64_t>(tile / below, 1, std::min(shard_rows(), most_small_rows));
-    const std::int64_t bytes = by_warps ? most_warp_bytes : most_portion_bytes;
+    const bool tall = by_rows() && !plan.gemm.config.swapped;
+    const std::int64_t portion = tall ? most_tall_portion_bytes : most_portion_bytes;
+    const std::int64_t bytes = by_warps ? most_warp_bytes : portion;
     const std::int64_t wanted =
         std::clamp(shard_bytes() / plan.protocol.movers, least_small_bytes, bytes);
     const std::int64_t columns = std::max(
@@ -362,28 +372,6 @@ class planner {
 std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, int world, int rank,
                                       const operator_options& options, int processors) {
   return planner(problem, world, rank, options, processors).make();
-}
-
-std::string gather_plan::text() const {
-  const auto movers = [&]() -> std::string {
-    switch (who) {
-      case gather_movers::leading_blocks:
-        return fmt::format("{} blocks move", leading);
-      case gather_movers::all_blocks:
-        return "all blocks move, then multiply";
-      case gather_movers::warps:
-        return fmt::format("a warp in each of {} blocks moves", protocol.movers);
-      case gather_movers::elsewhere:
-        break;
-    }
-    return apart > 0 ? fmt::format("{} blocks of another kernel move", apart)
-                     : fmt::format("copy engines move, on {} streams", streams);
-  };
-  const std::string what =
-      packets ? "packets"
-              : fmt::format("pieces of {} x {}{}", protocol.tile_m, protocol.panel_k,
-                            protocol.collect ? ", A collected" : "");
-  return fmt::format("{} ({}), {}; {}", movers(), name_of(protocol.move), what, gemm.text());
 }
 
 }  // namespace untax

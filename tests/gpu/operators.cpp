@@ -158,7 +158,8 @@ TEST(gpu_operators, gemm_all_scatter_is_right) {
 
 /// Runs of an operator in a graph, each behind a stall, replayed. Weights are constant, so that
 /// with few rows the second run of two reads some while the first one ends.
-void check_replays(const operator_entry& entry, const gemm_problem& p, int replays) {
+void check_replays(const operator_entry& entry, const gemm_problem& p, int replays,
+                   direction move = direction::push) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();
   for (const pattern how : untax::all_patterns) {
@@ -166,7 +167,7 @@ void check_replays(const operator_entry& entry, const gemm_problem& p, int repla
     untax::run_gpus(
         gpus(),
         [&](world& w) {
-          const operator_options by{.how = how, .constant_weights = true};
+          const operator_options by{.how = how, .move = move, .constant_weights = true};
           SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, by)));
           const stream s;
           std::string refusal;
@@ -227,7 +228,7 @@ TEST(gpu_operators, all_gather_gemm_of_one_row_is_right_in_a_graph) {
                   {.m = 1, .n = 3584, .k = 8192, .type = dtype::bf16, .gather = gather}, 20);
   }
 }
-/// Shards go in boxes, the last of which are cut off; those of 1100 rows to the rank itself, too.
+/// Shards go in boxes, the last of which are cut off.
 TEST(gpu_operators, all_gather_gemm_of_large_shards_is_right_in_a_graph) {
   for (const std::int64_t m : {1100, 3001}) {
     for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
@@ -236,10 +237,23 @@ TEST(gpu_operators, all_gather_gemm_of_large_shards_is_right_in_a_graph) {
     }
   }
 }
+/// The same to the rank itself, too, where A is collected: of few long rows.
+TEST(gpu_operators, all_gather_gemm_of_long_rows_is_right_in_a_graph) {
+  check_replays(untax::all_gather_gemm_entry(),
+                {.m = 60L * gpus(), .n = 520, .k = 72008, .type = dtype::bf16}, 20);
+}
+/// With 2 and 4 GPUs the two blocks of a cluster have rows of different sources, the last one
+/// fewer.
+TEST(gpu_operators, all_gather_gemm_of_two_sources_a_cluster_is_right_in_a_graph) {
+  for (const direction move : {direction::push, direction::pull}) {
+    check_replays(untax::all_gather_gemm_entry(),
+                  {.m = 125L * gpus() - 1, .n = 1000, .k = 2056, .type = dtype::f16}, 100, move);
+  }
+}
 /// Packets, which no counter guards unless a rank has no rows: some end within a slice, or in the
 /// last slice but one of a stage.
 TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
-  for (const std::int64_t m : {3, 16}) {
+  for (const std::int64_t m : {3, 4, 16}) {
     for (const std::int64_t k : {72, 1000}) {
       check_replays(untax::all_gather_gemm_entry(),
                     {.m = m, .n = 520, .k = k, .type = dtype::f16, .gather = gather_axis::rows},

@@ -1,0 +1,86 @@
+// Which ranks' rows the tiles of a gather by rows have.
+#include <cstdint>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+
+namespace {
+
+using namespace untax;
+
+constexpr int processors = 132;
+
+struct sources_case {
+  std::int64_t m;
+  int ranks;
+  int segment_rows;  // 0: A is collected
+  int segments;      // gone through one after the other
+};
+
+/// That each block has rows of one source, and each row of A is somebody's, once.
+void expect_all_rows(const gather_plan& plan, const all_gather_gemm_protocol& how, std::int64_t m) {
+  const sm90::tile_config& config = plan.gemm.config;
+  const int block = tile_rows(config);
+  std::set<std::int64_t> rows;
+  for (int number = 0; number < plan.gemm.schedule.x_tiles * config.cluster; ++number) {
+    const int first = number * block;
+    const int segment = first / plan.segment_rows;
+    ASSERT_EQ((first + block - 1) / plan.segment_rows, segment);
+    ASSERT_LT(segment, static_cast<int>(plan.sources.size()));
+    const range shard = how.shard(plan.sources[static_cast<std::size_t>(segment)]);
+    const int from = first - segment * plan.segment_rows;
+    for (std::int64_t row = from; row < from + block && row < shard.size; ++row) {
+      ASSERT_TRUE(rows.insert(shard.begin + row).second);
+    }
+  }
+  ASSERT_EQ(static_cast<std::int64_t>(rows.size()), m);
+}
+
+TEST(gathers_by_rows, blocks_have_rows_of_one_source) {
+  constexpr pattern own_patterns[] = {pattern::bulk_synchronous,       pattern::producer_consumer,
+                                      pattern::fused_sequential,       pattern::fused_specialized,
+                                      pattern::fused_warp_specialized, pattern::copy_engine};
+  constexpr sources_case cases[] = {
+      // Few rows are y, or tiles of whole sources would waste much, and two do not fill clusters.
+      {64, 2, 0, 1},
+      {128, 2, 0, 1},
+      {256, 4, 0, 1},
+      {384, 3, 0, 1},
+      // Clusters of two sources.
+      {129, 2, 128, 1},
+      {249, 2, 128, 1},
+      {256, 2, 128, 1},
+      {257, 4, 128, 1},
+      {512, 4, 128, 1},
+      {1024, 8, 128, 1},
+      {1100, 2, 640, 1},
+      // Tiles of one source, in the order in which they come.
+      {400, 2, 256, 2},
+      {512, 2, 256, 2},
+      {2304, 2, 1280, 2},
+      {3001, 3, 1024, 3},
+  };
+  for (const sources_case& c : cases) {
+    for (const pattern how : own_patterns) {
+      for (int rank = 0; rank < c.ranks; ++rank) {
+        SCOPED_TRACE(fmt::format("m {}, rank {} of {}, {}", c.m, rank, c.ranks, name_of(how)));
+        const all_gather_gemm_problem problem{
+            .m = c.m, .n = 3584, .k = 8192, .gather = gather_axis::rows};
+        operator_options options;
+        options.how = how;
+        const gather_plan plan = gather_plans(problem, c.ranks, rank, options, processors).front();
+        ASSERT_EQ(plan.segment_rows, c.segment_rows);
+        ASSERT_EQ(plan.gemm.schedule.segments, c.segments);
+        ASSERT_EQ(plan.protocol.collect, c.segment_rows == 0);
+        if (c.segment_rows > 0)
+          expect_all_rows(plan, all_gather_gemm_protocol(problem, plan.protocol), c.m);
+      }
+    }
+  }
+}
+
+}  // namespace
