@@ -1,7 +1,6 @@
 // What is chosen from synthetic tables.
 #include "ops/choice/choose.hpp"
 
-#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -13,6 +12,7 @@
 #include "ops/choice/prediction.hpp"
 #include "sample.hpp"
 #include "tests/errors.hpp"
+#include "tests/temporary_file.hpp"
 
 namespace choice_test {
 namespace {
@@ -213,15 +213,14 @@ TEST(choices, a_table_of_the_user_goes_first) {
 }
 
 TEST(choices, the_variable_names_the_users_table) {
-  const auto path = std::filesystem::temp_directory_path() / "untax_choosing_test.json";
-  std::ofstream(path) << to_json(sample_table());
-  const untax::environment env({{"UNTAX_TUNE_TABLE", path.string()}});
+  const untax_test::temporary_file file;
+  std::ofstream(file.path()) << to_json(sample_table());
+  const untax::environment env({{"UNTAX_TUNE_TABLE", file.path()}});
   EXPECT_NE(choose(gathered(64, 4096, 8192), "GPU X", env).reason.find("the table of GPU X"),
             std::string::npos);
-  std::ofstream(path) << "{}";
+  std::ofstream(file.path()) << "{}";
   expect_error(error_of([&] { (void)choose(gathered(64, 64, 64), "GPU X", env); }),
-               errc::invalid_argument, {"UNTAX_TUNE_TABLE", path.string(), "\"format\""});
-  std::filesystem::remove(path);
+               errc::invalid_argument, {"UNTAX_TUNE_TABLE", file.path(), "\"format\""});
 }
 
 TEST(choices, those_are_likely_that_are_expected_near_the_first) {

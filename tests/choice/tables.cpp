@@ -1,7 +1,6 @@
 // The format of tables: what is written is read, and what is wrong is refused with its place.
 #include "ops/choice/table.hpp"
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "sample.hpp"
 #include "tests/errors.hpp"
+#include "tests/temporary_file.hpp"
 
 namespace choice_test {
 namespace {
@@ -104,12 +104,15 @@ TEST(tables, no_json_is_refused) {
 }
 
 TEST(tables, files) {
-  const auto path = std::filesystem::temp_directory_path() / "untax_choice_test.json";
-  std::ofstream(path) << to_json(sample_table());
-  EXPECT_EQ(load_table(path.string()).entries.size(), sample_table().entries.size());
-  std::filesystem::remove(path);
-  expect_error(error_of([&] { (void)load_table(path.string()); }), errc::invalid_argument,
-               {path.string(), "cannot be read"});
+  std::string name;
+  {
+    const untax_test::temporary_file file;
+    name = file.path();
+    std::ofstream(name) << to_json(sample_table());
+    EXPECT_EQ(load_table(name).entries.size(), sample_table().entries.size());
+  }
+  expect_error(error_of([&] { (void)load_table(name); }), errc::invalid_argument,
+               {name, "cannot be read"});
 }
 
 TEST(tables, the_ones_compiled_in_are_right) {
