@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "ops/all_gather_gemm/device_plan.hpp"
+#include "tests/plans/planned.hpp"
 
 namespace {
 
 using namespace untax;
-
-constexpr int processors = 132;
+using plans_test::processors;
 
 /// A plan of bulk_synchronous.
 gather_plan plan_at_once(const all_gather_gemm_problem& problem, int world, int movers = 0,

@@ -12,11 +12,12 @@
 #include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
+#include "tests/plans/planned.hpp"
 
 namespace untax {
 namespace {
 
-constexpr int processors = 132;
+using plans_test::processors;
 
 /// As in ops/all_gather_gemm/packets.cuh.
 int sending_threads(const gather_plan& plan) {

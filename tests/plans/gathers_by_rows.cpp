@@ -7,12 +7,13 @@
 
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "tests/plans/planned.hpp"
 
 namespace {
 
 using namespace untax;
-
-constexpr int processors = 132;
+using plans_test::own_patterns;
+using plans_test::processors;
 
 struct sources_case {
   std::int64_t m;
@@ -41,9 +42,6 @@ void expect_all_rows(const gather_plan& plan, const all_gather_gemm_protocol& ho
 }
 
 TEST(gathers_by_rows, blocks_have_rows_of_one_source) {
-  constexpr pattern own_patterns[] = {pattern::bulk_synchronous,       pattern::producer_consumer,
-                                      pattern::fused_sequential,       pattern::fused_specialized,
-                                      pattern::fused_warp_specialized, pattern::copy_engine};
   constexpr sources_case cases[] = {
       // Few rows are y, or tiles of whole sources would waste much, and two do not fill clusters.
       {64, 2, 0, 1},

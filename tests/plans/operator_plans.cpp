@@ -20,15 +20,13 @@
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_all_scatter/sent_tiles.hpp"
+#include "tests/plans/planned.hpp"
 
 namespace {
 
 using namespace untax;
-
-constexpr int processors = 132;
-constexpr pattern own_patterns[] = {pattern::bulk_synchronous,       pattern::producer_consumer,
-                                    pattern::fused_sequential,       pattern::fused_specialized,
-                                    pattern::fused_warp_specialized, pattern::copy_engine};
+using plans_test::own_patterns;
+using plans_test::processors;
 
 class numbers {
  public:
