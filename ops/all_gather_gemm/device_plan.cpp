@@ -6,8 +6,7 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/transfer/block_share.hpp"
-#include "engines/sm90/transfer/mover_warps.hpp"
+#include "ops/all_gather_gemm/cutting.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/all_gather_gemm/plan_time.hpp"
 
@@ -37,41 +36,13 @@ constexpr int least_alone = 16;
 constexpr int most_alone = 64;
 constexpr std::int64_t boxes_alone = 6;
 
-/// Who looks himself hears of the first rows a microsecond earlier than by a scout: with few rows
-/// that is more than a scout saves. With gather = k there are several sources to look for, one by
-/// one.
-constexpr std::int64_t few_rows = 16;
 /// Rows that go in packets, those of the least tile: every block reads all packets of its slices,
 /// half of which are epochs. Own columns, with gather = k, are multiplied while pieces come.
 constexpr std::int64_t packet_rows = 16;
 /// So that packets are counted in 32 bits.
 constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
-/// A warp that moves has time to look if it has sent its part when the first rows may come.
-constexpr std::int64_t most_rows_of_scouts_that_move = 64;
-
-/// Pieces that blocks and warps move: several for each of them.
-constexpr std::int64_t pieces_of_mover = 4;
-constexpr std::int64_t least_piece_bytes = std::int64_t{1} << 10;
-constexpr std::int64_t most_piece_bytes = std::int64_t{256} << 10;
-/// Copy engines take some microseconds to begin, so their pieces are large.
-constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
-constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
-/// A shard of so many bytes goes in small pieces, by columns.
-constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
-/// And a rank that sends so many bytes sends them as boxes.
+/// A rank that sends so many bytes sends them as boxes.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
-constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
-constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
-/// What a warp of a block that moves sends at a time: less of rows for tall tiles, of which a block
-/// has several portions, and which all begin with the first.
-constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
-constexpr std::int64_t most_tall_portion_bytes = std::int64_t{16} << 10;
-constexpr std::int64_t least_small_columns = 128;
-constexpr std::int64_t most_small_rows = 32;
-/// Boxes of 32 KB, as wide as can be described.
-constexpr std::int64_t box_rows = 64;
-constexpr std::int64_t box_columns = 256;
-
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
   return c.swapped || (c.columns != 192 && c.columns != 144);
@@ -113,6 +84,9 @@ class planner {
  private:
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] sharding shards() const { return a_sharding(problem_, made_.protocol.world); }
+  [[nodiscard]] std::int64_t sent_bytes() const {
+    return shard_extent::of(problem_, made_.protocol.world).bytes() * (made_.protocol.world - 1);
+  }
   /// Plans in which so many blocks only move.
   void add(std::vector<gather_plan>& plans, int moving) const {
     gather_plan begun = made_;
@@ -130,7 +104,7 @@ class planner {
       plan.gemm.schedule.part_slices = part_slices(gemm);
       if (plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
-      cut(plan);
+      cut_pieces(plan, problem_, options_);
       if (!at_once())
         plan.gemm.cycles = cycles_beside_movers(plan, static_cast<double>(sent_bytes()));
     }
@@ -203,8 +177,9 @@ class planner {
   /// Each has the usual number of boxes at most: fewer where blocks would be too few, more where
   /// they would be too many.
   [[nodiscard]] int blocks_alone() const {
+    const shard_extent shard = shard_extent::of(problem_, made_.protocol.world);
     const std::int64_t boxes =
-        ceil_div(shard_rows(), box_rows) * ceil_div(shard_columns(), box_columns);
+        ceil_div(shard.rows, box_rows) * ceil_div(shard.columns, box_columns);
     const std::int64_t least = ceil_div<std::int64_t>(boxes, std::min(most_alone, processors_));
     const std::int64_t usual = std::min(boxes / least_alone, boxes_alone);
     return static_cast<int>(ceil_div(boxes, std::max(least, usual)));
@@ -247,118 +222,6 @@ class planner {
     return {made_.segment_rows > 0 ? parts * made_.segment_rows : problem_.m, problem_.n,
             by_rows() ? problem_.k : parts * made_.segment_slices * sm90::slice_depth,
             problem_.type};
-  }
-
-  /// Movers, and their pieces.
-  void cut(gather_plan& plan) const {
-    gemm_plan& p = plan.protocol;
-    const int blocks = plan.gemm.blocks();
-    switch (plan.who) {
-      case gather_movers::all_blocks:
-        p.movers = 4 * blocks;
-        break;
-      case gather_movers::warps:
-        p.movers = options_.movers > 0 ? std::min(options_.movers, blocks) : blocks;
-        break;
-      default:
-        p.movers = plan.streams > 0
-                       ? plan.streams
-                       : (plan.boxes ? 1 : sm90::mover_warps) * (plan.leading + plan.apart);
-    }
-    plan.scouts = has_scouts();
-    p.tile_n = plan.gemm.config.swapped ? tile_rows(plan.gemm.config) : plan.gemm.config.columns;
-    if (at_once()) return cut_at_once(plan);
-    const bool small =
-        plan.streams == 0 && p.move == direction::push && shard_bytes() <= most_small_bytes;
-    p.spread = small && !begin_in_turn(plan);
-    if (plan.boxes) {
-      cut_boxes(p);
-      p.band = static_cast<int>(std::max<std::int64_t>(band_rows(plan.gemm) / p.tile_m, 1));
-    } else if (small) {
-      cut_small(plan);
-    } else {
-      cut_wide(plan);
-    }
-  }
-  [[nodiscard]] bool has_scouts() const {
-    if (at_once() || (by_rows() && problem_.m <= few_rows)) return false;
-    return made_.who != gather_movers::warps || problem_.m <= most_rows_of_scouts_that_move;
-  }
-  [[nodiscard]] std::int64_t shard_rows() const { return by_rows() ? shards().full() : problem_.m; }
-  [[nodiscard]] std::int64_t shard_bytes() const { return shard_rows() * shard_columns() * 2; }
-  [[nodiscard]] std::int64_t sent_bytes() const {
-    return shard_bytes() * (made_.protocol.world - 1);
-  }
-  [[nodiscard]] std::int64_t shard_columns() const {
-    return by_rows() ? problem_.k : shards().full();
-  }
-  void cut_into(gemm_plan& p, std::int64_t rows, std::int64_t columns) const {
-    p.tile_m = rows;
-    p.panel_k = columns;
-    p.cross = by_rows() ? columns : rows;
-  }
-
-  /// Whether the tiles of one source begin when those of the sources before it have ended, and
-  /// while others move: then the last source's rows may come last.
-  [[nodiscard]] static bool begin_in_turn(const gather_plan& plan) {
-    const sm90::tile_schedule& order = plan.gemm.schedule;
-    return order.segments > 1 && order.tiles() > order.clusters &&
-           plan.who != gather_movers::all_blocks;
-  }
-
-  /// As a box of the copy engine holds it.
-  void cut_boxes(gemm_plan& p) const {
-    cut_into(p, std::min(box_rows, shard_rows()), std::min(box_columns, shard_columns()));
-  }
-  /// Rows of tiles that are multiplied at the same time.
-  [[nodiscard]] static std::int64_t band_rows(const sm90::gemm_plan& gemm) {
-    return std::int64_t{gemm.schedule.band} * tile_rows(gemm.config) * gemm.config.cluster;
-  }
-
-  /// Nothing is read before everything has come, so a piece goes to all peers when it is read.
-  /// Those that are no boxes are one for each block, and lie in one place if whole rows are large
-  /// enough.
-  void cut_at_once(gather_plan& plan) const {
-    gemm_plan& p = plan.protocol;
-    p.spread = true;
-    if (plan.boxes) return cut_boxes(p);
-    const sm90::block_share share =
-        sm90::share_of_block(shard_rows(), shard_columns(), plan.apart, least_small_columns);
-    cut_into(p, share.rows, share.columns);
-    p.movers = plan.apart = share.count;
-  }
-
-  /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there
-  /// are not many pieces to ask for.
-  void cut_small(gather_plan& plan) const {
-    const std::int64_t tile = std::min<std::int64_t>(a_box_rows(plan.gemm), problem_.m);
-    // A copy engine of a multiprocessor moves more at once than a warp's registers hold.
-    const bool by_warps = plan.who == gather_movers::all_blocks || plan.who == gather_movers::warps;
-    // Of tall tiles that all begin at the same time, the fewer to look for the better.
-    const std::int64_t below = by_warps && by_rows() && tile >= tall_rows / 2 ? 4 : 8;
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(tile / below, 1, std::min(shard_rows(), most_small_rows));
-    const bool tall = by_rows() && !plan.gemm.config.swapped;
-    const std::int64_t portion = tall ? most_tall_portion_bytes : most_portion_bytes;
-    const std::int64_t bytes = by_warps ? most_warp_bytes : portion;
-    const std::int64_t wanted =
-        std::clamp(shard_bytes() / plan.protocol.movers, least_small_bytes, bytes);
-    const std::int64_t columns = std::max(
-        round_up<std::int64_t>(wanted / 2 / rows, sm90::most_stage_slices * sm90::slice_depth),
-        least_small_columns);
-    cut_into(plan.protocol, rows, std::min(columns, shard_columns()));
-    plan.protocol.band = static_cast<int>(ceil_div(shard_rows(), rows));
-  }
-  /// Whole rows: nothing between them, with gather = rows.
-  void cut_wide(gather_plan& plan) const {
-    const std::int64_t bytes = shard_bytes();
-    const std::int64_t wanted =
-        plan.streams > 0 ? std::clamp(bytes / plan.streams, least_copy_bytes, most_copy_bytes)
-                         : std::clamp(bytes / (plan.protocol.movers * pieces_of_mover),
-                                      least_piece_bytes, most_piece_bytes);
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(wanted / (shard_columns() * 2), 1, shard_rows());
-    cut_into(plan.protocol, rows, shard_columns());
   }
 
   all_gather_gemm_problem problem_;

@@ -16,6 +16,7 @@ enum class gather_movers : std::uint8_t {
   leading_blocks,  ///< blocks that do nothing else
   all_blocks,      ///< the blocks that multiply, before they do
   warps,           ///< a warp of each of the first blocks that multiply, while they do
+  storers,         ///< the warps of these that store, until they have something to store
 };
 
 /// How an all_gather_gemm is carried out on a GPU.
@@ -27,6 +28,7 @@ struct gather_plan {
   int apart = 0;         ///< blocks of a kernel that only moves
   int streams = 0;       ///< of copy engines
   bool packets = false;  ///< what is sent carries its own signals, and goes straight to the math
+  int pace = 0;          ///< of storers that move: bytes a nanosecond, of all together
   bool boxes = false;    ///< pieces are boxes that the copy engine of a multiprocessor moves
   bool scouts = false;   ///< a warp of each block that multiplies looks for what comes of A
   std::vector<int>

@@ -3,6 +3,7 @@
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "ops/all_gather_gemm/moving.cuh"
+#include "ops/all_gather_gemm/storer_sender.cuh"
 
 namespace untax {
 
@@ -35,7 +36,9 @@ class gather_traffic::at_block {
   __device__ void prepare_to_lead() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
   __device__ void prepare_beside(int warp) {
     const int me = mover_beside(warp);
-    if (me < t_.movers) mine_ = t_.sending.part_of({me, t_.movers});
+    if (me >= t_.movers) return;
+    mine_ = t_.sending.part_of({me, t_.movers});
+    if (t_.who == gather_movers::storers && mine_.pieces > 0) storer_sender::prepare(t_);
   }
 
   /// A leading block.
@@ -44,11 +47,17 @@ class gather_traffic::at_block {
                static_cast<int>(gridDim.x));
   }
   /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
-  __device__ void beside(int warp) {
+  __device__ void beside(int warp, const sm90::storer_memory& own) {
     const int me = mover_beside(warp);
     if (me >= t_.movers) return;
-    piece_sender<sm90::by_stores> sender(t_, epoch_, {}, static_cast<int>(gridDim.x) + me);
-    t_.sending.each(mine_, sender);
+    const int slot = static_cast<int>(gridDim.x) + me;
+    if (t_.who == gather_movers::storers) {
+      storer_sender sender(t_, own, epoch_, slot);
+      t_.sending.each(mine_, sender);
+    } else {
+      piece_sender<sm90::by_stores> sender(t_, epoch_, {}, slot);
+      t_.sending.each(mine_, sender);
+    }
   }
 
   __device__ void finish() {
@@ -151,11 +160,17 @@ class gather_traffic::at_block {
 
   /// The number of a warp beside those that multiply, as a mover; none if it is `movers`.
   [[nodiscard]] __device__ int mover_beside(int warp) const {
-    const bool all = t_.who == gather_movers::all_blocks;
-    if (!all && (t_.who != gather_movers::warps || warp != 3)) return t_.movers;
-    if (!all) return number();
-    // By k own columns are multiplied meanwhile, so a block's loader moves last.
-    return t_.how.by_rows() ? number() * 4 + warp : (warp + 3) % 4 * t_.multiplying + number();
+    switch (t_.who) {
+      case gather_movers::all_blocks:
+        // By k own columns are multiplied meanwhile, so a block's loader moves last.
+        return t_.how.by_rows() ? number() * 4 + warp : (warp + 3) % 4 * t_.multiplying + number();
+      case gather_movers::warps:
+        return warp == 3 ? number() : t_.movers;
+      case gather_movers::storers:
+        return warp == 1 || warp == 2 ? (warp - 1) * t_.multiplying + number() : t_.movers;
+      default:
+        return t_.movers;
+    }
   }
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.

@@ -25,6 +25,7 @@ struct gather_traffic {
   gather_movers who = gather_movers::elsewhere;
   bool boxes = false;  ///< what is pushed goes as boxes, a piece each
   int movers = 1;
+  int pace = 0;          ///< of storers that move: bytes a nanosecond, of all together
   int leading = 0;       ///< blocks
   int multiplying = 0;   ///< blocks
   bool awaited = false;  ///< all of A has come before any of it is read

@@ -85,6 +85,10 @@ class all_gather_gemm_layout {
     const int rows = row_pieces(source).count();
     return plan_.band < rows ? plan_.band : rows;
   }
+  /// How many pieces of a row go out before those behind them, equally far apart.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int starts(int source) const noexcept {
+    return col_pieces(source).count() % plan_.starts == 0 ? plan_.starts : 1;
+  }
   /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
   /// place.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool collected() const noexcept {
@@ -121,7 +125,8 @@ class all_gather_gemm_layout {
   /// The piece that goes out as number i of a shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
     const int across = col_pieces(source).count();
-    const auto at = banded_grid{row_pieces(source).count(), across, band(source)}.at(i);
+    const auto at =
+        banded_grid{row_pieces(source).count(), across, band(source), starts(source)}.at(i);
     return at.row * across + at.column;
   }
 

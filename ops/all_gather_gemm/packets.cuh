@@ -32,7 +32,7 @@ class packet_gather::at_block : public gather_traffic::at_block {
              (all ? g_.multiplying : g_.movers) * threads};
   }
   __device__ void lead(std::byte* /*shared*/) { send(static_cast<int>(threadIdx.x) / 32); }
-  __device__ void beside(int warp) { send(warp); }
+  __device__ void beside(int warp, const sm90::storer_memory& /*own*/) { send(warp); }
 
   [[nodiscard]] __device__ rows rows_for(int group) const {
     return {g_, epoch(), group, number() * warps_of_math};

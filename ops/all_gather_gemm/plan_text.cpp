@@ -13,6 +13,8 @@ std::string gather_plan::text() const {
         return "all blocks move, then multiply";
       case gather_movers::warps:
         return fmt::format("a warp in each of {} blocks moves", protocol.movers);
+      case gather_movers::storers:
+        return fmt::format("{} warps that store move first", protocol.movers);
       case gather_movers::elsewhere:
         break;
     }

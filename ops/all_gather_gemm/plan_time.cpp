@@ -28,7 +28,8 @@ class timing {
         alone_(plan.gemm.cycles) {
     if (plan.protocol.world > 1 && !plan.gemm.config.swapped)
       alone_ *= 1 + crowded_columns / plan.gemm.config.columns;
-    if (!plan.boxes) return;
+    // What blocks that multiply move costs every plan as much.
+    if (!plan.boxes || plan.who == gather_movers::storers) return;
     const bool by_k = plan.segment_rows == 0 && plan.sources.size() > 1;
     const bool to_all = (plan.protocol.spread || by_k) && peers_ > 1;
     const double each = to_all ? spread_rate : box_rate;
@@ -37,7 +38,7 @@ class timing {
 
   [[nodiscard]] double cycles() const {
     if (order_.segments == 1)
-      return plan_.boxes ? std::max(alone_, first_arrival_cycles + sending_) : alone_;
+      return sending_ > 0 ? std::max(alone_, first_arrival_cycles + sending_) : alone_;
     const double slice = alone_ / most_slices();
     double last = 0;
     for (int cluster = 0; cluster < order_.clusters; ++cluster) {

@@ -8,6 +8,7 @@ namespace untax {
 
 /// A piece of the rank's own shard.
 struct outgoing_piece {
+  int turn = 0;  ///< its number among those that go out
   int index = 0;
   int row = 0;  ///< in the shard, like the next one
   int column = 0;
@@ -21,6 +22,7 @@ struct sending_grid {
   bool counted = true;   ///< readers say that they have read, see `counts_readers`
   bool at_once = false;  ///< a piece goes to all peers before the next one does
   int band = 1;          ///< pieces, one below the other, that go out column by column
+  int starts = 1;        ///< in a row, whose pieces take turns
   int first_hop = 1;
   int hops = 0;
   int rows = 0;  ///< of the shard
@@ -46,6 +48,7 @@ struct sending_grid {
     grid.counted = how.counts_readers();
     grid.at_once = how.spreads();
     grid.band = how.band(me);
+    grid.starts = how.starts(me);
     grid.first_hop = how.first_hop();
     grid.hops = how.world() - how.first_hop();
     grid.rows = static_cast<int>(down.whole.size);
@@ -84,11 +87,7 @@ struct sending_grid {
   UNTAX_CALLS_ANY_SIDE
   template <class Send>
   UNTAX_HOST_DEVICE constexpr void each(strided share, Send&& send) const {
-    const int mine = share.share_of(row_pieces * in_row);
-    for (int round = 0; round < rounds(); ++round) {
-      for (int i = 0; i < mine; ++i)
-        send(piece_in_turn(share.at(i)), first_hop + round, hops_together());
-    }
+    each(part_of(share), send);
   }
   /// The same, where the first piece is known already.
   UNTAX_CALLS_ANY_SIDE
@@ -117,6 +116,12 @@ struct sending_grid {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int hops_together() const noexcept {
     return at_once || hops == 0 ? hops : 1;
   }
+  /// What goes out before a piece does so many hops away, whole pieces, by all movers.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t bytes_before(const outgoing_piece& p,
+                                                                       int hop) const noexcept {
+    const int turn = at_once ? p.turn * hops : (hop - first_hop) * row_pieces * in_row + p.turn;
+    return std::uint64_t{box_bytes()} * static_cast<unsigned>(turn);
+  }
   /// Of a whole piece, also where one ends with the shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t box_bytes() const noexcept {
     return static_cast<std::uint32_t>(piece_rows * piece_columns * 2);
@@ -134,8 +139,9 @@ struct sending_grid {
     return at_once && hops > 0 ? 1 : hops;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr outgoing_piece piece_in_turn(int i) const noexcept {
-    const auto at = banded_grid{row_pieces, in_row, band}.at(i);
+    const auto at = banded_grid{row_pieces, in_row, band, starts}.at(i);
     outgoing_piece p;
+    p.turn = i;
     p.index = at.row * in_row + at.column;
     p.row = at.row * piece_rows;
     p.column = at.column * piece_columns;

@@ -157,6 +157,7 @@ class device_gather final : public device_operator {
     traffic_.who = plan_.who;
     traffic_.boxes = plan_.boxes;
     traffic_.movers = plan_.protocol.movers;
+    traffic_.pace = plan_.pace;
     traffic_.leading = plan_.leading;
     traffic_.multiplying = launcher_.blocks() - plan_.leading;
     traffic_.awaited = how_ == pattern::bulk_synchronous;

@@ -37,6 +37,7 @@ struct cut {
   bool spread = false;
   int sets = 2;
   int band = 1;
+  int starts = 1;
 };
 
 struct shape {
@@ -91,6 +92,7 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .collect = by.collect,
             .spread = by.spread,
             .band = by.band,
+            .starts = by.starts,
             .sets = by.sets};
   c.epochs = enough_epochs;
   return c;
@@ -117,13 +119,14 @@ std::string gemm_variant::name() const {
 
 std::string grid_case::name() const {
   return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}{}, {} "
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}{}{}, {} "
       "epochs",
       what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
       plan.tile_m, plan.tile_n, plan.panel_k,
       plan.cross > 0 ? fmt::format(", pieces across {}", plan.cross) : "",
       plan.collect ? ", collected" : "", plan.spread ? ", spread" : "",
       plan.band != 1 ? fmt::format(", bands of {}", plan.band) : "",
+      plan.starts != 1 ? fmt::format(", {} starts", plan.starts) : "",
       plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", epochs);
 }
 
@@ -134,7 +137,7 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
                        {2, 1, 8, 16, 9},
                        {1, 2, 8, 16, 9, 0, false, false, 2, 2},
                        {1, 2, 8, 16, 9, 16, true},
-                       {2, 2, 8, 16, 9, 16, false, true, 1, 2}});
+                       {2, 2, 8, 16, 9, 24, false, true, 1, 2, 3}});
   }
   return make_cases(
       variant, ranks,
@@ -148,7 +151,7 @@ std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bo
        {2, 2, 20, 32, 64, 40, true},
        {2, 3, 16, 32, 24, 32, true, true, 2, 100},
        {1, 2, 16, 32, 24, 32, false, false, 2, 2},
-       {2, 2, 20, 32, 64, 40, false, true, 1, 3}});
+       {2, 2, 20, 32, 64, 40, false, true, 1, 3, 2}});
 }
 
 std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {

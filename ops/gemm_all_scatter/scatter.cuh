@@ -34,7 +34,7 @@ class scatter_traffic::at_block {
     tile_sender::run(t_, *reinterpret_cast<tile_sender::memory*>(shared), me, epoch_, me);
   }
   /// One warp of the rank opens C for the others.
-  __device__ void beside(int warp) {
+  __device__ void beside(int warp, const sm90::storer_memory& /*own*/) {
     if (t_.way == scatter_way::straight && number() == 0 && warp == 3) publisher().open();
   }
 

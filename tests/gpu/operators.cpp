@@ -1,14 +1,12 @@
 // The GEMM operators on GPUs: random shapes in every pattern against a plain loop that adds in
 // fp32, with poisoned results, under random stalls of ranks, and replayed from graphs.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,6 +18,7 @@
 
 #include "engines/bulk/slab_gather.hpp"
 #include "gpus.hpp"
+#include "operator_runs.hpp"
 #include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 
@@ -36,12 +35,6 @@ using untax::operator_entry;
 using untax::operator_options;
 using untax::pattern;
 using untax::world;
-
-untax::world_options roomy_world() {
-  untax::world_options options = gpu_world(20s);
-  options.heap_bytes = std::size_t{3} << 30;
-  return options;
-}
 
 /// The same at all ranks.
 class case_maker {
@@ -65,25 +58,6 @@ class case_maker {
  private:
   std::mt19937_64 random_;
 };
-
-std::string text_of(const operator_entry& entry, const gemm_problem& p,
-                    const operator_options& by) {
-  return fmt::format(
-      "{}, m {}, n {}, k {}, {}{}, {}, {}{}", entry.name, p.m, p.n, p.k, name_of(p.type),
-      entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "", name_of(by.how),
-      name_of(by.move), by.constant_weights ? ", constant weights" : "");
-}
-
-/// Holds a stream still for so many microseconds.
-void stall(const stream& s, std::int64_t microseconds) {
-  ok(cudaLaunchHostFunc(
-      s.get(),
-      [](void* time) {
-        std::this_thread::sleep_for(
-            std::chrono::microseconds(reinterpret_cast<std::intptr_t>(time)));
-      },
-      reinterpret_cast<void*>(static_cast<std::intptr_t>(microseconds))));
-}
 
 /// The operator, or null where it refuses the pattern; what it says then.
 std::unique_ptr<device_workload> made(world& w, const operator_entry& entry, const gemm_problem& p,
@@ -126,18 +100,7 @@ void check_cases(const operator_entry& entry, int cases) {
                 if (w.rank() == 0) ++refusals[std::string(name_of(how))];
                 continue;
               }
-              for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-                load->refresh(first_seed + epoch);
-                load->poison_result();
-                for (std::uint64_t run = 0; run <= epoch; ++run) {
-                  stall(s, static_cast<std::int64_t>(stalls() % 300));
-                  load->launch(s.get());
-                }
-                EXPECT_TRUE(s.done());
-                w.check();
-                EXPECT_LE(load->relative_error(), tolerance_of(p))
-                    << "epoch " << epoch << ": " << load->explain();
-              }
+              expect_right(w, s, *load, tolerance_of(p), first_seed, stalls);
             }
           }
         },

@@ -31,7 +31,8 @@ struct block_memory {
   stage_barrier full[config.stages];   // loader -> math
   stage_barrier empty[config.stages];  // math of all blocks that share y -> loader
   stage_barrier staged[storing_groups(config)][config.staging];  // math -> storer
-  stage_barrier taken[storing_groups(config)][config.staging];   // storer -> math
+  stage_barrier given[storing_groups(config)][config.staging];   // storer -> math
+  stage_barrier moved[storing_groups(config)];                   // of what storers move before
   arrived_slices arrived;                                        // scout -> loader
 };
 

@@ -57,6 +57,10 @@ inline constexpr register_shares registers_with_peers{104, 200};
 }
 inline constexpr int most_stage_slices = math_groups;
 
+/// Stages of weights that are asked for before pieces of A are moved, where few are: pieces come
+/// through the same memory. Measured on two H200.
+inline constexpr int asked_before_moving = 3;
+
 /// Whether weights may be asked for while the kernels ahead end. Measured on two H200: with up to
 /// 16 rows that is worth 2 to 4 %; from 32 rows on it holds up what brings A.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool reads_early(const tile_config& c) {

@@ -26,12 +26,19 @@ __device__ void init_barriers(block_memory<config>& shared) {
   for (int group = 0; group < storing_groups(config); ++group) {
     for (int i = 0; i < config.staging; ++i) {
       shared.staged[group][i].init(group_threads);
-      shared.taken[group][i].init(1);
+      shared.given[group][i].init(1);
     }
+    shared.moved[group].init(1);
   }
   shared.arrived.init();
   shared.pieces.init();
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+}
+
+template <tile_config config>
+[[nodiscard]] __device__ storer_memory storer_memory_of(const block_view<config>& block, int warp) {
+  if (warp < 1 || warp > storing_groups(config)) return {};
+  return {block.shared.staging[warp - 1][0].rows, &block.shared.moved[warp - 1]};
 }
 
 /// What a math warpgroup does, with elements of a type.
@@ -78,12 +85,13 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Traff
     if (warp == 0 && fetched == 0)
       fetched = slice_loader<config, Traffic>(block, traffic).fetch_early(asked_before_moving);
   }
-  if constexpr (Traffic::moves) traffic.beside(warp);
+  if constexpr (Traffic::moves) traffic.beside(warp, storer_memory_of(block, warp));
   if (warp == 0) slice_loader<config, Traffic>(block, traffic, fetched).run();
   if constexpr (Traffic::waits) {
     if (warp == 3 && traffic.scouts()) arrival_scout<config, Traffic>(block, traffic).run();
   }
   if (warp >= 1 && warp <= storing_groups(config)) {
+    if (leads) give_places(block, warp - 1);
     if constexpr (Traffic::signals) traffic.before_store();
     if (leads) run_storer(block, traffic, warp - 1);
   }

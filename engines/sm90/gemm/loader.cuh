@@ -7,10 +7,8 @@
 
 namespace untax::sm90 {
 
-/// Stages of weights that are asked for before pieces are moved, where few are.
-inline constexpr int asked_before_moving = 3;
-/// Those that are asked for at once while A has not come; then it is one or two for each look. What
-/// brings A goes through the same memory, and would queue behind more of them.
+/// Stages of weights that are asked for at once while A has not come; then it is one or two for
+/// each look. What brings A goes through the same memory, and would queue behind more of them.
 inline constexpr int asked_at_once = 5;
 /// So many stages come as near as L2 when the ring is full: 35 MB of it, by all blocks, of tiles of
 /// which a stage has 16 KB of weights. That takes the memory 8 us, and A has come by then.
@@ -89,7 +87,7 @@ class slice_loader {
     const int a_row = a_row_;
     const int b_row = b_row_;
     arrivals_.begin(w, a_row);
-    prefetched_ = w.begin;
+    if constexpr (config.swapped) prefetched_ = w.begin;
     for (int slice = w.begin; slice < w.end;) {
       const stretch from = traffic_.stretch_of(a_row, slice);
       const int end = from.end < w.end ? from.end : w.end;
@@ -234,7 +232,7 @@ class slice_loader {
   arrivals<config, Traffic> arrivals_;
   ring_cursor at_;
   int ahead_;           // stages from here on that have their weights already
-  int prefetched_ = 0;  // weights before this slice are in L2, or on their way
+  int prefetched_ = 0;  // weights before this slice, where they are x, are in L2 or on their way
   int tile_ = -1;       // of the work at hand, and where it begins: found once, by divisions
   int a_row_ = 0;
   int b_row_ = 0;

@@ -189,7 +189,7 @@ class math_group {
     auto& shared = block_.shared;
 #pragma unroll
     for (int chunk = 0; chunk < chunks_of(config); ++chunk) {
-      shared.taken[group_][writing_.stage].wait(writing_.parity ^ 1);
+      shared.given[group_][writing_.stage].wait(writing_.parity);
       std::byte* rows = shared.staging[group_][writing_.stage].rows;
       const int at = (share * chunks_of(config) + chunk) * chunk_columns(config);
 #pragma unroll

@@ -7,6 +7,8 @@
 
 #include <untax/core/host_device.hpp>
 
+#include "engines/sm90/ptx/barrier.cuh"
+
 namespace untax::sm90 {
 
 /// Which part of C a role is about to read for, or has written: first row and column. With a
@@ -29,6 +31,13 @@ struct stretch {
 struct destination {
   const CUtensorMap* c = nullptr;
   int row = 0;  ///< in the matrix that `c` describes
+};
+
+/// What a storer's warp has until its first chunk comes: the memory for that, to move other things
+/// through.
+struct storer_memory {
+  std::byte* bytes = nullptr;      ///< at a multiple of 1024; none of a warp that stores nothing
+  stage_barrier* moved = nullptr;  ///< of one arrival, in its first phase
 };
 
 /// Where the loader brings all of A, nobody else does. Where the math brings rows of it to the
@@ -92,16 +101,16 @@ struct alone {
 //                                  call `lead` and `beside` after it
 //             void lead(std::byte* shared)  all threads of a leading block, which has `lead_bytes`
 //                                  of shared memory at least
-//             void beside(int warp)  the four warps beside those that multiply, before their roles
+//             void beside(int warp, storer_memory own)  the four warps beside those that
+//                                  multiply, before their roles
 //             void finish()        all threads of any block, when it has read A and stored C
 //   retires:  bool counts_readers()   whether it is called in this launch:
 //             void retire()        the loader's warp, when the block has read what it needs of A
-//   waits:    int come(int row, int rows, int begin, int end)   a warp: up to which slice these
-//   rows
-//             of A have come, of slices of one stretch; void await(...) waits for all of them. Both
-//             are called by the loader's warp, or, if `bool scouts()`, by the fourth one, ahead of
-//             it; the loader asks `bool is_there(int row, int slice)` then, whether nothing has to
-//             come for that stretch
+//   waits:    int come(int row, int rows, int begin, int end)  a warp: up to which slice these
+//             rows of A have come, of slices of one stretch; void await(...) waits for all of
+//             them. Both are called by the loader's warp, or, if `bool scouts()`, by the fourth
+//             one, ahead of it; the loader asks `bool is_there(int row, int slice)` then, whether
+//             nothing has to come for that stretch
 //   brings:   rows rows_for(int group)    what brings A to a math warpgroup: see `no_rows`
 //   signals:  void before_store()  a storer's warp, before its first store
 //             bool in_turn()       whether a tile is stored before its place is used again

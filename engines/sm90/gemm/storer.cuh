@@ -29,9 +29,9 @@ class chunk_storer {
         hand_over();
         ++chunk;
         if (chunk % config.staging == 0) {
-          release_as_read<config.staging>();
+          give_as_read<config.staging>();
         } else if (chunk == chunks_of(config)) {
-          release_as_read<chunks_of(config) % config.staging>();
+          give_as_read<chunks_of(config) % config.staging>();
         }
       }
     });
@@ -62,7 +62,7 @@ class chunk_storer {
       } else {
         boxes_left_shared<0>();
       }
-      for (int chunk = 0; chunk < chunks_of(config); ++chunk) release();
+      for (int chunk = 0; chunk < chunks_of(config); ++chunk) give();
       traffic.after_tile(block_.place(w));
     });
     boxes_stored();
@@ -114,24 +114,30 @@ class chunk_storer {
   }
   /// The places of the last chunks, the first of them first.
   template <int count>
-  __device__ void release_as_read() {
+  __device__ void give_as_read() {
     if constexpr (count > 0) {
       boxes_left_shared<count - 1>();
-      release();
-      release_as_read<count - 1>();
+      give();
+      give_as_read<count - 1>();
     }
   }
-  /// The oldest place that is taken may be written again.
-  __device__ void release() {
-    block_.shared.taken[group_][taken_.stage].arrive();
-    taken_.template advance<config.staging>();
+  /// The place that was given longest ago may be written, again if it has been.
+  __device__ void give() {
+    block_.shared.given[group_][given_.stage].arrive();
+    given_.template advance<config.staging>();
   }
 
   const block_view<config>& block_;
   int group_;
   ring_cursor staged_;
-  ring_cursor taken_;
+  ring_cursor given_;
 };
+
+/// The first places for results, by the thread that will store them.
+template <tile_config config>
+__device__ void give_places(const block_view<config>& block, int group) {
+  for (stage_barrier& given : block.shared.given[group]) given.arrive();
+}
 
 template <tile_config config, class Traffic>
 __device__ void run_storer(const block_view<config>& block, Traffic& traffic, int group) {

@@ -71,6 +71,9 @@ struct gemm_plan {
   /// Pieces of A, or tiles of C, one below the other, whose first columns go out before the next
   /// columns do; then come those below them. Tiles in bands of one go out as they are numbered.
   int band = 1;
+  /// Tiles begin at so many columns of A at the same time, equally far apart: pieces of these take
+  /// turns, where it divides the pieces of a row.
+  int starts = 1;
   int sets = 2;  ///< of rooms for A, used in turn
 };
 

@@ -41,11 +41,13 @@ struct strided {
 };
 
 /// A grid of `down` things one below the other and `across` side by side, gone through in bands:
-/// the first column of `band` rows, their next columns, and then the rows below them.
+/// the first column of `band` rows, their next columns, and then the rows below them. With `starts`
+/// the columns of each such part of them take turns.
 struct banded_grid {
   int down = 1;
   int across = 1;
-  int band = 1;  ///< from 1 to `down`
+  int band = 1;    ///< from 1 to `down`
+  int starts = 1;  ///< divides `across`
 
   struct cell {
     int row;
@@ -57,7 +59,10 @@ struct banded_grid {
     const int height = down - first < band ? down - first : band;
     const int in_band = turn - first * across;
     const int column = in_band / height;
-    return {first + in_band - column * height, column};
+    const int row = first + in_band - column * height;
+    if (starts == 1) return {row, column};
+    const int in_part = column / starts;
+    return {row, (column - in_part * starts) * (across / starts) + in_part};
   }
 };
 

@@ -1,0 +1,73 @@
+// all_gather_gemm on GPUs in every way that it has.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <untax/ops/all_gather_gemm.hpp>
+#include <untax/world/launch.hpp>
+
+#include "gpus.hpp"
+#include "operator_runs.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::device_workload;
+using untax::dtype;
+using untax::gather_axis;
+using untax::gemm_problem;
+using untax::operator_entry;
+using untax::operator_options;
+using untax::pattern;
+using untax::world;
+
+/// Every way in which rows of A travel and are multiplied, between all ranks, also where they share
+/// GPUs. Which ways there were is looked for in what the plans say.
+TEST(gpu_operators, all_gather_gemm_is_right_in_every_way) {
+  NEEDS_GPUS(2);
+  const std::uint64_t seed = std::random_device{}();
+  constexpr pattern ways[] = {pattern::bulk_synchronous, pattern::producer_consumer,
+                              pattern::fused_sequential, pattern::fused_specialized,
+                              pattern::fused_warp_specialized};
+  // The last ones are of large tiles, several for a block.
+  const std::int64_t sizes[][3] = {{3, 520, 4104},     {16, 520, 4104},
+                                   {32, 520, 4104},    {64, 520, 4104},
+                                   {127, 520, 4104},   {256, 3000, 4104},
+                                   {512, 3000, 4104},  {999, 9000, 520},
+                                   {2040, 9000, 2056}, {128 * gpus() - 3, 8200, 2056}};
+  const auto all = static_cast<int>(std::size(sizes));
+  const int taken = std::min(gpu_test::cases(all), all);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        const operator_entry entry = untax::all_gather_gemm_entry();
+        std::mt19937_64 stalls(static_cast<std::uint64_t>(w.rank()) * 977 + seed);
+        std::string plans;
+        for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+          for (int size = 0; size < taken; ++size) {
+            const auto& [m, n, k] = sizes[size];
+            for (const pattern how : ways) {
+              const gemm_problem p{.m = m, .n = n, .k = k, .type = dtype::bf16, .gather = gather};
+              const operator_options by{.how = how, .constant_weights = true};
+              SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), gpus(),
+                                       text_of(entry, p, by)));
+              device_workload load(w, entry, p, by, seed);
+              plans += load.explain() + "\n";
+              expect_right(w, s, load, tolerance_of(p), seed, stalls);
+            }
+          }
+        }
+        if (taken < all) return;
+        for (const char* way : {"packets", " to a tile", "warps that store move", "all blocks move",
+                                "a warp in each", "A collected"})
+          EXPECT_NE(plans.find(way), std::string::npos) << "no plan has: " << way;
+      },
+      roomy_world());
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+// When storers move in a gather, how, and how fast.
+#include <cstdint>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
+#include "tests/plans/planned.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::processors;
+
+gather_plan planned(const all_gather_gemm_problem& problem, int ranks, int movers = 0) {
+  operator_options options;
+  options.how = pattern::fused_warp_specialized;
+  options.movers = movers;
+  return gather_plans(problem, ranks, 0, options, processors).front();
+}
+
+all_gather_gemm_problem of_rows(std::int64_t m, std::int64_t n,
+                                gather_axis gather = gather_axis::rows) {
+  return {.m = m, .n = n, .k = 8192, .gather = gather};
+}
+
+TEST(gathers_by_storers, where_the_first_tiles_take_long_enough) {
+  for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+    for (const std::int64_t m : {256, 512, 1024}) {
+      SCOPED_TRACE(fmt::format("{} rows, gather {}", m, name_of(gather)));
+      EXPECT_EQ(planned(of_rows(m, 3584, gather), 2).who, gather_movers::storers);
+    }
+  }
+  EXPECT_EQ(planned(of_rows(2048, 7168), 2).who, gather_movers::storers);
+  // Weights are x; a shard is large; tiles are small; few are asked to move much.
+  EXPECT_EQ(planned(of_rows(128, 3584), 2).who, gather_movers::warps);
+  EXPECT_EQ(planned(of_rows(4096, 3584), 2).who, gather_movers::warps);
+  EXPECT_EQ(planned(of_rows(1024, 512), 2).who, gather_movers::warps);
+  EXPECT_EQ(planned(of_rows(1024, 3584), 2, 4).who, gather_movers::warps);
+}
+
+TEST(gathers_by_storers, boxes_that_tiles_begin_with_go_first) {
+  int looked_at = 0;
+  for (const int ranks : {2, 4, 8}) {
+    for (const std::int64_t m : {256, 512, 999, 1024}) {
+      const all_gather_gemm_problem problem = of_rows(m, 3584);
+      const gather_plan plan = planned(problem, ranks);
+      if (plan.who != gather_movers::storers) continue;
+      ++looked_at;
+      SCOPED_TRACE(fmt::format("{} rows, {} ranks: {}", m, ranks, plan.text()));
+      const sm90::tile_config& config = plan.gemm.config;
+      const all_gather_gemm_protocol how(problem, plan.protocol);
+      const sending_grid grid = sending_grid::of(how);
+      // The first column of each part of k that a block of a cluster has.
+      std::set<int> begun;
+      for (int i = 0; i < grid.row_pieces * config.pieces; ++i)
+        begun.insert(how.piece_in_turn(0, i) % grid.in_row);
+      ASSERT_EQ(static_cast<int>(begun.size()), config.pieces);
+      int expected = 0;
+      for (const int column : begun) {
+        ASSERT_EQ(column, expected);
+        expected += grid.in_row / config.pieces;
+      }
+    }
+  }
+  EXPECT_GE(looked_at, 6);
+}
+
+TEST(gathers_by_storers, pace_is_what_tiles_need_but_not_too_slow_or_fast) {
+  EXPECT_EQ(planned(of_rows(512, 7168), 2).pace, 200);
+  const int between = planned(of_rows(2048, 7168), 2).pace;
+  EXPECT_GT(between, 200);
+  EXPECT_LT(between, 300);
+  EXPECT_EQ(planned(of_rows(1024, 3584), 8).pace, 300);
+}
+
+TEST(gathers_by_storers, as_many_as_asked_for) {
+  EXPECT_EQ(planned(of_rows(1024, 3584), 2).protocol.movers, 256);
+  EXPECT_EQ(planned(of_rows(1024, 3584), 2, 200).protocol.movers, 200);
+  EXPECT_EQ(planned(of_rows(1024, 3584), 2, 1000).protocol.movers, 256);
+}
+
+}  // namespace
