@@ -270,7 +270,8 @@ def shown_problems(document):
 
 
 def overlap_title(document):
-    return f"{document['operator']}, {document['suite']}, {document['ranks']} GPUs, {document['dtype']}"
+    device = document["device"].removeprefix("NVIDIA ").split()[0]
+    return f"{document['operator']}, {document['suite']}, {document['ranks']} {device}, {document['dtype']}"
 
 
 def gemms(document):
