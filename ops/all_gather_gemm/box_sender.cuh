@@ -64,12 +64,15 @@ class box_sender {
     int arrived = 0;
     const auto stored = [&] { shared_.arrived.add(arrived++); };
     bool going = true;
-    t_.sending.each(share_, [&](const outgoing_piece& p, int hop, int hops) {
+    const int hops = t_.sending.hops_together();
+    const int turns = t_.sending.turns(share_);
+    for (int i = 0; i < turns && going; ++i) {
+      const auto [p, hop] = t_.sending.turn(share_, i);
       going = sender_.reserve(hop, hops);
-      if (!going || !leads) return;
+      if (!going || !leads) continue;
       stream.move(sent_box{{p.column, p.row, sender_.set()}, hop, hops}, t_.shard_boxes,
                   {p.column, p.row, 0}, t_.sending.box_bytes(), store, stored);
-    });
+    }
     if (leads) {
       stream.finish(store, stored);
       if (!going) shared_.arrived.abandon(arrived);
