@@ -16,14 +16,6 @@
 namespace {
 
 using namespace gpu_test;
-using untax::device_workload;
-using untax::dtype;
-using untax::gather_axis;
-using untax::gemm_problem;
-using untax::operator_entry;
-using untax::operator_options;
-using untax::pattern;
-using untax::world;
 
 /// Every way in which rows of A travel and are multiplied, between all ranks, also where they share
 /// GPUs. Which ways there were is looked for in what the plans say.

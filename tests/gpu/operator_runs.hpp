@@ -15,6 +15,15 @@
 
 namespace gpu_test {
 
+using untax::device_workload;
+using untax::dtype;
+using untax::gather_axis;
+using untax::gemm_problem;
+using untax::operator_entry;
+using untax::operator_options;
+using untax::pattern;
+using untax::world;
+
 /// Heaps for operators of any shape that tests take.
 inline untax::world_options roomy_world() {
   untax::world_options options = gpu_world(20s);
@@ -23,8 +32,8 @@ inline untax::world_options roomy_world() {
 }
 
 /// A case, for messages.
-inline std::string text_of(const untax::operator_entry& entry, const untax::gemm_problem& p,
-                           const untax::operator_options& by) {
+inline std::string text_of(const operator_entry& entry, const gemm_problem& p,
+                           const operator_options& by) {
   return fmt::format(
       "{}, m {}, n {}, k {}, {}{}, {}, {}{}", entry.name, p.m, p.n, p.k, name_of(p.type),
       entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "", name_of(by.how),
@@ -44,8 +53,8 @@ inline void stall(const stream& s, std::int64_t microseconds) {
 
 /// Three times other values, one run of the first, two of the next, each rank behind stalls of its
 /// own.
-inline void expect_right(untax::world& w, const stream& s, untax::device_workload& load,
-                         double tolerance, std::uint64_t seed, std::mt19937_64& stalls) {
+inline void expect_right(world& w, const stream& s, device_workload& load, double tolerance,
+                         std::uint64_t seed, std::mt19937_64& stalls) {
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     load.refresh(seed + epoch);
     load.poison_result();

@@ -25,16 +25,8 @@
 namespace {
 
 using namespace gpu_test;
-using untax::device_workload;
 using untax::direction;
-using untax::dtype;
 using untax::errc;
-using untax::gather_axis;
-using untax::gemm_problem;
-using untax::operator_entry;
-using untax::operator_options;
-using untax::pattern;
-using untax::world;
 
 /// The same at all ranks.
 class case_maker {
