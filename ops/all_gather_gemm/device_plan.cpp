@@ -43,6 +43,7 @@ constexpr std::int64_t packet_rows = 16;
 constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends so many bytes sends them as boxes.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
+
 /// Configurations that there are kernels for.
 bool is_compiled(const sm90::tile_config& c) {
   return c.swapped || (c.columns != 192 && c.columns != 144);

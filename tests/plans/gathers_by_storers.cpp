@@ -77,6 +77,36 @@ TEST(gathers_by_storers, pace_is_what_tiles_need_but_not_too_slow_or_fast) {
   EXPECT_EQ(planned(of_rows(1024, 3584), 8).pace, 300);
 }
 
+/// Boxes have their times one after the other: peer by peer where tiles of one source follow those
+/// of another, and otherwise in turn to all peers.
+TEST(gathers_by_storers, each_box_has_a_time_of_its_own) {
+  for (const std::int64_t n : {3584, 7168}) {
+    const all_gather_gemm_problem problem = of_rows(1024, n);
+    const gather_plan plan = planned(problem, 4);
+    ASSERT_EQ(plan.who, gather_movers::storers);
+    ASSERT_EQ(plan.protocol.spread, n == 3584);
+    const sending_grid grid = sending_grid::of(all_gather_gemm_protocol(problem, plan.protocol));
+    std::set<std::uint64_t> times;
+    int sent = 0;
+    for (int storer = 0; storer < plan.protocol.movers; ++storer) {
+      grid.each(strided{storer, plan.protocol.movers},
+                [&](const outgoing_piece& p, int hop, int hops) {
+                  times.insert(grid.bytes_before(p, hop));
+                  sent += hops;
+                });
+    }
+    const int boxes = grid.row_pieces * grid.in_row;
+    EXPECT_EQ(sent, boxes * 3);
+    EXPECT_EQ(static_cast<int>(times.size()), plan.protocol.spread ? boxes : boxes * 3);
+    const auto step = std::uint64_t{grid.box_bytes()} * static_cast<unsigned>(grid.hops_together());
+    std::uint64_t expected = 0;
+    for (const std::uint64_t time : times) {
+      ASSERT_EQ(time, expected);
+      expected += step;
+    }
+  }
+}
+
 TEST(gathers_by_storers, as_many_as_asked_for) {
   EXPECT_EQ(planned(of_rows(1024, 3584), 2).protocol.movers, 256);
   EXPECT_EQ(planned(of_rows(1024, 3584), 2, 200).protocol.movers, 200);
