@@ -12,10 +12,14 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(UNTAX_CCACHE ccache)
-if(UNTAX_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this leave, ccache gives up on every file that uses precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${UNTAX_CCACHE})
+if(UNTAX_CCACHE AND PROJECT_IS_TOP_LEVEL)
+  # Without the sloppiness, ccache gives up on every file that uses precompiled headers. Paths are hashed
+  # relative to the checkout, so that a second clone finds what the first one compiled.
+  set(UNTAX_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${UNTAX_CCACHE})
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${UNTAX_CCACHE_LAUNCHER})
+  endif()
 endif()
 
 if(UNTAX_NATIVE)
