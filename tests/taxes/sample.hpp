@@ -10,8 +10,7 @@ namespace untax::test {
 
 /// A file of the models directory, wherever the test was started.
 inline std::string model_file(const std::string& name) {
-  const std::string here = __FILE__;
-  return here.substr(0, here.rfind("tests/taxes/")) + "models/" + name + ".json";
+  return UNTAX_SOURCE_DIR "/models/" + name + ".json";
 }
 
 /// The text of the `untax::error` that `action` throws, "" when it throws none. Other exceptions
