@@ -66,7 +66,7 @@ done
 
 heading "Packages"
 install_packages "${untax_build_packages[@]}"
-install_optional clang-format-14 clang-tidy-14 shellcheck
+install_optional clang-format-14 clang-tidy-14 shellcheck pkg-config
 choose_compiler
 
 passed=0 failed=0 skipped=0

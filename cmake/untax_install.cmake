@@ -1,4 +1,4 @@
-# `cmake --install`: the library with its headers and package files, and the command.
+# `cmake --install`: the library with its headers and package files, the command, and models to try it with.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/untax)
 
@@ -15,6 +15,8 @@ if(TARGET untax_cli)
   install(TARGETS untax_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/untax FILES_MATCHING PATTERN "*.json")
+
 install(EXPORT untaxTargets NAMESPACE untax:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/untaxConfig.cmake.in ${PROJECT_BINARY_DIR}/untaxConfig.cmake
   INSTALL_DESTINATION ${package_dir})
@@ -26,3 +28,15 @@ install(FILES
   cmake/FindOpenBLAS.cmake
   cmake/FindHwloc.cmake
   DESTINATION ${package_dir})
+
+# For builds without CMake. The library is static, so what it needs is linked with it; where the file lies says where the
+# rest does, so that the folder may be moved.
+set(pkg_config_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pkg_config_prefix /prefix/${pkg_config_dir} /prefix)
+string(REGEX REPLACE "/$" "" pkg_config_prefix "${pkg_config_prefix}")
+set(pkg_config_cuda "")
+if(UNTAX_HAS_CUDA)
+  set(pkg_config_cuda "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl")
+endif()
+configure_file(cmake/untax.pc.in ${PROJECT_BINARY_DIR}/untax.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/untax.pc DESTINATION ${pkg_config_dir})
