@@ -64,7 +64,9 @@ engine::engine(world& w, program p, engine_options options)
     workers_.emplace_back(options_.operator_name, counters_, world_->make_watch(i),
                           program_.tile_extent(), options_.faults.get());
   }
-  team_ = std::make_unique<team>(most, options_.launch);
+  team_ = std::make_unique<team>(most, options_.launch,
+                                 fmt::format("rank {}: {}", w.rank(), options_.operator_name),
+                                 [this](const error& e) { world_->fail(e.code(), e.what()); });
 }
 
 engine::memory engine::allocate(const extent& size, dtype type, const std::string& label) {

@@ -2,32 +2,53 @@
 
 #include <utility>
 
+#include "src/core/start_threads.hpp"
+
 namespace untax::host {
 
-team::team(int workers, launch_mode mode) : mode_(mode) {
+team::team(int workers, launch_mode mode, std::string owner, std::function<void(const error&)> stop)
+    : mode_(mode), owner_(std::move(owner)), stop_(std::move(stop)) {
   if (mode_ == launch_mode::eager) return;
-  threads_.reserve(static_cast<std::size_t>(workers - 1));
-  for (int worker = 1; worker < workers; ++worker)
-    threads_.emplace_back([this, worker] { serve(worker); });
+  try {
+    start_threads(threads_, workers - 1, owner_, [this](int i) { serve(i + 1); });
+  } catch (const error&) {
+    leave();
+    throw;
+  }
 }
 
-team::~team() {
+team::~team() { leave(); }
+
+void team::leave() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
   work_.notify_all();
+  join_all();
+}
+
+void team::join_all() {
   for (auto& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void team::launch_eagerly(int workers) {
+  try {
+    start_threads(threads_, workers, owner_, [this](int worker) { run_guarded(worker); });
+  } catch (const error& e) {
+    stop_(e);
+    join_all();
+    throw;
+  }
+  join_all();
 }
 
 void team::launch(int workers, const std::function<void(int)>& body) {
   failure_ = nullptr;
   body_ = &body;
   if (mode_ == launch_mode::eager) {
-    for (int worker = 0; worker < workers; ++worker)
-      threads_.emplace_back([this, worker] { run_guarded(worker); });
-    for (auto& thread : threads_) thread.join();
-    threads_.clear();
+    launch_eagerly(workers);
   } else {
     if (workers > 1) {
       const std::scoped_lock lock(mutex_);

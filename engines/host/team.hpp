@@ -5,9 +5,11 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <untax/core/error.hpp>
 #include <untax/core/pattern.hpp>
 
 namespace untax::host {
@@ -19,7 +21,11 @@ namespace untax::host {
 /// threads and joins them.
 class team {
  public:
-  team(int workers, launch_mode mode);
+  /// `owner` begins its errors. If an eager launch gets only some of its threads, these run, and
+  /// may wait for the rest: `stop` has to make them leave.
+  ///
+  /// Throws `out_of_memory` if threads cannot be made, here or in `launch`. None is left running.
+  team(int workers, launch_mode mode, std::string owner, std::function<void(const error&)> stop);
   team(const team&) = delete;
   team& operator=(const team&) = delete;
   ~team();
@@ -29,10 +35,15 @@ class team {
   void launch(int workers, const std::function<void(int)>& body);
 
  private:
+  void launch_eagerly(int workers);
+  void join_all();
+  void leave();
   void serve(int worker);
   void run_guarded(int worker) noexcept;
 
   launch_mode mode_;
+  std::string owner_;
+  std::function<void(const error&)> stop_;
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable done_;

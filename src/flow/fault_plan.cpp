@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "src/core/start_threads.hpp"
+
 namespace untax {
 
 fault_plan::~fault_plan() {
@@ -59,7 +61,7 @@ void fault_plan::signal(const fault_site& site, const room& target,
     deliver();
     deliver();
   } else if (fault_.kind == fault_kind::delay) {
-    late_ = std::thread([deliver, duration = fault_.duration] {
+    late_ = start_thread("a delayed signal", [deliver, duration = fault_.duration] {
       std::this_thread::sleep_for(duration);
       deliver();
     });

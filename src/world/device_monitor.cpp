@@ -5,6 +5,7 @@
 #include <untax/flow/wait.hpp>
 #include <untax/memory/host_memory.hpp>
 
+#include "src/core/start_threads.hpp"
 #include "src/flow/reports.hpp"
 
 namespace untax {
@@ -35,7 +36,7 @@ device_monitor::device_monitor(std::shared_ptr<const segment> memory, std::vecto
       limit_(limit),
       alive_(alive),
       unstopped_(ranks_),
-      thread_([this] { run(); }) {}
+      thread_(start_thread("the monitor of kernels", [this] { run(); })) {}
 
 device_monitor::~device_monitor() {
   {

@@ -1,9 +1,10 @@
 #include <exception>
-#include <string>
-#include <system_error>
 #include <thread>
 
+#include <untax/core/error.hpp>
 #include <untax/world/launch.hpp>
+
+#include "src/core/start_threads.hpp"
 
 namespace untax {
 namespace {
@@ -48,13 +49,13 @@ void run_all(std::vector<world> views, const std::function<void(world&)>& body) 
     for (std::thread& t : threads) t.join();
   };
   try {
-    for (std::size_t rank = 0; rank < views.size(); ++rank) {
-      threads.emplace_back([&, rank] { endings[rank] = run_rank(std::move(views[rank]), body); });
-    }
-  } catch (const std::system_error& e) {
+    start_threads(threads, static_cast<int>(views.size()), "a world of threads", [&](int r) {
+      const auto rank = static_cast<std::size_t>(r);
+      endings[rank] = run_rank(std::move(views[rank]), body);
+    });
+  } catch (const error& e) {
     // views.back() was given to no thread, since not all could be started.
-    views.back().fail(errc::out_of_memory,
-                      std::string("not all rank threads could be started: ") + e.what());
+    views.back().fail(e.code(), e.what());
     join_all();
     throw;
   }

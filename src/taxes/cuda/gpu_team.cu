@@ -6,6 +6,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/core/start_threads.hpp"
+
 namespace untax {
 namespace {
 
@@ -84,8 +86,12 @@ void gpu_team::clear(int rank, void* local, std::size_t bytes) {
 void gpu_team::together(const std::function<void(world&)>& body) {
   std::vector<std::exception_ptr> failures(worlds_.size());
   std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < worlds_.size(); ++rank) {
-    threads.emplace_back([&, rank] {
+  const auto join_all = [&threads] {
+    for (std::thread& t : threads) t.join();
+  };
+  try {
+    start_threads(threads, size(), "the ranks of a measurement", [&](int r) {
+      const auto rank = static_cast<std::size_t>(r);
       try {
         worlds_[rank].use_device();
         body(worlds_[rank]);
@@ -93,8 +99,13 @@ void gpu_team::together(const std::function<void(world&)>& body) {
         failures[rank] = std::current_exception();
       }
     });
+  } catch (const error& e) {
+    // Those that run may wait for the one at least that does not.
+    worlds_.back().fail(e.code(), e.what());
+    join_all();
+    throw;
   }
-  for (std::thread& t : threads) t.join();
+  join_all();
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
