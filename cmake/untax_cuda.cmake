@@ -48,3 +48,15 @@ if(NOT UNTAX_NCCL_INCLUDE)
   set(UNTAX_LEFT_OUT
     "/(src/[a-z_]+/no_cuda|engines/sm90/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
+
+# untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of the GEMM and of attention (variants/),
+# which take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked.
+function(untax_add_cuda_objects)
+  set(sources ${UNTAX_CUDA_SOURCES} ${ARGN})
+  list(FILTER sources EXCLUDE REGEX "/variants/")
+  add_library(untax_cuda_objects OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(untax_cuda_objects PRIVATE untax OpenBLAS::OpenBLAS CUDA::cudart_static)
+  target_include_directories(untax_cuda_objects SYSTEM PRIVATE
+    $<TARGET_PROPERTY:untax,INCLUDE_DIRECTORIES>)
+  untax_warnings(untax_cuda_objects)
+endfunction()

@@ -1,24 +1,33 @@
-"""Runs a slow check of many files, two at a time or more, and remembers in the build directory which files passed."""
+"""Runs a slow check of many files, two at a time or more, and remembers which files passed, in a folder that all
+checkouts share: an empty file for each fingerprint."""
 import hashlib
-import json
 import os
 import subprocess
-import threading
+import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import gate
 
 
+KEPT_DAYS = 30
+
+
 def fingerprint(tree, name, *more):
-    """A hash of the file, of all that it includes, and of whatever else decides the result."""
-    digest = hashlib.sha256()
+    """A hash of the file, of all that it includes, and of whatever else decides the result. Where the checkout lies
+    does not count."""
+    digest = hashlib.sha256(name.encode())
     for part in more:
-        digest.update(str(part).encode())
+        digest.update(str(part).replace(str(tree.build), "build").replace(str(tree.root), ".").encode())
     for included in tree.closure(name):
         digest.update(included.encode())
         digest.update(tree.text(included).encode())
     return digest.hexdigest()
+
+
+def version_of(program):
+    """What a tool says of its version: another one may have other findings."""
+    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
 
 
 def share_of(names):
@@ -32,28 +41,33 @@ def share_of(names):
     return [name for name in names if zlib.crc32(name.encode()) % parts == turn]
 
 
-def check_all(tree, cache_name, names, fingerprint_of, run):
-    """Findings of run(name) over the names whose fingerprint has not passed before."""
-    cache = tree.cache / f"{cache_name}.json"
-    try:
-        passed = json.loads(cache.read_text())
-    except (OSError, ValueError):
-        passed = {}
-    prints = {name: fingerprint_of(name) for name in names}
-    todo = [name for name in names if passed.get(name) != prints[name]]
-    good = {name: prints[name] for name in names if name not in todo}
+def forget_old(folder):
+    """Removes what nobody asked for in a month."""
+    for entry in folder.iterdir():
+        try:
+            if time.time() - entry.stat().st_mtime > KEPT_DAYS * 86400:
+                entry.unlink()
+        except OSError:
+            pass  # another run was first
 
-    def run_and_remember(name):
+
+def check_all(tree, gate_name, names, fingerprint_of, run):
+    """Findings of run(name) over the names whose fingerprint has not passed before."""
+    folder = tree.cache / gate_name
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_old(folder)
+
+    def look(name):
+        passed = folder / fingerprint_of(name)
+        if passed.exists():
+            passed.touch()
+            return None
         findings = run(name)
         if not findings:
-            with lock:  # at once, so that a run that is stopped was not in vain
-                good[name] = prints[name]
-                cache.write_text(json.dumps(good, indent=1, sort_keys=True))
+            passed.touch()
         return findings
 
-    lock = threading.Lock()
-    cache.parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        results = list(pool.map(run_and_remember, todo))
-    print(f"{len(names)} files, {len(names) - len(todo)} of them unchanged since they passed")
-    return [finding for findings in results for finding in findings]
+        results = list(pool.map(look, names))
+    print(f"{len(names)} files, {results.count(None)} of them unchanged since they passed")
+    return [finding for findings in results for finding in findings or []]

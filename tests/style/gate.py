@@ -5,6 +5,7 @@ snippets that it must reject and snippets that it must accept; `--self-test` tri
 blind fails the suite.
 """
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 SKIPPED = 77  # the exit status that ctest counts as skipped
 CODE = {".hpp", ".cpp", ".cuh", ".cu"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def cache_folder():
+    """Where slow gates remember what passed; all checkouts of a user share it."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "untax" / "gates"
 
 
 class Tree:
@@ -119,7 +126,7 @@ def main(check, bad, good=()):
     if arguments.self_test:
         sys.exit(1 if _self_test(check, Path(arguments.build).absolute(), bad, good) else 0)
     build = Path(arguments.build).absolute()
-    findings = check(Tree(arguments.root, build, build / "style"))
+    findings = check(Tree(arguments.root, build, cache_folder()))
     for finding in findings:
         print(finding)
     if findings:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every header compiles alone: whoever includes it needs to know nothing else.
 
-Headers that need CUDA are left out of builds without it. Headers that passed are remembered in the build directory
-until they, or what they include, change. With UNTAX_GATE_SHARE=N only every Nth is compiled, others for each commit.
+Headers that need CUDA are left out of builds without it. Headers that passed are remembered until they, or what they
+include, change. With UNTAX_GATE_SHARE=N only every Nth is compiled, others for each commit.
 """
 import json
 import shlex
@@ -56,11 +56,12 @@ def check(tree):
         return [f"{name}: does not compile alone: {(errors or [done.stderr])[0]}"] if done.returncode else []
 
     has_cuda = any("cuda" in word for word in call)
+    version = cached.version_of(call[0])
     names = [name for name in tree.files({".hpp"}, BELOW) if has_cuda or not needs_cuda(tree, name)]
     if tree.root == gate.PROJECT:
         names = cached.share_of(names)
     return cached.check_all(tree, "headers", names,
-                            lambda name: cached.fingerprint(tree, name, call), run)
+                            lambda name: cached.fingerprint(tree, name, call, version), run)
 
 
 BAD = [

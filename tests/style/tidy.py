@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """clang-tidy 14 has nothing to say about the library's sources (.clang-tidy says what it looks for).
 
-Sources that passed are remembered in the build directory until they, or what they include, change. Sources that
-reach Relacy or GoogleTest are left out: their macros expand to what clang-tidy complains about.
+Sources that passed are remembered until they, or what they include, change. Sources that reach Relacy or GoogleTest
+are left out: their macros expand to what clang-tidy complains about.
 
 With UNTAX_GATE_SHARE=N only every Nth source is looked at, others for each commit.
 """
@@ -42,6 +42,7 @@ def check(tree):
     program = gate.tool("clang-tidy-14")
     config = gate.PROJECT / ".clang-tidy"
     commands = commands_of(tree)
+    version = cached.version_of(program)
     names = [name for name in tree.files({".cpp"}, BELOW) if not reaches_left_out(tree, name)]
     if tree.root != gate.PROJECT:  # the self-test: snippets are compiled as any source is
         example = next(entry for file, entry in commands.items() if "/src/" in file)
@@ -65,7 +66,7 @@ def check(tree):
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "compile_commands.json").write_text(json.dumps(list(commands.values())))
         found = cached.check_all(tree, "tidy", names,
-                                 lambda name: cached.fingerprint(tree, name, config.read_text()), run)
+                                 lambda name: cached.fingerprint(tree, name, config.read_text(), version), run)
     return sorted(set(found))
 
 
