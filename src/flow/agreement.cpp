@@ -17,6 +17,15 @@ std::uint64_t extend(std::uint64_t hash, std::string_view text) noexcept {
   return hash;
 }
 
+// A call whose text is too long for the ledger: how it begins and how it ends.
+std::string kept_of(std::string_view call) {
+  if (call.size() <= ledger_line::longest_call) return std::string(call);
+  constexpr std::size_t around = 32;  // what is said in the middle needs less
+  constexpr std::size_t part = (ledger_line::longest_call - around) / 2;
+  return fmt::format("{} [{} bytes] {}", call.substr(0, part), call.size() - 2 * part,
+                     call.substr(call.size() - part));
+}
+
 std::string side(int rank, const std::optional<ledger_line>& line) {
   return fmt::format("\n  rank {}: {}", rank, line ? line->text : "(too long ago to say)");
 }
@@ -25,7 +34,7 @@ std::string side(int rank, const std::optional<ledger_line>& line) {
 
 void agreement::post(std::string_view call) {
   chain_ = extend(chain_, call);
-  world_.post(rank_, {++sequence_, chain_, std::string(call)});
+  world_.post(rank_, {++sequence_, chain_, extend(0, call), kept_of(call)});
   compare();
 }
 
@@ -42,21 +51,46 @@ void agreement::compare_with(int peer) const {
   if (mine && theirs && mine->chain != theirs->chain) refuse(peer, common);
 }
 
-void agreement::refuse(int peer, std::uint64_t sequence) const {
-  // The first difference is what a person wants to see; the hash differs from there on.
-  for (std::uint64_t earlier = sequence - 1; earlier > 0; --earlier) {
-    const auto mine = world_.posted_at(rank_, earlier);
-    const auto theirs = world_.posted_at(peer, earlier);
-    if (!mine || !theirs || mine->chain == theirs->chain) break;
-    sequence = earlier;
-  }
+std::string agreement::sides(int peer, std::uint64_t sequence) const {
   const int first = std::min(rank_, peer);
   const int second = std::max(rank_, peer);
+  const auto one = world_.posted_at(first, sequence);
+  const auto two = world_.posted_at(second, sequence);
+  const bool hidden = one && two && one->call != two->call && one->text == two->text;
+  return side(first, one) + side(second, two) +
+         (hidden ? "\n  (they differ in the bytes that are left out)" : "");
+}
+
+void agreement::refuse(int peer, std::uint64_t sequence) const {
+  // The first difference is what a person wants to see; the chains differ from there on.
+  std::uint64_t oldest = sequence;
+  bool same_before = oldest == 1;
+  while (!same_before) {
+    const auto mine = world_.posted_at(rank_, oldest - 1);
+    const auto theirs = world_.posted_at(peer, oldest - 1);
+    if (!mine || !theirs) break;
+    same_before = mine->chain == theirs->chain || oldest == 2;
+    if (mine->chain != theirs->chain) --oldest;
+  }
+  const auto differs = [&](std::uint64_t call) {
+    const auto mine = world_.posted_at(rank_, call);
+    const auto theirs = world_.posted_at(peer, call);
+    return mine && theirs && mine->call != theirs->call;
+  };
+  std::uint64_t shown = oldest;
+  while (shown < sequence && !same_before && !differs(shown)) ++shown;
+  std::string what = fmt::format("their collective call number {} differs:", shown);
+  if (!same_before) {
+    what = fmt::format(
+        "a collective call of theirs before number {} differed, which is too long ago to say; ",
+        oldest);
+    what += differs(shown) ? fmt::format("number {} differs, too:", shown)
+                           : fmt::format("number {} is the same again:", shown);
+  }
   const std::string text = fmt::format(
-      "ranks {} and {} do not do the same thing; their collective call number {} differs:{}{}\n"
+      "ranks {} and {} do not do the same thing; {}{}\n"
       "All ranks have to make the same allocations, operators and barriers in the same order.",
-      first, second, sequence, side(first, world_.posted_at(first, sequence)),
-      side(second, world_.posted_at(second, sequence)));
+      std::min(rank_, peer), std::max(rank_, peer), what, sides(peer, shown));
   world_.stop({rank_, peer, errc::disagreement, text});
   throw error(errc::disagreement, fmt::format("rank {}: {}", rank_, text));
 }

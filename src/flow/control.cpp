@@ -135,6 +135,7 @@ void control::post(int rank, const ledger_line& line) const noexcept {
   ledger_entry& entry = entry_of(*block_, rank, line.sequence);
   store(entry.sequence, 0);
   store(entry.chain, line.chain);
+  store(entry.call, line.call);
   store(entry.length, words::store_text(entry.text, line.text));
   store(entry.sequence, line.sequence);
   store(block_->ranks[rank].posted, line.sequence);
@@ -145,7 +146,8 @@ std::uint64_t control::posted(int rank) const noexcept { return load(block_->ran
 std::optional<ledger_line> control::posted_at(int rank, std::uint64_t sequence) const {
   const ledger_entry& entry = entry_of(*block_, rank, sequence);
   if (load(entry.sequence) != sequence) return std::nullopt;
-  ledger_line line{sequence, load(entry.chain), words::load_text(entry.text, load(entry.length))};
+  ledger_line line{sequence, load(entry.chain), load(entry.call),
+                   words::load_text(entry.text, load(entry.length))};
   if (load(entry.sequence) != sequence) return std::nullopt;
   return line;
 }

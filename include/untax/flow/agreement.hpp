@@ -28,7 +28,9 @@ class agreement {
 
  private:
   void compare_with(int peer) const;
+  /// `sequence`: a call up to which the two have not done the same.
   [[noreturn]] void refuse(int peer, std::uint64_t sequence) const;
+  [[nodiscard]] std::string sides(int peer, std::uint64_t sequence) const;
 
   control world_;
   int rank_;

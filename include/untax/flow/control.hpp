@@ -43,8 +43,11 @@ struct stop_report {
 /// A collective call of a rank.
 struct ledger_line {
   std::uint64_t sequence = 0;
-  std::uint64_t chain = 0;
-  std::string text;
+  std::uint64_t chain = 0;  ///< hash over all calls of the rank up to this one
+  std::uint64_t call = 0;   ///< hash over this call's whole text
+  std::string text;         ///< cut after `longest_call` bytes
+
+  static constexpr std::size_t longest_call = sizeof(ledger_entry::text);
 };
 
 /// Typed access to the control block of a world. A view: copied freely, owns nothing. Every

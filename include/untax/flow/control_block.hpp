@@ -37,12 +37,14 @@ static_assert(sizeof(wait_record) == 64);
          std::uint64_t{static_cast<std::uint32_t>(room)} << 24U;
 }
 
-/// One collective call of a rank: what it was, and a hash over all calls so far.
+/// One collective call of a rank: what it was, a hash over all calls so far, and one over this call
+/// alone.
 struct ledger_entry {
   std::uint64_t sequence;  ///< from 1; written last
   std::uint64_t chain;
+  std::uint64_t call;
   std::uint64_t length;
-  std::uint64_t text[61];
+  std::uint64_t text[60];
 };
 static_assert(sizeof(ledger_entry) == 512);
 
