@@ -35,10 +35,9 @@ add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-DFMT_USE_CONSTEXPR=1>)
 
 file(GLOB_RECURSE UNTAX_CUDA_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/engines/sm90/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)
-file(GLOB operator_kernels CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/ops/*/sm90.cu ${PROJECT_SOURCE_DIR}/ops/*/variants/*.cu)
+file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/*.cu)
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
-list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
+list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels} ${UNTAX_KERNEL_SOURCES})
 set(UNTAX_HAS_CUDA ON)
 # NCCL is the baseline; its header is enough to build, its library is looked for at run time.
 find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -49,11 +48,11 @@ if(NOT UNTAX_NCCL_INCLUDE)
     "/(src/[a-z_]+/no_cuda|engines/sm90/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
 
-# untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of the GEMM and of attention (variants/),
-# which take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked.
+# untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which
+# take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked.
 function(untax_add_cuda_objects)
   set(sources ${UNTAX_CUDA_SOURCES} ${ARGN})
-  list(FILTER sources EXCLUDE REGEX "/variants/")
+  list(FILTER sources EXCLUDE REGEX "/(variants|generated/kernels)/")
   add_library(untax_cuda_objects OBJECT EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(untax_cuda_objects PRIVATE untax OpenBLAS::OpenBLAS CUDA::cudart_static)
   target_include_directories(untax_cuda_objects SYSTEM PRIVATE

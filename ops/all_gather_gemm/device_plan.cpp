@@ -6,6 +6,7 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/variant.hpp"
 #include "ops/all_gather_gemm/cutting.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/all_gather_gemm/plan_time.hpp"
@@ -44,10 +45,16 @@ constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends so many bytes sends them as boxes.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
-/// Configurations that there are kernels for.
-bool is_compiled(const sm90::tile_config& c) {
-  return c.swapped || (c.columns != 192 && c.columns != 144);
-}
+constexpr sm90::tile_config kernels[] = {
+#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
+#include "ops/all_gather_gemm/kernels.def"
+#undef UNTAX_KERNEL
+};
+constexpr sm90::tile_config packet_kernels[] = {
+#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
+#include "ops/all_gather_gemm/packet_kernels.def"
+#undef UNTAX_KERNEL
+};
 
 class planner {
  public:
@@ -96,12 +103,14 @@ class planner {
     const int free = processors_ - begun.leading - (concurrent() ? begun.apart : 0);
     const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
     for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying)) {
-      if (!is_compiled(gemm.config) || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
-      if (begun.packets && gemm.config.columns != packet_rows) continue;
+      const auto config = begun.packets ? sm90::compiled_for(packet_kernels, gemm.config)
+                                        : sm90::compiled_for(kernels, gemm.config);
+      if (!config || (begun.segment_rows > 0 && gemm.config.swapped)) continue;
       if (begun.leading % cluster_blocks(gemm.config) != 0) continue;
       if (part_slices(gemm) < gemm.config.pieces * gemm.schedule.together) continue;
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
+      plan.gemm.config = *config;
       plan.gemm.schedule.part_slices = part_slices(gemm);
       if (plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
@@ -159,7 +168,8 @@ class planner {
     const auto cycles = [&](int leading) {
       if (processors_ > leading + 2) {
         for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, processors_ - leading))
-          if (is_compiled(plan.config) && leading % cluster_blocks(plan.config) == 0)
+          if (sm90::compiled_for(kernels, plan.config) &&
+              leading % cluster_blocks(plan.config) == 0)
             return plan.cycles;
       }
       return std::numeric_limits<double>::max();

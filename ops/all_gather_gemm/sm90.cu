@@ -2,6 +2,7 @@
 #include <cstring>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,6 @@
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/packets.hpp"
-#include "ops/all_gather_gemm/variants.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
@@ -23,29 +23,18 @@
 namespace untax {
 namespace {
 
-sm90::kernel_variant variant_for(const gather_plan& plan) {
-  const sm90::tile_config& c = plan.gemm.config;
-  if (plan.packets) return c.pieces == 1 ? gather_packets_by_16() : gather_packets_by_16_pairs();
-  if (c.pieces > 1) {
-    return !c.swapped        ? gather_rows_by_128_pairs()
-           : c.columns == 64 ? gather_weights_by_64_pairs()
-           : c.columns == 32 ? gather_weights_by_32_pairs()
-           : c.columns == 16 ? gather_weights_by_16_pairs()
-           : c.pieces == 2   ? gather_weights_by_128_pairs()
-                             : gather_weights_by_128_fours();
-  }
-  if (!c.swapped) {
-    return c.columns == 256   ? gather_rows_by_256()
-           : c.columns == 224 ? gather_rows_by_224()
-           : c.columns == 160 ? gather_rows_by_160()
-           : c.columns == 128 ? gather_rows_by_128()
-                              : gather_rows_by_112();
-  }
-  return c.columns == 128  ? gather_weights_by_128()
-         : c.cluster == 4  ? gather_weights_by_64_clusters()
-         : c.columns == 64 ? gather_weights_by_64()
-         : c.columns == 32 ? gather_weights_by_32()
-                           : gather_weights_by_16();
+sm90::kernel_variant variant_of(const gather_plan& plan) {
+  static const std::vector<sm90::kernel_variant> usual = {
+#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, gather_traffic>(),
+#include "ops/all_gather_gemm/kernels.def"
+#undef UNTAX_KERNEL
+  };
+  static const std::vector<sm90::kernel_variant> of_packets = {
+#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, packet_gather>(),
+#include "ops/all_gather_gemm/packet_kernels.def"
+#undef UNTAX_KERNEL
+  };
+  return sm90::variant_for(plan.packets ? of_packets : usual, plan.gemm.config);
 }
 
 /// All patterns of own kernels.
@@ -58,7 +47,7 @@ class device_gather final : public device_operator {
         how_(options.how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
-        launcher_(plan_.gemm, problem.type, variant_for(plan_), plan_.leading,
+        launcher_(plan_.gemm, problem.type, variant_of(plan_), plan_.leading,
                   start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
         traffic_{{.how = protocol_}, plan_.packets ? packet_panel::of(protocol_) : packet_panel()} {
     if (w.size() > sm90::most_ranks) {

@@ -7,6 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/gemm/variant.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
 #include "ops/gemm_all_scatter/leaving.hpp"
 
@@ -20,12 +21,11 @@ constexpr int most_bands = 16;
 /// A band's rows are those of whole tiles.
 constexpr std::int64_t band_unit = 256;
 
-/// Configurations that there are kernels for.
-bool is_compiled(const sm90::tile_config& c) {
-  if (c.pieces > 1) return false;
-  if (!c.swapped) return c.columns == 256 || c.columns == 192 || c.columns == 128;
-  return c.columns == 16 || (c.columns == 64 && c.cluster == 1) || c.columns == 128;
-}
+constexpr sm90::tile_config kernels[] = {
+#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
+#include "ops/gemm_all_scatter/kernels.def"
+#undef UNTAX_KERNEL
+};
 
 /// How many blocks may be those that only move: pairs, as clusters of blocks start together.
 std::vector<int> numbers_of_movers(const operator_options& options, int processors) {
@@ -67,14 +67,11 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
   const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
   for (const sm90::gemm_plan& gemm :
        sm90::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
-    if (!is_compiled(gemm.config)) continue;
+    const auto config = sm90::compiled_for(kernels, gemm.config);
+    if (!config) continue;
     scatter_plan plan = made;
     plan.gemm = gemm;
-    if (gemm.config.columns == 256) {
-      // A whole tile of results is on its way out while the next one is multiplied.
-      plan.gemm.config.stages = 3;
-      plan.gemm.config.staging = 4;
-    }
+    plan.gemm.config = *config;
     cut(plan);
     if (plan.way == scatter_way::kept && plan.apart > 0) cut_at_once(problem.m, columns, plan);
     plan.band_rows = rows;

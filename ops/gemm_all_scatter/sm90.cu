@@ -16,7 +16,6 @@
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
-#include "ops/gemm_all_scatter/variants.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
@@ -25,15 +24,13 @@ namespace {
 
 constexpr std::string_view name = "gemm_all_scatter";
 
-sm90::kernel_variant variant_for(const sm90::tile_config& c) {
-  if (!c.swapped) {
-    return c.columns == 256   ? scatter_rows_by_256()
-           : c.columns == 192 ? scatter_rows_by_192()
-                              : scatter_rows_by_128();
-  }
-  return c.columns == 128  ? scatter_weights_by_128()
-         : c.columns == 64 ? scatter_weights_by_64()
-                           : scatter_weights_by_16();
+const std::vector<sm90::kernel_variant>& variants() {
+  static const std::vector<sm90::kernel_variant> all = {
+#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, scatter_traffic>(),
+#include "ops/gemm_all_scatter/kernels.def"
+#undef UNTAX_KERNEL
+  };
+  return all;
 }
 
 /// All patterns of own kernels.
@@ -54,8 +51,8 @@ class device_scatter final : public device_operator {
     }
     // A rank without columns of its own takes part in the meetings.
     if (!columns_.empty())
-      launcher_.emplace(plan_.gemm, problem.type, variant_for(plan_.gemm.config), plan_.leading,
-                        start_of(w, options, false));
+      launcher_.emplace(plan_.gemm, problem.type, sm90::variant_for(variants(), plan_.gemm.config),
+                        plan_.leading, start_of(w, options, false));
     allocate();
     describe(between);
     load();

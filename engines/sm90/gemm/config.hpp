@@ -21,6 +21,8 @@ struct tile_config {
   /// Blocks of a cluster that share a tile, each a part of its slices: they add their sums up in
   /// shared memory. A cluster has one tile then.
   int pieces = 1;
+
+  friend bool operator==(const tile_config&, const tile_config&) = default;
 };
 
 inline constexpr int slice_depth = 64;  // elements of a row in a slice: 128 bytes, one swizzle

@@ -1,5 +1,7 @@
 #include "engines/sm90/gemm/gemm.hpp"
 
+#include <vector>
+
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/gemm/tensor_map.hpp"
@@ -9,38 +11,12 @@
 namespace untax::sm90 {
 namespace {
 
-kernel_variant variant_for(const tile_config& c) {
-  if (!c.swapped) {
-    switch (c.columns) {
-      case 256:
-        return rows_by_256();
-      case 224:
-        return rows_by_224();
-      case 192:
-        return rows_by_192();
-      case 160:
-        return rows_by_160();
-      case 144:
-        return rows_by_144();
-      case 128:
-        return c.pieces == 1 ? rows_by_128() : rows_by_128_pairs();
-      default:
-        return rows_by_112();
-    }
-  }
-  switch (c.columns) {
-    case 128:
-      return c.pieces == 1   ? weights_by_128()
-             : c.pieces == 2 ? weights_by_128_pairs()
-                             : weights_by_128_fours();
-    case 64:
-      if (c.pieces > 1) return weights_by_64_pairs();
-      return c.cluster == 1 ? weights_by_64() : weights_by_64_clusters();
-    case 32:
-      return c.pieces == 1 ? weights_by_32() : weights_by_32_pairs();
-    default:
-      return c.pieces == 1 ? weights_by_16() : weights_by_16_pairs();
-  }
+std::vector<kernel_variant> variants() {
+  return {
+#define UNTAX_KERNEL(name, ...) variant_of<tile_config{__VA_ARGS__}, alone>(),
+#include "engines/sm90/gemm/kernels.def"
+#undef UNTAX_KERNEL
+  };
 }
 
 }  // namespace
@@ -48,7 +24,7 @@ kernel_variant variant_for(const tile_config& c) {
 class gemm::launcher {
  public:
   launcher(const gemm_shape& shape, const gemm_plan& plan)
-      : shape_(shape), launcher_(plan, shape.type, variant_for(plan.config), 0) {}
+      : shape_(shape), launcher_(plan, shape.type, variant_for(variants(), plan.config), 0) {}
 
   void run(const void* a, const void* b, void* c, cudaStream_t stream) const {
     const gemm_plan& p = plan();

@@ -170,24 +170,9 @@ gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int processors) {
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {
-      {256, 2, 4, false},
-      {224, 2, 4, false},
-      {192, 2, 4, false, 3},
-      {160, 2, 5, false},
-      {144, 2, 5, false, 3},
-      {128, 2, 6, false},
-      {112, 2, 6, false},
-      {128, 2, 6, true},
-      {16, 1, 10, true, 2, true},
-      {32, 1, 8, true, 2, true},
-      {64, 1, 6, true, 2, true},
-      {64, 4, 6, true, 2, true},
-      {16, 1, 10, true, 1, true, 2},
-      {32, 1, 8, true, 1, true, 2},
-      {64, 1, 6, true, 1, true, 2},
-      {128, 1, 5, true, 1, false, 2},
-      {128, 1, 5, true, 1, false, 4},
-      {128, 2, 5, false, 1, false, 2},
+#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
+#include "engines/sm90/gemm/kernels.def"
+#undef UNTAX_KERNEL
   };
   return all;
 }

@@ -48,7 +48,7 @@ struct gemm_plan {
   return p.config.swapped ? 128 : 256;
 }
 
-/// The configurations for which there are kernels.
+/// The configurations for which the GEMM alone has kernels: those of kernels.def, in its order.
 [[nodiscard]] const std::vector<tile_config>& tile_configs();
 
 /// The ways to compute a shape on a GPU of `processors` multiprocessors, the quickest by the model

@@ -1,35 +1,34 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 
 #include "engines/sm90/gemm/config.hpp"
 
 namespace untax::sm90 {
 
-/// A kernel, as the runtime of CUDA launches it.
+/// A kernel, as the runtime of CUDA launches it, and the tiles that it was compiled for.
 struct kernel_variant {
+  tile_config config;
   const void* kernel = nullptr;
   std::size_t shared_bytes = 0;
 };
 
-// One for each of `tile_configs`, each compiled from its own file in variants/.
-[[nodiscard]] kernel_variant rows_by_256();
-[[nodiscard]] kernel_variant rows_by_224();
-[[nodiscard]] kernel_variant rows_by_192();
-[[nodiscard]] kernel_variant rows_by_160();
-[[nodiscard]] kernel_variant rows_by_144();
-[[nodiscard]] kernel_variant rows_by_128();
-[[nodiscard]] kernel_variant rows_by_112();
-[[nodiscard]] kernel_variant weights_by_128();
-[[nodiscard]] kernel_variant weights_by_64();
-[[nodiscard]] kernel_variant weights_by_64_clusters();
-[[nodiscard]] kernel_variant weights_by_32();
-[[nodiscard]] kernel_variant weights_by_16();
-[[nodiscard]] kernel_variant rows_by_128_pairs();
-[[nodiscard]] kernel_variant weights_by_128_fours();
-[[nodiscard]] kernel_variant weights_by_128_pairs();
-[[nodiscard]] kernel_variant weights_by_64_pairs();
-[[nodiscard]] kernel_variant weights_by_32_pairs();
-[[nodiscard]] kernel_variant weights_by_16_pairs();
+/// The kernel of a configuration with a protocol. Each line of a kernels.def is one instantiation,
+/// in a source that the build makes of it (cmake/untax_kernels.cmake).
+template <tile_config config, class Protocol>
+[[nodiscard]] kernel_variant variant_of();
+
+/// The one of `variants` that was compiled for exactly these tiles. Throws `internal` if there is
+/// none: then a plan was made that no kernel carries out.
+[[nodiscard]] kernel_variant variant_for(std::span<const kernel_variant> variants,
+                                         const tile_config& planned);
+
+/// The configuration in which an operator has a kernel for the tiles of a plan of the GEMM alone.
+/// How many stages and chunks of results it keeps may differ; the rest is the same. Nothing if
+/// there is no kernel for such tiles.
+[[nodiscard]] std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
+                                                      const tile_config& planned);
 
 }  // namespace untax::sm90

@@ -9,10 +9,9 @@ template <tile_config c, class Protocol>
 inline constexpr auto kernel_of =
     &gemm_kernel<c.columns, c.cluster, c.stages, c.swapped, c.staging, c.deep, c.pieces, Protocol>;
 
-/// Compiles the kernel of a configuration with a protocol.
-template <tile_config config, class Protocol = alone>
-[[nodiscard]] kernel_variant variant_of() {
-  return {reinterpret_cast<const void*>(kernel_of<config, Protocol>), shared_bytes<config>};
+template <tile_config config, class Protocol>
+kernel_variant variant_of() {
+  return {config, reinterpret_cast<const void*>(kernel_of<config, Protocol>), shared_bytes<config>};
 }
 
 }  // namespace untax::sm90

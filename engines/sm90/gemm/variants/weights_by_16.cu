@@ -1,7 +1,0 @@
-#include "engines/sm90/gemm/variants/variant_of.cuh"
-
-namespace untax::sm90 {
-
-kernel_variant weights_by_16() { return variant_of<tile_config{16, 1, 10, true, 2, true}>(); }
-
-}  // namespace untax::sm90
