@@ -40,11 +40,42 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+/// Keeps all signals from this thread while it lives. A child that is made meanwhile starts deaf,
+/// so that no handler of this process runs in it.
+class deafness {
+ public:
+  deafness() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  deafness(const deafness&) = delete;
+  deafness& operator=(const deafness&) = delete;
+  ~deafness() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  [[nodiscard]] const sigset_t& before() const noexcept { return before_; }
+
+ private:
+  sigset_t before_{};
+};
+
+/// In the child: what would be handled ends it, what is ignored stays so, and it hears again.
+void hear_without_handlers(const sigset_t& mask) {
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(number, &action, nullptr);
+  }
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+}
+
 // In the child, between fork and exec: only calls that are safe after a fork of a process with
 // threads.
-[[noreturn]] void become(char* const* command, char* const* environment, int launcher, int output,
-                         int failure) {
+[[noreturn]] void become(char* const* command, char* const* environment, const sigset_t& mask,
+                         int launcher, int output, int failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  hear_without_handlers(mask);
   if (getppid() != launcher) _exit(127);
   if (output >= 0) {
     dup2(output, STDOUT_FILENO);
@@ -58,59 +89,81 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-child_process::child_process(const program& p) {
+child_process::child_process(const program& p) : name_(p.command.front()) {
   const std::vector<char*> command = pointers_to(p.command);
   const std::vector<char*> environment = pointers_to(p.environment);
   pipe_ends failure = make_pipe();
   pipe_ends output;
   if (p.collect_output) output = make_pipe();
   const int launcher = getpid();
-  process_ = fork();
+  {
+    const deafness here;
+    process_ = fork();
+    if (process_ == 0) {
+      become(command.data(), environment.data(), here.before(), launcher, output.writer.get(),
+             failure.writer.get());
+    }
+  }
   if (process_ < 0)
     throw error(errc::out_of_memory,
                 fmt::format("cannot make a process: {}", system_message(errno)));
-  if (process_ == 0)
-    become(command.data(), environment.data(), launcher, output.writer.get(), failure.writer.get());
-
-  // The pipe closes when exec succeeds, and holds the reason when it does not.
-  failure.writer.reset();
-  int why = 0;
-  ssize_t bytes = 0;
-  do {
-    bytes = read(failure.reader.get(), &why, sizeof why);
-  } while (bytes < 0 && errno == EINTR);
-  if (bytes == sizeof why) {
-    waitpid(process_, nullptr, 0);
-    throw error(errc::invalid_argument,
-                fmt::format("cannot start {}: {}", p.command.front(), system_message(why)));
-  }
   handle_.reset(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
+  failure_ = std::move(failure.reader);
+  fcntl(failure_.get(), F_SETFL, O_NONBLOCK);
   output_ = std::move(output.reader);
   if (output_) fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 }
 
 child_process::child_process(child_process&& other) noexcept
-    : process_(std::exchange(other.process_, -1)),
+    : name_(std::move(other.name_)),
+      process_(std::exchange(other.process_, -1)),
+      ended_(other.ended_),
       status_(other.status_),
       handle_(std::move(other.handle_)),
+      failure_(std::move(other.failure_)),
       output_(std::move(other.output_)),
       unfinished_(std::move(other.unfinished_)) {}
 
 child_process::~child_process() {
-  if (process_ < 0 || ended()) return;
+  if (process_ < 0) return;
+  bury();
+  if (ended_) return;
   signal(SIGKILL);
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
 void child_process::signal(int number) const noexcept {
-  if (!status_) kill(process_, number);
+  if (ended_) return;
+  // The process id may be somebody else's if the child was buried elsewhere; the handle may not.
+  if (handle_) {
+    syscall(SYS_pidfd_send_signal, handle_.get(), number, nullptr, 0);
+  } else {
+    kill(process_, number);
+  }
 }
 
-std::optional<int> child_process::ended() {
+void child_process::bury() noexcept {
+  if (ended_) return;
   int status = 0;
-  if (!status_ && waitpid(process_, &status, WNOHANG) == process_) status_ = status;
-  return status_;
+  const int found = waitpid(process_, &status, WNOHANG);
+  if (found == process_) status_ = status;
+  ended_ = found == process_ || (found < 0 && errno == ECHILD);
+}
+
+bool child_process::ended() {
+  bury();
+  // The reason, if there is one, was written before the end.
+  if (ended_) require_started();
+  return ended_;
+}
+
+void child_process::require_started() {
+  int why = 0;
+  if (!failure_ || read(failure_.get(), &why, sizeof why) != sizeof why) return;
+  failure_.reset();
+  throw error(errc::invalid_argument,
+              fmt::format("cannot start {}: {}", name_, system_message(why)));
 }
 
 void child_process::read_output(const std::function<void(std::string_view line)>& line, bool last) {

@@ -59,4 +59,20 @@ int interruption::take() const noexcept {
   return read(reader_.get(), &number, 1) == 1 ? number : 0;
 }
 
+kept_statuses::kept_statuses() {
+  sigaction(SIGCHLD, nullptr, &before_);
+  const bool ignored = (before_.sa_flags & SA_SIGINFO) == 0 && before_.sa_handler == SIG_IGN;
+  const bool dropped = (static_cast<unsigned>(before_.sa_flags) & SA_NOCLDWAIT) != 0;
+  if (!ignored && !dropped) return;
+  struct sigaction keeping = before_;
+  if (ignored) keeping.sa_handler = SIG_DFL;
+  keeping.sa_flags = static_cast<int>(static_cast<unsigned>(before_.sa_flags) & ~SA_NOCLDWAIT);
+  sigaction(SIGCHLD, &keeping, nullptr);
+  changed_ = true;
+}
+
+kept_statuses::~kept_statuses() {
+  if (changed_) sigaction(SIGCHLD, &before_, nullptr);
+}
+
 }  // namespace untax

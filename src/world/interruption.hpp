@@ -30,4 +30,18 @@ class interruption {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
+/// While it lives, the statuses of children are kept until somebody asks. Where SIGCHLD is ignored,
+/// which a program inherits from whoever started it, the kernel would throw them away.
+class kept_statuses {
+ public:
+  kept_statuses();
+  kept_statuses(const kept_statuses&) = delete;
+  kept_statuses& operator=(const kept_statuses&) = delete;
+  ~kept_statuses();
+
+ private:
+  struct sigaction before_ {};
+  bool changed_ = false;
+};
+
 }  // namespace untax

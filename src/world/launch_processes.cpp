@@ -71,6 +71,7 @@ class crew {
       result_.ends.push_back({rank});
     }
     running_ = members_.size();
+    buried_.resize(running_);
   }
 
   launch_result wait() {
@@ -89,7 +90,7 @@ class crew {
   void wait_for_news() {
     std::vector<pollfd> entries = {{interrupts_.number(), POLLIN, 0}};
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      entries.push_back({ended(i) ? -1 : members_[i].number(), POLLIN, 0});
+      entries.push_back({buried_[i] ? -1 : members_[i].number(), POLLIN, 0});
       entries.push_back({members_[i].output_number(), POLLIN, 0});
     }
     // Where the kernel does not tell that a child has ended, looking ten times a second does.
@@ -115,16 +116,17 @@ class crew {
 
   void bury_dead() {
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      if (ended(i)) continue;
-      const auto status = members_[i].ended();
-      if (!status) continue;
+      if (buried_[i] || !members_[i].ended()) continue;
+      buried_[i] = true;
       --running_;
       process_end& end = result_.ends[i];
-      if (WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
-      if (WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
+      const auto status = members_[i].status();
+      if (status && WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
+      if (status && WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
       if (end.ok()) continue;
       if (result_.first_failure < 0) result_.first_failure = end.rank;
-      start_grace();
+      // The others need not suffer from what is not known.
+      if (status) start_grace();
     }
   }
 
@@ -135,21 +137,19 @@ class crew {
 
   void kill_all() {
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      if (ended(i)) continue;
+      if (buried_[i]) continue;
       result_.ends[i].killed = true;
       members_[i].signal(SIGKILL);
     }
   }
 
-  [[nodiscard]] bool ended(std::size_t i) const {
-    return result_.ends[i].exit_code >= 0 || result_.ends[i].signal != 0;
-  }
-
   const process_launch& launch_;
   interruption interrupts_;
+  kept_statuses statuses_;
   directory_name directory_;  // outlives the ranks
   std::vector<child_process> members_;
   std::size_t running_ = 0;
+  std::vector<bool> buried_;
   launch_result result_;
   deadline limit_;
   std::optional<deadline> grace_;  // once it is needed
@@ -161,6 +161,12 @@ std::string process_end::text() const {
   if (signal != 0) {
     return fmt::format("rank {} was {} by signal {} ({})", rank,
                        killed ? "stopped by the launcher" : "ended", signal, sigdescr_np(signal));
+  }
+  if (exit_code < 0) {
+    return fmt::format(
+        "rank {} ended, and how is not known: something else in the process of the launcher waits "
+        "for any child, and took its status",
+        rank);
   }
   return fmt::format("rank {} exited with code {}", rank, exit_code);
 }

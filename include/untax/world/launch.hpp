@@ -41,8 +41,8 @@ struct process_launch {
 /// How a rank ended.
 struct process_end {
   int rank = -1;
-  int exit_code = -1;   ///< -1 if a signal ended it
-  int signal = 0;       ///< the signal that did
+  int exit_code = -1;   ///< -1 if a signal ended it, or if nobody knows
+  int signal = 0;       ///< the signal that did; 0 if something else took the rank's status
   bool killed = false;  ///< the launcher killed it, after the grace or the limit
 
   [[nodiscard]] bool ok() const noexcept { return exit_code == 0; }
@@ -62,7 +62,8 @@ struct launch_result {
 /// Starts the ranks, which call `world::from_environment`, and waits for all of them. They die with
 /// the calling thread. No process, descriptor or directory is left when it returns or throws. One
 /// launch at a time in a process; signal handlers for SIGINT, SIGTERM and SIGHUP are in place
-/// meanwhile. Throws `invalid_argument` if the command cannot be started.
+/// meanwhile, and SIGCHLD is not ignored. Throws `invalid_argument` if the command cannot be
+/// started.
 [[nodiscard]] launch_result launch_processes(const process_launch& launch);
 
 }  // namespace untax
