@@ -13,6 +13,7 @@
 #include "engines/sm90/gemm/tensor_map.hpp"
 #include "engines/sm90/processors.hpp"
 #include "engines/sm90/transfer/copy_mover.hpp"
+#include "engines/sm90/whole_run.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/packets.hpp"
@@ -78,18 +79,15 @@ class device_gather final : public device_operator {
     traffic_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
-    if (how_ == pattern::bulk_synchronous) gather(on);
+    sm90::whole_run all(*world_);
+    if (how_ == pattern::bulk_synchronous) all([&] { gather(on); });
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
-      move_gathered(traffic_, mover_epochs_, plan_.apart, side_.get());
+      all([&] { move_gathered(traffic_, mover_epochs_, plan_.apart, side_.get()); });
     }
-    if (how_ == pattern::copy_engine) start_copies(on);
-    launcher_.launch(maps_, &traffic_, on);
-    if (how_ == pattern::producer_consumer) side_.join(on);
-    for (const copier& c : copiers_) {
-      c.copies.join(on);
-      c.signals.join(on);
-    }
+    if (how_ == pattern::copy_engine) all.all_of([&] { start_copies(on); });
+    all([&] { launcher_.launch(maps_, &traffic_, on); });
+    all([&] { join_sides(on); });
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -181,6 +179,14 @@ class device_gather final : public device_operator {
     gather_all(dry_too, mover_epochs_, false, side_.get());
     gather_all_in_boxes(dry, at_once_.receiving, mover_epochs_, 2, false, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
+  }
+
+  void join_sides(cudaStream_t on) const {
+    if (how_ == pattern::producer_consumer) side_.join(on);
+    for (const copier& c : copiers_) {
+      c.copies.join(on);
+      c.signals.join(on);
+    }
   }
 
   /// Of bulk_synchronous: all of A, before the GEMM.

@@ -137,6 +137,34 @@ TEST(all_reduce, refuses_to_go_directly_where_it_cannot) {
   });
 }
 
+TEST(all_reduce, notices_a_rank_that_passes_other_known_addresses_than_its_peers) {
+  for (const int phases : {1, 2}) {
+    for (int wrong = 0; wrong < 3; ++wrong) {
+      int told = 0;
+      try {
+        run_threads(3, [&](world& w) {
+          all_reduce op(w, {.count = 40, .type = dtype::f32}, {.phases = phases, .direct = true});
+          const auto memory = w.allocate_cleared<float>(240, "values");
+          const auto run = [&](int pair) {
+            const auto at = static_cast<std::size_t>(80 * pair);
+            op.run({memory.local(at), 40}, {memory.local(at + 40), 40});
+          };
+          for (const int pair : {0, 1, 2, 0, 2, 1, 1, 0}) run(pair);
+          run(w.rank() == wrong ? 1 : 2);
+          ADD_FAILURE() << "rank " << w.rank() << " has a result of others' memory";
+        });
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), errc::disagreement) << e.what();
+        const std::string text = e.what();
+        EXPECT_NE(text.find("all_reduce: direct"), std::string::npos) << text;
+        EXPECT_NE(text.find("at offset"), std::string::npos) << text;
+        ++told;
+      }
+      EXPECT_EQ(told, 1);
+    }
+  }
+}
+
 TEST(all_reduce, of_ranks_that_differ_is_a_disagreement) {
   int told = 0;
   try {

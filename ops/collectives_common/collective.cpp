@@ -98,7 +98,13 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
 void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   const void* const shown_in = shows_input_ ? in : nullptr;
   const void* const shown_out = shows_result_ ? out : nullptr;
-  if (agreed_.contains({shown_in, shown_out})) return;
+  // Waiting for others is nothing that a capture can hold, and what it holds runs many times.
+  const bool captured = device_engine_ && device_engine_->captures(stream);
+  if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
+    // Another rank may know these, too, and pass others this time.
+    if (!captured) world_->note(name_, known->second);
+    return;
+  }
   const auto offset_of = [&](std::string_view what, bool shown, const void* p) -> std::string {
     if (!shown) return "";
     if (world_->owner_of(p) != plan_.rank) {
@@ -117,10 +123,9 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
     between_ = (world_->translate(mine, plan_.rank > 0 ? 0 : 1) - mine) /
                (plan_.rank > 0 ? -plan_.rank : 1);
   }
-  // Waiting for others is nothing that a capture can hold.
-  if (device_engine_ && device_engine_->captures(stream)) return;
+  if (captured) return;
   world_->agree(name_, "direct" + offsets);
-  agreed_.insert({shown_in, shown_out});
+  agreed_.emplace(std::pair(shown_in, shown_out), "direct" + offsets);
 }
 
 void collective::carry_out(const const_array_view& in, const array_view& out, stream_ref stream) {

@@ -8,6 +8,7 @@
 
 #include "engines/bulk/communicator.hpp"
 #include "engines/sm90/attention/engine.hpp"
+#include "engines/sm90/whole_run.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -29,7 +30,8 @@ std::uintptr_t address(const void* p) {
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
-      : shape_(device_shape(problem)),
+      : world_(&w),
+        shape_(device_shape(problem)),
         plan_(plan),
         shard_(shape_.rows() * shape_.words()),
         engine_(w, std::string(flash_decode_name), shape_, sink_of(plan.how), plan.workers) {
@@ -55,10 +57,11 @@ class device_backend final : public attention_backend {
                                             .lengths = shard.lengths,
                                             .page_table = shard.page_table};
     const stream_ref stream = engine_.stream_or_own(given);
-    engine_.attend(operands, stream);
+    sm90::whole_run all(*world_);
+    all([&] { engine_.attend(operands, stream); });
     if (is_bulk(plan_.how)) {
-      gather(stream);
-      engine_.combine(operands, stream);
+      all([&] { gather(stream); });
+      all([&] { engine_.combine(operands, stream); });
     }
     if (given.handle == nullptr) engine_.finish();
   }
@@ -86,6 +89,7 @@ class device_backend final : public attention_backend {
                     plan_.rank, flash_decode_name, what, fmt::ptr(m.data), stride, bytes));
   }
 
+  world* world_;
   sm90::attention_shape shape_;
   flash_decode_plan plan_;
   std::int64_t shard_;

@@ -12,6 +12,7 @@
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
 #include "engines/sm90/processors.hpp"
+#include "engines/sm90/whole_run.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
@@ -74,25 +75,27 @@ class device_scatter final : public device_operator {
     if (launcher_) describe_matrices(a, weights, c);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
+    sm90::whole_run all(*world_);
     switch (how_) {
       case pattern::bulk_synchronous:
-        multiply(on);
-        scatter_all(traffic_, moved_, world_->ranks_per_gpu() == 1, on);
+        all([&] { multiply(on); });
+        all([&] { scatter_all(traffic_, moved_, world_->ranks_per_gpu() == 1, on); });
         return;
       case pattern::producer_consumer:
         side_.fork(on);
-        move_scattered(traffic_, moved_, plan_.protocol.movers, side_.get());
-        multiply(on);
-        side_.join(on);
+        all([&] { move_scattered(traffic_, moved_, plan_.protocol.movers, side_.get()); });
+        all([&] { multiply(on); });
+        all([&] { side_.join(on); });
         return;
       default:
-        if (launcher_ && how_ == pattern::copy_engine) return multiply_and_copy(c, on);
+        if (launcher_ && how_ == pattern::copy_engine)
+          return all.all_of([&] { multiply_and_copy(c, on); });
         if (launcher_) return multiply(on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::flagged)
           return move_scattered(traffic_, moved_, plan_.protocol.movers, on);
-        open_scattered(traffic_, opened_, on);
-        close_scattered(traffic_, closed_, on);
+        all([&] { open_scattered(traffic_, opened_, on); });
+        all([&] { close_scattered(traffic_, closed_, on); });
     }
   }
 

@@ -72,8 +72,12 @@ void world::barrier() {
 }
 
 void world::agree(std::string_view what, std::string_view description) {
-  member_->ledger.post(fmt::format("{}: {}", what, description));
+  note(what, description);
   meet(verb::agree, what);
+}
+
+void world::note(std::string_view what, std::string_view description) {
+  member_->ledger.post(fmt::format("{}: {}", what, description));
 }
 
 void world::clear(void* local, std::size_t bytes) {

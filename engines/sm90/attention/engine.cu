@@ -13,6 +13,7 @@
 #include "engines/sm90/attention/combine.hpp"
 #include "engines/sm90/attention/variants/variants.hpp"
 #include "engines/sm90/processors.hpp"
+#include "engines/sm90/whole_run.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 #include "src/symmetric/cuda/stream.hpp"
@@ -82,12 +83,15 @@ class attention_engine::launcher {
     require_no_graph(*world_, on);
     a_.memory = operands;
     a_.run.epochs = epochs_.local();
-    launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, on, true);
+    whole_run all(*world_);
+    all([&] { launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, on, true); });
     if (a_.sink != attention_sink::outbox) return;
     // Not before: what waits for blocks of attention may not take a place that they need.
     a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
-    launch(exchange_kernel(a_.shape.type, a_.shape.partials), blocks_, combine_threads, 0, on,
-           true);
+    all([&] {
+      launch(exchange_kernel(a_.shape.type, a_.shape.partials), blocks_, combine_threads, 0, on,
+             true);
+    });
   }
 
   void combine(const attention_operands& operands, stream_ref stream) {

@@ -14,6 +14,7 @@
 
 #include "engines/sm90/processors.hpp"
 #include "engines/sm90/transfer/arguments.hpp"
+#include "engines/sm90/whole_run.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
@@ -70,10 +71,11 @@ class engine::launcher {
     const bool waits = target == nullptr;
     if (waits) target = own_.get();
     std::size_t before = 0;
+    whole_run all(*world_);
     for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
       run_.launch = static_cast<int>(i);
       run_.epochs = epochs_.local(before);
-      launch(code_.blocks[i], target);
+      all([&] { launch(code_.blocks[i], target); });
       before += static_cast<std::size_t>(code_.blocks[i]);
     }
     if (!waits) return;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -62,7 +62,7 @@ class collective {
 
  private:
   /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
-  /// ranks the first time.
+  /// ranks: the first time it waits for them. A capture compares nothing.
   void agree_on(const void* in, const void* out, stream_ref stream);
 
   world* world_ = nullptr;
@@ -71,7 +71,8 @@ class collective {
   bool shows_input_ = false;  ///< to peers, like the next
   bool shows_result_ = false;
   std::int64_t between_ = 0;  ///< bytes from a rank's memory to the next rank's, if peers touch it
-  std::set<std::pair<const void*, const void*>> agreed_;
+  /// What the ranks have agreed on, with the text of it.
+  std::map<std::pair<const void*, const void*>, std::string> agreed_;
   std::string explanation_;
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;

@@ -110,6 +110,9 @@ class world {
   /// Collective. Compares `what` and its `description` with those of all ranks, which it waits for.
   /// A difference is `disagreement` on every rank, with both sides.
   void agree(std::string_view what, std::string_view description);
+  /// Collective. The same for what happens often: nobody waits, and a difference is found by the
+  /// rank that comes second.
+  void note(std::string_view what, std::string_view description);
 
   /// Counts the runs of operators on this world, from 1. Ranks run the same operators in the same
   /// order, so the number says how far each has come.
