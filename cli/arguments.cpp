@@ -1,21 +1,45 @@
 #include "arguments.hpp"
 
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "files.hpp"
+
 namespace untax::cli {
+namespace {
+
+/// Whether all of `text` is one number, which `value` then is.
+template <class Number>
+bool reads(const std::string& text, Number& value) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
 
 CLI::Validator between(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     std::int64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = failure == std::errc() && end == text.data() + text.size();
-    if (whole && value >= least && value <= most) return {};
+    if (reads(text, value) && value >= least && value <= most) return {};
     return fmt::format("\"{}\" cannot be; it has to be a whole number between {} and {}", text,
                        least, most);
   };
   return CLI::Validator(check, "");
+}
+
+CLI::Validator not_negative() {
+  const auto check = [](const std::string& text) -> std::string {
+    double value = 0;
+    if (reads(text, value) && value >= 0 && value <= std::numeric_limits<float>::max()) return {};
+    return fmt::format("\"{}\" cannot be; it has to be a finite number of 0 or more", text);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator writable_file() {
+  return CLI::Validator([](const std::string& path) { return why_not_writable(path); }, "");
 }
 
 }  // namespace untax::cli

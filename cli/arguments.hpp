@@ -14,4 +14,10 @@ namespace untax::cli {
   return between(least, 2147483647);
 }
 
+/// Accepts numbers of 0 or more that a float can hold; neither nan nor inf.
+[[nodiscard]] CLI::Validator not_negative();
+
+/// Accepts paths at which a file can be written, and "-", which stands for stdout.
+[[nodiscard]] CLI::Validator writable_file();
+
 }  // namespace untax::cli

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -20,10 +19,12 @@
 #include "bench_gemm.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
+#include "bench_suites.hpp"
 #include "bench_tune.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "output.hpp"
 #include "pattern_table.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
@@ -48,43 +49,6 @@ struct bench_options {
   [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
 };
 
-const std::vector<std::string> suites = {"host",
-                                         "operators",
-                                         "rma",
-                                         "collectives",
-                                         "gemm",
-                                         "all-gather-gemm",
-                                         "gemm-all-scatter",
-                                         "flash-decode",
-                                         "tune"};
-constexpr const char* footer =
-    "host         a put beside memcpy, a fused operator beside one OpenBLAS call, a signal beside\n"
-    "             bare atomics. Leave the machine alone meanwhile.\n"
-    "operators    every operator and pattern over a few shapes\n"
-    "rma          the verbs of kernels between GPUs: rates and times beside what the link can do\n"
-    "collectives  collectives between GPUs beside NCCL, in graphs\n"
-    "gemm         a GEMM on one GPU beside cuBLASLt, in graphs\n"
-    "all-gather-gemm, gemm-all-scatter\n"
-    "             these operators between GPUs in every pattern, beside cuBLASLt and NCCL; "
-    "nothing\n"
-    "             writes their weights, so a pattern may read some while the kernel ahead ends\n"
-    "flash-decode attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 the\n"
-    "             kernel of one GPU beside the rate of its memory\n"
-    "tune         every pattern at a grid of shapes: the table by which `automatic` chooses, for\n"
-    "             UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n\n"
-    "Where figures have bars, the exit status is 1 if one is missed.\n\n"
-    "  untax bench host\n"
-    "  untax bench operators --repeat 50 --json operators.json\n"
-    "  untax bench rma --ranks 4 --json rma.json\n"
-    "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
-    "  untax bench gemm --size 16 --size 4096\n"
-    "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
-    "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192 --json decode.json\n"
-    "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
-    "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
-    "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
-    "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns fused_specialized";
-
 std::string spread_text(const spread& time) {
   const time_unit unit = unit_for(time.median);
   return fmt::format("{} ({} to {}) {}", in_unit(time.median, unit), in_unit(time.p10, unit),
@@ -105,7 +69,7 @@ void print_host(const std::vector<bench::comparison>& all) {
               fmt::format("{:.{}f}", c.ratio(), c.ratio() < 100 ? 2 : 0), c.bar_text(),
               c.met() ? "met" : "MISSED"});
   }
-  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+  show(rows.render(width(stream::out), style(stream::out).utf8));
 }
 
 int run_host(const bench_options& options) {
@@ -125,8 +89,8 @@ int run_host(const bench_options& options) {
 
 void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
   for (const bench::operator_figures& figures : all) {
-    fmt::print("{}; {} ranks\n{}\n", figures.what.description, ranks,
-               pattern_table(figures.what, ranks, figures.results, 0));
+    show("{}; {} ranks\n{}\n", figures.what.description, ranks,
+         pattern_table(figures.what, ranks, figures.results, 0));
   }
 }
 
@@ -154,8 +118,7 @@ int run_rma(const bench_options& options) {
   }
   if (options.json != "-") print_rma(report);
   if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
-  for (const std::string& missed : missed_bars(report))
-    fmt::print(stderr, "missed its bar: {}\n", missed);
+  for (const std::string& missed : missed_bars(report)) complain("missed its bar: " + missed);
   return missed_bars(report).empty() ? 0 : 1;
 }
 
@@ -208,9 +171,9 @@ int run_gemm(const bench_options& options) {
   return report.met() ? 0 : 1;
 }
 
-int carry_out(const bench_options& options) {
-  const std::size_t suite = place_in("the suite", options.suite, suites);
-  if (!options.json.empty()) require_writable(options.json);
+int carry_out(const CLI::App& verb, const bench_options& options) {
+  const std::size_t suite = place_in("the suite", options.suite, bench_suites());
+  refuse_foreign_options(verb, options.suite);
   if (options.rank_counts.size() > 1 && suite != 8) {
     throw error(errc::invalid_argument,
                 fmt::format("--ranks is there {} times; the suite {} takes it once",
@@ -238,7 +201,7 @@ int carry_out(const bench_options& options) {
 }  // namespace
 
 void add_bench(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: " + alternatives(suites));
+  CLI::App* verb = app.add_subcommand("bench", "Measure a suite: " + alternatives(bench_suites()));
   const auto options = std::make_shared<bench_options>();
   verb->add_option("SUITE", options->suite, "what to measure; see below")->required();
   verb->add_option("--repeat", options->repeats, "timed runs of everything")
@@ -246,21 +209,25 @@ void add_bench(CLI::App& app, int& status) {
       ->capture_default_str();
   verb->add_option("--ranks", options->rank_counts,
                    "GPUs that suites between GPUs use; all of them by default. tune takes several")
+      ->allow_extra_args(false)
       ->check(between(1, 64));
-  verb->add_option("--json", options->json, "write the figures as JSON; - for stdout");
+  verb->add_option("--json", options->json, "write the figures as JSON; - for stdout")
+      ->check(writable_file());
   verb->add_option(
           "--size", options->sizes,
           "bytes of the vectors of collectives, or rows of A of gemm; several may be given")
+      ->allow_extra_args(false)
       ->check(between(1, std::numeric_limits<int>::max()));
   verb->add_option("--collective", options->collectives,
-                   "only these of the suite collectives; several may be given");
+                   "only these of the suite collectives; several may be given")
+      ->allow_extra_args(false);
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);
   add_tune_options(*verb, options->tune);
-  verb->footer(footer);
-  verb->callback([options, &status] { status = carry_out(*options); });
+  verb->footer(bench_footer());
+  verb->callback([verb, options, &status] { status = carry_out(*verb, *options); });
 }
 
 }  // namespace untax::cli

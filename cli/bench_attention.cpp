@@ -1,13 +1,12 @@
 #include "bench_attention.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include "arguments.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "output.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -56,7 +55,7 @@ void print_rows(const attention_report& report) {
                               : "-");
     rows.add(cells);
   }
-  fmt::print(
+  show(
       "{} x {}, {}, us of one run in a graph, beside {}; memory is read at {:.2f} TB/s\n"
       "fused: fused_sequential, p.-c.: producer_consumer, b.-s.: bulk_synchronous, library: "
       "bulk_library,\neager: the same without a graph; /bound: local over it, gain: library over "
@@ -69,11 +68,14 @@ void print_rows(const attention_report& report) {
 
 void add_attention_options(CLI::App& verb, attention_bench_request& request) {
   verb.add_option("--heads", request.heads,
-                  "of flash-decode: paper, 70b, 8b, mha, mha-64; several may be given");
+                  "of flash-decode: paper, 70b, 8b, mha, mha-64; several may be given")
+      ->allow_extra_args(false);
   verb.add_option("--batch", request.batches, "of flash-decode; several may be given")
+      ->allow_extra_args(false)
       ->check(between(1, 4096));
   verb.add_option("--keys", request.keys,
                   "of a sequence at a rank, of flash-decode; several may be given")
+      ->allow_extra_args(false)
       ->check(at_least(1));
   verb.add_option("--page-size", request.page_size, "of flash-decode; 0: no pages")
       ->check(at_least(0));
@@ -113,8 +115,8 @@ int run_attention(const attention_bench_request& request, int ranks, int repeats
   for (const bench::attention_bar& b : report.bars()) {
     met = met && b.met();
     if (json == "-") continue;
-    fmt::print("{}: {:.2f}, {} {:.2f} asked, {}\n", b.what, b.value,
-               b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
+    show("{}: {:.2f}, {} {:.2f} asked, {}\n", b.what, b.value, b.at_most ? "at most" : "at least",
+         b.bar, b.met() ? "met" : "MISSED");
   }
   return met ? 0 : 1;
 }

@@ -1,11 +1,11 @@
 #include "bench_collectives.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "output.hpp"
 #include "size_text.hpp"
 #include "terminal.hpp"
 
@@ -85,20 +85,18 @@ std::vector<collective_figure> shown_of(const collective_row& row) {
 
 void print_collectives(const collective_report& report) {
   using side = table::align;
-  fmt::print(
-      "{} x {}, {}; {}\nGB/s are bytes that a rank sends, at the very least, over the time\n",
-      report.ranks, report.device, name_of(report.type), report.library);
+  show("{} x {}, {}; {}\nGB/s are bytes that a rank sends, at the very least, over the time\n",
+       report.ranks, report.device, name_of(report.type), report.library);
   std::optional<collective_kind> shown;
   std::optional<table> rows;
-  const auto show = [&] {
+  const auto show_rows = [&] {
     if (rows) {
-      fmt::print("\n{}\n{}", name_of(*shown),
-                 rows->render(width(stream::out), style(stream::out).utf8));
+      show("\n{}\n{}", name_of(*shown), rows->render(width(stream::out), style(stream::out).utf8));
     }
   };
   for (const collective_row& row : report.rows) {
     if (row.kind != shown) {
-      show();
+      show_rows();
       shown = row.kind;
       rows.emplace(table({{"size", side::right},
                           {"by"},
@@ -110,7 +108,7 @@ void print_collectives(const collective_report& report) {
     }
     for (const collective_figure& f : shown_of(row)) add_row(*rows, report, row, f);
   }
-  show();
+  show_rows();
 }
 
 bool all_met(const collective_report& report) {

@@ -1,9 +1,8 @@
 #include "bench_gemm.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
+#include "output.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -43,11 +42,11 @@ void print_gemm(const bench::gemm_report& report) {
               microseconds(row.time), rate(row), microseconds(row.library_time),
               fmt::format("{:.2f}", row.ratio()), bar(row)});
   }
-  fmt::print("{}, {}, beside {}\n{}\n", report.device, name_of(report.type), report.library,
-             rows.render(width(stream::out), style(stream::out).utf8));
-  fmt::print("Geometric mean of the ratios: {:.3f} up to m 64; {:.3f} above (bar {:.2f}, {})\n",
-             report.mean_ratio(true), report.mean_ratio(false), bench::gemm_mean_bar,
-             report.mean_ratio(false) >= bench::gemm_mean_bar ? "met" : "MISSED");
+  show("{}, {}, beside {}\n{}\n", report.device, name_of(report.type), report.library,
+       rows.render(width(stream::out), style(stream::out).utf8));
+  show("Geometric mean of the ratios: {:.3f} up to m 64; {:.3f} above (bar {:.2f}, {})\n",
+       report.mean_ratio(true), report.mean_ratio(false), bench::gemm_mean_bar,
+       report.mean_ratio(false) >= bench::gemm_mean_bar ? "met" : "MISSED");
 }
 
 }  // namespace untax::cli

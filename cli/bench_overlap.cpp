@@ -1,7 +1,6 @@
 #include "bench_overlap.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "output.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
 
@@ -60,8 +60,8 @@ void print_patterns(const overlap_report& report) {
                                : fmt::format("{:.1e} WRONG", f.error)});
     }
   }
-  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
-  for (const std::string& refusal : refusals) fmt::print("left out: {}\n", refusal);
+  show(rows.render(width(stream::out), style(stream::out).utf8));
+  for (const std::string& refusal : refusals) show("left out: {}\n", refusal);
 }
 
 void print_summary(const overlap_report& report) {
@@ -90,22 +90,21 @@ void print_summary(const overlap_report& report) {
               microseconds(row.seconds_of("cuBLASLt alone")),
               microseconds(row.seconds_of("NCCL alone"))});
   }
-  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+  show(rows.render(width(stream::out), style(stream::out).utf8));
 }
 
-void print(const overlap_report& report) {
-  fmt::print("{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n",
-             report.operator_name, name_of(report.shapes), report.ranks, report.device,
-             name_of(report.type), report.library, 1e-9 * report.link_rate,
-             1e-12 * report.memory_rate);
+void print_report(const overlap_report& report) {
+  show("{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n",
+       report.operator_name, name_of(report.shapes), report.ranks, report.device,
+       name_of(report.type), report.library, 1e-9 * report.link_rate, 1e-12 * report.memory_rate);
   print_patterns(report);
-  fmt::print(
+  show(
       "\nThe quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
       "that\n");
   print_summary(report);
   for (const bench::overlap_bar& b : report.bars()) {
-    fmt::print("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value, b.at_most ? "at most" : "at least",
-               b.bar, b.met() ? "met" : "MISSED");
+    show("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value, b.at_most ? "at most" : "at least", b.bar,
+         b.met() ? "met" : "MISSED");
   }
 }
 
@@ -153,6 +152,7 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
                   "shapes of all-gather-gemm and gemm-all-scatter: prefill or decode")
       ->capture_default_str();
   verb.add_option("-m", request.m, "only these rows, or, with -n and -k, shapes of their own")
+      ->allow_extra_args(false)
       ->check(between(1, most));
   verb.add_option("-n", request.n, "columns of the result, of one rank for all-gather-gemm")
       ->check(between(8, most));
@@ -161,6 +161,7 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
       ->capture_default_str();
   verb.add_option("--patterns", request.patterns,
                   "only these beside bulk_library; several may be given")
+      ->allow_extra_args(false)
       ->delimiter(',');
 }
 
@@ -174,7 +175,7 @@ int run_overlap(const std::string& operator_name, const overlap_request& request
     options.progress = [&bar] { bar.advance(); };
     report = run_overlap_suite(options);
   }
-  if (json != "-") print(report);
+  if (json != "-") print_report(report);
   if (!json.empty()) write_json(json, to_json(report, repeats));
   return report.met() ? 0 : 1;
 }

@@ -1,11 +1,10 @@
 #include "bench_rma.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
+#include "output.hpp"
 #include "size_text.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
@@ -62,7 +61,7 @@ void print_rates(const bench::rma_report& report, rma_table which) {
               fmt::format("{:.2f}", f.rate() / f.bound),
               f.bar == 0 ? "" : fmt::format("{:.0f}", 1e-9 * f.bar), verdict(report, f)});
   }
-  fmt::print("{}\n{}\n", title_of(which), rows.render(width(stream::out), style(stream::out).utf8));
+  show("{}\n{}\n", title_of(which), rows.render(width(stream::out), style(stream::out).utf8));
 }
 
 void print_latencies(const bench::rma_report& report) {
@@ -81,14 +80,14 @@ void print_latencies(const bench::rma_report& report) {
               fmt::format("{:.2f}", 1e6 * f.bound),
               f.bar == 0 ? "" : fmt::format("{:.2f}", 1e6 * f.bar), verdict(report, f)});
   }
-  fmt::print("{}\n{}\n", title_of(rma_table::latency),
-             rows.render(width(stream::out), style(stream::out).utf8));
+  show("{}\n{}\n", title_of(rma_table::latency),
+       rows.render(width(stream::out), style(stream::out).utf8));
 }
 
 }  // namespace
 
 void print_rma(const bench::rma_report& report) {
-  fmt::print("{} x {}\n\n", report.ranks, report.device);
+  show("{} x {}\n\n", report.ranks, report.device);
   print_latencies(report);
   for (const rma_table t : {rma_table::blocks, rma_table::sizes, rma_table::pairs, rma_table::all})
     print_rates(report, t);

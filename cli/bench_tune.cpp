@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/world/devices.hpp>
 
 #include "arguments.hpp"
 #include "bench/suites/tune.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
-#include "run_request.hpp"
+#include "output.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -33,7 +33,7 @@ std::vector<tuned_problem> problems_of(const tune_request& request, const std::v
   return all;
 }
 
-void print(const tuning_table& measured) {
+void print_table(const tuning_table& measured) {
   using side = table::align;
   table rows({{"what"},
               {"m x n x k"},
@@ -51,10 +51,10 @@ void print(const tuning_table& measured) {
               compared ? microseconds(library->second) : "",
               compared ? fmt::format("{:.2f}", library->second / best->second) : ""});
   }
-  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
+  show(rows.render(width(stream::out), style(stream::out).utf8));
 }
 
-void print(const bench::tune_check& check) {
+void print_check(const bench::tune_check& check) {
   using side = table::align;
   table rows({{"what"},
               {"m x n x k"},
@@ -68,10 +68,10 @@ void print(const bench::tune_check& check) {
               microseconds(row.chosen_seconds), std::string(name_of(row.best)),
               microseconds(row.best_seconds), fmt::format("{:.1f} %", 100 * row.loss())});
   }
-  std::fputs(rows.render(width(stream::out), style(stream::out).utf8).c_str(), stdout);
-  fmt::print("within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
-             100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
-             100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
+  show(rows.render(width(stream::out), style(stream::out).utf8));
+  show("within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
+       100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
+       100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
 }
 
 }  // namespace
@@ -94,7 +94,15 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
         "--operator", request.operator_name,
         {bench::tuned_families()[0].operator_name, bench::tuned_families().back().operator_name});
   }
-  if (ranks.empty()) ranks.push_back(gpus_here());
+  if (ranks.empty()) {
+    const device_survey here = survey_devices(false);
+    if (here.devices.size() < 2) {
+      throw error(errc::unsupported,
+                  fmt::format("bench tune measures between two GPUs or more; {}",
+                              here.problem.empty() ? "there is one" : here.problem));
+    }
+    ranks.push_back(static_cast<int>(here.devices.size()));
+  }
   for (const int count : ranks) {
     if (count < 2)
       throw error(errc::unsupported,
@@ -110,15 +118,15 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
     options.progress = [&bar] { bar.advance(); };
     result = bench::run_tuning(options);
   }
-  for (const std::string& wrong : result.wrong) fmt::print(stderr, "WRONG: {}\n", wrong);
+  for (const std::string& wrong : result.wrong) complain("WRONG: " + wrong);
   bool good = result.wrong.empty();
   if (request.check) {
     const bench::tune_check check = bench::check_choices(result);
     good = good && check.met();
-    if (json != "-") print(check);
+    if (json != "-") print_check(check);
     if (!json.empty()) write_json(json, to_json(check, repeats));
   } else {
-    if (json != "-") print(result.table);
+    if (json != "-") print_table(result.table);
     if (!json.empty()) write_json(json, untax::to_json(result.table));
   }
   return good ? 0 : 1;

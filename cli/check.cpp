@@ -1,5 +1,5 @@
-#include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +13,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "output.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -20,20 +21,20 @@ namespace untax::cli {
 namespace {
 
 struct check_options {
-  std::string operator_name;
+  std::optional<std::string> operator_name;  ///< without one, all
   check_effort effort;
   std::string json;
 };
 
 constexpr const char* footer =
-    "Executions are explored on a memory that reorders and shows stale values as the C++ memory\n"
+    "Executions are explored on a memory that reorders and shows stale values as the C++ memory "
     "model allows. A mutant is a protocol with one verb left out or without its ordering; the "
-    "check\n"
-    "is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks.\n\n"
+    "check is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks."
+    "\n\n"
     "  untax check all_gather_gemm --executions 5000";
 
 /// The variants of one operator, or of all.
-std::vector<protocol_variant> variants_named(const std::string& name) {
+std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
   std::vector<std::string> known;
   std::vector<std::vector<protocol_variant>> variants;
   const auto add = [&](const auto& entries) {
@@ -45,7 +46,7 @@ std::vector<protocol_variant> variants_named(const std::string& name) {
   add(operators());
   add(collectives());
   add(std::vector{attention_entry()});
-  if (!name.empty()) return variants[place_in("the operator", name, known)];
+  if (name) return variants[place_in("the operator", *name, known)];
   std::vector<protocol_variant> all;
   for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());
   return all;
@@ -82,7 +83,6 @@ std::string table_of(const check_report& report) {
 
 int carry_out(const check_options& options) {
   check_request request{variants_named(options.operator_name), options.effort, {}};
-  if (!options.json.empty()) require_writable(options.json);
   check_report report;
   {
     progress_bar bar("check", steps_of(request));
@@ -92,7 +92,7 @@ int carry_out(const check_options& options) {
     };
     report = check_protocols(request);
   }
-  if (options.json != "-") std::fputs(table_of(report).c_str(), stdout);
+  if (options.json != "-") show(table_of(report));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
 }
@@ -109,10 +109,12 @@ void add_check(CLI::App& app, int& status) {
       ->capture_default_str();
   verb->add_option("--ranks", options->effort.ranks, "numbers of ranks to explore, such as 2,3")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(between(1, 3))
       ->capture_default_str();
   verb->add_flag("--quick", options->effort.quick, "prove few schedules, explore at random only");
-  verb->add_option("--json", options->json, "write the findings as JSON; - for stdout");
+  verb->add_option("--json", options->json, "write the findings as JSON; - for stdout")
+      ->check(writable_file());
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

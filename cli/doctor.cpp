@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -24,6 +23,7 @@
 #include <untax/world/placement.hpp>
 
 #include "doctor.hpp"
+#include "output.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -203,7 +203,7 @@ int examine() {
           variable_list(variables, columns, how);
   text += bad == 0 ? "\nEverything that untax needs works.\n"
                    : fmt::format("\n{} of {} checks failed.\n", bad, all.size());
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return bad == 0 ? 0 : 1;
 }
 

@@ -1,5 +1,7 @@
-#include <cstdio>
+#include <algorithm>
 #include <exception>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -9,7 +11,9 @@
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
 
+#include "help_formatter.hpp"
 #include "names.hpp"
+#include "output.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -19,9 +23,9 @@ constexpr int failure = 1;
 constexpr int usage_error = 2;
 
 constexpr const char* description =
-    "untax takes the taxes out of distributed matrix programs: kernel launches, barriers, and\n"
-    "intermediate results that go out to memory and come back. It fuses communication into\n"
-    "multiplication and attention, and measures what each tax costs. Ranks are threads, processes\n"
+    "untax takes the taxes out of distributed matrix programs: kernel launches, barriers, and "
+    "intermediate results that go out to memory and come back. It fuses communication into "
+    "multiplication and attention, and measures what each tax costs. Ranks are threads, processes "
     "or GPUs of this machine.";
 
 constexpr const char* examples =
@@ -30,7 +34,8 @@ constexpr const char* examples =
     "  untax run all_gather_gemm --ranks 2 --pattern all --verify\n"
     "  untax taxes --model models/llama-3.2-1b.json --tensor-parallel 2 --tokens 64\n"
     "\n"
-    "untax VERB --help explains a verb. Exit status: 0 right, 1 failed, 2 wrongly asked.";
+    "untax help VERB explains a verb. Exit status: 0: all is well. 1: a result was wrong, a bar "
+    "was missed, or the work failed. 2: this cannot be asked for, or not on this machine.";
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> names;
@@ -52,7 +57,7 @@ std::string unexpected(const CLI::App& app) {
   for (const std::string& argument : left) {
     if (argument.starts_with("-")) return argument;
   }
-  return left.empty() ? "" : left.back();
+  return left.empty() || left.back().empty() ? "\"\"" : left.back();
 }
 
 /// What the parser has to say, in one line that also says what would be right.
@@ -71,10 +76,31 @@ std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
   return fmt::format("{} ({} --help)", text, command);
 }
 
+/// `untax help`, `untax help VERB`: what --help says.
+void add_help(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("help", "Explain the command, or one of its verbs");
+  const auto name = std::make_shared<std::string>();
+  const CLI::Option* given = verb->add_option("VERB", *name, "the verb to explain");
+  verb->callback([&app, given, name] {
+    if (given->count() == 0) {
+      print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
+    } else {
+      const std::vector<std::string> verbs = verbs_of(app);
+      print(app.get_subcommand(verbs[place_in("the verb", *name, verbs)])->help(app.get_name()));
+    }
+  });
+}
+
+void add_version(CLI::App& app) {
+  app.add_subcommand("version", "Print the version")->callback([] { show("untax {}\n", version); });
+}
+
 int run(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   int status = 0;
   CLI::App app(description, "untax");
+  app.formatter(std::make_shared<help_formatter>());
+  app.require_subcommand(0, 1);
   app.footer(examples);
   app.set_version_flag("--version", fmt::format("untax {}", version), "Print the version and exit");
   add_doctor(app, status);
@@ -82,41 +108,53 @@ int run(int argc, char** argv) {
   add_taxes(app, status);
   add_bench(app, status);
   add_check(app, status);
+  add_help(app);
+  add_version(app);
   app.get_formatter()->label("OPTIONS", "options");
   app.get_formatter()->label("SUBCOMMAND", "VERB ...");
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     verb->group("Verbs");
   }
 
-  if (arguments.empty()) {
-    std::fputs(app.help().c_str(), stderr);
-    return usage_error;
-  }
-  if (!arguments.front().starts_with("-")) {
+  if (!arguments.empty() && !arguments.front().starts_with("-")) {
     (void)place_in("the verb", arguments.front(), verbs_of(app));
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked_for_text) {
-    return app.exit(asked_for_text);
+    if (app.get_subcommands().empty()) {
+      throw error(errc::invalid_argument,
+                  fmt::format("a verb is missing; it has to be {} (untax --help)",
+                              alternatives(verbs_of(app))));
+    }
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+  } catch (const CLI::CallForVersion& asked_for_version) {
+    show("{}\n", asked_for_version.what());
   } catch (const CLI::ParseError& wrong) {
     throw error(errc::invalid_argument, explain(wrong, app));
   }
   return status;
 }
 
-int report(const char* text, int status) {
-  std::fflush(stdout);
-  fmt::print(stderr, "untax: {}\n", text);
+int report(std::string text, int status) {
+  // What was asked may hold anything; an answer to that is one line.
+  if (status == usage_error) std::ranges::replace(text, '\n', ' ');
+  complain(text);
   return status;
 }
 
+/// The one place that decides about the exit status.
 int guarded(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    finish_output();
+    return status;
   } catch (const error& e) {
     const bool wrongly_asked = e.code() == errc::invalid_argument || e.code() == errc::unsupported;
     return report(e.what(), wrongly_asked ? usage_error : failure);
+  } catch (const std::bad_alloc&) {
+    return report("there is not enough memory for this; take a smaller shape or fewer ranks",
+                  failure);
   } catch (const std::exception& e) {
     return report(e.what(), failure);
   }
@@ -125,4 +163,7 @@ int guarded(int argc, char** argv) {
 }  // namespace
 }  // namespace untax::cli
 
-int main(int argc, char** argv) { return untax::cli::guarded(argc, argv); }
+int main(int argc, char** argv) {
+  untax::cli::prepare_output();
+  return untax::cli::guarded(argc, argv);
+}

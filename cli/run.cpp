@@ -9,11 +9,11 @@
 
 #include "arguments.hpp"
 #include "engines/sm90/attention/shape.hpp"
-#include "files.hpp"
 #include "names.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
 #include "run_attention.hpp"
+#include "run_help.hpp"
 #include "run_request.hpp"
 #include "verbs.hpp"
 
@@ -51,21 +51,6 @@ constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
 constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
 constexpr reduction reductions[] = {reduction::sum, reduction::max, reduction::min};
 constexpr direction directions[] = {direction::push, direction::pull};
-constexpr const char* footer =
-    "Operators:   all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, flash_decode\n"
-    "Collectives: all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n\n"
-    "Times are from the first rank that starts to the last one that ends. With --verify inputs "
-    "are\n"
-    "fresh, the result is NaN before, and fp64 tells what is right; a wrong result is exit status "
-    "1.\n"
-    "Started by torchrun, mpirun or srun, the command joins their world.\n"
-    "With --backend cuda ranks are GPUs, runs are launched eagerly, and fp32 sums on the GPU tell\n"
-    "what is right; of flash_decode fp64 does.\n\n"
-    "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 -n 1024 -k 768 --verify\n"
-    "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
-    "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
-    "  untax run flash_decode --ranks 4 --batch 2 --keys 2000 --page-size 16 --unequal --verify";
-
 launch_mode launch_named(const std::string& text) {
   return place_in("--launch", text, {"graph", "eager"}) == 0 ? launch_mode::graph
                                                              : launch_mode::eager;
@@ -235,7 +220,6 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
   request.processes = o.processes;
   request.explain = o.explain;
   request.json = o.json;
-  if (!o.json.empty()) require_writable(o.json);
   return request;
 }
 
@@ -304,9 +288,10 @@ void add_options(CLI::App& verb, run_options& o) {
       ->capture_default_str();
   verb.add_flag("--verify", o.verify, "compare with fp64");
   verb.add_option("--tolerance", o.tolerance, "largest relative error that is right")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   verb.add_flag("--explain", o.explain, "say what was chosen, and why");
-  verb.add_option("--json", o.json, "write the figures as JSON; - for stdout instead of the table");
+  verb.add_option("--json", o.json, "write the figures as JSON; - for stdout instead of the table")
+      ->check(writable_file());
   verb.add_option("--wait-limit", o.wait_limit,
                   "milliseconds after which a wait is an error; 0: none")
       ->check(at_least(0));
@@ -318,7 +303,7 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
   CLI::App* verb = app.add_subcommand("run", "Run an operator: how long, how fast, is it right?");
   const auto options = std::make_shared<run_options>();
   add_options(*verb, *options);
-  verb->footer(footer);
+  verb->footer(run_footer());
   verb->callback([verb, options, &status, arguments] {
     // Its tensor cores take elements of 16 bits.
     if (options->backend == "cuda" && verb->count("--dtype") == 0) options->type = "bf16";

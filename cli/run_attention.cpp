@@ -31,9 +31,9 @@ void add_attention_options(CLI::App& verb, attention_request& o) {
       ->check(at_least(0))
       ->capture_default_str();
   verb.add_option("--scale", p.scale, "of the logits; 0: 1 / sqrt(--head-dim)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   verb.add_option("--logit-cap", p.logit_cap, "logits become cap * tanh(logit / cap); 0: they stay")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   verb.add_option("--splits", o.options.splits, "parts of a sequence at a rank; 0: untax chooses")
       ->check(between(0, 1024));
 }

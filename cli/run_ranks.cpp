@@ -9,6 +9,7 @@
 #include <untax/world/launch.hpp>
 #include <untax/world/placement.hpp>
 
+#include "output.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
 
@@ -104,7 +105,7 @@ int start_processes(const run_request& request) {
   const launch_result result = launch_processes(launch);
   if (result.interrupt != 0) return 128 + result.interrupt;
   for (const process_end& end : result.ends) {
-    if (end.exit_code < 0) fmt::print(stderr, "untax: {}\n", end.text());
+    if (end.exit_code < 0) complain(end.text());
   }
   if (result.first_failure < 0) return 0;
   const process_end& first = result.ends[static_cast<std::size_t>(result.first_failure)];

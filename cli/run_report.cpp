@@ -1,9 +1,9 @@
-#include <cstdio>
 
 #include <fmt/format.h>
 
 #include "files.hpp"
 #include "json_output.hpp"
+#include "output.hpp"
 #include "pattern_table.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
@@ -34,7 +34,7 @@ void present(const run_report& report) {
       text += wrapped(result.explanation, width(stream::out));
     }
   }
-  std::fputs(text.c_str(), stdout);
+  show(text);
   if (!request.json.empty()) write_json(request.json, to_json(report));
 }
 

@@ -2,8 +2,6 @@
 
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -16,6 +14,8 @@
 #include <untax/taxes/machine.hpp>
 #include <untax/taxes/report.hpp>
 
+#include "arguments.hpp"
+#include "output.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"
 
@@ -26,8 +26,11 @@ struct taxes_options {
   taxes_request what;
   int repeats = 20;
   int workers = 0;
-  std::filesystem::path json;
-  std::filesystem::path html;
+  std::string json;
+  std::string html;
+
+  /// Then nothing else is printed.
+  [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
 };
 
 std::string now_iso8601() {
@@ -39,16 +42,12 @@ std::string now_iso8601() {
   return text;
 }
 
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) {
-    throw error(errc::invalid_argument,
-                fmt::format("cannot write {}; give a path in a folder that you may write to",
-                            path.string()));
-  }
+void write_reports(const taxes_options& options, const tax_report& report) {
+  if (!options.json.empty()) write_text(options.json, to_json(report));
+  if (!options.html.empty()) write_text(options.html, render_html(report));
+  if (options.to_stdout()) return;
+  if (!options.json.empty()) print("JSON: " + options.json + "\n");
+  if (!options.html.empty()) print("HTML: " + options.html + "\n");
 }
 
 tax_report describe_run(const taxes_options& options) {
@@ -65,6 +64,10 @@ tax_report describe_run(const taxes_options& options) {
 }
 
 int measure(const CLI::App& verb, const taxes_options& options) {
+  if (options.json == "-" && options.html == "-") {
+    throw error(errc::invalid_argument,
+                "--json and --html are both -; stdout takes one of them, so give the other a path");
+  }
   tax_report report = describe_run(options);
   const taxes_plan plan = plan_of(verb, options.what, report);
   ablation_options ablation;
@@ -89,15 +92,8 @@ int measure(const CLI::App& verb, const taxes_options& options) {
                                                report.unmeasured.front().reason));
   }
 
-  std::fputs(render_table(report, width(stream::out), style(stream::out)).c_str(), stdout);
-  if (!options.json.empty()) {
-    write_file(options.json, to_json(report));
-    fmt::print("JSON: {}\n", options.json.string());
-  }
-  if (!options.html.empty()) {
-    write_file(options.html, render_html(report));
-    fmt::print("HTML: {}\n", options.html.string());
-  }
+  if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
+  write_reports(options, report);
   return 0;
 }
 
@@ -109,28 +105,26 @@ void add_taxes(CLI::App& app, int& status) {
   auto options = std::make_shared<taxes_options>();
   add_request_options(*verb, options->what);
   verb->add_option("--repeat", options->repeats, "timed runs of every variant")
-      ->check(CLI::Range(1, 10000))
+      ->check(between(1, 10000))
       ->capture_default_str();
   verb->add_option("--workers", options->workers,
                    "computing workers of a rank; 0: as many as the cores allow")
-      ->check(CLI::Range(0, 31))
+      ->check(between(0, 31))
       ->capture_default_str();
-  verb->add_option("--json", options->json, "write the report as JSON");
-  verb->add_option("--html", options->html, "write the report as one HTML page");
+  verb->add_option("--json", options->json, "write the report as JSON; - for stdout")
+      ->check(writable_file());
+  verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
+      ->check(writable_file());
   verb->footer(
       "Each operation of a layer is run in the patterns from bulk_library to fused, interleaved; "
-      "the differences are\n"
-      "the taxes: launch, bulk synchronisation, locality. What a backend cannot run is listed as "
-      "not measured.\n"
+      "the differences are the taxes: launch, bulk synchronisation, locality. What a backend "
+      "cannot run is listed as not measured.\n"
       "Up to 256 tokens are a batch that decodes: attention is measured, too, with 512 keys on the "
-      "host and 4096 on\n"
-      "GPUs if --keys does not say otherwise. With more tokens it takes --keys.\n\n"
-      "  untax taxes --model models/llama-3.2-1b.json --tensor-parallel 4 --tokens 64 --html "
-      "taxes.html\n"
-      "  untax taxes --model models/llama-3.1-70b.json --tensor-parallel 4 --tokens 16 --backend "
-      "cuda\n"
-      "  untax taxes --operator all_gather_gemm --ranks 4 -m 4096 -n 7168 -k 8192 --backend "
-      "cuda");
+      "host and 4096 on GPUs if --keys does not say otherwise. With more tokens it takes --keys."
+      "\n\n"
+      "  untax taxes --model models/llama-3.2-1b.json --tokens 64 --html taxes.html\n"
+      "  untax taxes --model models/llama-3.1-70b.json --tokens 16 --backend cuda\n"
+      "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda");
   verb->callback([verb, options, &status] { status = measure(*verb, *options); });
 }
 

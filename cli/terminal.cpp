@@ -19,6 +19,8 @@ namespace {
 
 constexpr double shown_after = 1.0;
 constexpr double redrawn_after = 0.1;
+constexpr int unknown_width = 100;
+constexpr std::size_t example_indent = 4;
 
 int descriptor(stream where) { return where == stream::out ? STDOUT_FILENO : STDERR_FILENO; }
 
@@ -30,6 +32,25 @@ std::string_view variable(const char* name) {
 int terminal_columns(stream where) {
   winsize size{};
   return ioctl(descriptor(where), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/// Where the lines after the first one of `line` begin.
+std::size_t hanging_indent(std::string_view line, int columns) {
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", begin);
+  if (gap != std::string_view::npos) {
+    const std::size_t text = line.find_first_not_of(' ', gap);
+    if (text <= static_cast<std::size_t>(columns / 2)) return text;
+  }
+  return begin == 0 ? 0 : begin + example_indent;
+}
+
+std::string fitted_line(std::string_view line, int columns) {
+  if (columns_of(line) <= static_cast<std::size_t>(columns)) return fmt::format("{}\n", line);
+  // The first line begins with a label or the margin of an example, where the others have blanks.
+  const std::size_t indent = hanging_indent(line, columns);
+  const std::string text = wrapped(line.substr(indent), columns, std::string(indent, ' '));
+  return std::string(line.substr(0, indent)) + text.substr(indent);
 }
 
 std::string clock_text(double seconds) {
@@ -51,9 +72,23 @@ bool is_terminal(stream where) {
 }
 
 int width(stream where) {
-  if (isatty(descriptor(where)) != 1) return 100;
   const int columns = terminal_columns(where);
-  return columns > 0 ? std::clamp(columns, 80, 120) : 100;
+  return columns > 0 ? std::clamp(columns, 80, 120) : unknown_width;
+}
+
+int prose_width(stream where) {
+  const int columns = terminal_columns(where);
+  return columns > 0 ? std::clamp(columns, 40, unknown_width) : unknown_width;
+}
+
+std::string fitted(std::string_view text, int columns) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += fitted_line(text.substr(0, end), columns);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 bool is_utf8() {

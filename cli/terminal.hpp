@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <untax/taxes/report.hpp>
 #include <untax/taxes/text_table.hpp>
@@ -21,6 +22,14 @@ enum class stream { out, err };
 /// Columns to print into: those of the terminal between 80 and 120, or 100 when the output goes
 /// elsewhere.
 [[nodiscard]] int width(stream where);
+
+/// Columns for text that can be broken anywhere, as help is: those of the terminal between 40 and
+/// 100, or 100.
+[[nodiscard]] int prose_width(stream where);
+
+/// `text` with every line broken at blanks that is wider than `columns`. A line that has two blanks
+/// after its first words goes on below what follows them, an example a little to the right.
+[[nodiscard]] std::string fitted(std::string_view text, int columns);
 
 /// Whether the locale (LC_ALL, LC_CTYPE, LANG) is UTF-8.
 [[nodiscard]] bool is_utf8();

@@ -40,12 +40,58 @@ refused 'gathers nothing' run gemm_all_scatter --gather rows
 refused 'can only push' run gemm_reduce_scatter --direction pull
 refused 'no partial results' run all_gather_gemm --partials fp32
 refused 'of the same type' run gemm_reduce_scatter --dtype fp32 --partials bf16
-refused 'no folder' run all_gather_gemm --json "$folder/none/x.json"
-refused 'is a folder' run all_gather_gemm --json "$folder"
 refused 'did you mean host\?' bench hosts
 refused 'SUITE' bench
 refused 'between 1 and 3' check --ranks 4
 refused 'did you mean gemm_all_scatter\?' check gemm_all_scater
+
+# Words that mean nothing, and words that an option must not swallow.
+refused 'a verb is missing' --
+refused 'the verb "" is not known' ""
+refused 'doctor takes no extra' doctor extra
+refused 'doctor takes no check' doctor check
+refused 'run takes no extra' run all_gather_gemm extra
+refused 'run takes no ""' run all_gather_gemm ""
+refused 'version takes no extra' version extra
+refused 'help takes no extra' help run extra
+refused 'did you mean run\?' help rum
+refused 'the operator "" is not known' check ""
+refused 'the operator "all_gathe" is not known' check --ranks 1 all_gathe
+refused 'did you mean host\?' bench --ranks 2 hosts
+refused 'did you mean gemm\?' bench --size 64 gem
+refused 'did you mean collectives\?' bench --collective all_reduce colectives
+refused 'did you mean all-gather-gemm\?' bench --patterns copy_engine -m 64 all-gather-gem
+refused 'did you mean flash-decode\?' bench --heads 8b --batch 1 --keys 64 flash-decod
+refused 'means nothing to the suite host; it is for collectives or gemm' bench host --size 4
+refused 'means nothing to the suite operators' bench operators --sweep
+refused 'means nothing to the suite gemm' bench gemm --ranks 2
+refused 'means nothing to the suite host' bench host --operator all_gather_gemm
+refused 'the operator "a b" is not known' run $'a\nb'
+refused 'the operator "a\?b" is not known' run $'a\033b'
+
+# Numbers that are none.
+for option in --tolerance --logit-cap --scale; do
+  for value in -1 nan -nan inf -inf 1e999 1e39 0x1p3 1,5 ""; do
+    refused "$option: \"$value\" cannot be; it has to be a finite number" run flash_decode $option "$value"
+  done
+done
+refused '"0" cannot be; it has to be a whole number between 1 and 10000' taxes --operator all_gather_gemm --repeat 0
+refused '"99" cannot be' taxes --operator all_gather_gemm --workers 99
+
+# Files that cannot be, found before the work begins.
+for verb in "run all_gather_gemm" "check gemm_all_scatter" "bench host" "taxes --operator all_gather_gemm"; do
+  for option in --json --html; do
+    [[ $verb != taxes* && $option == --html ]] && continue
+    # shellcheck disable=SC2086 # words on purpose
+    refused "$option: the path is empty" $verb $option ""
+    # shellcheck disable=SC2086
+    refused "$option: .* there is no folder" $verb $option "$folder/none/file"
+    [ -e "$folder/none" ] && wrong "a folder was made"
+    # shellcheck disable=SC2086
+    refused "$option: .* is a folder" $verb $option "$folder"
+  done
+done
+refused 'stdout takes one' taxes --operator all_gather_gemm --json - --html -
 
 export UNTAX_WAIT_LIMIT_MS=soon
 refused 'UNTAX_WAIT_LIMIT_MS' run all_gather_gemm -m 8 -n 8 -k 8

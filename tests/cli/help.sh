@@ -4,20 +4,40 @@ source "$(dirname "$0")/helpers.bash"
 expect 0 --version
 says "$out" '^untax [0-9]+\.[0-9]+\.[0-9]+$'
 expect 0 --help
-for verb in doctor run taxes bench check; do says "$out" "^ +$verb "; done
+for verb in doctor run taxes bench check help version; do says "$out" "^ +$verb "; done
 [ "$(grep -cE '^  untax [a-z]+' "$out")" -ge 3 ] || wrong "fewer than three examples"
+cp "$out" "$folder/help"
+expect 0 help
+cmp -s "$out" "$folder/help" || wrong "untax help is not what untax --help says"
+expect 0 version
+says "$out" '^untax [0-9]+\.[0-9]+\.[0-9]+$'
 for verb in doctor run taxes bench check; do
   expect 0 $verb --help
   says "$out" "untax $verb"
-  [ "$(wc -L <"$out")" -le 120 ] || wrong "untax $verb --help is wider than 120 columns"
+  [ "$(wc -L <"$out")" -le 100 ] || wrong "untax $verb --help is wider than 100 columns"
+  cp "$out" "$folder/help"
+  expect 0 help $verb
+  cmp -s "$out" "$folder/help" || wrong "untax help $verb is not what untax $verb --help says"
 done
 for verb in run taxes bench check; do
   expect 0 $verb --help
   says "$out" "^ +untax $verb [a-z-]+"
 done
-# Without a verb there is nothing to do, so the help comes as an answer.
 expect 2
-says "$err" 'Verbs'
+one_line_of_error
+says "$err" 'a verb is missing; it has to be doctor, run, .*--help'
+
+expect 0 run --help
+for pattern in automatic bulk_library bulk_synchronous producer_consumer copy_engine fused_sequential \
+  fused_specialized fused_warp_specialized all; do
+  says "$out" "^  $pattern  +[a-z]"
+done
+
+# What doctor thinks of it all is the last thing that it says.
+tests=$((tests + 1))
+timeout $((60 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
+tail -n 1 "$out" | grep -qE '^(Everything that untax needs works\.|[0-9]+ of [0-9]+ checks failed\.)$' ||
+  wrong "the verdict is not last"
 
 expect 0 run all_gather_gemm --repeat 1 --explain -m 8 -n 8 -k 8
 says "$out" 'chosen because'

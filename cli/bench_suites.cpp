@@ -1,0 +1,92 @@
+#include "bench_suites.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "names.hpp"
+
+namespace untax::cli {
+namespace {
+
+/// Options, and the suites that have them. All others are of every suite.
+struct option_use {
+  std::vector<const char*> options;
+  std::vector<std::string> suites;
+};
+
+const std::vector<option_use>& uses() {
+  static const std::vector<option_use> all = {
+      {{"--ranks"},
+       {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune"}},
+      {{"--size"}, {"collectives", "gemm"}},
+      {{"--collective", "--sweep"}, {"collectives"}},
+      {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
+       {"all-gather-gemm", "gemm-all-scatter"}},
+      {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
+      {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}}};
+  return all;
+}
+
+constexpr const char* footer =
+    "host              a put beside memcpy, a fused operator beside one OpenBLAS call, a signal "
+    "beside bare atomics; leave the machine alone meanwhile\n"
+    "operators         every operator and pattern over a few shapes\n"
+    "rma               the verbs of kernels between GPUs: rates and times beside what the link can "
+    "do\n"
+    "collectives       collectives between GPUs beside NCCL, in graphs\n"
+    "gemm              a GEMM on one GPU beside cuBLASLt, in graphs\n"
+    "all-gather-gemm   between GPUs in every pattern, beside cuBLASLt and NCCL; nothing writes "
+    "its weights, so a pattern may read some while the kernel ahead ends\n"
+    "gemm-all-scatter  likewise\n"
+    "flash-decode      attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 "
+    "the kernel of one GPU beside the rate of its memory\n"
+    "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
+    "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
+    "\n"
+    "Where figures have bars, the exit status is 1 if one is missed.\n"
+    "\n"
+    "  untax bench host\n"
+    "  untax bench operators --repeat 50 --json operators.json\n"
+    "  untax bench rma --ranks 4 --json rma.json\n"
+    "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
+    "  untax bench gemm --size 16 --size 4096\n"
+    "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
+    "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192\n"
+    "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
+    "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
+    "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
+    "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns copy_engine";
+
+}  // namespace
+
+const std::vector<std::string>& bench_suites() {
+  static const std::vector<std::string> all = {"host",
+                                               "operators",
+                                               "rma",
+                                               "collectives",
+                                               "gemm",
+                                               "all-gather-gemm",
+                                               "gemm-all-scatter",
+                                               "flash-decode",
+                                               "tune"};
+  return all;
+}
+
+const char* bench_footer() { return footer; }
+
+void refuse_foreign_options(const CLI::App& verb, const std::string& suite) {
+  for (const option_use& use : uses()) {
+    if (std::ranges::find(use.suites, suite) != use.suites.end()) continue;
+    for (const char* option : use.options) {
+      if (verb.count(option) == 0) continue;
+      throw error(errc::invalid_argument,
+                  fmt::format("{} means nothing to the suite {}; it is for {}", option, suite,
+                              alternatives(use.suites)));
+    }
+  }
+}
+
+}  // namespace untax::cli
