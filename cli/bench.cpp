@@ -11,6 +11,7 @@
 #include "arguments.hpp"
 #include "bench/suites/collectives.hpp"
 #include "bench/suites/gemm.hpp"
+#include "bench/suites/gpu_need.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/rma.hpp"
@@ -26,6 +27,7 @@
 #include "names.hpp"
 #include "output.hpp"
 #include "pattern_table.hpp"
+#include "run_request.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
@@ -144,6 +146,7 @@ int run_collectives(const bench_options& options) {
   suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
   if (options.sweep) suite.variants = swept_variants(std::ranges::max(suite.sizes));
   if (!options.collectives.empty()) suite.kinds = kinds_named(options.collectives);
+  bench::require_memory(suite, ranks_on_gpus(suite.ranks));
   bench::collective_report report;
   {
     progress_bar bar("bench collectives",
@@ -160,6 +163,7 @@ int run_gemm(const bench_options& options) {
   bench::gemm_suite_options suite;
   suite.repeats = options.repeats;
   suite.sizes = options.sizes;
+  bench::require_memory(suite);
   bench::gemm_report report;
   {
     progress_bar bar("bench gemm", bench::steps_of(suite));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "bench/suites/gpu_need.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -102,6 +103,7 @@ int run_attention(const attention_bench_request& request, int ranks, int repeats
     suite.heads.push_back(known[place_in("--heads", name, names)]);
   if (suite.heads.empty()) suite.heads.push_back(known.front());
 
+  bench::require_memory(suite);
   attention_report report;
   {
     progress_bar bar("bench flash-decode",

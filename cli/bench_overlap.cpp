@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "arguments.hpp"
+#include "bench/suites/gpu_need.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -169,6 +170,7 @@ int run_overlap(const std::string& operator_name, const overlap_request& request
                 int repeats, const std::string& json) {
   bench::overlap_options options = options_of(operator_name, request, ranks);
   options.repeats = repeats;
+  bench::require_memory(options, ranks_on_gpus(ranks));
   overlap_report report;
   {
     progress_bar bar("bench " + operator_name, static_cast<std::int64_t>(options.problems.size()));

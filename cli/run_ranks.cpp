@@ -53,6 +53,7 @@ run_report work(world& w, const run_request& request) {
 
 int run_as_threads(const run_request& request) {
   const int ranks = ranks_of(request);
+  bench::require_memory(request.work, ranks);
   run_report report;
   const auto run_all = request.work.what.memory == memory_kind::cuda ? run_gpus : run_threads;
   run_all(
@@ -86,6 +87,9 @@ int run_as_rank(const run_request& request, const placement& here) {
                             "--processes out",
                             here.launcher));
   }
+  // A rank takes memory when all are there, so all of them see what there is before. The launcher
+  // of this command has looked.
+  if (here.launcher != "untax") bench::require_memory(request.work, here.world_size);
   world w = world::from_environment(options_for(request, here.world_size));
   run_report report;
   try {
@@ -98,6 +102,7 @@ int run_as_rank(const run_request& request, const placement& here) {
 }
 
 int start_processes(const run_request& request) {
+  bench::require_memory(request.work, ranks_of(request));
   process_launch launch;
   launch.ranks = ranks_of(request);
   launch.command = {std::filesystem::read_symlink("/proc/self/exe").string()};
@@ -115,6 +120,8 @@ int start_processes(const run_request& request) {
 }  // namespace
 
 int gpus_here() { return static_cast<int>(survey_devices(false).devices.size()); }
+
+int ranks_on_gpus(int asked) { return std::max(asked == 0 ? gpus_here() : asked, 1); }
 
 bool run_report::right() const {
   for (const bench::pattern_result& result : results) {

@@ -39,6 +39,9 @@ struct run_report {
 /// How many GPUs this process sees; 0 without CUDA.
 [[nodiscard]] int gpus_here();
 
+/// `asked`, or all of them where that is 0; 1 at least.
+[[nodiscard]] int ranks_on_gpus(int asked);
+
 /// Carries the request out, with ranks as threads, as processes, or as this process's rank in the
 /// world of a launcher. Returns the exit code: 1 when a result was wrong, or a rank failed.
 [[nodiscard]] int carry_out(const run_request& request);

@@ -45,6 +45,7 @@ std::vector<pattern_request> requests_of(const operator_suite_options& options) 
 std::vector<operator_figures> run_operator_suite(const operator_suite_options& options) {
   std::vector<operator_figures> all;
   for (const pattern_request& request : requests_of(options)) {
+    require_memory(request, options.ranks);
     operator_figures figures{request.what, {}};
     world_options settings;
     settings.heap_bytes = heap_for(request, options.ranks);

@@ -47,6 +47,11 @@ struct pattern_result {
 /// Bytes of symmetric heap that each rank needs for the request.
 [[nodiscard]] std::size_t heap_for(const pattern_request& request, int ranks);
 
+/// Throws `out_of_memory` where the request takes more memory than there is, before any of it is
+/// taken: `room_on_host`, or `room_on_gpus`; or where it takes more symmetric heap than the
+/// environment says.
+void require_memory(const pattern_request& request, int ranks);
+
 /// `automatic`, and what the subject has.
 [[nodiscard]] std::vector<pattern> all_patterns_of(const trial_subject& what);
 

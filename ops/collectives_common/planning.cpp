@@ -10,6 +10,7 @@
 #include <untax/flow/control_block.hpp>
 
 #include "ops/collectives_common/device_choice.hpp"
+#include "ops/common/memory_need.hpp"
 
 namespace untax {
 namespace {
@@ -228,8 +229,9 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
                ranks +
            slack;
   }
-  return rooms * (static_cast<std::size_t>(plan.chunk) * size_of(type) + counters_of_a_room) +
-         flag_bytes;
+  const double bytes_of_room =
+      static_cast<double>(plan.chunk) * static_cast<double>(size_of(type)) + counters_of_a_room;
+  return whole_bytes(static_cast<double>(rooms) * bytes_of_room + static_cast<double>(flag_bytes));
 }
 
 void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count) {

@@ -33,6 +33,31 @@ std::int64_t largest_of(
   return most;
 }
 
+/// Of all ranks on the host; what is checked is reckoned element by element.
+memory_need need_of(const collective_entry& entry, const collective_problem& problem,
+                    const collective_options& options, int ranks,
+                    const std::vector<pattern>& patterns) {
+  const auto size = static_cast<double>(size_of(problem.type));
+  memory_need all;
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const double elements = static_cast<double>(entry.in_count(problem, ranks, rank)) +
+                            static_cast<double>(entry.out_count(problem, ranks, rank));
+    all.activations += size * elements * static_cast<double>(patterns.size());
+    most = std::max(most, size * elements);
+  }
+  double heap = 0;
+  for (const pattern how : patterns) {
+    collective_options tried = options;
+    tried.how = how;
+    heap += static_cast<double>(heap_for(entry.plan(problem, ranks, 0, tried), problem.type));
+  }
+  all.heaps = heap * ranks;
+  // Plans are reckoned at most; what is reckoned at least are the elements.
+  if (options.direct) all.heap_of_rank = most * static_cast<double>(patterns.size());
+  return all;
+}
+
 matrix as_row(const array_view& e) { return {e.data, e.type, 1, e.count}; }
 
 }  // namespace
@@ -181,6 +206,10 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
     const auto elements = static_cast<std::size_t>(largest_of(entry.in_count, problem, ranks) +
                                                    largest_of(entry.out_count, problem, ranks));
     return most + elements * size_of(problem.type) + (std::size_t{1} << 16);
+  };
+  subject.need = [&entry, problem, options](int ranks, const std::vector<pattern>& patterns,
+                                            bool /*verify*/) {
+    return need_of(entry, problem, options, ranks, patterns);
   };
   subject.make = [&entry, problem, options](world& w, pattern how, std::uint64_t seed) {
     collective_options chosen = options;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/common/device_workload.hpp"
@@ -26,6 +28,54 @@ double operations_of(const operator_entry& entry, const gemm_problem& problem, i
   return operations;
 }
 
+/// fp64 of a check: all rows of the rank's part of the result, and a block of its columns.
+double check_bytes(const gemm_problem& problem, const gemm_share& share) {
+  constexpr double columns = 256;
+  const auto rows = static_cast<double>(share.c_rows.size);
+  return sizeof(double) * ((rows + columns) * static_cast<double>(problem.k) + rows * columns);
+}
+
+memory_need host_need(const operator_entry& entry, const gemm_problem& problem,
+                      const operator_options& options, int ranks,
+                      const std::vector<pattern>& patterns, bool verify) {
+  memory_need all;
+  double heap = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    memory_need mine;
+    for (const pattern how : patterns) {
+      operator_options chosen = options;
+      chosen.how = how;
+      mine += operands_need(entry, problem, ranks, rank);
+      mine += operator_need(entry, problem, chosen, ranks, rank);
+    }
+    if (verify) mine.work_space += check_bytes(problem, entry.share(problem, ranks, rank));
+    heap = std::max(heap, mine.heap_of_rank);
+    all += mine;
+  }
+  all.heap_of_rank = heap;
+  return all;
+}
+
+/// Of the rank that takes most, which is the first: shards are rounded up.
+memory_need device_need(const operator_entry& entry, const gemm_problem& problem, int ranks,
+                        std::size_t patterns) {
+  const auto times = static_cast<double>(patterns);
+  memory_need need = operands_need(entry, problem, ranks, 0);
+  const gemm_share share = entry.share(problem, ranks, 0);
+  const auto rows = static_cast<double>(share.c_rows.size);
+  const auto cols = static_cast<double>(share.c_cols.size);
+  need.weights *= times;
+  // A result that lies in the heap is part of it.
+  need.activations *= times;
+  // What a result is compared with, by one GEMM.
+  need.work_space = times * ((rows + cols) * static_cast<double>(problem.k) *
+                                 static_cast<double>(size_of(problem.type)) +
+                             rows * cols * sizeof(float));
+  need.heap_of_rank = static_cast<double>(heap_for(problem, ranks)) * times;
+  need.heaps = need.heap_of_rank;
+  return need;
+}
+
 }  // namespace
 
 trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
@@ -48,6 +98,12 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
   subject.rate_name = "flops_per_second";
   subject.work = [&entry, problem](int ranks) { return operations_of(entry, problem, ranks); };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
+  subject.need = [&entry, problem, options, memory](int ranks, const std::vector<pattern>& patterns,
+                                                    bool verify) {
+    return memory == memory_kind::cuda
+               ? device_need(entry, problem, ranks, patterns.size())
+               : host_need(entry, problem, options, ranks, patterns, verify);
+  };
   subject.make = [&entry, problem, options](world& w, pattern how,
                                             std::uint64_t seed) -> std::unique_ptr<trial> {
     operator_options chosen = options;

@@ -13,6 +13,8 @@
 #include <untax/core/pattern.hpp>
 #include <untax/world/world.hpp>
 
+#include "ops/common/memory_need.hpp"
+
 namespace untax {
 
 /// One rank's operator with inputs, and a result that can be checked.
@@ -54,6 +56,8 @@ struct trial_subject {
   std::function<double(int ranks)> work;
   /// Bytes of symmetric heap for each rank and pattern that are surely enough.
   std::function<std::size_t(int ranks)> heap_bytes;
+  /// Memory that these patterns take together: of all ranks on the host, of one rank on a GPU.
+  std::function<memory_need(int ranks, const std::vector<pattern>&, bool verify)> need;
   /// Collective.
   std::function<std::unique_ptr<trial>(world&, pattern, std::uint64_t seed)> make;
 };

@@ -112,11 +112,11 @@ double tolerance_of(const gemm_problem& problem) noexcept {
 std::size_t heap_for(const gemm_problem& problem, int world) noexcept {
   // Two sets of the gathered A and of what the ranks offer, or of all partial results, and C
   // itself. Shards are rounded up, so a few rows more than the whole.
-  const auto rows = static_cast<std::size_t>(problem.m + world);
-  const auto gathered = rows * static_cast<std::size_t>(problem.k + shard_granularity * world) *
-                        size_of(problem.type) * 4;
-  const auto partial = rows * static_cast<std::size_t>(problem.n) * 4 * 4;
-  return gathered + partial + (std::size_t{16} << 20);
+  const auto rows = static_cast<double>(problem.m + world);
+  const double gathered = rows * static_cast<double>(problem.k + shard_granularity * world) *
+                          static_cast<double>(size_of(problem.type)) * 4;
+  const double partial = rows * static_cast<double>(problem.n) * 4 * 4;
+  return whole_bytes(gathered + partial + 0x1p24);
 }
 
 }  // namespace untax

@@ -62,9 +62,10 @@ class runnable {
 struct operator_entry {
   std::string name;
   std::string summary;
-  bool gathers = false;       ///< it has a gather axis, and can pull
-  bool has_partials = false;  ///< it has an element type for partial results
-  bool on_gpus = false;       ///< it is there in worlds of GPUs, too
+  bool gathers = false;         ///< it has a gather axis, and can pull
+  bool has_partials = false;    ///< it has an element type for partial results
+  bool on_gpus = false;         ///< it is there in worlds of GPUs, too
+  bool result_in_heap = false;  ///< the operator owns its result, for peers to write
   /// Bitwise reproducible for any timing.
   bool reproducible = false;
 
@@ -121,6 +122,14 @@ class workload final : public trial {
 /// Bytes of symmetric heap per rank that are surely enough for one operator on this problem, any
 /// pattern.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world) noexcept;
+
+/// Memory that a rank takes for its part of A, B and C.
+[[nodiscard]] memory_need operands_need(const operator_entry& entry, const gemm_problem& problem,
+                                        int world, int rank);
+/// What a rank takes beside that for one operator on the host: its part of `heaps`, and what its
+/// workers keep. Problems beyond any machine are left out.
+[[nodiscard]] memory_need operator_need(const operator_entry& entry, const gemm_problem& problem,
+                                        const operator_options& options, int world, int rank);
 
 /// What `untax run` and the benchmarks make of an operator on a problem, in worlds whose heaps lie
 /// in `memory`; `entry` has to outlive it.

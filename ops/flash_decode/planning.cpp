@@ -150,11 +150,29 @@ float scale_of(const flash_decode_problem& p) noexcept {
 }
 
 std::size_t heap_for(const flash_decode_problem& p, int world, int splits) {
-  const auto rows = static_cast<std::size_t>(p.batch * p.heads);
-  const auto row = static_cast<std::size_t>(p.head_dim + attention_statistics) * sizeof(float);
-  const std::size_t parts = 2 * static_cast<std::size_t>(world) + static_cast<std::size_t>(splits);
-  const auto counters = static_cast<std::size_t>(p.batch * p.kv_heads) * parts;
-  return rows * row * parts + (counters + 4096) * sizeof(std::uint64_t) + (std::size_t{1} << 20);
+  const double parts = 2.0 * world + splits;
+  const auto batch = static_cast<double>(p.batch);
+  const double row = static_cast<double>(p.head_dim + attention_statistics) * sizeof(float);
+  const double rooms = batch * static_cast<double>(p.heads) * row * parts;
+  const double counters = batch * static_cast<double>(p.kv_heads) * parts + 4096;
+  return whole_bytes(rooms + counters * sizeof(std::uint64_t) + 0x1p20);
+}
+
+int usual_splits(const flash_decode_problem& p, int world) noexcept {
+  const double items = static_cast<double>(p.batch) * static_cast<double>(p.kv_heads);
+  return 1 + static_cast<int>(cores() / (items * world));
+}
+
+memory_need operands_need(const flash_decode_problem& p) noexcept {
+  const auto size = static_cast<double>(size_of(p.type));
+  const auto width = static_cast<double>(p.head_dim);
+  const double rows = p.page_size > 0
+                          ? static_cast<double>(p.pages) * static_cast<double>(p.page_size)
+                          : static_cast<double>(p.batch) * static_cast<double>(p.keys);
+  memory_need need;
+  need.weights = 2 * size * rows * static_cast<double>(p.kv_heads) * width;
+  need.activations = 2 * size * static_cast<double>(p.batch) * static_cast<double>(p.heads) * width;
+  return need;
 }
 
 }  // namespace untax

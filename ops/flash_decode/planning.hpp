@@ -8,6 +8,8 @@
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
+#include "ops/common/memory_need.hpp"
+
 namespace untax {
 
 inline constexpr std::string_view flash_decode_name = "flash_decode";
@@ -36,6 +38,10 @@ struct planned_flash_decode {
 [[nodiscard]] std::int64_t pages_of_sequence(const flash_decode_problem& problem) noexcept;
 /// What logits are scaled by.
 [[nodiscard]] float scale_of(const flash_decode_problem& problem) noexcept;
+/// What a rank holds of keys and values, which count as weights, of queries and of the result.
+[[nodiscard]] memory_need operands_need(const flash_decode_problem& problem) noexcept;
+/// About as many splits as an operator on the host makes that is not told.
+[[nodiscard]] int usual_splits(const flash_decode_problem& problem, int world) noexcept;
 /// Bytes of symmetric heap that an operator takes from a rank, at most.
 [[nodiscard]] std::size_t heap_for(const flash_decode_problem& problem, int world, int splits);
 

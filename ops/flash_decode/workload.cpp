@@ -34,6 +34,32 @@ double attention_workload::relative_error() const {
   return untax::relative_error(memory_.result(), inputs_.result());
 }
 
+namespace {
+
+memory_need attention_need(const flash_decode_problem& p, double heap, memory_kind memory,
+                           int ranks, std::size_t patterns, bool verify) {
+  const auto times = static_cast<double>(patterns);
+  memory_need need = operands_need(p);
+  need.weights *= times;
+  need.activations *= times;
+  need.heaps = need.heap_of_rank = heap * times;
+  if (memory == memory_kind::cuda) return need;
+  // At least: one partial result of each rank.
+  need.heap_of_rank = times * sizeof(float) * static_cast<double>(p.batch) *
+                      static_cast<double>(p.heads * p.head_dim) * ranks;
+  // The reference is all of the result in fp64.
+  const double check = verify ? sizeof(double) * static_cast<double>(p.batch) *
+                                    static_cast<double>(p.heads * p.head_dim)
+                              : 0;
+  need.weights *= ranks;
+  need.activations *= ranks;
+  need.heaps *= ranks;
+  need.work_space = check * ranks;
+  return need;
+}
+
+}  // namespace
+
 trial_subject subject_of(const attention_work& work, const flash_decode_options& options,
                          memory_kind memory) {
   const flash_decode_problem& p = work.problem;
@@ -66,6 +92,13 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
   subject.heap_bytes = [p, options, memory](int ranks) {
     if (memory == memory_kind::cuda) return device_heap_for(p, ranks);
     return heap_for(p, ranks, std::max(options.splits, 64));
+  };
+  subject.need = [p, options, memory](int ranks, const std::vector<pattern>& patterns,
+                                      bool verify) {
+    const int splits = options.splits > 0 ? options.splits : usual_splits(p, ranks);
+    const std::size_t heap =
+        memory == memory_kind::cuda ? device_heap_for(p, ranks) : heap_for(p, ranks, splits);
+    return attention_need(p, static_cast<double>(heap), memory, ranks, patterns.size(), verify);
   };
   subject.make = [work, options](world& w, pattern how,
                                  std::uint64_t seed) -> std::unique_ptr<trial> {

@@ -38,6 +38,7 @@ operator_entry gemm_all_scatter_entry() {
           .gathers = false,
           .has_partials = false,
           .on_gpus = true,
+          .result_in_heap = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {

@@ -25,10 +25,10 @@ namespace {
 
 [[noreturn]] void refuse(const segment_layout& layout, int failure) {
   throw error(errc::out_of_memory,
-              fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}); lower {}, which "
-                          "is {} for each rank",
+              fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}); they have to be "
+                          "smaller than {} each ({}, or what the world was asked for)",
                           format_bytes(layout.total()), layout.ranks, system_message(failure),
-                          variable::heap_bytes.name, format_bytes(layout.arena_bytes)));
+                          format_bytes(layout.arena_bytes), variable::heap_bytes.name));
 }
 
 void check(const segment_layout& layout) {
@@ -37,8 +37,9 @@ void check(const segment_layout& layout) {
   const std::size_t rounding = layout.arena_page + segment_layout::stop_bytes;
   if (layout.arena_bytes > (most - layout.control_span()) / ranks - rounding) {
     throw error(errc::out_of_memory,
-                fmt::format("{} is {} for each of {} ranks, more than can be addressed; lower it",
-                            variable::heap_bytes.name, layout.arena_bytes, layout.ranks));
+                fmt::format("a symmetric heap of {} bytes for each of {} ranks is more than can be "
+                            "addressed; it has to be smaller ({}, or what the world was asked for)",
+                            layout.arena_bytes, layout.ranks, variable::heap_bytes.name));
   }
 }
 

@@ -6,13 +6,15 @@
 
 #include "ops/flash_decode/planning.hpp"
 #include "src/taxes/meters.hpp"
+#include "src/taxes/taxes_need.hpp"
 
 namespace untax {
 
 std::unique_ptr<tax_meter> make_tax_meter(const ablation_options& options,
                                           const std::vector<layer_operation>& operations) {
-  return options.backend == memory_kind::cuda ? make_device_meter(options, operations)
-                                              : make_host_meter(options);
+  const bool on_gpus = options.backend == memory_kind::cuda;
+  require_memory(options, operations);
+  return on_gpus ? make_device_meter(options, operations) : make_host_meter(options);
 }
 
 void measure_into(tax_report& report, tax_meter& meter,

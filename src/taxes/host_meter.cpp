@@ -98,7 +98,7 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
   row.op = op;
 
   world_options settings;
-  settings.heap_bytes = heap_for(problem, options.ranks) * (variants.size() + 2);
+  settings.heap_bytes = heap_for(problem, options.ranks) * host_gemm_heaps;
   run_threads(
       options.ranks,
       [&](world& w) {

@@ -91,6 +91,20 @@ double cpu_quota(const path& root) {
   return quota;
 }
 
+// Pages of files that a control group is charged for, which the kernel gives away before it
+// refuses memory. The old hierarchy has sums of a group and those below it.
+double cached_bytes(const path& statistics) {
+  double bytes = 0;
+  double totals = 0;
+  std::ifstream stream(statistics);
+  std::string name;
+  for (double value = 0; stream >> name >> value;) {
+    if (name == "inactive_file" || name == "active_file") bytes += value;
+    if (name == "total_inactive_file" || name == "total_active_file") totals += value;
+  }
+  return std::max(bytes, totals);
+}
+
 void apply_memory_limits(const path& root, machine_facts& facts) {
   visit_cgroups(root, "memory", [&](const path& group) {
     auto limit = number(first_line(group / "memory.max"));
@@ -101,7 +115,8 @@ void apply_memory_limits(const path& root, machine_facts& facts) {
     }
     // Without a limit the old hierarchy reports one near 2^63.
     if (!limit || *limit >= static_cast<double>(facts.memory_bytes)) return;
-    const double left = std::max(0.0, *limit - used.value_or(0));
+    const double kept = used.value_or(0) - cached_bytes(group / "memory.stat");
+    const double left = std::max(0.0, *limit - std::max(0.0, kept));
     facts.memory_bytes = static_cast<std::size_t>(*limit);
     facts.memory_available = std::min(facts.memory_available, static_cast<std::size_t>(left));
   });

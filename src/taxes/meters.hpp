@@ -22,6 +22,8 @@ namespace untax {
 inline constexpr int host_warmups = 1;
 /// Variants of flash_decode on the host.
 inline constexpr std::size_t host_attention_variants = 6;
+/// Of a GEMM operator on the host: heaps for its forms, its inputs, and the transfers alone.
+inline constexpr std::size_t host_gemm_heaps = 9;
 /// How flash_decode is measured on the host; the other operators are in host_meter.cpp.
 [[nodiscard]] tax_row measure_host_attention(const layer_operation& op,
                                              const ablation_options& options);

@@ -56,6 +56,25 @@ TEST_F(machine, limits_of_cgroups) {
   EXPECT_EQ(facts.memory_available, 307200U);
 }
 
+TEST_F(machine, cached_files_of_a_cgroup_count_as_available) {
+  write("proc/self/cgroup", "0::/job\n");
+  write("sys/fs/cgroup/job/memory.max", "409600\n");
+  write("sys/fs/cgroup/job/memory.current", "302400\n");
+  write("sys/fs/cgroup/job/memory.stat",
+        "anon 102400\nfile 200000\ninactive_file 150000\nactive_file 50000\nshmem 0\n");
+  EXPECT_EQ(read_machine(root_).memory_available, 307200U);
+}
+
+TEST_F(machine, cached_files_of_an_older_cgroup_count_as_available) {
+  write("proc/self/cgroup", "4:memory:/job\n");
+  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "409600\n");
+  write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "302400\n");
+  write("sys/fs/cgroup/memory/job/memory.stat",
+        "cache 200000\ninactive_file 0\nactive_file 1000\ntotal_inactive_file 150000\n"
+        "total_active_file 50000\n");
+  EXPECT_EQ(read_machine(root_).memory_available, 307200U);
+}
+
 TEST_F(machine, limits_of_older_cgroups) {
   write("proc/self/cgroup", "5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n0::/\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");

@@ -51,7 +51,8 @@ class tax_meter {
   virtual void describe(tax_report& report) const = 0;
 };
 
-/// A meter for `operations`. Throws `unsupported` where there are fewer GPUs than ranks.
+/// A meter for `operations`. Throws `out_of_memory`, before it takes any, where one of them takes
+/// more memory than there is, and `unsupported` where there are fewer GPUs than ranks.
 [[nodiscard]] std::unique_ptr<tax_meter> make_tax_meter(
     const ablation_options& options, const std::vector<layer_operation>& operations);
 

@@ -38,9 +38,9 @@ allocation allocation::make(int rank, int device, std::size_t bytes, bool shared
   throw error(
       errc::out_of_memory,
       fmt::format("rank {}: no room for a symmetric heap of {} on GPU {}, {}: {} of {} are "
-                  "free; lower {} to {}M or less",
+                  "free; it has to have {}M or less ({}, or what the world was asked for)",
                   rank, format_bytes(bytes), device, device_name(device), format_bytes(available),
-                  format_bytes(all), variable::heap_bytes.name, available >> 20U));
+                  format_bytes(all), available >> 20U, variable::heap_bytes.name));
 }
 
 allocation allocation::import(int rank, int descriptor) {
@@ -67,7 +67,8 @@ address_range::address_range(int parts, std::size_t part_bytes, std::size_t page
     : bytes_(static_cast<std::size_t>(parts) * part_bytes), part_bytes_(part_bytes) {
   require(
       driver().reserve(&base_, bytes_, page, 0, 0),
-      fmt::format("cannot reserve {} of addresses for the symmetric heaps of {} ranks; lower {}",
+      fmt::format("cannot reserve {} of addresses for the symmetric heaps of {} ranks; they have "
+                  "to be smaller ({}, or what the world was asked for)",
                   format_bytes(bytes_), parts, variable::heap_bytes.name));
 }
 

@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <untax/core/environment.hpp>
+
+#include "bench/suites/pattern_runs.hpp"
+#include "src/taxes/memory_room.hpp"
+
+namespace untax::bench {
+namespace {
+
+constexpr const char* smaller = "smaller sizes have to be given";
+
+/// A request at a number of ranks, in memory that has not been taken yet.
+struct memory_question {
+  const pattern_request* request;
+  bool on_gpus;
+  std::optional<double> heap_bytes;  ///< that the environment says
+
+  [[nodiscard]] memory_need need(int ranks, const std::vector<pattern>& patterns,
+                                 bool verify) const {
+    memory_need found = request->what.need(ranks, patterns, verify);
+    // GPUs give all of a heap at once.
+    if (on_gpus && heap_bytes) found.heaps = *heap_bytes;
+    return found;
+  }
+
+  [[nodiscard]] std::vector<remedy> remedies(int ranks) const {
+    std::vector<remedy> all;
+    const auto& patterns = request->patterns;
+    if (patterns.size() > 1)
+      all.push_back({"take one pattern", need(ranks, {patterns[0]}, request->verify)});
+    if (request->verify && !on_gpus)
+      all.push_back({"leave out --verify", need(ranks, patterns, false)});
+    const int others = on_gpus ? 2 * ranks : 2;
+    if (on_gpus || ranks > 2) {
+      all.push_back(
+          {fmt::format("take {} ranks", others), need(others, patterns, request->verify)});
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+void require_memory(const pattern_request& request, int ranks) {
+  const environment variables;
+  memory_question question{&request, request.what.memory == memory_kind::cuda, {}};
+  if (variables.has(variable::heap_bytes))
+    question.heap_bytes = static_cast<double>(variables.bytes_or_fallback(variable::heap_bytes));
+  const std::string who =
+      fmt::format("{}, with {} rank{}{},", request.what.description, ranks, ranks == 1 ? "" : "s",
+                  question.on_gpus ? ", on each GPU" : "");
+  memory_need need = question.need(ranks, request.patterns, request.verify);
+  require_room(who, need, question.on_gpus ? room_on_gpus(ranks) : room_on_host(),
+               question.remedies(ranks), smaller);
+  const auto enough = static_cast<double>(heap_for(request, ranks));
+  if (question.heap_bytes) require_heap(who, need, *question.heap_bytes, enough);
+  if (question.on_gpus) return;
+  need.heaps = ranks * question.heap_bytes.value_or(enough);
+  require_room(who, need, room_of_addresses(), {}, smaller);
+}
+
+}  // namespace untax::bench
