@@ -2,6 +2,7 @@
 
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
+#include "ops/all_gather_gemm/mover_numbers.hpp"
 #include "ops/all_gather_gemm/moving.cuh"
 #include "ops/all_gather_gemm/storer_sender.cuh"
 
@@ -101,26 +102,22 @@ class gather_traffic::at_block {
   }
 
   [[nodiscard]] __device__ sm90::stretch stretch_of(int row, int slice) const {
-    if (t_.segment_rows > 0) {
-      const int s = row / t_.segment_rows;
-      return {&t_.a[s], row - s * t_.segment_rows + row_in_map(s), &b_, 0, slices_};
-    }
-    const int s = slice / t_.segment_slices;
-    const int first = s * t_.segment_slices;
-    const CUtensorMap* b = t_.how.by_rows() ? &b_ : &t_.b_or_c[s];
-    return {&t_.a[s], row + row_in_map(s), b, first, first + t_.segment_slices};
+    const gather_segments::part at =
+        t_.segments.part_of(row, slice, slices_, set_, t_.sending.set_rows);
+    const bool by_slices = t_.segments.rows == 0 && !t_.arrivals.by_rows;
+    return {&t_.a[at.segment], at.row, by_slices ? &t_.b_or_c[at.segment] : &b_, at.first, at.end};
   }
   [[nodiscard]] __device__ static constexpr int copies() { return 1; }
   [[nodiscard]] __device__ sm90::destination copy_of(int row, int /*copy*/) const {
-    if (t_.segment_rows == 0) return {&c_, row};
-    const int s = row / t_.segment_rows;
-    return {&t_.b_or_c[s], row - s * t_.segment_rows};
+    const gather_segments& in = t_.segments;
+    if (in.rows == 0) return {&c_, row};
+    return {&t_.b_or_c[row / in.rows], in.row_of_result(row)};
   }
 
   [[nodiscard]] __device__ bool scouts() const { return t_.scouted; }
   /// Whether the stretch in which a slice lies is the rank's own, which nobody sends.
   [[nodiscard]] __device__ bool is_there(int row, int slice) const {
-    return is_own(t_.segment_rows > 0 ? row / t_.segment_rows : slice / t_.segment_slices);
+    return t_.segments.is_own(t_.segments.at(row, slice));
   }
   /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
   [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
@@ -142,8 +139,7 @@ class gather_traffic::at_block {
   __device__ void await(int row, int rows, int begin, int end) {
     const awaited_pieces what = pieces_of(row, rows, begin, end);
     going_ = arrivals_.await(what.count(), [&](int i) {
-      const int source = t_.how.by_rows() ? t_.arrivals.source_of(what.row + i % what.rows)
-                                          : t_.sources[begin / t_.segment_slices];
+      const int source = t_.segments.sender_of(t_.arrivals, what, i, begin);
       const int index = what.counter(i);
       return sm90::held_wait{counter(index), use_, 0, source, index, verb::acquire};
     });
@@ -154,23 +150,16 @@ class gather_traffic::at_block {
   /// The number of this block among those that multiply.
   [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
   [[nodiscard]] __device__ std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] __device__ moving_blocks moving() const {
+    return {t_.who, t_.arrivals.by_rows, t_.multiplying, t_.movers};
+  }
 
  private:
   static constexpr int most_looks = 64;
 
   /// The number of a warp beside those that multiply, as a mover; none if it is `movers`.
   [[nodiscard]] __device__ int mover_beside(int warp) const {
-    switch (t_.who) {
-      case gather_movers::all_blocks:
-        // By k own columns are multiplied meanwhile, so a block's loader moves last.
-        return t_.how.by_rows() ? number() * 4 + warp : (warp + 3) % 4 * t_.multiplying + number();
-      case gather_movers::warps:
-        return warp == 3 ? number() : t_.movers;
-      case gather_movers::storers:
-        return warp == 1 || warp == 2 ? (warp - 1) * t_.multiplying + number() : t_.movers;
-      default:
-        return t_.movers;
-    }
+    return untax::mover_beside(moving(), number(), warp);
   }
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.
@@ -179,34 +168,9 @@ class gather_traffic::at_block {
                    1, cuda::memory_order_acq_rel);
   }
 
-  /// Whether a segment is the rank's own, and read where it lies.
-  [[nodiscard]] __device__ bool is_own(int segment) const { return t_.inbox_rows[segment] < 0; }
-  /// Where row 0 of a segment lies in what its map describes.
-  [[nodiscard]] __device__ int row_in_map(int segment) const {
-    return is_own(segment) ? 0 : t_.inbox_rows[segment] + set_ * t_.sending.set_rows;
-  }
-
   /// What rows of tiles and slices of a segment wait for.
   [[nodiscard]] __device__ awaited_pieces pieces_of(int row, int rows, int begin, int end) const {
-    const arrival_grid& grid = t_.arrivals;
-    if (t_.segment_rows > 0) {
-      const int s = row / t_.segment_rows;
-      const int source = t_.sources[s];
-      if (is_own(s)) return {};
-      // Rows of the next source are not this tile's, though it may reach so far.
-      const int shard = source * grid.shard_rows;
-      const int first = row - s * t_.segment_rows;
-      const int last = first + rows < grid.shard_rows ? first + rows : grid.shard_rows;
-      return grid.touched(set_, source, shard + first, shard + last, begin, end);
-    }
-    if (t_.how.by_rows()) return grid.touched(set_, 0, row, row + rows, begin, end);
-    const int s = begin / t_.segment_slices;
-    const int source = t_.sources[s];
-    if (is_own(s)) return {};
-    const int first = s * t_.segment_slices;
-    awaited_pieces what = grid.touched(set_, source, row, row + rows, begin - first, end - first);
-    what.begin += first;
-    return what;
+    return t_.segments.awaited(t_.arrivals, set_, row, rows, begin, end);
   }
   [[nodiscard]] __device__ const std::uint64_t* counter(int index) const {
     return t_.moved.run.counters.local(static_cast<std::size_t>(index));

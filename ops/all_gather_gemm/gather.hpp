@@ -6,9 +6,9 @@
 
 #include "engines/sm90/transfer/messages.hpp"
 #include "engines/sm90/transfer/moved_operands.hpp"
-#include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/segments.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
 
 namespace untax {
@@ -38,11 +38,7 @@ struct gather_traffic {
   arrival_grid arrivals;
   sending_grid sending;
 
-  int segment_rows = 0;                ///< of tiles, where a segment is rows; 0 elsewhere
-  int segment_slices = 0;              ///< where it is slices; all of them elsewhere
-  int sources[sm90::most_ranks] = {};  ///< of the segments
-  /// Where row 0 of a segment lies in set 0 of the inbox; -1: it is the rank's own and not there.
-  int inbox_rows[sm90::most_ranks] = {};
+  gather_segments segments;
   CUtensorMap a[sm90::most_ranks];       ///< by segment: the rank's own shard, or the inbox
   CUtensorMap b_or_c[sm90::most_ranks];  ///< by segment: B where it is slices, C where it is rows
   CUtensorMap shard_boxes;               ///< of the rank's own shard, one layer

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "engines/sm90/gemm/config.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
@@ -11,6 +13,7 @@ namespace untax {
 /// beyond k.
 struct packet_panel {
   static constexpr int elements = 4;
+  static constexpr std::size_t bytes = 16;                     ///< of a packet
   static constexpr int across = sm90::slice_depth / elements;  ///< of a row in a slice
 
   int rows = 0;

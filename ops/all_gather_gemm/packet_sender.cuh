@@ -9,6 +9,8 @@
 
 namespace untax {
 
+static_assert(sizeof(packet) == packet_panel::bytes);
+
 /// A thread that sends packets to all ranks, nearest first and itself last. By all lanes of a warp.
 class packet_sender {
  public:

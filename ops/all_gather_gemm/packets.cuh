@@ -25,11 +25,10 @@ class packet_gather::at_block : public gather_traffic::at_block {
              g_.leading * threads};
   }
   __device__ void prepare_beside(int warp) {
-    const bool all = g_.who == gather_movers::all_blocks;
-    if (!all && (g_.who != gather_movers::warps || warp != 3 || number() >= g_.movers)) return;
-    const int threads = all ? sm90::group_threads : 32;
-    mine_ = {g_.sending, number() * threads + static_cast<int>(threadIdx.x) % threads,
-             (all ? g_.multiplying : g_.movers) * threads};
+    if (!sends_packets(moving(), number(), warp)) return;
+    const packet_thread me =
+        packet_thread_beside(moving(), number(), static_cast<int>(threadIdx.x));
+    mine_ = {g_.sending, me.number, me.threads};
   }
   __device__ void lead(std::byte* /*shared*/) { send(static_cast<int>(threadIdx.x) / 32); }
   __device__ void beside(int warp, const sm90::storer_memory& /*own*/) { send(warp); }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
-#include <untax/rma/packet.cuh>
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
@@ -16,6 +15,7 @@
 #include "engines/sm90/whole_run.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
+#include "ops/all_gather_gemm/maps.hpp"
 #include "ops/all_gather_gemm/packets.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -96,20 +96,10 @@ class device_gather final : public device_operator {
   }
 
  private:
-  static std::size_t bytes_of(const extent& e) {
-    return static_cast<std::size_t>(e.rows * e.cols) * 2;
-  }
-
-  [[nodiscard]] std::size_t inbox_bytes() const {
-    if (!plan_.packets) return bytes_of(protocol_.inbox());
-    const int packets = protocol_.sets().sets * traffic_.panel.in_set;
-    return static_cast<std::size_t>(packets) * sizeof(packet);
-  }
-
   void allocate() {
-    const std::size_t inbox = (inbox_bytes() + 511) / 512 * 512;
+    const gather_bytes bytes = bytes_of(plan_, protocol_);
     inbox_ = world_->allocate_cleared<std::byte>(
-        std::max<std::size_t>(inbox + bytes_of(protocol_.outbox()), 16), "all_gather_gemm inbox");
+        std::max<std::size_t>(bytes.inbox + bytes.outbox, 16), "all_gather_gemm inbox");
     counters_ = world_->allocate_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
     // A word of each block of both kernels; then the count of blocks, and what copy engines say.
@@ -124,11 +114,7 @@ class device_gather final : public device_operator {
                    "cannot prepare the signals of copy engines");
     }
     for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
-    sm90::moved_operands& moved = traffic_.moved;
-    moved.outbox_begin = static_cast<std::int64_t>(inbox);
-    moved.inbox_stride = protocol_.inbox().cols;
-    moved.outbox_stride = protocol_.outbox().cols;
-    moved.a_stride = protocol_.by_rows() ? problem_.k : protocol_.shard(world_->rank()).size;
+    describe_moved(traffic_.moved, plan_, protocol_);
   }
 
   void describe() {
@@ -148,23 +134,12 @@ class device_gather final : public device_operator {
     traffic_.leading = plan_.leading;
     traffic_.multiplying = launcher_.blocks() - plan_.leading;
     traffic_.awaited = how_ == pattern::bulk_synchronous;
-    traffic_.segment_rows = plan_.segment_rows;
-    traffic_.segment_slices = plan_.segment_slices;
-    std::copy(plan_.sources.begin(), plan_.sources.end(), traffic_.sources);
-    for (std::size_t i = 0; i < plan_.sources.size(); ++i)
-      traffic_.inbox_rows[i] = is_own(plan_.sources[i])
-                                   ? -1
-                                   : static_cast<int>(protocol_.inbox_row(plan_.sources[i], 0));
+    traffic_.segments = gather_segments::of(plan_, protocol_);
     traffic_.arrivals = arrival_grid::of(protocol_);
     traffic_.sending = sending_grid::of(protocol_);
     traffic_.scouted = plan_.scouts;
     at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
                 receiving_grid::of(protocol_)};
-  }
-
-  /// Whether a source's shard is read where the caller has it.
-  [[nodiscard]] bool is_own(int source) const {
-    return source == world_->rank() && !protocol_.collected();
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
@@ -227,57 +202,24 @@ class device_gather final : public device_operator {
     weights_ = weights;
     c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
-    const auto& [m, n, k, type, gather] = problem_;
-    const auto map = [&](const void* data, std::int64_t rows, std::int64_t columns,
-                         std::int64_t stride, int box_rows) {
-      return sm90::tensor_map_of({data, rows, columns, stride}, type, box_rows,
-                                 read_together(gemm));
+    const dtype type = problem_.type;
+    const gather_maps maps = maps_of(problem_, plan_, protocol_, {a, weights, c}, inbox_);
+    const auto map = [&](const sm90::matrix_at& matrix, int box_rows) {
+      return sm90::tensor_map_of(matrix, type, box_rows, read_together(gemm));
     };
-    maps_.b = map(weights, n, k, k, b_box_rows(gemm));
-    maps_.c = sm90::result_map_of({c, m, n, n}, type, gemm.config);
-    for (std::size_t i = 0; i < plan_.sources.size(); ++i) {
-      const int source = plan_.sources[i];
-      const range part = protocol_.shard(source);
-      const bool own = is_own(source);
-      const bool rows = protocol_.by_rows();
-      const std::byte* const inbox = inbox_.local();
-      // Of the inbox a map describes all sets: what lies beyond a source's rows is read, and left
-      // out of C.
-      traffic_.a[i] = own ? map(a, rows ? part.size : m, rows ? k : part.size, rows ? k : part.size,
-                                a_box_rows(gemm))
-                          : map(inbox + (rows ? 0 : part.begin * 2), protocol_.inbox().rows,
-                                rows ? k : part.size, k, a_box_rows(gemm));
-      if (!rows) {
-        traffic_.b_or_c[i] = map(static_cast<const std::byte*>(weights) + part.begin * 2, n,
-                                 part.size, k, b_box_rows(gemm));
-      } else if (plan_.segment_rows > 0) {
-        traffic_.b_or_c[i] = sm90::result_map_of(
-            {static_cast<std::byte*>(c) + part.begin * n * 2, part.size, n, n}, type, gemm.config);
-      }
-    }
+    maps_.b = map(maps.b, b_box_rows(gemm));
+    maps_.c = sm90::result_map_of(maps.c, type, gemm.config);
+    for (std::size_t i = 0; i < maps.a.size(); ++i)
+      traffic_.a[i] = map(maps.a[i], a_box_rows(gemm));
+    for (std::size_t i = 0; i < maps.b_or_c.size(); ++i)
+      traffic_.b_or_c[i] = protocol_.by_rows()
+                               ? sm90::result_map_of(maps.b_or_c[i], type, gemm.config)
+                               : map(maps.b_or_c[i], b_box_rows(gemm));
     maps_.a = traffic_.a[0];
-    if (plan_.boxes && !protocol_.shard(world_->rank()).empty()) describe_boxes(a);
-  }
-
-  /// What this rank sends, and where it lands.
-  void describe_boxes(const void* a) {
-    const bool rows = protocol_.by_rows();
-    const range part = protocol_.shard(world_->rank());
-    const auto piece = protocol_.piece_at(0, 0);
-    sm90::matrix_at shard{a, rows ? part.size : problem_.m, rows ? problem_.k : part.size,
-                          traffic_.moved.a_stride};
-    const auto map = [&](int layers) {
-      return sm90::moved_map_of(shard, layers, problem_.m * problem_.k, problem_.type,
-                                static_cast<int>(piece.rows.size),
-                                static_cast<int>(piece.cols.size));
-    };
-    traffic_.shard_boxes = map(1);
-    shard.stride = problem_.k;
-    const std::int64_t begin = rows ? part.begin * problem_.k : part.begin;
-    for (int peer = 0; peer < world_->size(); ++peer) {
-      shard.data = inbox_.at(peer) + begin * 2;
-      traffic_.inbox_boxes[peer] = map(protocol_.sets().sets);
-    }
+    if (maps.inbox_boxes.empty()) return;
+    traffic_.shard_boxes = sm90::moved_map_of(maps.shard_boxes, type);
+    for (std::size_t peer = 0; peer < maps.inbox_boxes.size(); ++peer)
+      traffic_.inbox_boxes[peer] = sm90::moved_map_of(maps.inbox_boxes[peer], type);
   }
 
   world* world_;

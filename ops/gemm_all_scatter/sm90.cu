@@ -16,6 +16,7 @@
 #include "ops/common/kernel_start.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
@@ -176,24 +177,15 @@ class device_scatter final : public device_operator {
     close_scattered(traffic_, closed_, on);
   }
   void send_band(std::int64_t band, std::byte* c) const {
-    const range rows = band_at(band);
-    const auto stride = static_cast<std::size_t>(problem_.n) * 2;
-    std::byte* const from = c + (rows.begin * problem_.n + columns_.begin) * 2;
     for (int hop = 1; hop < world_->size(); ++hop) {
-      const int peer = receiver_at_hop(world_->rank(), hop, world_->size());
+      const sent_band sent =
+          band_for(problem_, plan_, traffic_.how, c, traffic_.moved.run.between, band, hop);
       const auto turn = static_cast<std::size_t>(band * (world_->size() - 1) + hop);
       const gpu::side_stream& copies = copiers_[turn % copiers_.size()];
-      gpu::require(
-          cudaMemcpy2DAsync(from + (peer - world_->rank()) * traffic_.moved.run.between, stride,
-                            from, stride, static_cast<std::size_t>(columns_.size) * 2,
-                            static_cast<std::size_t>(rows.size), cudaMemcpyDefault, copies.get()),
-          "a copy engine cannot send results");
+      gpu::require(cudaMemcpy2DAsync(sent.to, sent.stride, sent.from, sent.stride, sent.bytes,
+                                     sent.rows, cudaMemcpyDefault, copies.get()),
+                   "a copy engine cannot send results");
     }
-  }
-
-  [[nodiscard]] range band_at(std::int64_t i) const {
-    const std::int64_t begin = i * plan_.band_rows;
-    return {begin, std::min(problem_.m - begin, plan_.band_rows)};
   }
 
   /// For the copy engines of the multiprocessors.
@@ -203,39 +195,25 @@ class device_scatter final : public device_operator {
     weights_ = weights;
     c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
-    const auto& [m, n, k, type] = problem_;
-    const auto own_columns = [&](int peer, range rows) {
-      const std::byte* const there = static_cast<const std::byte*>(c) +
-                                     (rows.begin * n + columns_.begin) * 2 +
-                                     (peer - world_->rank()) * traffic_.moved.run.between;
-      return sm90::matrix_at{there, rows.size, columns_.size, n};
+    const dtype type = problem_.type;
+    const scatter_maps maps =
+        maps_of(problem_, plan_, traffic_.how, {a, weights, c, traffic_.moved.run.between});
+    const auto result = [&](const sm90::matrix_at& matrix) {
+      return sm90::result_map_of(matrix, type, gemm.config);
     };
-    const auto result = [&](int peer, range rows) {
-      return sm90::result_map_of(own_columns(peer, rows), type, gemm.config);
-    };
-    const CUtensorMap b = sm90::tensor_map_of({weights, columns_.size, k, k}, type,
-                                              b_box_rows(gemm), read_together(gemm));
     bands_.clear();
-    for (int i = 0; i < plan_.bands; ++i) {
-      const range rows = band_at(i);
-      const std::byte* const from = static_cast<const std::byte*>(a) + rows.begin * k * 2;
-      sm90::gemm_arguments& maps = bands_.emplace_back();
-      maps.a =
-          sm90::tensor_map_of({from, rows.size, k, k}, type, a_box_rows(gemm), read_together(gemm));
-      maps.b = b;
-      maps.c = result(world_->rank(), rows);
+    for (const scatter_maps::band& band : maps.bands) {
+      sm90::gemm_arguments& all = bands_.emplace_back();
+      all.a = sm90::tensor_map_of(band.a, type, a_box_rows(gemm), read_together(gemm));
+      all.b = sm90::tensor_map_of(maps.b, type, b_box_rows(gemm), read_together(gemm));
+      all.c = result(band.c);
     }
-    const int copies = plan_.way == scatter_way::straight ? world_->size() : 1;
-    for (int hop = 0; hop < copies; ++hop)
-      traffic_.c[hop] = result(receiver_at_hop(world_->rank(), hop, world_->size()), band_at(0));
-    if (plan_.way != scatter_way::flagged) return;
-    const auto sent = [&](int peer) {
-      return sm90::moved_map_of(own_columns(peer, {0, m}), 1, m * n, type, traffic_.sent.box_rows,
-                                traffic_.sent.tile_columns);
-    };
-    traffic_.own_boxes = sent(world_->rank());
-    for (int hop = 1; hop < world_->size(); ++hop)
-      traffic_.c[hop] = sent(receiver_at_hop(world_->rank(), hop, world_->size()));
+    for (std::size_t copy = 0; copy < maps.copies.size(); ++copy)
+      traffic_.c[copy] = result(maps.copies[copy]);
+    if (maps.boxes.empty()) return;
+    traffic_.own_boxes = sm90::moved_map_of(maps.boxes.front(), type);
+    for (std::size_t hop = 1; hop < maps.boxes.size(); ++hop)
+      traffic_.c[hop] = sm90::moved_map_of(maps.boxes[hop], type);
   }
 
   world* world_;

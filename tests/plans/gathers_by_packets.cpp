@@ -1,39 +1,47 @@
 // How a gather of few rows sends packets: which there are, where they lie, and who sends them.
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <random>
 #include <set>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "engines/sm90/gemm/config.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/maps.hpp"
+#include "ops/all_gather_gemm/mover_numbers.hpp"
 #include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
+#include "tests/plans/cases.hpp"
 #include "tests/plans/planned.hpp"
 
 namespace untax {
 namespace {
 
+using plans_test::numbers;
 using plans_test::processors;
 
-/// As in ops/all_gather_gemm/packets.cuh.
-int sending_threads(const gather_plan& plan) {
-  switch (plan.who) {
-    case gather_movers::all_blocks:
-      return plan.gemm.schedule.clusters * sm90::group_threads;
-    case gather_movers::warps:
-      return plan.protocol.movers * 32;
-    default:
-      return plan.leading * sm90::block_threads;
+/// Calls `send(thread)` for each thread that sends, as the blocks of the kernel number them.
+template <class Send>
+void each_sender(const gather_plan& plan, const Send& send) {
+  if (plan.who == gather_movers::leading_blocks) {
+    const int threads = plan.leading * sm90::block_threads;
+    for (int i = 0; i < threads; ++i) send(packet_thread{i, threads});
+    return;
+  }
+  const moving_blocks beside{plan.who, true, plan.gemm.blocks(), plan.protocol.movers};
+  for (int block = 0; block < plan.gemm.blocks(); ++block) {
+    for (int thread = 0; thread < sm90::group_threads; ++thread) {
+      if (sends_packets(beside, block, thread / 32))
+        send(packet_thread_beside(beside, block, thread));
+    }
   }
 }
 
 /// Each packet of A has a place of its own, and the threads that send put each there once.
 void expect_all_sent_once(const all_gather_gemm_problem& problem, const gather_plan& plan) {
   std::set<int> filled;
+  std::set<int> panels;
   for (int rank = 0; rank < plan.protocol.world; ++rank) {
     gemm_plan of_rank = plan.protocol;
     of_rank.rank = rank;
@@ -41,49 +49,53 @@ void expect_all_sent_once(const all_gather_gemm_problem& problem, const gather_p
     const packet_panel panel = packet_panel::of(how);
     const sending_grid shard = sending_grid::of(how);
     ASSERT_EQ(shard.inbox_column, 0);
-    const int threads = sending_threads(plan);
-    for (int thread = 0; thread < threads; ++thread) {
-      packet_share share(shard, thread, threads);
-      ASSERT_EQ(share.turns(), packet_share(shard, thread / 32 * 32, threads).turns());
+    panels.insert(panel.in_set);
+    ASSERT_LE(static_cast<std::size_t>(panel.in_set) * 2 * 16, bytes_of(plan, how).inbox);
+    each_sender(plan, [&](const packet_thread& me) {
+      packet_share share(shard, me.number, me.threads);
+      const packet_share first(shard, me.number / 32 * 32, me.threads);
+      ASSERT_EQ(share.turns(), first.turns()) << "a warp goes on together";
       for (int turn = 0; turn < share.turns(); ++turn) {
         const auto at = share.take();
         if (at.row < 0) continue;
+        ASSERT_EQ(at.column % packet_panel::elements, 0);
         const int row = shard.inbox_row + at.row;
         ASSERT_EQ(panel.source_of(row), rank);
-        ASSERT_LT(panel.at(row, at.column), panel.in_set);
-        ASSERT_TRUE(filled.insert(panel.at(row, at.column)).second);
+        const int index = panel.at(row, at.column);
+        ASSERT_LT(index, panel.in_set);
+        // Slice by slice, in a slice row by row: what the math reads side by side.
+        ASSERT_EQ(index, (at.column / 64 * problem.m + row) * 16 + at.column % 64 / 4);
+        ASSERT_TRUE(filled.insert(index).second);
       }
-    }
+    });
   }
-  ASSERT_EQ(static_cast<std::int64_t>(filled.size()),
-            problem.m * problem.k / packet_panel::elements);
+  ASSERT_EQ(panels.size(), 1U);
+  ASSERT_EQ(static_cast<std::int64_t>(filled.size()), problem.m * problem.k / 4);
 }
 
 TEST(gathers_by_packets, everything_is_sent_once) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
-  const auto number = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(random);
-  };
   constexpr pattern fused[] = {pattern::fused_sequential, pattern::fused_specialized,
                                pattern::fused_warp_specialized};
-  for (int round = 0; round < 60; ++round) {
-    const all_gather_gemm_problem problem{.m = number(1, 16),
-                                          .n = 8 * number(1, 1125),
-                                          .k = 8 * number(1, 1125),
-                                          .gather = gather_axis::rows};
-    const int world = number(1, 16);
-    operator_options options;
-    options.how = fused[number(0, 2)];
-    if (number(0, 1) == 1) options.movers = number(1, 40);
-    if (number(0, 1) == 1) options.workers = number(2, processors);
-    SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}, {} ranks, {}, {} workers, {} movers", seed,
-                             problem.m, problem.n, problem.k, world, name_of(options.how),
-                             options.workers, options.movers));
-    const gather_plan plan = gather_plans(problem, world, 0, options, processors).front();
-    ASSERT_TRUE(plan.packets);
-    ASSERT_EQ(plan.gemm.config.columns, 16);
-    expect_all_sent_once(problem, plan);
+  for (const unsigned seed : plans_test::seeds()) {
+    numbers number(seed);
+    for (int round = 0; round < 20; ++round) {
+      const all_gather_gemm_problem problem{.m = number(1, 16),
+                                            .n = 8 * number(1, 1125),
+                                            .k = 8 * number(1, 1125),
+                                            .gather = gather_axis::rows};
+      const auto world = static_cast<int>(number(1, 16));
+      operator_options options;
+      options.how = number.one_of(fused);
+      if (number(0, 1) == 1) options.movers = static_cast<int>(number(1, 40));
+      if (number(0, 1) == 1) options.workers = static_cast<int>(number(2, processors));
+      SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}, {} ranks, {}, {} workers, {} movers", seed,
+                               problem.m, problem.n, problem.k, world, name_of(options.how),
+                               options.workers, options.movers));
+      const gather_plan plan = gather_plans(problem, world, 0, options, processors).front();
+      ASSERT_TRUE(plan.packets);
+      ASSERT_EQ(plan.gemm.config.columns, 16);
+      expect_all_sent_once(problem, plan);
+    }
   }
 }
 
@@ -110,6 +122,8 @@ TEST(gathers_by_packets, others_send_pieces) {
   other = few;
   other.k = (std::int64_t{1} << 26) + 8;
   EXPECT_FALSE(sends_packets(other, pattern::fused_sequential));
+  other.k = std::int64_t{1} << 26;
+  EXPECT_TRUE(sends_packets(other, pattern::fused_sequential));
 }
 
 }  // namespace

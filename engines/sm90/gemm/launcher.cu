@@ -56,14 +56,11 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   arguments_.schedule = plan.schedule;
   arguments_.type = type;
   arguments_.y_rows = plan.y_rows;
-  arguments_.stage_bytes =
-      (tile_rows(config) + plan.y_rows * config.cluster) * stage_slices(config) * slice_depth * 2;
+  arguments_.stage_bytes = stage_bytes(plan);
   arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
-  if (plan.schedule.streamed == 0) return;
-  const auto blocks = static_cast<std::size_t>(plan.blocks());
+  if (partials_bytes(plan) == 0) return;
   static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
-  arguments_.partials = static_cast<float*>(
-      partials_.allocate(blocks * static_cast<std::size_t>(partial_bytes(config)), 0xff));
+  arguments_.partials = static_cast<float*>(partials_.allocate(partials_bytes(plan), 0xff));
 }
 
 void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,

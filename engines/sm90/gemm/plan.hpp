@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,6 +47,18 @@ struct gemm_plan {
 /// in the way.
 [[nodiscard]] constexpr int read_together(const gemm_plan& p) {
   return p.config.swapped ? 128 : 256;
+}
+
+/// Bytes that come to each block for a stage, as its barrier counts them: its rows of x, and those
+/// of y that all blocks of the cluster read for each other.
+[[nodiscard]] constexpr int stage_bytes(const gemm_plan& p) {
+  return (tile_rows(p.config) + p.y_rows * p.config.cluster) * stage_slices(p.config) *
+         slice_depth * 2;
+}
+/// Bytes of sums that all blocks together may leave behind.
+[[nodiscard]] inline std::size_t partials_bytes(const gemm_plan& p) {
+  if (p.schedule.streamed == 0) return 0;
+  return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
 }
 
 /// The configurations for which the GEMM alone has kernels: those of kernels.def, in its order.

@@ -68,10 +68,9 @@ CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config
   return map_of(matrix, 2, 1, 0, type, {c_box_rows(c), c_box_columns(c)});
 }
 
-CUtensorMap moved_map_of(const matrix_at& first, int layers, std::int64_t between, dtype type,
-                         int box_rows, int box_columns) {
-  return map_of(first, 3, layers, between, type,
-                {box_rows, box_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
+CUtensorMap moved_map_of(const boxes_at& boxes, dtype type) {
+  return map_of(boxes.first, 3, boxes.layers, boxes.between, type,
+                {boxes.box_rows, boxes.box_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
 }
 
 }  // namespace untax::sm90

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax::sm90 {
+
+/// A matrix in memory: element (0, 0), and how many elements lie between two rows.
+struct matrix_at {
+  const void* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t stride = 0;
+};
+
+/// Matrices of one shape, of which one begins `between` elements behind the other, and the boxes in
+/// which the copy engine moves them.
+struct boxes_at {
+  matrix_at first;
+  int layers = 1;
+  std::int64_t between = 0;
+  int box_rows = 1;
+  int box_columns = 1;
+};
+
+}  // namespace untax::sm90

@@ -1,0 +1,80 @@
+#include "ops/all_gather_gemm/maps.hpp"
+
+#include "ops/all_gather_gemm/packet_panel.hpp"
+
+namespace untax {
+namespace {
+
+const std::byte* at(const void* data, std::int64_t element) {
+  return static_cast<const std::byte*>(data) + element * 2;
+}
+
+/// What this rank sends, and where it lands.
+void describe_boxes(gather_maps& maps, const all_gather_gemm_problem& problem,
+                    const all_gather_gemm_protocol& how, const void* a,
+                    const symmetric<std::byte>& inbox) {
+  const bool rows = how.by_rows();
+  const range part = how.shard(how.rank());
+  const auto piece = how.piece_at(0, 0);
+  sm90::boxes_at boxes{.first = {a, rows ? part.size : problem.m, rows ? problem.k : part.size,
+                                 rows ? problem.k : part.size},
+                       .layers = 1,
+                       .between = problem.m * problem.k,
+                       .box_rows = static_cast<int>(piece.rows.size),
+                       .box_columns = static_cast<int>(piece.cols.size)};
+  maps.shard_boxes = boxes;
+  boxes.layers = how.sets().sets;
+  boxes.first.stride = problem.k;
+  for (int peer = 0; peer < how.world(); ++peer) {
+    boxes.first.data = at(inbox.at(peer), rows ? part.begin * problem.k : part.begin);
+    maps.inbox_boxes.push_back(boxes);
+  }
+}
+
+}  // namespace
+
+gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
+                    const all_gather_gemm_protocol& how, const gather_operands& operands,
+                    const symmetric<std::byte>& inbox) {
+  const auto& [m, n, k, type, gather] = problem;
+  const bool rows = how.by_rows();
+  gather_maps maps;
+  maps.b = {operands.weights, n, k, k};
+  maps.c = {operands.c, m, n, n};
+  for (const int source : plan.sources) {
+    const range part = how.shard(source);
+    const std::int64_t columns = rows ? k : part.size;
+    // Of the inbox a map describes all sets: what lies beyond a source's rows is read, and left
+    // out of C.
+    if (source == how.rank() && !how.collected()) {
+      maps.a.push_back({operands.a, rows ? part.size : m, columns, columns});
+    } else {
+      maps.a.push_back({at(inbox.local(), rows ? 0 : part.begin), how.inbox().rows, columns, k});
+    }
+    if (!rows) maps.b_or_c.push_back({at(operands.weights, part.begin), n, part.size, k});
+    if (plan.segment_rows > 0)
+      maps.b_or_c.push_back({at(operands.c, part.begin * n), part.size, n, n});
+  }
+  if (plan.boxes && !how.shard(how.rank()).empty())
+    describe_boxes(maps, problem, how, operands.a, inbox);
+  return maps;
+}
+
+gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  const auto elements = [](const extent& e) { return static_cast<std::size_t>(e.rows * e.cols); };
+  const auto packets = static_cast<std::size_t>(how.sets().sets) *
+                       static_cast<std::size_t>(plan.packets ? packet_panel::of(how).in_set : 0);
+  const std::size_t inbox =
+      plan.packets ? packets * packet_panel::bytes : elements(how.inbox()) * 2;
+  return {round_up<std::size_t>(inbox, 512), elements(how.outbox()) * 2};
+}
+
+void describe_moved(sm90::moved_operands& moved, const gather_plan& plan,
+                    const all_gather_gemm_protocol& how) {
+  moved.outbox_begin = static_cast<std::int64_t>(bytes_of(plan, how).inbox);
+  moved.inbox_stride = how.inbox().cols;
+  moved.outbox_stride = how.outbox().cols;
+  moved.a_stride = how.by_rows() ? how.inbox().cols : how.shard(how.rank()).size;
+}
+
+}  // namespace untax

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <untax/symmetric/symmetric.hpp>
+
+#include "engines/sm90/gemm/matrix_at.hpp"
+#include "engines/sm90/transfer/moved_operands.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+
+namespace untax {
+
+/// The caller's matrices of a run.
+struct gather_operands {
+  const void* a = nullptr;
+  const void* weights = nullptr;
+  const void* c = nullptr;
+};
+
+/// What the copy engines of a rank's multiprocessors read and write in a gather: the matrices that
+/// tensor maps describe.
+struct gather_maps {
+  sm90::matrix_at b;
+  sm90::matrix_at c;
+  std::vector<sm90::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
+  std::vector<sm90::matrix_at> b_or_c;  ///< by segment: B where it is slices, C where it is rows
+  sm90::boxes_at shard_boxes;           ///< of the rank's own shard; none where it is empty
+  /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
+  std::vector<sm90::boxes_at> inbox_boxes;
+};
+
+[[nodiscard]] gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
+                                  const all_gather_gemm_protocol& how,
+                                  const gather_operands& operands,
+                                  const symmetric<std::byte>& inbox);
+
+/// Bytes of each rank's symmetric memory: of the inbox, a multiple of 512, and of the outbox behind
+/// it.
+struct gather_bytes {
+  std::size_t inbox = 0;
+  std::size_t outbox = 0;
+};
+[[nodiscard]] gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how);
+/// Where what is moved lies in that, and how far the rows of a shard are apart.
+void describe_moved(sm90::moved_operands& moved, const gather_plan& plan,
+                    const all_gather_gemm_protocol& how);
+
+}  // namespace untax

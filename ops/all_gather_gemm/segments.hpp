@@ -1,0 +1,102 @@
+#pragma once
+
+#include "engines/sm90/transfer/messages.hpp"
+#include "ops/all_gather_gemm/arrivals.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/layout.hpp"
+
+namespace untax {
+
+/// In which segment rows of tiles and slices lie, where that lies in memory, and what it waits for:
+/// plain arithmetic, the same for every role and on the host. There is a segment for each source,
+/// rows of tiles with gather = rows, slices with gather = k; or one, where all of A is collected.
+struct gather_segments {
+  int rows = 0;                        ///< of tiles, where a segment is rows; 0 elsewhere
+  int slices = 0;                      ///< where it is slices; all of them elsewhere
+  int sources[sm90::most_ranks] = {};  ///< of the segments
+  /// Where row 0 of a segment lies in set 0 of the inbox; -1: it is the rank's own and not there.
+  int inbox_rows[sm90::most_ranks] = {};
+
+  [[nodiscard]] static gather_segments of(const gather_plan& plan,
+                                          const all_gather_gemm_layout& how) {
+    gather_segments made;
+    made.rows = plan.segment_rows;
+    made.slices = plan.segment_slices;
+    for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+      const int source = plan.sources[i];
+      made.sources[i] = source;
+      made.inbox_rows[i] = source == how.rank() && !how.collected()
+                               ? -1
+                               : static_cast<int>(how.inbox_row(source, 0));
+    }
+    return made;
+  }
+
+  /// The segment in which a slice of rows from `row` on lies.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int slice) const noexcept {
+    return rows > 0 ? row / rows : slice / slices;
+  }
+  /// Whether a segment is the rank's own, and read where it lies.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_own(int segment) const noexcept {
+    return inbox_rows[segment] < 0;
+  }
+  /// Where row 0 of a segment lies in what its map describes, if a set has so many rows.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_in_map(int segment, int set,
+                                                           int set_rows) const noexcept {
+    return is_own(segment) ? 0 : inbox_rows[segment] + set * set_rows;
+  }
+
+  /// Slices that lie in one place each.
+  struct part {
+    int segment = 0;
+    int row = 0;    ///< in what the segment's map of A describes
+    int first = 0;  ///< the slice at column 0 of that, and of the segment's map of B
+    int end = 0;    ///< the slice after the last one
+  };
+  /// The one in which a slice lies, for rows of tiles from `row` on, of A with `all` slices.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(int row, int slice, int all, int set,
+                                                         int set_rows) const noexcept {
+    const int s = at(row, slice);
+    if (rows > 0) return {s, row - s * rows + row_in_map(s, set, set_rows), 0, all};
+    const int first = s * slices;
+    return {s, row + row_in_map(s, set, set_rows), first, first + slices};
+  }
+  /// The row of C to which rows of tiles from `row` on go: in the segment's map of C where a
+  /// segment is rows.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_of_result(int row) const noexcept {
+    return rows == 0 ? row : row - row / rows * rows;
+  }
+
+  /// What rows of tiles and slices of a segment wait for.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr awaited_pieces awaited(const arrival_grid& grid,
+                                                                   int set, int row, int count,
+                                                                   int begin,
+                                                                   int end) const noexcept {
+    if (rows > 0) {
+      const int s = row / rows;
+      const int source = sources[s];
+      if (is_own(s)) return {};
+      // Rows of the next source are not this tile's, though it may reach so far.
+      const int shard = source * grid.shard_rows;
+      const int first = row - s * rows;
+      const int last = first + count < grid.shard_rows ? first + count : grid.shard_rows;
+      return grid.touched(set, source, shard + first, shard + last, begin, end);
+    }
+    if (grid.by_rows) return grid.touched(set, 0, row, row + count, begin, end);
+    const int s = begin / slices;
+    const int source = sources[s];
+    if (is_own(s)) return {};
+    const int first = s * slices;
+    awaited_pieces what = grid.touched(set, source, row, row + count, begin - first, end - first);
+    what.begin += first;
+    return what;
+  }
+  /// Who sends number i of what slices from `begin` on wait for.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sender_of(const arrival_grid& grid,
+                                                          const awaited_pieces& what, int i,
+                                                          int begin) const noexcept {
+    return grid.by_rows ? grid.source_of(what.row + i % what.rows) : sources[begin / slices];
+  }
+};
+
+}  // namespace untax

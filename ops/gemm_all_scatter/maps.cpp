@@ -1,0 +1,58 @@
+#include "ops/gemm_all_scatter/maps.hpp"
+
+#include <algorithm>
+
+#include <untax/tile/order.hpp>
+
+#include "ops/gemm_all_scatter/sent_tiles.hpp"
+
+namespace untax {
+
+scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
+                     const gemm_all_scatter_protocol& how, const scatter_operands& operands) {
+  const auto& [m, n, k, type] = problem;
+  const range columns = how.tiles().cols.whole;
+  const auto at = [](const void* data, std::int64_t bytes) {
+    return static_cast<const std::byte*>(data) + bytes;
+  };
+  const auto own_columns = [&](int hop, range rows) {
+    const int peer = receiver_at_hop(how.rank(), hop, how.world());
+    return sm90::matrix_at{at(operands.c, (rows.begin * n + columns.begin) * 2 +
+                                              (peer - how.rank()) * operands.between),
+                           rows.size, columns.size, n};
+  };
+  scatter_maps maps;
+  maps.b = {operands.weights, columns.size, k, k};
+  for (int i = 0; i < plan.bands; ++i) {
+    const range rows = rows_of_band(problem, plan, i);
+    maps.bands.push_back(
+        {{at(operands.a, rows.begin * k * 2), rows.size, k, k}, own_columns(0, rows)});
+  }
+  const int copies = plan.way == scatter_way::straight ? how.world() : 1;
+  for (int hop = 0; hop < copies; ++hop)
+    maps.copies.push_back(own_columns(hop, rows_of_band(problem, plan, 0)));
+  if (plan.way != scatter_way::flagged) return maps;
+  const sent_tiles sent = sent_tiles::of(how);
+  for (int hop = 0; hop < how.world(); ++hop)
+    maps.boxes.push_back({own_columns(hop, {0, m}), 1, m * n, sent.box_rows, sent.tile_columns});
+  return maps;
+}
+
+range rows_of_band(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
+                   std::int64_t i) {
+  const std::int64_t begin = i * plan.band_rows;
+  return {begin, std::min(problem.m - begin, plan.band_rows)};
+}
+
+sent_band band_for(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
+                   const gemm_all_scatter_protocol& how, std::byte* c, std::int64_t between,
+                   std::int64_t band, int hop) {
+  const range rows = rows_of_band(problem, plan, band);
+  const range columns = how.tiles().cols.whole;
+  std::byte* const from = c + (rows.begin * problem.n + columns.begin) * 2;
+  const int peer = receiver_at_hop(how.rank(), hop, how.world());
+  return {from, from + (peer - how.rank()) * between, static_cast<std::size_t>(problem.n) * 2,
+          static_cast<std::size_t>(columns.size) * 2, static_cast<std::size_t>(rows.size)};
+}
+
+}  // namespace untax

@@ -1,0 +1,165 @@
+// Where what a gather moves lies, by the addresses that tensor maps, strides and the place of the
+// outbox give it: what the protocol's program says, within the memory that is allocated.
+#include <cstdint>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "ops/all_gather_gemm/maps.hpp"
+#include "ops/all_gather_gemm/packet_panel.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
+#include "tests/plans/cases.hpp"
+#include "tests/plans/tiles.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::address;
+using plans_test::each_plan;
+using plans_test::gather_cases;
+using plans_test::operand_at;
+using plans_test::planned_gather;
+
+constexpr std::int64_t a_begin = std::int64_t{1} << 40;
+constexpr std::int64_t inbox_begin = std::int64_t{4} << 40;
+constexpr std::int64_t inbox_span = std::int64_t{1} << 38;
+
+symmetric<std::byte> inbox_of(int rank) {
+  return {static_cast<std::byte*>(operand_at(inbox_begin + rank * inbox_span)),
+          static_cast<std::size_t>(inbox_span), rank, static_cast<std::size_t>(inbox_span)};
+}
+
+/// The bytes of a place, by what an operand is: rows one behind the other.
+std::int64_t address_of(const planned_gather& p, const place& at) {
+  const auto& [m, n, k, type, gather] = p.problem;
+  const bool rows = gather == gather_axis::rows;
+  const range part = p.how.shard(p.how.rank());
+  const std::int64_t set = p.how.sets().sets;
+  switch (at.of) {
+    case operand::a:
+      EXPECT_EQ(at.rank, p.how.rank());
+      return a_begin + (at.row * (rows ? k : part.size) + at.col) * 2;
+    case operand::inbox:
+      return inbox_begin + at.rank * inbox_span + (at.row * k + at.col) * 2;
+    default:
+      EXPECT_EQ(at.of, operand::outbox);
+      // Behind the inbox, at a multiple of 512 bytes.
+      return inbox_begin + at.rank * inbox_span + (set * m * k * 2 + 511) / 512 * 512 +
+             (at.row * (rows ? k : p.how.shard(0).size) + at.col) * 2;
+  }
+}
+
+/// Of elements of `map`, by layer, row and column.
+std::int64_t address_in(const sm90::boxes_at& map, int layer, std::int64_t row,
+                        std::int64_t column) {
+  return address(map.first.data) + (layer * map.between + row * map.first.stride + column) * 2;
+}
+
+TEST(gathers_move, steps_lie_where_operands_do) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    SCOPED_TRACE(p.text);
+    sm90::moved_operands moved;
+    moved.run.world.rank = p.how.rank();
+    moved.run.in = static_cast<const std::byte*>(operand_at(a_begin));
+    moved.run.inbox = inbox_of(p.how.rank());
+    describe_moved(moved, p.plan, p.how);
+    const gather_bytes bytes = bytes_of(p.plan, p.how);
+    if (p.plan.packets) return;
+    ASSERT_GE(static_cast<std::int64_t>(bytes.inbox),
+              p.how.sets().sets * p.problem.m * p.problem.k * 2);
+    const auto most = inbox_begin + static_cast<std::int64_t>(bytes.inbox + bytes.outbox);
+    const int movers = p.plan.protocol.movers;
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+      for (int mover = 0; mover < movers; ++mover) {
+        p.how.move(mover, epoch, [&](const step& s) {
+          if (s.what != action::copy) return;
+          ASSERT_EQ(address(moved.at(s.from)), address_of(p, s.from));
+          ASSERT_EQ(address(moved.at(s.to)), address_of(p, s.to));
+          for (const place& at : {s.from, s.to}) {
+            const std::int64_t last =
+                address(moved.at(at)) + ((s.rows - 1) * moved.stride_of(at.of) + s.cols) * 2;
+            ASSERT_TRUE(at.of == operand::a || last - at.rank * inbox_span <= most);
+            place below = at;
+            below.row += s.rows - 1;
+            ASSERT_EQ(last - s.cols * 2, address_of(p, below));
+          }
+        });
+      }
+    }
+  });
+}
+
+/// A box has the rows and columns of its piece, or ends with its matrix where the piece does.
+void expect_box(const sm90::boxes_at& map, const outgoing_piece& piece) {
+  ASSERT_EQ(std::min<std::int64_t>(map.box_rows, map.first.rows - piece.row), piece.rows);
+  ASSERT_EQ(std::min<std::int64_t>(map.box_columns, map.first.columns - piece.column),
+            piece.columns);
+}
+
+TEST(gathers_move, boxes_are_pieces) {
+  int looked_at = 0;
+  each_plan(gather_cases(), [&](const planned_gather& p) {
+    if (!p.plan.boxes) return;
+    ++looked_at;
+    SCOPED_TRACE(p.text);
+    const gather_maps maps = maps_of(
+        p.problem, p.plan, p.how, {operand_at(a_begin), nullptr, nullptr}, inbox_of(p.how.rank()));
+    if (p.how.shard(p.how.rank()).empty()) {
+      ASSERT_TRUE(maps.inbox_boxes.empty());
+      return;
+    }
+    ASSERT_EQ(static_cast<int>(maps.inbox_boxes.size()), p.how.world());
+    const sending_grid grid = sending_grid::of(p.how);
+    const sm90::boxes_at& own = maps.shard_boxes;
+    // What the copy engine can, and what it is said to bring.
+    ASSERT_LE(own.box_rows, 256);
+    ASSERT_LE(own.box_columns, 256);
+    ASSERT_EQ(own.box_columns % 8, 0);
+    ASSERT_EQ(grid.box_bytes(), static_cast<std::uint32_t>(own.box_rows * own.box_columns * 2));
+    const sm90::tile_config& c = p.plan.gemm.config;
+    const bool stored = p.plan.who == gather_movers::storers;
+    ASSERT_LE(grid.box_bytes(), static_cast<unsigned>(stored ? c.staging * chunk_bytes(c) : 32768));
+    ASSERT_EQ(own.layers, 1);
+    for (int peer = 0; peer < p.how.world(); ++peer) {
+      const sm90::boxes_at& there = maps.inbox_boxes[static_cast<std::size_t>(peer)];
+      ASSERT_EQ(there.layers, p.how.sets().sets);
+      ASSERT_EQ(there.box_rows, own.box_rows);
+      ASSERT_EQ(there.box_columns, own.box_columns);
+      for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+        const int set = p.how.sets().set_of(epoch);
+        grid.each({0, 1}, [&](const outgoing_piece& piece, int, int) {
+          const auto at = p.how.piece_at(p.how.rank(), piece.index);
+          expect_box(own, piece);
+          expect_box(there, piece);
+          ASSERT_EQ(address_in(own, 0, piece.row, piece.column),
+                    address_of(p, p.how.in_own_shard(at)));
+          ASSERT_EQ(address_in(there, set, piece.row, piece.column),
+                    address_of(p, p.how.in_inbox(peer, at, epoch)));
+          ASSERT_EQ(address_in(there, set, piece.row + 1, piece.column) -
+                        address_in(there, set, piece.row, piece.column),
+                    p.problem.k * 2);
+        });
+      }
+    }
+  });
+  EXPECT_GT(looked_at, 0);
+}
+
+/// What goes out before a box does: all boxes of the peers and turns before it.
+TEST(gathers_move, boxes_have_their_times_in_turn) {
+  int looked_at = 0;
+  each_plan(gather_cases(), [&](const planned_gather& p) {
+    if (p.plan.who != gather_movers::storers) return;
+    ++looked_at;
+    SCOPED_TRACE(p.text);
+    const sending_grid grid = sending_grid::of(p.how);
+    std::uint64_t before = 0;
+    grid.each({0, 1}, [&](const outgoing_piece& piece, int hop, int hops) {
+      ASSERT_EQ(grid.bytes_before(piece, hop), before);
+      before += static_cast<std::uint64_t>(hops) * grid.box_bytes();
+    });
+  });
+  EXPECT_GT(looked_at, 0);
+}
+
+}  // namespace

@@ -1,0 +1,320 @@
+// What the movers of a gather send by plain numbers is what the protocol's program says: every
+// piece, from where, to whom, to which place, with which counters, in the same order, by every
+// mover in every epoch. And that program brings all of A to every rank, once.
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <untax/tile/order.hpp>
+
+#include "engines/sm90/transfer/mover_warps.hpp"
+#include "ops/all_gather_gemm/gather_at_once.hpp"
+#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
+#include "tests/plans/cases.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::each_plan;
+using plans_test::gather_case;
+using plans_test::gather_cases;
+using plans_test::planned_gather;
+
+constexpr std::uint64_t epochs = 5;
+
+/// A piece on its way.
+struct sent {
+  std::int64_t rows, columns;            // how large
+  std::int64_t row, column;              // in the shard
+  int peer;                              // to whom
+  std::int64_t inbox_row, inbox_column;  // where
+  int ready;                             // the counter that tells of it there
+  std::uint64_t use;                     // what it says
+  int free;                              // the counter that is waited for before; -1: none
+  std::uint64_t freed;                   // until it has this
+  auto operator<=>(const sent&) const = default;
+};
+std::ostream& operator<<(std::ostream& to, const sent& s) {
+  return to << s.rows << " x " << s.columns << " at " << s.row << ", " << s.column << " to "
+            << s.peer << " at " << s.inbox_row << ", " << s.inbox_column << ", ready " << s.ready
+            << " = " << s.use << ", free " << s.free << " >= " << s.freed;
+}
+
+std::vector<sent> said_by_program(const all_gather_gemm_protocol& how, strided share,
+                                  std::uint64_t epoch) {
+  std::vector<sent> all;
+  how.push(share, epoch, [&](const step& s) {
+    const bool waits = s.reserve.free >= 0 && s.reserve.needed_free() > 0;
+    all.push_back({s.rows, s.cols, s.from.row, s.from.col, s.to.rank, s.to.row, s.to.col,
+                   s.publish.ready, s.publish.use, waits ? s.reserve.free : -1,
+                   waits ? s.reserve.needed_free() : 0});
+  });
+  return all;
+}
+
+/// As the senders of kernels do it: see shard_sender.
+std::vector<sent> sent_by_numbers(const planned_gather& p, strided share, std::uint64_t epoch) {
+  const sending_grid grid = sending_grid::of(p.how);
+  const int set = p.how.sets().set_of(epoch);
+  const std::uint64_t use = p.how.sets().use_of(epoch);
+  std::vector<sent> all;
+  int turn = 0;
+  grid.each(share, [&](const outgoing_piece& piece, int hop, int hops) {
+    const auto again = grid.turn(share, turn++);
+    EXPECT_EQ(again.piece.index, piece.index);
+    EXPECT_EQ(again.piece.turn, piece.turn);
+    EXPECT_EQ(again.hop, hop);
+    EXPECT_EQ(grid.hops_together(), hops);
+    for (int i = 0; i < hops; ++i) {
+      const int peer = receiver_at_hop(p.how.rank(), hop + i, p.how.world());
+      const bool waits = use > 1 && grid.counted && peer != p.how.rank();
+      all.push_back({piece.rows, piece.columns, piece.row, piece.column, peer,
+                     grid.inbox_row + set * grid.set_rows + piece.row,
+                     grid.inbox_column + piece.column, grid.ready_counter(set, piece.index), use,
+                     waits ? grid.free_counter(set, peer) : -1, waits ? use - 1 : 0});
+    }
+  });
+  EXPECT_EQ(turn, grid.turns(share));
+  EXPECT_EQ(grid.part_of(share).pieces, share.share_of(p.how.pieces_of(p.how.rank())));
+  return all;
+}
+
+TEST(gathers_send, what_the_program_says) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    if (p.how.pulls() || p.plan.packets) return;
+    SCOPED_TRACE(p.text);
+    const int movers = p.plan.protocol.movers;
+    for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
+      for (int mover = 0; mover < movers; ++mover) {
+        const strided share{mover, movers};
+        ASSERT_EQ(sent_by_numbers(p, share, epoch), said_by_program(p.how, share, epoch))
+            << "mover " << mover << " in epoch " << epoch;
+      }
+    }
+  });
+}
+
+/// Copy engines carry out the same program in every run, since addresses in a captured graph stay.
+TEST(gathers_send, by_copy_engines_the_same_in_every_run) {
+  int looked_at = 0;
+  each_plan(gather_cases(), [&](const planned_gather& p) {
+    if (p.plan.streams == 0) return;
+    ++looked_at;
+    SCOPED_TRACE(p.text);
+    ASSERT_EQ(p.plan.protocol.movers, p.plan.streams);
+    for (int mover = 0; mover < p.plan.streams; ++mover) {
+      const strided share{mover, p.plan.streams};
+      auto first = said_by_program(p.how, share, 1);
+      for (std::uint64_t epoch = 2; epoch <= epochs; ++epoch) {
+        auto other = said_by_program(p.how, share, epoch);
+        ASSERT_EQ(other.size(), first.size());
+        for (std::size_t i = 0; i < other.size(); ++i) {
+          // They wait for what the run before waited for, and say which run it is.
+          ASSERT_EQ(other[i].use, epoch);
+          other[i].use = first[i].use;
+          other[i].free = first[i].free;
+          other[i].freed = first[i].freed;
+        }
+        ASSERT_EQ(other, first);
+      }
+    }
+  });
+  EXPECT_GT(looked_at, 0);
+}
+
+/// Intervals of one dimension, that follow each other without a gap.
+void expect_partition(const std::set<std::pair<std::int64_t, std::int64_t>>& parts,
+                      std::int64_t begin, std::int64_t end) {
+  for (const auto& [first, size] : parts) {
+    ASSERT_EQ(first, begin);
+    ASSERT_GT(size, 0);
+    begin += size;
+  }
+  ASSERT_EQ(begin, end);
+}
+
+/// What comes to a rank in an epoch from one source, by all of its movers: the source's part of A.
+void expect_lands(const planned_gather& from, int to, std::uint64_t epoch) {
+  const int source = from.how.rank();
+  const bool rows = from.problem.gather == gather_axis::rows;
+  const range part = sharding{rows ? from.problem.m : from.problem.k, from.how.world(),
+                              rows ? 1 : shard_granularity}
+                         .of(source);
+  std::set<std::pair<std::int64_t, std::int64_t>> down;
+  std::set<std::pair<std::int64_t, std::int64_t>> across;
+  std::set<std::pair<std::int64_t, std::int64_t>> corners;
+  std::set<int> counters;
+  const std::int64_t set_row = from.how.sets().set_of(epoch) * from.problem.m;
+  const int movers = from.plan.protocol.movers;
+  for (int mover = 0; mover < movers; ++mover) {
+    for (const sent& s : said_by_program(from.how, {mover, movers}, epoch)) {
+      if (s.peer != to) continue;
+      ASSERT_EQ(s.inbox_row - set_row - (rows ? part.begin : 0), s.row);
+      ASSERT_EQ(s.inbox_column - (rows ? 0 : part.begin), s.column);
+      ASSERT_EQ(s.column % 8, 0) << "pieces begin at 16 bytes";
+      ASSERT_EQ(s.columns % 8, 0);
+      down.insert({s.inbox_row - set_row, s.rows});
+      across.insert({s.inbox_column, s.columns});
+      ASSERT_TRUE(corners.insert({s.inbox_row, s.inbox_column}).second) << "sent twice";
+      ASSERT_TRUE(counters.insert(s.ready).second) << "told of by the same counter";
+    }
+  }
+  if (part.empty() || (source == to && !from.how.collected())) {
+    ASSERT_TRUE(corners.empty());
+    return;
+  }
+  ASSERT_EQ(corners.size(), down.size() * across.size());
+  expect_partition(down, rows ? part.begin : 0, rows ? part.end() : from.problem.m);
+  expect_partition(across, rows ? 0 : part.begin, rows ? from.problem.k : part.end());
+}
+
+TEST(gathers_send, all_of_a_to_every_rank_once) {
+  for (const gather_case& c : gather_cases()) {
+    for (const planned_gather& from : c.ranks) {
+      if (from.how.pulls()) continue;
+      SCOPED_TRACE(from.text);
+      for (int to = 0; to < from.how.world(); ++to) {
+        expect_lands(from, to, 1);
+        expect_lands(from, to, 2);
+      }
+    }
+  }
+}
+
+/// Ranks agree on where things lie, and on their counters: they plan the same.
+TEST(gathers_send, ranks_plan_the_same) {
+  for (const gather_case& c : gather_cases()) {
+    if (c.ranks.empty()) continue;
+    const planned_gather& first = c.ranks.front();
+    for (const planned_gather& other : c.ranks) {
+      SCOPED_TRACE(other.text);
+      const gemm_plan& a = first.plan.protocol;
+      const gemm_plan& b = other.plan.protocol;
+      ASSERT_EQ(b.rank, &other - c.ranks.data());
+      ASSERT_EQ(b.world, static_cast<int>(c.ranks.size()));
+      ASSERT_EQ(std::tie(a.how, a.move, a.workers, a.movers, a.tile_m, a.tile_n, a.panel_k, a.cross,
+                         a.collect, a.spread, a.band, a.starts, a.sets),
+                std::tie(b.how, b.move, b.workers, b.movers, b.tile_m, b.tile_n, b.panel_k, b.cross,
+                         b.collect, b.spread, b.band, b.starts, b.sets));
+      ASSERT_EQ(first.plan.text(), other.plan.text());
+      ASSERT_EQ(first.plan.packets, other.plan.packets);
+      ASSERT_EQ(first.plan.boxes, other.plan.boxes);
+      ASSERT_EQ(first.plan.who, other.plan.who);
+      ASSERT_EQ(first.how.counters(), other.how.counters());
+      ASSERT_EQ(b.workers, 1) << "blocks that multiply are one worker";
+      ASSERT_EQ(b.move, other.options.how == pattern::fused_specialized ||
+                                other.options.how == pattern::producer_consumer
+                            ? other.options.move
+                            : direction::push);
+    }
+  }
+}
+
+/// The numbers of the movers that a plan has, as its kernels give them to blocks and warps.
+std::multiset<int> mover_numbers(const planned_gather& p) {
+  const gather_plan& plan = p.plan;
+  std::multiset<int> all;
+  const int apart = plan.leading + plan.apart;
+  if (plan.streams > 0) {
+    for (int i = 0; i < plan.streams; ++i) all.insert(i);
+  } else if (apart > 0) {
+    const bool alone = p.options.how == pattern::bulk_synchronous;
+    const int each = plan.boxes || alone ? 1 : sm90::mover_warps;
+    for (int i = 0; i < apart * each; ++i) all.insert(i);
+  } else {
+    const moving_blocks beside{plan.who, p.how.by_rows(), plan.gemm.blocks(), plan.protocol.movers};
+    for (int block = 0; block < plan.gemm.blocks(); ++block) {
+      for (int warp = 0; warp < 4; ++warp) {
+        const int number = mover_beside(beside, block, warp);
+        if (number < plan.protocol.movers) all.insert(number);
+      }
+    }
+  }
+  return all;
+}
+
+TEST(gathers_send, by_every_mover_once) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    SCOPED_TRACE(p.text);
+    const std::multiset<int> numbers = mover_numbers(p);
+    ASSERT_EQ(static_cast<int>(numbers.size()), p.plan.protocol.movers);
+    int expected = 0;
+    for (const int number : numbers) ASSERT_EQ(number, expected++);
+  });
+}
+
+/// Storers move through their staging, warps 1 and 2 of a block, of which only the first one has
+/// any where tiles have 64 rows.
+TEST(gathers_send, storers_that_move_have_memory) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    if (p.plan.who != gather_movers::storers) return;
+    SCOPED_TRACE(p.text);
+    const int blocks = p.plan.gemm.blocks();
+    for (int warp = 0; warp < 4; ++warp) {
+      const int number = mover_beside({p.plan.who, true, blocks, p.plan.protocol.movers}, 0, warp);
+      const bool stores = warp >= 1 && warp <= storing_groups(p.plan.gemm.config);
+      ASSERT_TRUE(stores || number >= p.plan.protocol.movers) << warp;
+    }
+    ASSERT_FALSE(p.plan.gemm.config.swapped);
+    ASSERT_TRUE(p.plan.boxes);
+    ASSERT_GE(p.plan.pace, 1);
+  });
+}
+
+/// Where all of A is gathered at once, the blocks together wait for all that comes, each piece
+/// once, and each for what its counterparts send.
+TEST(gathers_send, what_others_wait_for_at_once) {
+  int looked_at = 0;
+  each_plan(gather_cases(), [&](const planned_gather& p) {
+    if (p.options.how != pattern::bulk_synchronous) return;
+    ++looked_at;
+    SCOPED_TRACE(p.text);
+    const int movers = p.plan.protocol.movers;
+    ASSERT_LE(movers, p.processors);
+    ASSERT_EQ(movers, p.plan.apart);
+    // A block has one piece, unless these are boxes.
+    ASSERT_TRUE(p.plan.boxes || movers == p.how.most_pieces());
+    ASSERT_TRUE(p.how.spreads());
+    const receiving_grid grid = receiving_grid::of(p.how);
+    ASSERT_EQ(grid.rank, p.how.rank());
+    ASSERT_EQ(grid.ranks, p.how.world());
+    for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
+      const int set = p.how.sets().set_of(epoch);
+      using wait = std::tuple<int, int, int>;  // counter, source, mover
+      std::set<wait> wanted;
+      for (int source = 0; source < p.how.world(); ++source) {
+        if (source == p.how.rank() && !p.how.collected()) continue;
+        gemm_plan theirs = p.plan.protocol;
+        theirs.rank = source;
+        const all_gather_gemm_protocol there(p.problem, theirs);
+        for (int mover = 0; mover < movers; ++mover) {
+          for (const sent& s : said_by_program(there, {mover, movers}, epoch)) {
+            // The counterpart of the mover that sends it, by the number of the piece.
+            if (s.peer == p.how.rank())
+              wanted.insert(
+                  {s.ready, source, (s.ready - there.ready_counter(set, source, 0)) % movers});
+          }
+        }
+      }
+      std::set<wait> awaited;
+      for (int mover = 0; mover < movers; ++mover) {
+        const strided share{mover, movers};
+        for (int i = 0; i < grid.count(share); ++i) {
+          const incoming_piece piece = grid.at(share, set, i);
+          if (piece.ready < 0) continue;
+          ASSERT_TRUE(awaited.insert({piece.ready, piece.source, mover}).second) << "waits twice";
+        }
+      }
+      ASSERT_EQ(awaited, wanted);
+    }
+  });
+  EXPECT_GT(looked_at, 0);
+}
+
+}  // namespace
