@@ -1,10 +1,9 @@
-#include <algorithm>
-
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/kernel.cuh"
 #include "ops/collectives_common/device_code.hpp"
 #include "ops/collectives_common/direct_reduce.hpp"
 #include "ops/collectives_common/pushed_reduce.hpp"
+#include "ops/collectives_common/tables.hpp"
 
 namespace untax {
 namespace {
@@ -28,29 +27,13 @@ sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind 
                                  : moving_code<sm90::store_mover>(protocol, type);
 }
 
-/// What a rank sends to be combined, and where combined parts land in its result.
-sm90::message_table messages_of(std::int64_t count, reduce_target target,
-                                const collective_plan& plan) {
-  const sharding shards{count, plan.world};
-  const bool straight = target == reduce_target::everywhere && plan.phases == 1;
-  sm90::message_table table(plan.world, plan.rank);
-  for (int peer = 0; peer < plan.world; ++peer) {
-    table.sent[peer] = straight ? range{0, count} : shards.of(peer);
-    table.largest = std::max(table.largest, table.sent[peer].size);
-    if (target == reduce_target::everywhere && !straight) table.got[peer] = shards.of(peer);
-  }
-  const range& own = table.sent[plan.rank];
-  table.got[plan.rank] = {target == reduce_target::everywhere ? own.begin : 0, own.size};
-  return table;
-}
-
 }  // namespace
 
 sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
                                    reduce_target target, const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const bool passes_on = target == reduce_target::everywhere && plan.phases == 2;
-    return sm90::packet_reduction(messages_of(count, target, plan), type, how, passes_on,
+    return sm90::packet_reduction(reduced_messages(count, target, plan), type, how, passes_on,
                                   plan.workers);
   }
   if (plan.pushes) return moving_code(pushed_reduce(count, how, plan), type, plan.wire);

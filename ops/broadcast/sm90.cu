@@ -1,9 +1,8 @@
-#include <algorithm>
-
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/kernel.cuh"
 #include "ops/broadcast/protocol.hpp"
 #include "ops/collectives_common/device_code.hpp"
+#include "ops/collectives_common/tables.hpp"
 
 namespace untax {
 namespace {
@@ -15,25 +14,14 @@ sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind 
                                  : sm90::code_of<void, sm90::store_mover>(protocol, bytes);
 }
 
-/// What goes through the hands of a rank, as parts of owners.
-sm90::message_table messages_of(const ownership& owners, int root, const collective_plan& plan) {
-  sm90::message_table table(plan.world, plan.rank);
-  for (int peer = 0; peer < plan.world; ++peer) {
-    if (peer == root) continue;
-    table.got[peer] = owners.of(peer);
-    table.largest = std::max(table.largest, table.got[peer].size);
-    table.sent[peer] = owners.of(plan.rank == root ? peer : plan.rank);
-  }
-  return table;
-}
-
 }  // namespace
 
 sm90::transfer_code relay_code(std::int64_t count, dtype type, int root,
                                const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const ownership owners{inner_shares(count, plan.world - 1), root + 1, plan.world};
-    return sm90::packet_relay(messages_of(owners, root, plan), type, root, count, plan.workers);
+    return sm90::packet_relay(relayed_messages(owners, root, plan), type, root, count,
+                              plan.workers);
   }
   if (plan.direct) return moving_code(direct_relay(count, root, plan), type, plan.wire);
   return moving_code(relay_protocol(count, root, plan), type, plan.wire);

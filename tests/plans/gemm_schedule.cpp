@@ -2,7 +2,6 @@
 // picked up, once, by somebody who does not wait in a circle.
 #include <cstdint>
 #include <map>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/sm90/gemm/plan.hpp"
+#include "tests/plans/cases.hpp"
 
 namespace {
 
@@ -54,6 +54,28 @@ void expect_sound(const tile_schedule& s, const std::string& what) {
   }
 }
 
+/// Tiles of a segment come before those of the next one, and in bands: before the first tile below
+/// a band all columns of it have come.
+void expect_segments(const tile_schedule& s) {
+  const int width = s.x_tiles / s.segments;
+  int last_segment = 0;
+  int last_band = 0;
+  int last_y = 0;
+  for (int tile = 0; tile < s.tiles(); ++tile) {
+    const auto at = s.at(tile);
+    const int segment = at.x / width;
+    ASSERT_GE(segment, last_segment);
+    const int band = s.y_tiles == 1 ? 0 : at.x % width / s.band;
+    if (segment == last_segment) {
+      ASSERT_GE(band, last_band);
+      ASSERT_TRUE(band > last_band || at.y >= last_y);
+    }
+    last_segment = segment;
+    last_band = band;
+    last_y = at.y;
+  }
+}
+
 /// Blocks of a cluster that share its tile read every slice once, and each of them some, whole
 /// stages at a time.
 void expect_pieces(const tile_schedule& s, int pieces, const std::string& what) {
@@ -73,43 +95,76 @@ void expect_pieces(const tile_schedule& s, int pieces, const std::string& what) 
 }
 
 TEST(gemm_schedule, does_every_slice_once) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937_64 engine(seed);
-  const auto number = [&](std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
-  };
-  for (int round = 0; round < 300; ++round) {
-    const untax::sm90::gemm_shape shape{number(1, 5000), 8 * number(1, 1125), 8 * number(1, 1125)};
-    const int processors = number(0, 1) == 0 ? 132 : static_cast<int>(number(2, 140));
-    for (const gemm_plan& plan : gemm_plans(shape, processors)) {
-      tile_schedule schedule = plan.schedule;
-      expect_sound(schedule, plan.text() + ", seed " + std::to_string(seed));
-      if (plan.config.pieces > 1) {
-        EXPECT_EQ(schedule.clusters, schedule.tiles());
-        expect_pieces(schedule, plan.config.pieces, plan.text());
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 60; ++round) {
+      const untax::sm90::gemm_shape shape{number(1, number(0, 1) == 0 ? 300 : 5000),
+                                          8 * number(1, 1125), 8 * number(1, 1125)};
+      const int processors = number(0, 1) == 0 ? 132 : static_cast<int>(number(2, 140));
+      for (const gemm_plan& plan : gemm_plans(shape, processors)) {
+        tile_schedule schedule = plan.schedule;
+        expect_sound(schedule, plan.text() + ", seed " + std::to_string(seed));
+        if (plan.config.pieces > 1) {
+          EXPECT_EQ(schedule.clusters, schedule.tiles());
+          expect_pieces(schedule, plan.config.pieces, plan.text());
+        }
+        schedule.segments = static_cast<int>(number(2, 8));
+        schedule.x_tiles *= schedule.segments;
+        expect_sound(schedule, "in segments: " + plan.text() + ", seed " + std::to_string(seed));
+        expect_segments(schedule);
       }
-      schedule.segments = static_cast<int>(number(2, 8));
-      schedule.x_tiles *= schedule.segments;
-      expect_sound(schedule, "in segments: " + plan.text() + ", seed " + std::to_string(seed));
     }
   }
 }
 
 TEST(gemm_schedule, pieces_are_each_slice_once) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937_64 engine(seed);
-  const auto number = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(engine);
-  };
-  for (int round = 0; round < 1000; ++round) {
-    const int pieces = number(2, 4);
-    tile_schedule s;
-    s.together = number(1, 2);
-    s.slices = s.together * number(pieces, 300);
-    s.part_slices = s.together * number(pieces, s.slices / s.together);
-    expect_pieces(s, pieces,
-                  fmt::format("{} pieces of {} slices, {} together, parts of {}, seed {}", pieces,
-                              s.slices, s.together, s.part_slices, seed));
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 500; ++round) {
+      const auto pieces = static_cast<int>(number(2, 4));
+      tile_schedule s;
+      s.together = static_cast<int>(number(1, 2));
+      s.slices = s.together * static_cast<int>(number(pieces, 300));
+      s.part_slices = s.together * static_cast<int>(number(pieces, s.slices / s.together));
+      expect_pieces(s, pieces,
+                    fmt::format("{} pieces of {} slices, {} together, parts of {}, seed {}", pieces,
+                                s.slices, s.together, s.part_slices, seed));
+    }
+  }
+}
+
+/// Shares of what is cut differ by one unit at most, and a cluster has them last.
+TEST(gemm_schedule, shares_are_equal) {
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 200; ++round) {
+      tile_schedule s;
+      s.x_tiles = static_cast<int>(number(1, 12));
+      s.y_tiles = static_cast<int>(number(1, 5));
+      s.together = static_cast<int>(number(1, 2));
+      s.slices = s.together * static_cast<int>(number(1, 90));
+      s.part_slices = s.slices;
+      s.band = static_cast<int>(number(1, 9));
+      s.streamed = static_cast<int>(number(1, s.tiles()));
+      s.clusters = static_cast<int>(number(1, s.streamed * (s.slices / s.together)));
+      std::vector<int> shares;
+      for (int cluster = 0; cluster < s.clusters; ++cluster) {
+        int mine = 0;
+        bool cut = false;
+        for (tile_work w = s.first(cluster); w.valid(); w = s.next(cluster, w)) {
+          ASSERT_TRUE(!cut || w.tile >= s.whole_tiles()) << "whole tiles come first";
+          cut = w.tile >= s.whole_tiles();
+          if (cut) mine += (w.end - w.begin) / s.together;
+        }
+        shares.push_back(mine);
+      }
+      const int all = s.streamed * (s.slices / s.together);
+      for (const int share : shares) {
+        ASSERT_GE(share, all / s.clusters);
+        ASSERT_LE(share, (all + s.clusters - 1) / s.clusters);
+      }
+      expect_sound(s, fmt::format("seed {}, round {}", seed, round));
+    }
   }
 }
 

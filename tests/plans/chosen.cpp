@@ -1,0 +1,194 @@
+// What is chosen for sizes of models, in full. A plan is what was measured to be best, and nothing
+// but a GPU tells whether another one would be as good; so every change of what is chosen is one
+// that somebody wanted. Whoever has measured anew writes chosen.txt with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='chosen.*'
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "ops/all_gather/protocol.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_reduce/protocol.hpp"
+#include "ops/all_to_all/protocol.hpp"
+#include "ops/broadcast/protocol.hpp"
+#include "ops/collectives_common/planning.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/reduce_scatter/protocol.hpp"
+#include "tests/plans/planned.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::own_patterns;
+using plans_test::processors;
+
+constexpr std::string_view file = "tests/plans/chosen.txt";
+
+std::string text_of(const sm90::gemm_plan& p) {
+  const sm90::tile_config& c = p.config;
+  const sm90::tile_schedule& s = p.schedule;
+  return fmt::format(
+      "tiles {}{} by {} c{} s{}/{}{} p{}, {} x {} x {}/{}, clusters {}, cut {}, band {}, in {}, "
+      "parts {}, y {}, {:.3g} cycles",
+      c.swapped ? "B" : "A", sm90::tile_rows(c), c.columns, c.cluster, c.stages, c.staging,
+      c.deep ? " deep" : "", c.pieces, s.x_tiles, s.y_tiles, s.slices, s.together, s.clusters,
+      s.streamed, s.band, s.segments, s.part_slices, p.y_rows, p.cycles);
+}
+std::string text_of(const gemm_plan& p) {
+  return fmt::format("{} {} w{} m{} {} x {}, panels {}, cross {}{}{}, band {}, starts {}, sets {}",
+                     name_of(p.how), name_of(p.move), p.workers, p.movers, p.tile_m, p.tile_n,
+                     p.panel_k, p.cross, p.collect ? ", collected" : "", p.spread ? ", spread" : "",
+                     p.band, p.starts, p.sets);
+}
+std::string text_of(const gather_plan& p) {
+  return fmt::format(
+      "who {}, leading {}, apart {}, streams {}{}{}{}, pace {}, sources {}, segments of {} rows, "
+      "{} slices; {}; {}",
+      static_cast<int>(p.who), p.leading, p.apart, p.streams, p.packets ? ", packets" : "",
+      p.boxes ? ", boxes" : "", p.scouts ? ", scouts" : "", p.pace, fmt::join(p.sources, " "),
+      p.segment_rows, p.segment_slices, text_of(p.protocol), text_of(p.gemm));
+}
+std::string text_of(const scatter_plan& p) {
+  return fmt::format("way {}, leading {}, apart {}, streams {}, parts {}, {} bands of {}; {}; {}",
+                     static_cast<int>(p.way), p.leading, p.apart, p.streams, p.parts, p.bands,
+                     p.band_rows, text_of(p.protocol), text_of(p.gemm));
+}
+std::string text_of(const planned_collective& made) {
+  const collective_plan& p = made.plan;
+  return fmt::format("{} {}, phases {}, workers {}, chunk {}, depth {}{}{}, keepers {}, serves {}",
+                     name_of(p.how), name_of(p.wire), p.phases, p.workers, p.chunk, p.depth,
+                     p.direct ? ", direct" : "", p.pushes ? ", pushes" : "", p.keepers, p.serves);
+}
+
+using lines = std::vector<std::string>;
+
+void add_gemms(lines& all) {
+  for (const std::int64_t m : {1, 16, 24, 48, 64, 96, 128, 200, 512, 1000, 4096}) {
+    for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7168, 2048}, {1024, 4096}}) {
+      const int places = all.size() % 4 < 2 ? 132 : 64;
+      const auto plans = sm90::gemm_plans({m, n, k}, places);
+      for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 2); ++i)
+        all.push_back(fmt::format("gemm {} x {} x {}, {} processors, {}: {}", m, n, k, places,
+                                  i + 1, text_of(plans[i])));
+    }
+  }
+}
+
+void add_gathers(lines& all) {
+  for (const std::int64_t m : {1, 16, 17, 64, 128, 256, 512, 1000, 2048, 8192}) {
+    for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+      for (const pattern how : own_patterns) {
+        operator_options options;
+        options.how = how;
+        const int world = all.size() % 5 < 3 ? 2 : 4;
+        const std::int64_t n = world == 2 ? 7168 : 3584;
+        const auto plans = gather_plans({.m = m, .n = n, .k = 8192, .gather = gather}, world, 1,
+                                        options, processors);
+        all.push_back(fmt::format("all_gather_gemm {} x {} x 8192, {} of {} ranks, {}: {}", m, n,
+                                  name_of(gather), world, name_of(how), text_of(plans.front())));
+      }
+    }
+  }
+  // What is asked for, and small GPUs.
+  for (const pattern how : own_patterns) {
+    for (const direction move : {direction::push, direction::pull}) {
+      operator_options options;
+      options.how = how;
+      options.move = move;
+      options.movers = 6;
+      options.workers = 40;
+      for (const std::int64_t m : {48, 1024}) {
+        const auto plans = gather_plans({.m = m, .n = 4096, .k = 4096}, 3, 0, options, 64);
+        all.push_back(fmt::format("all_gather_gemm {} x 4096 x 4096, 3 ranks, {} {}, 6 of 40: {}",
+                                  m, name_of(how), name_of(move), text_of(plans.front())));
+      }
+    }
+  }
+}
+
+void add_scatters(lines& all) {
+  for (const std::int64_t m : {1, 16, 40, 64, 128, 300, 1024, 2048, 8192}) {
+    for (const pattern how : own_patterns) {
+      operator_options options;
+      options.how = how;
+      const int world = all.size() % 5 < 3 ? 2 : 4;
+      const std::int64_t n = world == 2 ? 7168 : 8192;
+      const auto plans = scatter_plans({m, n, 4096}, world, 1, options, processors);
+      all.push_back(fmt::format("gemm_all_scatter {} x {} x 4096, {} ranks, {}: {}", m, n, world,
+                                name_of(how), text_of(plans.front())));
+      if (m != 1024) continue;
+      options.movers = 5;
+      options.workers = 50;
+      all.push_back(fmt::format(
+          "gemm_all_scatter {} x {} x 4096, {} ranks, {}, 5 of 50: {}", m, n, world, name_of(how),
+          text_of(scatter_plans({m, n, 4096}, world, 1, options, 64).front())));
+    }
+  }
+}
+
+void add_collectives(lines& all) {
+  const auto add = [&](int world, std::int64_t count, const collective_need& need) {
+    for (const bool direct : {false, true}) {
+      for (const int sharing : {1, 2}) {
+        if (sharing > 1 && count != std::int64_t{1} << 20) continue;
+        collective_options options;
+        options.direct = direct;
+        all.push_back(fmt::format(
+            "{} of {}, {} ranks, {} a GPU{}: {}", need.name, count, world, sharing,
+            direct ? ", direct" : "",
+            text_of(plan_collective(world, 0, need, options, memory_kind::cuda, sharing))));
+      }
+    }
+  };
+  for (const int world : {2, 4, 8}) {
+    for (const std::int64_t count :
+         {std::int64_t{1} << 10, std::int64_t{100'000}, std::int64_t{1} << 20,
+          std::int64_t{3'000'000}, std::int64_t{1} << 24, std::int64_t{100'000'000}}) {
+      add(world, count, need_of(all_gather_problem{count}, world));
+      add(world, count, need_of(reduce_scatter_problem{count}, world));
+      add(world, count, need_of(all_reduce_problem{count}, world));
+      add(world, count, need_of(all_to_all_problem{count / world}, world));
+      add(world, count, need_of(broadcast_problem{count}, world));
+    }
+  }
+}
+
+lines all_lines() {
+  lines all;
+  add_gemms(all);
+  add_gathers(all);
+  add_scatters(all);
+  add_collectives(all);
+  return all;
+}
+
+TEST(chosen, what_was_measured) {
+  const lines all = all_lines();
+  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
+    std::ofstream to{std::string(file)};
+    for (const std::string& line : all) to << line << '\n';
+    return;
+  }
+  std::ifstream from{std::string(file)};
+  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
+  std::string line;
+  std::size_t number = 0;
+  int different = 0;
+  for (; std::getline(from, line); ++number) {
+    ASSERT_LT(number, all.size());
+    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
+    if (all[number] != line && ++different == 5) GTEST_FAIL() << "and perhaps more";
+  }
+  EXPECT_EQ(number, all.size());
+}
+
+}  // namespace

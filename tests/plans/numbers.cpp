@@ -1,0 +1,146 @@
+// The plain numbers that plans are made of: shares of blocks, divisions known beforehand, orders of
+// turns.
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <untax/tile/order.hpp>
+
+#include "engines/sm90/attention/shape.hpp"
+#include "engines/sm90/transfer/block_share.hpp"
+#include "tests/plans/cases.hpp"
+
+namespace {
+
+using namespace untax;
+
+/// Shares are of one size, begin at multiples of the unit, and no more than asked for or than have
+/// a word for each thread.
+TEST(plan_numbers, shares_of_blocks) {
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 2000; ++round) {
+      constexpr std::int64_t some[] = {1, 4, 30, 300, 9000};
+      const std::int64_t rows = number(1, number.one_of(some));
+      const std::int64_t columns = 8 * number(1, number.one_of(some));
+      const auto most = static_cast<int>(number(1, 132));
+      const std::int64_t unit = number(0, 1) == 0 ? 64 : 128;
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << most << " blocks");
+      const auto share = sm90::share_of_block(rows, columns, most, unit);
+      ASSERT_GE(share.rows, 1);
+      ASSERT_LE(share.rows, rows);
+      ASSERT_GE(share.columns, 1);
+      ASSERT_LE(share.columns, columns);
+      ASSERT_TRUE(share.columns == columns || share.columns % unit == 0);
+      ASSERT_TRUE(share.columns == columns || share.rows == 1) << "whole rows, or parts of one";
+      const std::int64_t down = (rows + share.rows - 1) / share.rows;
+      const std::int64_t across = (columns + share.columns - 1) / share.columns;
+      ASSERT_EQ(share.count, down * across);
+      ASSERT_LE(share.count, most);
+      const std::int64_t words = std::max<std::int64_t>(rows * columns * 2 / 4096, 1);
+      ASSERT_LE(share.count, words);
+      // No fewer than so: one row less, or one unit less, would be too many.
+      const std::int64_t wanted = std::min<std::int64_t>(words, most);
+      const std::int64_t fewer = std::max<std::int64_t>(share.rows - 1, 1);
+      ASSERT_TRUE(wanted > rows || share.rows == 1 || (rows + fewer - 1) / fewer > wanted);
+      const std::int64_t less = std::max<std::int64_t>(share.columns - unit, 1);
+      ASSERT_TRUE(wanted <= rows || share.columns <= unit ||
+                  (columns + less - 1) / less > wanted / rows);
+      ASSERT_TRUE(wanted > rows || share.columns == columns);
+    }
+  }
+}
+
+TEST(plan_numbers, divisions) {
+  for (std::uint32_t divisor = 1; divisor < 3000; ++divisor) {
+    const sm90::division by(divisor);
+    for (const std::uint32_t n :
+         {0U, 1U, divisor - 1, divisor, divisor + 1, 7 * divisor - 1, 7 * divisor, 1000003U,
+          0x7fffffffU, 0x7fffffffU / divisor * divisor, 0x7fffffffU / divisor * divisor - 1})
+      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+  }
+  for (const std::uint32_t divisor : {1U << 20U, (1U << 30U) - 1, 1U << 30U, 0x7fffffffU}) {
+    const sm90::division by(divisor);
+    for (const std::uint32_t n : {divisor - 1, divisor, 0x7fffffffU})
+      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+  }
+  ASSERT_EQ(sm90::division().quotient(12345), 12345U) << "by one";
+}
+
+/// Rows of partial results: four elements a packet, and the statistics in the last.
+TEST(plan_numbers, partial_results_of_attention) {
+  for (const int width : {64, 128, 256}) {
+    EXPECT_TRUE(sm90::has_kernel_for(width));
+    EXPECT_EQ(sm90::packets_of_row(width), width / 4 + 1);
+    sm90::attention_shape shape;
+    shape.head_dim = width;
+    shape.batch = 3;
+    shape.kv_heads = 5;
+    shape.group = 7;
+    EXPECT_EQ(shape.items(), 15);
+    EXPECT_EQ(shape.rows(), 105);
+    EXPECT_EQ(shape.words(), width + 2) << "32 bits each, and two statistics";
+    shape.partials = dtype::bf16;
+    EXPECT_EQ(shape.words(), width / 2 + 1) << "16 bits each";
+  }
+  for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(sm90::has_kernel_for(width));
+}
+
+/// Bands: each cell once; a band's first columns come before its next ones, and all of it before
+/// what is below; with starts, columns equally far apart take turns.
+TEST(plan_numbers, banded_grids) {
+  for (int down = 1; down <= 9; ++down) {
+    for (const int across : {1, 2, 3, 4, 6, 8, 12}) {
+      for (int band = 1; band <= down; ++band) {
+        for (const int starts : {1, 2, 3, 4}) {
+          if (across % starts != 0) continue;
+          const banded_grid grid{down, across, band, starts};
+          std::vector<std::pair<int, int>> wanted;
+          for (int first = 0; first < down; first += band)
+            for (int i = 0; i < across; ++i)
+              for (int row = first; row < std::min(first + band, down); ++row)
+                wanted.emplace_back(row, i % starts * (across / starts) + i / starts);
+          for (int turn = 0; turn < down * across; ++turn) {
+            ASSERT_EQ(grid.at(turn).row, wanted[static_cast<std::size_t>(turn)].first);
+            ASSERT_EQ(grid.at(turn).column, wanted[static_cast<std::size_t>(turn)].second);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(plan_numbers, hops_and_shares) {
+  for (int world = 1; world <= 8; ++world) {
+    for (int rank = 0; rank < world; ++rank) {
+      std::set<int> peers;
+      for (int hop = 0; hop < world; ++hop) {
+        const int peer = receiver_at_hop(rank, hop, world);
+        ASSERT_EQ(source_at_hop(peer, hop, world), rank);
+        ASSERT_TRUE(peers.insert(peer).second);
+        ASSERT_EQ(peer, (rank + hop) % world);
+      }
+    }
+  }
+  for (int workers = 1; workers <= 7; ++workers) {
+    for (int count = 0; count <= 30; ++count) {
+      std::set<int> all;
+      for (int worker = 0; worker < workers; ++worker) {
+        const strided share{worker, workers};
+        int mine = 0;
+        share.each(count, [&](int i) {
+          ASSERT_EQ(i, share.at(mine++));
+          ASSERT_TRUE(all.insert(i).second);
+        });
+        ASSERT_EQ(mine, share.share_of(count));
+      }
+      ASSERT_EQ(static_cast<int>(all.size()), count);
+    }
+  }
+}
+
+}  // namespace
