@@ -10,7 +10,8 @@ namespace untax {
 
 scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
                      const gemm_all_scatter_protocol& how, const scatter_operands& operands) {
-  const auto& [m, n, k, type] = problem;
+  const std::int64_t n = problem.n;
+  const std::int64_t k = problem.k;
   const range columns = how.tiles().cols.whole;
   const auto at = [](const void* data, std::int64_t bytes) {
     return static_cast<const std::byte*>(data) + bytes;
@@ -34,7 +35,8 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   if (plan.way != scatter_way::flagged) return maps;
   const sent_tiles sent = sent_tiles::of(how);
   for (int hop = 0; hop < how.world(); ++hop)
-    maps.boxes.push_back({own_columns(hop, {0, m}), 1, m * n, sent.box_rows, sent.tile_columns});
+    maps.boxes.push_back(
+        {own_columns(hop, {0, problem.m}), 1, problem.m * n, sent.box_rows, sent.tile_columns});
   return maps;
 }
 
