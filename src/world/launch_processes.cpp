@@ -115,6 +115,7 @@ class crew {
   }
 
   void bury_dead() {
+    int first = -1;  // of those that are found now
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (buried_[i] || !members_[i].ended()) continue;
       buried_[i] = true;
@@ -124,10 +125,14 @@ class crew {
       if (status && WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
       if (status && WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
       if (end.ok()) continue;
-      if (result_.first_failure < 0) result_.first_failure = end.rank;
+      // A rank that was killed is why others fail, and these may be found in the same look.
+      if (first < 0 ||
+          (end.signal != 0 && result_.ends[static_cast<std::size_t>(first)].signal == 0))
+        first = end.rank;
       // The others need not suffer from what is not known.
       if (status) start_grace();
     }
+    if (result_.first_failure < 0) result_.first_failure = first;
   }
 
   void start_grace() {

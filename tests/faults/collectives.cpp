@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@ namespace untax::testing {
 namespace {
 
 constexpr int ranks = 3;
-constexpr auto limit = std::chrono::milliseconds(250);
+// Strikes where nothing is wrong if the machine is busy, so nothing that has to end well has it.
+constexpr auto short_limit = std::chrono::milliseconds(250);
+constexpr auto long_limit = std::chrono::milliseconds(60000);
 
 struct collective_way {
   const collective_entry& entry;
@@ -33,7 +36,7 @@ struct collective_way {
 
 /// Four epochs with these taps at the ranks. Every result is right, or this throws.
 template <class TapOf>
-void run_with(const collective_way& way, TapOf&& tap_of) {
+void run_with(const collective_way& way, std::chrono::milliseconds limit, TapOf&& tap_of) {
   world_options settings;
   settings.wait_limit = limit;
   run_threads(
@@ -55,7 +58,7 @@ void run_with(const collective_way& way, TapOf&& tap_of) {
 /// The sites that a rank passes.
 std::vector<fault_site> sites_of(const collective_way& way, int rank) {
   const auto record = std::make_shared<site_record>();
-  run_with(way, [&](int other) {
+  run_with(way, long_limit, [&](int other) {
     return other == rank ? std::static_pointer_cast<fault_tap>(record) : nullptr;
   });
   return record->sites();
@@ -98,9 +101,30 @@ void for_sampled_sites(bool signals, std::size_t count, Use&& use) {
   }
 }
 
-void run_faulty(const collective_way& way, const fault& f) {
+void run_faulty(const collective_way& way, const fault& f,
+                std::chrono::milliseconds limit = long_limit) {
   SCOPED_TRACE(f.text());
-  run_with(way, [&](int) { return std::make_shared<fault_plan>(f); });
+  run_with(way, limit, [&](int) { return std::make_shared<fault_plan>(f); });
+}
+
+/// The error that a fault ends with under `limit`, if it does.
+std::optional<error> error_under(std::chrono::milliseconds limit, const collective_way& way,
+                                 const fault& f) {
+  try {
+    run_faulty(way, f, limit);
+  } catch (const error& e) {
+    return e;
+  }
+  return std::nullopt;
+}
+
+/// A worker that found it out while the operator was taken down lets the others speak.
+bool is_named(const error& e, const collective_way& way) {
+  const std::string text = e.what();
+  const bool known =
+      e.code() == errc::timeout || e.code() == errc::peer_lost || e.code() == errc::aborted;
+  return known && text.find(way.entry.name) != std::string::npos &&
+         text.find("Who waits for whom") != std::string::npos;
 }
 
 TEST(collective_faults, a_signal_that_comes_twice_or_late_changes_nothing) {
@@ -125,17 +149,13 @@ TEST(collective_faults, a_short_stall_changes_nothing) {
 TEST(collective_faults, a_lost_signal_is_harmless_or_named) {
   int named = 0;
   for_sampled_sites(true, 1, [&](const collective_way& way, const fault_site& site) {
-    try {
-      run_faulty(way, fault::at(fault_kind::drop, site));
-    } catch (const error& e) {
-      ++named;
-      // A worker that found it out while the operator was taken down lets the others speak.
-      const bool known =
-          e.code() == errc::timeout || e.code() == errc::peer_lost || e.code() == errc::aborted;
-      EXPECT_TRUE(known) << e.what();
-      EXPECT_NE(std::string(e.what()).find(way.entry.name), std::string::npos) << e.what();
-      EXPECT_NE(std::string(e.what()).find("Who waits for whom"), std::string::npos) << e.what();
-    }
+    const fault f = fault::at(fault_kind::drop, site);
+    auto wrong = error_under(short_limit, way, f);
+    // The limit may have struck before the fault did.
+    if (wrong && !is_named(*wrong, way)) wrong = error_under(20 * short_limit, way, f);
+    if (!wrong) return;
+    ++named;
+    EXPECT_TRUE(is_named(*wrong, way)) << wrong->what();
   });
   EXPECT_GT(named, 0) << "somebody waits for most signals";
 }

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <thread>
+#include <utility>
 
 #include "trial.hpp"
 
@@ -35,6 +37,18 @@ std::ptrdiff_t entries(const char* directory) {
   return std::distance(std::filesystem::directory_iterator(directory), {});
 }
 
+/// The number of threads, once it has not changed for a while: one that was joined is listed until
+/// the system has buried it.
+std::ptrdiff_t settled_threads() {
+  std::ptrdiff_t last = entries("/proc/self/task");
+  for (int same = 0; same < 20; ++same) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::ptrdiff_t now = entries("/proc/self/task");
+    if (now != std::exchange(last, now)) same = 0;
+  }
+  return last;
+}
+
 TEST(stalls, no_thread_and_no_descriptor_is_left) {
   const std::vector<faulty_case> cases = all_cases({2});
   const auto one_trial = [&] {
@@ -42,10 +56,10 @@ TEST(stalls, no_thread_and_no_descriptor_is_left) {
     EXPECT_TRUE(run_trial(cases.back(), f, short_limit, 3).struck());
   };
   one_trial();  // what is made once and kept, such as a sanitizer's own thread, is there after it
-  const auto threads = entries("/proc/self/task");
+  const auto threads = settled_threads();
   const auto descriptors = entries("/proc/self/fd");
   for (int i = 0; i < 3; ++i) one_trial();
-  EXPECT_EQ(entries("/proc/self/task"), threads);
+  EXPECT_EQ(settled_threads(), threads);
   EXPECT_EQ(entries("/proc/self/fd"), descriptors);
 }
 

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds short_limit{400};
 #else
 constexpr std::chrono::milliseconds short_limit{120};
 #endif
-constexpr std::chrono::milliseconds long_limit{20000};
+constexpr std::chrono::milliseconds long_limit{60000};
 
 /// How one rank came out of a trial.
 struct rank_end {

@@ -21,7 +21,7 @@ TEST(gpus, one_rank_without_its_gpu_is_heard) {
   expect_error(o, 0, errc::unsupported, {"rank 0: rank 1: "});
   expect_error(o, 1, errc::unsupported, {"rank 1: "});
   expect_error(o, 2, errc::unsupported, {"rank 2: rank 1: "});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, soon);
 }
 
 TEST(gpus, nobody_waits_where_there_are_none) {
@@ -29,7 +29,7 @@ TEST(gpus, nobody_waits_where_there_are_none) {
   const outcome o =
       launch("all on GPUs", 3, {{"CUDA_VISIBLE_DEVICES", ""}, {"UNTAX_MEMORY", "cuda"}});
   for (int rank = 0; rank < 3; ++rank) expect_error(o, rank, errc::unsupported, {"rank "});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, soon);
 }
 
 }  // namespace

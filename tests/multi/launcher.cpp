@@ -79,7 +79,7 @@ TEST(launcher, kills_the_others_after_a_failure_and_a_grace) {
   const untax::launch_result r = untax::launch_processes(l);
   const auto taken = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(taken, 200ms);
-  EXPECT_LT(taken, 10s);
+  EXPECT_LT(taken, soon);
   EXPECT_EQ(r.first_failure, 1);
   EXPECT_EQ(r.ends[1].exit_code, 4);
   for (const std::size_t rank : {0U, 2U}) {
@@ -94,7 +94,7 @@ TEST(launcher, ends_everything_at_the_limit) {
   l.limit = 200ms;
   const auto begin = std::chrono::steady_clock::now();
   const untax::launch_result r = untax::launch_processes(l);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, soon);
   EXPECT_TRUE(r.ends[0].killed && r.ends[1].killed);
 }
 
@@ -175,7 +175,7 @@ void expect_gone(const std::vector<long>& processes) {
   EXPECT_EQ(processes.size(), 3U);
   for (const long process : processes) {
     // A process that was killed as an orphan is buried by init when it gets to it.
-    for (int i = 0; i < 500 && process_exists(process); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 3000 && process_exists(process); ++i) std::this_thread::sleep_for(10ms);
     EXPECT_FALSE(process_exists(process)) << process;
   }
 }

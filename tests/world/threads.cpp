@@ -114,10 +114,10 @@ TEST(run_threads, throws_the_cause_and_not_its_echo) {
             if (w.rank() == culprit) throw untax::error(errc::unsupported, "this is the cause");
             w.barrier();
           },
-          small_world());
+          small_world(60s));
     });
     expect_error(e, errc::unsupported, {"this is the cause"});
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
   }
 }
 
@@ -193,9 +193,9 @@ TEST(world, a_stalled_rank_is_the_suspect_of_everybody) {
             throw;
           }
         },
-        small_world(200ms));
+        small_world(1500ms));
   });
-  expect_error(e, errc::timeout, {"200 ms", "Suspect: rank 2 is running and waits for nobody"});
+  expect_error(e, errc::timeout, {"1500 ms", "Suspect: rank 2 is running and waits for nobody"});
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_NE(texts[static_cast<std::size_t>(rank)].find("Suspect: rank 2"), std::string::npos);
   }

@@ -52,7 +52,9 @@ struct process_end {
 
 struct launch_result {
   std::vector<process_end> ends;  ///< by rank
-  int first_failure = -1;         ///< the rank that failed first, or -1
+  /// The rank that failed first, or -1; of several that the launcher finds at once, one that a
+  /// signal ended.
+  int first_failure = -1;
   int interrupt =
       0;  ///< SIGINT, SIGTERM or SIGHUP, if one arrived meanwhile and was passed on to the ranks
 
