@@ -96,6 +96,17 @@ void expect_box(const sm90::boxes_at& map, const outgoing_piece& piece) {
             piece.columns);
 }
 
+/// Only pieces that are boxes are described as such: others may be larger than can be.
+TEST(gathers_move, boxes_are_described_where_they_move) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    SCOPED_TRACE(p.text);
+    const gather_maps maps = maps_of(
+        p.problem, p.plan, p.how, {operand_at(a_begin), nullptr, nullptr}, inbox_of(p.how.rank()));
+    const bool moves = p.plan.boxes && !p.how.shard(p.how.rank()).empty();
+    ASSERT_EQ(static_cast<int>(maps.inbox_boxes.size()), moves ? p.how.world() : 0);
+  });
+}
+
 TEST(gathers_move, boxes_are_pieces) {
   int looked_at = 0;
   each_plan(gather_cases(), [&](const planned_gather& p) {

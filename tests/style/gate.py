@@ -103,15 +103,18 @@ def tool(*names):
 def _self_test(check, build, bad, good):
     wrong = 0
     for expected, snippets in ((True, bad), (False, good)):
-        for path, text in snippets:
+        for snippet in snippets:  # a path and its text, or several of them
+            files = snippet if isinstance(snippet, dict) else dict([snippet])
             with tempfile.TemporaryDirectory() as folder:
-                target = Path(folder) / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(text)
+                for path, text in files.items():
+                    target = Path(folder) / path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_text(text)
                 findings = check(Tree(folder, build, folder))
             if bool(findings) != expected:
                 wrong += 1
-                print(f"should be {'rejected' if expected else 'accepted'}: {path}\n{text}")
+                for path, text in files.items():
+                    print(f"should be {'rejected' if expected else 'accepted'}: {path}\n{text}")
                 print("\n".join(findings))
     print(f"self-test: {len(bad)} bad and {len(good)} good snippets, {wrong} judged wrongly")
     return wrong
