@@ -115,6 +115,25 @@ void add_gathers(lines& all) {
   }
 }
 
+/// On parts of a GPU that several ranks share, down to the smallest.
+void add_small(lines& all) {
+  for (const int places : {4, 8, 10, 12, 16, 22}) {
+    for (const pattern how : own_patterns) {
+      operator_options options;
+      options.how = how;
+      for (const std::int64_t m : {16, 600}) {
+        all.push_back(fmt::format(
+            "all_gather_gemm {} x 2048 x 1024, 2 ranks, {}, {} processors: {}", m, name_of(how),
+            places,
+            text_of(gather_plans({.m = m, .n = 2048, .k = 1024}, 2, 0, options, places).front())));
+        all.push_back(fmt::format(
+            "gemm_all_scatter {} x 2048 x 1024, 2 ranks, {}, {} processors: {}", m, name_of(how),
+            places, text_of(scatter_plans({m, 2048, 1024}, 2, 0, options, places).front())));
+      }
+    }
+  }
+}
+
 void add_scatters(lines& all) {
   for (const std::int64_t m : {1, 16, 40, 64, 128, 300, 1024, 2048, 8192}) {
     for (const pattern how : own_patterns) {
@@ -167,6 +186,7 @@ lines all_lines() {
   add_gemms(all);
   add_gathers(all);
   add_scatters(all);
+  add_small(all);
   add_collectives(all);
   return all;
 }
