@@ -117,7 +117,7 @@ void add_gathers(lines& all) {
 
 /// On parts of a GPU that several ranks share, down to the smallest.
 void add_small(lines& all) {
-  for (const int places : {4, 8, 10, 12, 16, 22}) {
+  for (const int places : {8, 10, 12, 16, 22}) {
     for (const pattern how : own_patterns) {
       operator_options options;
       options.how = how;
