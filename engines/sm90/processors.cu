@@ -8,6 +8,7 @@
 
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
+#include "src/symmetric/queues.hpp"
 
 namespace untax::sm90 {
 namespace {
@@ -28,8 +29,19 @@ int processors_here() {
 }
 
 int processors_of(const world& w) {
-  const int all = processors_on(w.device());
-  return w.ranks_per_gpu() == 1 ? all : all / w.ranks_per_gpu() / 2 * 2;
+  return part_of_gpu(processors_on(w.device()), w.ranks_per_gpu());
+}
+
+void require_queues(const world& w) {
+  const int ranks = w.ranks_per_gpu();
+  if (ranks == 1 || gpu::shared_streams(w.device()) <= most_streams(ranks)) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {} ranks share GPU {} and have {} streams of untax there; more "
+                          "than {} do not find a queue of their own among the {} of a GPU, and "
+                          "kernels that wait for each other would stand in one: let fewer ranks "
+                          "share it, and run operators from the thread that made them",
+                          w.rank(), ranks, w.device(), gpu::shared_streams(w.device()),
+                          most_streams(ranks), most_queues));
 }
 
 bool ends_with_others(const world& w) noexcept {

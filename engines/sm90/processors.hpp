@@ -13,6 +13,10 @@ namespace untax::sm90 {
 /// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
 [[nodiscard]] int processors_of(const world& w);
 
+/// Throws `unsupported` where ranks share a GPU and it has more streams than queues. By whoever has
+/// made streams, before anything waits in one.
+void require_queues(const world& w);
+
 /// By the destructor of what has symmetric memory for kernels, before it meets the others to give
 /// that back: waits for everything that runs on the current device. False if there is no meeting,
 /// since a kernel failed, or the world was stopped, or an exception is about to stop it; the memory

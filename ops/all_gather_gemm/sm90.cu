@@ -144,6 +144,7 @@ class device_gather final : public device_operator {
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
   void load() {
+    sm90::require_queues(*world_);
     sm90::gemm_arguments nothing{};
     packet_gather dry = traffic_;
     dry.moved.run.launch = -1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include <untax/core/stream_ref.hpp>
@@ -18,7 +19,7 @@ class own_stream {
   own_stream();
   own_stream(const own_stream&) = delete;
   own_stream& operator=(const own_stream&) = delete;
-  ~own_stream();
+  ~own_stream() = default;
 
   [[nodiscard]] stream_ref get() const noexcept { return stream_; }
   /// Returns when all that was launched has ended. Throws `internal`, with `what`, if it failed.
@@ -26,6 +27,7 @@ class own_stream {
 
  private:
   stream_ref stream_;
+  std::shared_ptr<const void> kept_;  ///< what `stream_` names
 };
 
 /// Whether a stream is being captured in a graph.

@@ -147,6 +147,7 @@ class device_scatter final : public device_operator {
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
   void load() {
+    sm90::require_queues(*world_);
     scatter_traffic dry = traffic_;
     dry.moved.run.launch = -1;
     if (launcher_) launcher_->launch({}, &dry, side_.get());

@@ -28,6 +28,8 @@ using device_id = std::array<std::uint8_t, 16>;
                                            std::size_t arena_bytes, int device);
 /// Makes `device` the current one of the calling thread.
 void use_device(int device);
+/// From now on ranks of this process share devices, and so their streams have to be few.
+void share_device_streams() noexcept;
 
 /// The memory of one rank, before it is part of a world.
 class device_share {

@@ -8,6 +8,7 @@
 
 #include "member.hpp"
 #include "src/symmetric/device_memory.hpp"
+#include "watching_tool.hpp"
 
 namespace untax {
 
@@ -27,6 +28,11 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
         fmt::format("a world of {} GPUs, but {} {} visible to this process; {} lets ranks "
                     "share one, to try them out",
                     needed, found, found == 1 ? "is" : "are", variable::ranks_per_gpu.name));
+  }
+  if (s.ranks_per_gpu > 1) {
+    // Such a tool has come by now, since devices have been asked for.
+    require_kernels_side_by_side(s.ranks_per_gpu, watching_tool());
+    share_device_streams();
   }
   const auto memory = std::make_shared<segment>(
       segment::anonymous(device_layout(ranks, control::bytes(ranks), s.heap_bytes, 0)));

@@ -11,6 +11,7 @@
 
 #include <untax/world/options.hpp>
 
+#include "src/symmetric/cuda/stream.hpp"
 #include "tests/errors.hpp"
 
 namespace gpu_test {
@@ -44,17 +45,12 @@ void ok(cudaError_t result);
 /// A stream of the current device, as users should have one.
 class stream {
  public:
-  stream() { ok(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  stream(const stream&) = delete;
-  stream& operator=(const stream&) = delete;
-  ~stream() { cudaStreamDestroy(stream_); }
-
-  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
   /// Returns when everything is done; false if a kernel failed.
-  bool done() const { return cudaStreamSynchronize(stream_) == cudaSuccess; }
+  bool done() const { return cudaStreamSynchronize(get()) == cudaSuccess; }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  untax::gpu::stream stream_{untax::gpu::stream_use::own};  // few of them where ranks share a GPU
 };
 
 /// Copies in any direction, and waits.

@@ -140,6 +140,7 @@ class attention_engine::launcher {
     require(cudaFuncSetAttribute(kernel_.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(kernel_.shared_bytes)),
             "there is not enough shared memory");
+    require_queues(*world_);
     const int processors = processors_of(*world_);
     if (blocks_ == 0) blocks_ = processors;
     // Blocks wait for blocks of peers, so all of them have to run at the same time.

@@ -17,6 +17,7 @@
 #include "engines/sm90/whole_run.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
+#include "src/symmetric/queues.hpp"
 
 namespace untax::sm90 {
 
@@ -104,12 +105,15 @@ class engine::launcher {
     require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, code_.kernel, code_.threads,
                                                           code_.shared_bytes),
             "cannot ask for the number of blocks");
+    require_queues(*world_);
     const int asked = *std::max_element(code_.blocks.begin(), code_.blocks.end());
-    if (asked <= each * processors) return;
+    const int most = most_blocks_at_once(each, processors, world_->ranks_per_gpu());
+    if (asked <= most) return;
     throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: {} blocks of {} threads; this GPU holds {} at once, "
+                fmt::format("rank {}: {}: {} blocks of {} threads; this GPU holds {} at once{}, "
                             "option workers has to be smaller",
-                            world_->rank(), name_, asked, code_.threads, each * processors));
+                            world_->rank(), name_, asked, code_.threads, most,
+                            world_->ranks_per_gpu() > 1 ? " for each rank that shares it" : ""));
   }
 
   /// Remembers the last address that was right, since asking takes as long as a launch.

@@ -36,7 +36,9 @@ class world {
   /// fewer GPUs or one of them cannot reach another's memory, `out_of_memory`.
   ///
   /// With `ranks_per_gpu` n, rank r is on GPU r / n, and its kernels take an n-th of the
-  /// multiprocessors: right, but not fast. NCCL, copy engines and graphs do not work so.
+  /// multiprocessors: right, but not fast. NCCL, copy engines and graphs do not work so, nor does
+  /// compute-sanitizer: `unsupported`. A caller should make the streams that it needs once, one a
+  /// rank, since a GPU has 32 queues for all of them.
   ///
   /// The host can neither read nor write such heaps by their addresses; kernels and cudaMemcpyAsync
   /// do, and so `translate` and `symmetric::at` are for them. Before the last view goes, it waits

@@ -15,11 +15,10 @@ cudaStream_t of(stream_ref stream) { return static_cast<cudaStream_t>(stream.han
 }  // namespace
 
 own_stream::own_stream() {
-  cudaStream_t made = nullptr;
-  gpu::require(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "no stream");
-  stream_ = made;
+  const auto made = gpu::stream_for(gpu::stream_use::own);
+  stream_ = made.get();
+  kept_ = made;
 }
-own_stream::~own_stream() { cudaStreamDestroy(of(stream_)); }
 
 void wait_for(stream_ref stream, std::string_view what) {
   gpu::require(cudaStreamSynchronize(of(stream)), std::string(what));

@@ -11,7 +11,6 @@ own_stream::own_stream() {
               "streams are for GPUs, and this untax was built without CUDA; build it with "
               "-DUNTAX_CUDA=ON (or --preset cuda) where nvcc is");
 }
-own_stream::~own_stream() = default;
 
 void wait_for(stream_ref /*stream*/, std::string_view /*what*/) {}
 

@@ -45,8 +45,8 @@ void arenas::release() noexcept {
   for (const seat& s : seats_) {
     if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;
     if (control_ != nullptr) cudaHostUnregister(std::exchange(control_, nullptr));
-    if (s.stream != nullptr) cudaStreamDestroy(s.stream);
-    if (s.urgent != nullptr) cudaStreamDestroy(s.urgent);
+    if (s.has_streams && s.stream != nullptr) cudaStreamDestroy(s.stream);
+    if (s.has_streams && s.urgent != nullptr) cudaStreamDestroy(s.urgent);
     CUcontext popped = nullptr;
     driver().pop_context(&popped);
   }
@@ -61,6 +61,14 @@ void arenas::open_seats(const std::vector<int>& devices) {
     s.context = context_of(s.device);
     const device_scope scope(s.context);
     const std::string who = place(static_cast<int>(rank), s.device);
+    // Ranks that share a GPU share these, too: its queues are few.
+    const auto first = std::find_if(seats_.begin(), seats_.end(),
+                                    [&](const seat& o) { return o.device == s.device; });
+    s.stream = first->stream;
+    s.urgent = first->urgent;
+    s.clock_offset = first->clock_offset;
+    if (&*first != &s) continue;
+    s.has_streams = true;
     int least = 0;
     int greatest = 0;
     require(cudaDeviceGetStreamPriorityRange(&least, &greatest), who);

@@ -37,6 +37,7 @@ class arenas final : public device_arenas {
     CUcontext context = nullptr;
     cudaStream_t stream = nullptr;
     cudaStream_t urgent = nullptr;  // for words that have to pass while the other one waits
+    bool has_streams = false;       // and not those of another rank on its device
     std::int64_t clock_offset = 0;
   };
 

@@ -12,6 +12,7 @@
 #include <untax/core/error.hpp>
 
 #include "arenas.hpp"
+#include "shared_streams.hpp"
 
 namespace untax {
 namespace {
@@ -115,6 +116,8 @@ segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t a
 }
 
 void use_device(int device) { gpu::require(cudaSetDevice(device), fmt::format("GPU {}", device)); }
+
+void share_device_streams() noexcept { gpu::share_streams(); }
 
 std::unique_ptr<device_share> device_share::make(int rank, int device, std::size_t bytes) {
   return std::make_unique<cuda_share>(rank, device, bytes);

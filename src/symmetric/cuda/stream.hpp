@@ -2,7 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/shared_streams.hpp"
 
 namespace untax::gpu {
 
@@ -18,15 +21,15 @@ namespace untax::gpu {
 class stream {
  public:
   /// Throws `internal` if there is none to be had.
-  stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "no stream"); }
+  explicit stream(stream_use use = stream_use::own) : stream_(stream_for(use)) {}
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
-  ~stream() { cudaStreamDestroy(stream_); }
+  ~stream() = default;
 
-  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<CUstream_st> stream_;
 };
 
 /// A stream for what runs beside a caller's stream. What it does between `fork` and `join` begins
@@ -55,7 +58,7 @@ class side_stream {
   }
 
  private:
-  stream stream_;
+  stream stream_{stream_use::side};
   cudaEvent_t forked_ = nullptr;
   cudaEvent_t joined_ = nullptr;
 };

@@ -21,6 +21,7 @@ segment_layout device_layout(int /*ranks*/, std::size_t /*control_bytes*/,
   refuse();
 }
 void use_device(int /*device*/) { refuse(); }
+void share_device_streams() noexcept {}
 
 std::unique_ptr<device_share> device_share::make(int /*rank*/, int /*device*/,
                                                  std::size_t /*bytes*/) {
