@@ -1,0 +1,109 @@
+"""Which test comes by which mutant, and whether one of them notices it."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+RUN = re.compile(r"^\[ +(OK|FAILED) +\] ([\w/]+\.[\w/]+)(?:.*\((\d+) ms\))?", re.MULTILINE)
+# What a test sets itself goes before this. It bounds the waits of a mutant that hangs.
+WAIT_LIMIT_MS = "6000"
+
+
+def run(command, environment, limit):
+    """(exit status or None after the limit, output, seconds). Takes the children along."""
+    begin = time.monotonic()
+    with tempfile.TemporaryFile("w+", errors="replace") as out:
+        process = subprocess.Popen([*map(str, command)], stdout=out, stderr=subprocess.STDOUT,
+                                   env={**os.environ, **environment}, start_new_session=True)  # fmt: skip
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        out.seek(0)
+        return status, out.read(), time.monotonic() - begin
+
+
+class Cases:
+    """The test cases, how long each takes, and the mutants that it comes by."""
+
+    def __init__(self, scratch, count, seed):
+        self.scratch, self.count = scratch, count
+        self.environment = {"UNTAX_WAIT_LIMIT_MS": WAIT_LIMIT_MS, "GTEST_RANDOM_SEED": str(seed)}
+        self.seconds, self.reached = {}, {}  # by (program, case)
+
+    def record(self, programs, say):
+        for program in programs:
+            path = self.scratch.program(program)
+            listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+            suite, found, broken = "", 0, []
+            for line in listed.splitlines():
+                if not line.startswith(" "):
+                    suite = line.split("#")[0].strip()
+                    continue
+                case = (program, suite + line.split("#")[0].strip())
+                if "DISABLED" in case[1] or not self.record_one(path, case):
+                    broken.append(case[1])
+                found += 1
+            say(f"{program}: {found} cases" + (f", left out: {', '.join(broken)}" if broken else ""))
+
+    def record_one(self, path, case):
+        with tempfile.NamedTemporaryFile() as reached:
+            reached.truncate(self.count)
+            environment = {**self.environment, "MUTANT_REACHED": reached.name}
+            for _ in range(2):
+                status, _, seconds = run([path, f"--gtest_filter={case[1]}"], environment, 300)
+                if status == 0:
+                    break
+            else:
+                return False
+            self.seconds[case] = seconds
+            self.reached[case] = {i for i, byte in enumerate(reached.read()) if byte}
+        return True
+
+    def of(self, mutant):
+        cases = [c for c in self.seconds if mutant in self.reached[c]]
+        return sorted(cases, key=lambda c: self.seconds[c])
+
+
+def groups(cases, seconds):
+    """One call of a program for cases that take as long: quick ones first, so that most mutants die soon."""
+    for low, high in ((0, 0.1), (0.1, 0.5), (0.5, 2), (2, 10), (10, 1e9)):
+        by_program = {}
+        for case in cases:
+            if low <= seconds[case] < high:
+                by_program.setdefault(case[0], []).append(case[1])
+        yield from sorted(by_program.items(), key=lambda g: sum(seconds[g[0], n] for n in g[1]))
+
+
+def verdict_of(cases, mutant):
+    """("killed" | "timeout" | "survived" | "unreached", by which test)"""
+    covering = cases.of(mutant)
+    if not covering:
+        return "unreached", ""
+    for program, names in groups(covering, cases.seconds):
+        path = cases.scratch.program(program)
+        limit = 30 + 8 * sum(cases.seconds[program, n] for n in names)
+        command = [path, "--gtest_fail_fast", f"--gtest_filter={':'.join(names)}"]
+        for _ in range(2):
+            status, output, _ = run(command, {**cases.environment, "MUTANT_ACTIVE": str(mutant)}, limit)
+            if status == 0:
+                break
+            failed = [name for how, name, _ in RUN.findall(output) if how == "FAILED"]
+            culprit = failed[:1] or unfinished(output, names)
+            control = [path, f"--gtest_filter={':'.join(culprit)}"]
+            if run(control, cases.environment, limit)[0] == 0:  # not the test's own doing
+                return ("timeout" if status is None else "killed"), f"{program}: {culprit[0]}"
+    return "survived", ""
+
+
+def unfinished(output, names):
+    started = re.findall(r"^\[ RUN +\] (\S+)", output, re.MULTILINE)
+    return started[-1:] or names[:1]
