@@ -11,6 +11,7 @@
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
 #include <untax/taxes/ablation.hpp>
+#include <untax/taxes/load.hpp>
 #include <untax/taxes/machine.hpp>
 #include <untax/taxes/report.hpp>
 
@@ -78,6 +79,7 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   progress_bar* shown = nullptr;
   ablation.progress = [&shown] { shown->advance(); };
   const auto meter = make_tax_meter(ablation, plan.operations);
+  const machine_load before = read_load();
   std::int64_t steps = 0;
   for (const auto& op : plan.operations) steps += meter->steps_of(op);
   {
@@ -87,6 +89,8 @@ int measure(const CLI::App& verb, const taxes_options& options) {
       bar.relabel(fmt::format("{} {}", report.model, op.name));
     });
   }
+  report.warnings = load_warnings(read_machine(), before, read_load(),
+                                  plan.backend == memory_kind::host ? ablation.ranks : 0);
   if (report.rows.empty()) {
     throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
                                                report.unmeasured.front().reason));

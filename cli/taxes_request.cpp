@@ -104,6 +104,7 @@ taxes_plan plan_of_operator(const CLI::App& verb, const taxes_request& request,
   report.tokens = static_cast<int>(op.m);
   report.type = op.type;
   report.layers = 1;
+  report.one_operator = true;
   return plan;
 }
 

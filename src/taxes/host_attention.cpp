@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -31,7 +32,16 @@ constexpr std::array<variant, host_attention_variants> variants = {
 
 constexpr int most_splits = 64;
 
-/// Attention of one rank to what it has, as a world of its own.
+/// Ways to attend alone.
+constexpr std::array alone_patterns = {pattern::bulk_library, pattern::fused_sequential};
+
+/// One rank waits for nobody, so E3 would be E2 by another name.
+bool is_there(const variant& v, int ranks) noexcept {
+  return ranks > 1 || v.how != pattern::producer_consumer;
+}
+
+/// Attention of one rank to what it has, as a world of its own, by as many workers, in as many
+/// splits, as between ranks.
 class attention_alone {
  public:
   explicit attention_alone(const flash_decode_problem& problem, const flash_decode_options& options)
@@ -53,6 +63,12 @@ class attention_alone {
 
 }  // namespace
 
+std::size_t host_attention_runs(int ranks) noexcept {
+  const auto there =
+      std::ranges::count_if(variants, [&](const variant& v) { return is_there(v, ranks); });
+  return static_cast<std::size_t>(there) + alone_patterns.size();
+}
+
 tax_row measure_host_attention(const layer_operation& op, const ablation_options& options) {
   const attention_work work{attention_problem_of(op)};
   tax_row row;
@@ -71,14 +87,21 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
         for (const variant& v : variants) {
           const flash_decode_options how{
               .how = v.how, .launch = v.launch, .workers = options.workers};
+          if (!is_there(v, w.size())) continue;
           ops.push_back(std::make_unique<flash_decode>(w, work.problem, how));
           steps.add(v.step, v.name, [&memory, one = ops.back().get()] { memory.run(*one); });
         }
-        attention_alone compute(work.problem,
-                                {.how = pattern::bulk_library, .workers = options.workers});
+        const flash_decode_plan& fused = ops.back()->plan();
+        std::vector<std::unique_ptr<attention_alone>> alone;
+        for (const pattern how : alone_patterns) {
+          const flash_decode_options same{
+              .how = how, .workers = fused.workers, .splits = fused.splits};
+          alone.push_back(std::make_unique<attention_alone>(work.problem, same));
+          steps.add_compute([&memory, one = alone.back().get()] { memory.run(one->op()); });
+        }
         transfer_alone link(w, attention_bytes_sent(op, w.size()));
         steps.time(
-            w, [&] { memory.run(compute.op()); }, [&] { link.run(); }, row);
+            w, [&] { link.run(); }, row);
       },
       settings);
   return row;

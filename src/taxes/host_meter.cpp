@@ -4,9 +4,9 @@
 
 #include <untax/world/launch.hpp>
 
-#include "engines/host/tile_math.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/meters.hpp"
+#include "src/taxes/multiplication_alone.hpp"
 #include "src/taxes/timed_row.hpp"
 #include "src/taxes/transfer_alone.hpp"
 
@@ -20,7 +20,8 @@ struct variant {
   operator_options options;
 };
 
-std::vector<variant> variants_of(const operator_entry& entry, int workers) {
+/// One rank waits for nobody, so E3 would be E2 by another name.
+std::vector<variant> variants_of(const operator_entry& entry, int workers, int ranks) {
   const auto options = [&](pattern how, launch_mode launch, direction move = direction::push) {
     operator_options o;
     o.how = how;
@@ -36,6 +37,7 @@ std::vector<variant> variants_of(const operator_entry& entry, int workers) {
       {"E3", "producer_consumer", options(pattern::producer_consumer, launch_mode::graph)},
       {"E4", "fused_sequential", options(pattern::fused_sequential, launch_mode::graph)},
       {"E4", "fused_specialized", options(pattern::fused_specialized, launch_mode::graph)}};
+  if (ranks == 1) std::erase_if(all, [](const variant& v) { return v.step == "E3"; });
   if (entry.gathers) {
     all.push_back({"E4", "fused_specialized, pull",
                    options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
@@ -43,57 +45,10 @@ std::vector<variant> variants_of(const operator_entry& entry, int workers) {
   return all;
 }
 
-/// The multiplication of one rank with all operands at hand, as one library GEMM.
-class multiplication_alone {
- public:
-  multiplication_alone(const gemm_problem& problem, const gemm_share& share)
-      : rows_(share.b_of_rank > 0 ? problem.m : share.a_rows.size),
-        depth_(share.b_cols.size),
-        cols_(share.b_rows.size),
-        type_(problem.type),
-        a_(bytes(rows_, depth_)),
-        c_(bytes(rows_, cols_)),
-        math_({rows_, cols_}) {
-    random_matrix{7}.fill({a_.data(), type_, rows_, depth_}, {0, rows_}, {0, depth_});
-  }
-
-  void run(const matrix& weights) {
-    host::operand_table operands;
-    operands[operand::a] = {.base = a_.data(), .stride = depth_, .type = type_};
-    operands[operand::b] = {
-        .base = static_cast<std::byte*>(weights.data), .stride = weights.stride, .type = type_};
-    operands[operand::c] = {.base = c_.data(), .stride = cols_, .type = type_};
-    math_.start_run();
-    math_.perform(step{.what = action::multiply,
-                       .first = true,
-                       .last = true,
-                       .rows = rows_,
-                       .cols = cols_,
-                       .depth = depth_,
-                       .from = {operand::a, 0, 0, 0},
-                       .weights = {operand::b, 0, 0, 0},
-                       .to = {operand::c, 0, 0, 0}},
-                  operands);
-  }
-
- private:
-  [[nodiscard]] std::size_t bytes(std::int64_t rows, std::int64_t cols) const {
-    return static_cast<std::size_t>(rows * cols) * size_of(type_);
-  }
-
-  std::int64_t rows_;
-  std::int64_t depth_;
-  std::int64_t cols_;
-  dtype type_;
-  std::vector<std::byte> a_;
-  std::vector<std::byte> c_;
-  host::tile_math math_;
-};
-
 tax_row measure_gemm(const layer_operation& op, const ablation_options& options) {
   const operator_entry& entry = operator_named(op.operator_name);
   const gemm_problem problem = problem_of(op);
-  const auto variants = variants_of(entry, options.workers);
+  const auto variants = variants_of(entry, options.workers, options.ranks);
   tax_row row;
   row.op = op;
 
@@ -115,10 +70,14 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
             one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
           });
         }
-        multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()));
+        // The last one is fused.
+        multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()),
+                                     ops.back()->plan());
+        for (const alone_way way : alone_ways)
+          steps.add_compute([&compute, &inputs, way] { compute.run(way, inputs.weights()); });
         transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));
         steps.time(
-            w, [&] { compute.run(inputs.weights()); }, [&] { link.run(); }, row);
+            w, [&] { link.run(); }, row);
       },
       settings);
   return row;
@@ -133,11 +92,13 @@ class host_meter final : public tax_meter {
     return std::nullopt;
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
-    const std::size_t alone = 2;
-    const std::size_t variants =
-        is_attention(op) ? host_attention_variants
-                         : variants_of(operator_named(op.operator_name), options_.workers).size();
-    return static_cast<int>(variants + alone) * (options_.repeats + host_warmups);
+    const std::size_t link = 1;
+    const std::size_t variants = is_attention(op) ? host_attention_runs(options_.ranks)
+                                                  : variants_of(operator_named(op.operator_name),
+                                                                options_.workers, options_.ranks)
+                                                            .size() +
+                                                        std::size(alone_ways);
+    return static_cast<int>(variants + link) * (options_.repeats + host_warmups);
   }
   [[nodiscard]] tax_row measure(const layer_operation& op) override {
     return is_attention(op) ? measure_host_attention(op, options_) : measure_gemm(op, options_);

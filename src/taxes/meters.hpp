@@ -20,8 +20,10 @@ namespace untax {
 
 /// Untimed runs of each variant on the host.
 inline constexpr int host_warmups = 1;
-/// Variants of flash_decode on the host.
+/// Variants of flash_decode on the host, at most.
 inline constexpr std::size_t host_attention_variants = 6;
+/// What is run of flash_decode on the host, less the transfers alone.
+[[nodiscard]] std::size_t host_attention_runs(int ranks) noexcept;
 /// Of a GEMM operator on the host: heaps for its forms, its inputs, and the transfers alone.
 inline constexpr std::size_t host_gemm_heaps = 9;
 /// How flash_decode is measured on the host; the other operators are in host_meter.cpp.

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
-
-#include "time_text.hpp"
 
 namespace untax {
 namespace {
@@ -53,7 +52,12 @@ void check_row(const tax_row& row) {
   check_spread(row.link, name + ": link");
 }
 
-std::string times_of(double ratio) { return fmt::format("{:.2f} times", ratio); }
+/// Few runs say little of their spread. What (p90 - p10) / sqrt(n) has to be multiplied with, so
+/// that it holds for a few runs of a normal distribution as it does for many.
+double factor_of(int repeats) {
+  if (repeats <= 2) return 18;
+  return repeats == 3 ? 4.2 : 1 + 4.0 / (repeats - 1);
+}
 
 }  // namespace
 
@@ -69,7 +73,7 @@ const std::array<tax_part, 6> tax_parts = {{
     {&tax_breakdown::remainder, "remainder", "remainder", "remainder",
      "What still separates the best fused pattern from the bound.", false},
     {&tax_breakdown::bound, "bound", "bound", "bound",
-     "The larger of compute alone and bytes over the measured link rate: nothing can be faster.",
+     "The larger of compute alone and transfers alone, both measured beside the other runs.",
      false},
 }};
 
@@ -99,7 +103,8 @@ tax_breakdown tax_row::uncertainty(int repeats) const noexcept {
   // For a normal distribution p90 - p10 is 2.56 sigma and the median's standard error 1.25 sigma /
   // sqrt(n), so 1.96 standard errors are close to (p90 - p10) / sqrt(n).
   const auto error_of_time = [&](const spread& time) {
-    return (time.p90 - time.p10) / std::sqrt(std::max(repeats, 1));
+    if (repeats < 2) return std::numeric_limits<double>::infinity();
+    return factor_of(repeats) * (time.p90 - time.p10) / std::sqrt(repeats);
   };
   std::array<double, step_ids.size()> error_of{};
   for (std::size_t i = 0; i < step_ids.size(); ++i) {
@@ -153,45 +158,6 @@ tax_breakdown layer_uncertainty(const tax_report& report) {
             static_cast<double>(row.op.occurrences()) / report.layers);
   }
   return sum;
-}
-
-std::string finding(const tax_report& report) {
-  const tax_breakdown layer = layer_total(report);
-  const tax_breakdown chance = layer_uncertainty(report);
-  const double today = layer.total();
-  const double fused = layer.bound + layer.remainder;
-  const time_unit unit = unit_for(today);
-
-  const tax_part* largest = nullptr;
-  for (const tax_part& part : tax_parts) {
-    const bool clear = layer.*part.value > chance.*part.value;
-    if (part.is_tax && clear && (largest == nullptr || layer.*part.value > layer.*largest->value))
-      largest = &part;
-  }
-  const std::string left_out = coverage(report);
-  std::string text = fmt::format("An average layer{}{} takes {} in bulk-synchronous form (E0)",
-                                 left_out, left_out.empty() ? "" : ",", with_unit(today, unit));
-  // The errors of E0 and E4 are part of those of the first and of the last difference.
-  const double doubt = std::hypot(chance.launch, chance.remainder);
-  text += fmt::format(" and {} with the best fused patterns (E4)", with_unit(fused, unit));
-  if (today - fused > doubt) {
-    text += fmt::format(", {} as fast. ", times_of(today / fused));
-  } else if (fused - today > doubt) {
-    text += ": fusing loses here. ";
-  } else {
-    text += ": no difference that this measurement can tell. ";
-  }
-  text +=
-      largest != nullptr
-          ? fmt::format("The largest tax is the {}: {}, {:.0f} % of E0. ", largest->title,
-                        with_unit(layer.*largest->value, unit), 100 * layer.*largest->value / today)
-          : std::string(
-                "None of the three taxes is larger than the uncertainty of this measurement. ");
-  if (layer.bound > 0) {
-    text += fmt::format("E4 is {} the bound of {}.", times_of(fused / layer.bound),
-                        with_unit(layer.bound, unit));
-  }
-  return text;
 }
 
 }  // namespace untax

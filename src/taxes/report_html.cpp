@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <untax/taxes/verdict.hpp>
+
 #include "html_text.hpp"
 #include "report_style.hpp"
 #include "time_text.hpp"
@@ -41,7 +43,7 @@ std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
         "<span class=\"value\">{6}{7}</span><span class=\"share\">{8}</span></li>\n",
         key, capitalised(title), links, value < 0 ? " less" : "", low, high - low,
         figure_with_unit(value, unit),
-        uncertain > 0
+        uncertain > 0 && std::isfinite(uncertain)
             ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(uncertain, unit))
             : "",
         percent(value / total));
@@ -58,24 +60,40 @@ std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
   return out + "</ol>\n";
 }
 
-std::string tiles(const tax_breakdown& layer, const time_unit& unit) {
+std::string tiles(const tax_report& report, const time_unit& unit) {
+  const tax_breakdown layer = layer_total(report);
+  const tax_breakdown chance = layer_uncertainty(report);
+  const tax_verdict verdict = verdict_of(report);
   const double today = layer.total();
   const double fused = layer.bound + layer.remainder;
   double taxes = 0;
-  for (const tax_part& part : tax_parts) taxes += part.is_tax ? layer.*part.value : 0.0;
+  double doubt = 0;
+  for (const tax_part& part : tax_parts) {
+    taxes += part.is_tax ? layer.*part.value : 0.0;
+    doubt += part.is_tax ? chance.*part.value : 0.0;
+  }
   const auto tile = [](const char* title, const std::string& value, const std::string& more) {
     return fmt::format("<div><dt>{}</dt><dd>{}<span class=\"more\">{}</span></dd></div>\n", title,
                        value, more);
   };
   return "<dl class=\"tiles\">\n" +
-         tile("Today (E0)", figure_with_unit(today, unit), "an average layer") +
-         tile("Best fused (E4)", figure_with_unit(fused, unit),
-              fmt::format("{:.2f} times as fast", today / fused)) +
-         tile("The three taxes", figure_with_unit(taxes, unit), percent(taxes / today) + " of E0") +
+         tile("Today (E0)", figure_with_unit(today, unit),
+              report.one_operator ? "one operator" : "an average layer") +
+         tile("Best fused (E4)", figure_with_unit(fused, unit), gain_text(verdict)) +
+         tile("The three taxes", figure_with_unit(taxes, unit),
+              is_doubtful(taxes, doubt) ? "smaller than their uncertainty"
+                                        : percent(taxes / today) + " of E0") +
          tile("Bound", figure_with_unit(layer.bound, unit),
-              layer.bound > 0 ? fmt::format("E4 is {:.2f} times this", fused / layer.bound)
-                              : "not measured") +
+              verdict.over_bound > 0 ? fmt::format("E4 is {} times this", over_bound_text(verdict))
+                                     : std::string(name_of(verdict.bound))) +
          "</dl>\n";
+}
+
+std::string warnings_of(const tax_report& report) {
+  std::string out;
+  for (const std::string& warning : report.warnings)
+    out += fmt::format("<p class=\"warning\">Warning: {}</p>\n", escaped(warning));
+  return out;
 }
 
 std::string steps_table(const tax_row& row, const time_unit& unit) {
@@ -142,30 +160,28 @@ std::string figures_table(const tax_report& report) {
     out += fmt::format("<th scope=\"col\">{}</th>", part.column);
   out += "<th scope=\"col\">E4 / bound</th></tr></thead>\n<tbody>\n";
   const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
-                        const tax_breakdown& chance, const char* kind) {
+                        const tax_breakdown& chance, const tax_verdict& verdict, const char* kind) {
     out += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", kind, escaped(name),
                        times, figure(parts.total(), unit));
     for (const tax_part& part : tax_parts) {
-      const double doubt = chance.*part.value;
-      out += fmt::format(
-          "<td{}>{}</td>",
-          doubt > 0 && std::abs(parts.*part.value) <= doubt ? " class=\"doubtful\"" : "",
-          figure(parts.*part.value, unit));
+      const bool doubtful = is_doubtful(parts.*part.value, chance.*part.value);
+      out += fmt::format("<td{}>{}</td>", doubtful ? " class=\"doubtful\"" : "",
+                         figure(parts.*part.value, unit));
     }
-    out += fmt::format("<td>{}</td></tr>\n",
-                       parts.bound > 0
-                           ? fmt::format("{:.2f}", (parts.bound + parts.remainder) / parts.bound)
-                           : "");
+    out += fmt::format("<td>{}</td></tr>\n", over_bound_text(verdict));
   };
   for (const tax_row& row : report.rows) {
-    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats), "");
+    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats),
+         verdict_of(row, report.repeats), "");
   }
+  if (report.one_operator) return out + "</tbody></table></div>\n";
   const tax_breakdown chance = layer_uncertainty(report);
   tax_breakdown model_chance;
   model_chance.add(chance, report.layers);
   line("average layer" + coverage(report), report.layers, layer_total(report), chance,
+       verdict_of(report), " class=\"sum\"");
+  line("whole model" + coverage(report), 1, model_total(report), model_chance, verdict_of(report),
        " class=\"sum\"");
-  line("whole model" + coverage(report), 1, model_total(report), model_chance, " class=\"sum\"");
   return out + "</tbody></table></div>\n";
 }
 
@@ -181,7 +197,7 @@ std::string unmeasured_list(const tax_report& report) {
   return out + "</ul></section>\n";
 }
 
-std::string reading_guide() {
+std::string reading_guide(const tax_verdict& verdict) {
   std::string out =
       "<section><h2>How to read this</h2>\n<p>Each operation is run in five forms on the same "
       "data. Every form leaves out "
@@ -194,7 +210,7 @@ std::string reading_guide() {
     out += fmt::format("<dt><span class=\"swatch {}\"></span>{}</dt><dd>{}</dd>\n", part.key,
                        capitalised(part.title), part.meaning);
   }
-  return out + "</dl></section>\n";
+  return out + fmt::format("</dl>\n<p>{}</p></section>\n", escaped(bound_text(verdict)));
 }
 
 std::string measuring_facts(const tax_report& report) {
@@ -238,10 +254,12 @@ std::string render_html(const tax_report& report) {
       escaped(report.model), report_style, escaped(report.model), report.tensor_parallel,
       report.tokens, name_of(report.type), report.layers, escaped(report.backend),
       escaped(finding(report)));
-  out += tiles(layer, unit) + "</header>\n<main>\n";
-  out += "<section><h2>An average layer" + escaped(coverage(report)) +
-         "</h2>\n<p class=\"hint\">From what runs today down to what "
-         "nothing can beat.</p>\n";
+  out += warnings_of(report) + tiles(report, unit) + "</header>\n<main>\n";
+  out += fmt::format(
+      "<section><h2>{}{}</h2>\n<p class=\"hint\">From what runs today down to the "
+      "bound. {}</p>\n",
+      report.one_operator ? escaped(report.model) : "An average layer", escaped(coverage(report)),
+      escaped(bound_text(verdict_of(report))));
   out += "<div class=\"panel\">\n" +
          waterfall(layer, layer_uncertainty(report), unit, &tax_part::title) + "</div></section>\n";
   out +=
@@ -250,7 +268,7 @@ std::string render_html(const tax_report& report) {
   for (const tax_row& row : report.rows) out += card(report, row);
   out +=
       "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
-  out += reading_guide() + measuring_facts(report);
+  out += reading_guide(verdict_of(report)) + measuring_facts(report);
   out += unmeasured_list(report);
   if (!report.notes.empty()) {
     out += "<section><h2>What is left out or assumed</h2>\n<ul class=\"notes\">\n";

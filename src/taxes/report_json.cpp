@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+#include <untax/taxes/verdict.hpp>
 
 namespace untax {
 namespace {
@@ -19,6 +20,18 @@ json from_breakdown(const tax_breakdown& parts) {
   json out;
   out["total"] = parts.total();
   for (const tax_part& part : tax_parts) out[std::string(part.key)] = parts.*part.value;
+  return out;
+}
+
+json from_verdict(const tax_verdict& verdict) {
+  const auto key = [](const tax_part* part) {
+    return part != nullptr ? json(std::string(part->key)) : json();
+  };
+  json out;
+  out["fusing"] = name_of(verdict.fusing);
+  out["largest_tax"] = key(verdict.largest);
+  out["may_be_larger"] = key(verdict.rival);
+  out["bound"] = name_of(verdict.bound);
   return out;
 }
 
@@ -57,6 +70,7 @@ json from_row(const tax_row& row, int repeats) {
   out["link_spread"] = {row.link.p10, row.link.p90};
   out["derived"] = from_breakdown(row.breakdown());
   out["derived_uncertainty"] = from_breakdown(row.uncertainty(repeats));
+  out["verdict"] = from_verdict(verdict_of(row, repeats));
   return out;
 }
 
@@ -106,7 +120,8 @@ tax_row to_row(const json& in) {
 }
 
 bool is_optional(std::string_view field) {
-  return field == "gpus" || field == "driver" || field == "libraries";
+  return field == "gpus" || field == "driver" || field == "libraries" || field == "warnings" ||
+         field == "one_operator";
 }
 template <class Field>
 bool field_is_empty(const Field& field) {
@@ -132,6 +147,8 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("tokens", report.tokens);
   visit("layers", report.layers);
   visit("repeats", report.repeats);
+  visit("one_operator", report.one_operator);
+  visit("warnings", report.warnings);
   visit("notes", report.notes);
 }
 
@@ -142,7 +159,7 @@ std::string to_json(const tax_report& report) {
   json out;
   out["format"] = format_name;
   out["format_version"] = format_version;
-  // They are of GPUs only.
+  // Of GPUs only, or of what there is only sometimes.
   visit_fields(report, [&](const char* name, const auto& field) {
     if (!is_optional(name) || !field_is_empty(field)) out[name] = field;
   });
@@ -154,9 +171,12 @@ std::string to_json(const tax_report& report) {
     one["reason"] = reason;
     out["unmeasured"].push_back(std::move(one));
   }
-  out["average_layer"] = from_breakdown(layer_total(report));
-  out["average_layer_uncertainty"] = from_breakdown(layer_uncertainty(report));
-  out["whole_model"] = from_breakdown(model_total(report));
+  if (!report.one_operator) {
+    out["average_layer"] = from_breakdown(layer_total(report));
+    out["average_layer_uncertainty"] = from_breakdown(layer_uncertainty(report));
+    out["whole_model"] = from_breakdown(model_total(report));
+  }
+  out["verdict"] = from_verdict(verdict_of(report));
   out["finding"] = finding(report);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -37,6 +37,7 @@ code { font: .88em ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono",
 .chips li { border: 1px solid var(--line); border-radius: 99px; padding: .1rem .75rem; font-size: .85rem; color: var(--soft);
   background: var(--card); }
 .finding { font-size: 1.15rem; line-height: 1.5; max-width: 52rem; text-wrap: pretty; }
+.warning { border-left: 4px solid currentColor; padding: .1rem .9rem; max-width: 52rem; font-weight: 600; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: .9rem; margin: 1.8rem 0 0; }
 .tiles div, .card, .panel { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .tiles div { padding: .9rem 1.1rem; }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <untax/taxes/text_table.hpp>
+#include <untax/taxes/verdict.hpp>
 
 #include "time_text.hpp"
 
@@ -17,9 +18,6 @@ using align = text_table::align;
 std::string bold(const std::string& text, text_style style) {
   return style.colour ? "\033[1m" + text + "\033[0m" : text;
 }
-
-// Chance moves it by more than its size, so its sign means nothing.
-bool is_doubtful(double value, double chance) { return chance > 0 && std::abs(value) <= chance; }
 
 std::string head(const tax_report& report, int width, text_style style) {
   const char* dot = style.utf8 ? " \u00b7 " : ", ";
@@ -57,26 +55,28 @@ text_table time_table(const tax_report& report, const time_unit& unit, std::size
   if (ratio) columns.push_back({"E4/bound", align::right});
   text_table table(columns);
   const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
-                        const tax_breakdown& chance) {
+                        const tax_breakdown& chance, const tax_verdict& verdict) {
     std::vector<std::string> cells = {name, std::to_string(times), in_unit(parts.total(), unit)};
     for (std::size_t i = first; i < last; ++i) {
       const double value = parts.*tax_parts[i].value;
       cells.push_back((is_doubtful(value, chance.*tax_parts[i].value) ? "~" : "") +
                       in_unit(value, unit));
     }
-    if (ratio && parts.bound > 0)
-      cells.push_back(fmt::format("{:.2f}", (parts.bound + parts.remainder) / parts.bound));
+    if (ratio) cells.push_back(over_bound_text(verdict));
     table.add(std::move(cells));
   };
   for (const tax_row& row : report.rows) {
-    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats));
+    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats),
+         verdict_of(row, report.repeats));
   }
+  if (report.one_operator) return table;
   table.rule();
   const tax_breakdown layer_chance = layer_uncertainty(report);
   tax_breakdown model_chance;
   model_chance.add(layer_chance, report.layers);
-  line("average layer" + coverage(report), report.layers, layer_total(report), layer_chance);
-  line("whole model" + coverage(report), 1, model_total(report), model_chance);
+  line("average layer" + coverage(report), report.layers, layer_total(report), layer_chance,
+       verdict_of(report));
+  line("whole model" + coverage(report), 1, model_total(report), model_chance, verdict_of(report));
   return table;
 }
 
@@ -91,8 +91,10 @@ std::string time_tables(const tax_report& report, const time_unit& unit, int wid
 }
 
 // One line for E0 and one for each part of it, each bar beginning where the one above it ended.
-std::string waterfall(const tax_breakdown& layer, const time_unit& unit, int width,
-                      text_style style) {
+std::string waterfall(const tax_report& report, int width, text_style style) {
+  const tax_breakdown layer = layer_total(report);
+  const tax_breakdown chance = layer_uncertainty(report);
+  const time_unit unit = unit_for(layer.total());
   constexpr int label = 22;
   constexpr int figures = 20;
   const int room = std::max(10, width - label - figures);
@@ -107,7 +109,9 @@ std::string waterfall(const tax_breakdown& layer, const time_unit& unit, int wid
     return std::clamp(static_cast<int>(std::lround(seconds / longest * room)), 0, room);
   };
   std::string text;
-  const auto line = [&](std::string_view title, double from, double to, double value) {
+  const auto line = [&](std::string_view title, double from, double to, double value,
+                        double doubt) {
+    const std::string mark = is_doubtful(value, doubt) ? "~" : "";
     const auto [low, high] = std::minmax({place(from), place(to)});
     const char* cell = value < 0 ? (style.utf8 ? "\u2591" : "-") : (style.utf8 ? "\u2588" : "#");
     // A part too small for a cell still shows where it lies.
@@ -117,14 +121,14 @@ std::string waterfall(const tax_breakdown& layer, const time_unit& unit, int wid
     std::string bar(static_cast<std::size_t>(start), ' ');
     for (int i = 0; i < cells; ++i) bar += tick ? (style.utf8 ? "\u258f" : "|") : cell;
     bar.append(static_cast<std::size_t>(room - start - cells), ' ');
-    text += fmt::format("{:<{}}{}{:>{}}{:>7} %\n", title, label, bar, with_unit(value, unit),
-                        figures - 9, in_percent(value / layer.total()));
+    text += fmt::format("{:<{}}{}{:>{}}{:>7} %\n", title, label, bar, mark + with_unit(value, unit),
+                        figures - 9, mark + in_percent(value / layer.total()));
   };
-  line("E0, an average layer", 0, layer.total(), layer.total());
+  line(report.one_operator ? "E0" : "E0, an average layer", 0, layer.total(), layer.total(), 0);
   level = layer.total();
   for (const tax_part& part : tax_parts) {
     const double value = layer.*part.value;
-    line(part.title, level - value, level, value);
+    line(part.title, level - value, level, value, chance.*part.value);
     level -= value;
   }
   return text;
@@ -158,11 +162,12 @@ std::string render_table(const tax_report& report, int width, text_style style) 
   width = std::max(width, 80);
   double largest = 0;
   for (const tax_row& row : report.rows) largest = std::max(largest, row.step("E0")->time.median);
-  const tax_breakdown layer = layer_total(report);
   const time_unit unit = unit_for(largest);
 
   std::string text = head(report, width, style) + "\n" + wrapped(finding(report), width) + "\n";
-  text += waterfall(layer, unit_for(layer.total()), width, style) + "\n";
+  for (const std::string& warning : report.warnings)
+    text += wrapped("Warning: " + warning, width) + "\n";
+  text += waterfall(report, width, style) + "\n";
   text += bold(fmt::format(
                    "Times in {}, one execution of each operation; E0 = the sum of all that follow",
                    unit.name),
@@ -170,9 +175,10 @@ std::string render_table(const tax_report& report, int width, text_style style) 
           "\n";
   text += time_tables(report, unit, width, style) + "\n";
   text += wrapped(
-      "A ~ marks what is smaller than the uncertainty of its medians. A negative figure: the step "
-      "that should have been "
-      "faster was not.",
+      fmt::format("A ~ marks what is smaller than the uncertainty of its medians{}. A negative "
+                  "figure: the step that should have been faster was not. {}",
+                  report.repeats < 2 ? ", which nobody knows of one run" : "",
+                  bound_text(verdict_of(report))),
       width);
   text += "\n" + problem_table(report, width, style);
   if (!report.unmeasured.empty()) text += "\n" + bold("Not measured", style) + "\n";

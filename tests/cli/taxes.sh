@@ -30,6 +30,29 @@ says "$out" 'a sequence of 20 keys'
 expect 0 taxes --backend host --model "$folder/small.json" --tensor-parallel 2 --tokens 4 --keys 0 --repeat 2
 grep -q '^attention' "$out" && wrong "attention without keys"
 
+# What may be said: nothing of layers for one operator, nothing certain of one run, nothing of a barrier for one rank.
+expect 0 taxes --backend host --operator all_gather_gemm --ranks 1 -m 8 -n 16 -k 24 --repeat 1 --html "$folder/one.html" \
+  --json "$folder/one.json"
+says "$out" '^all_gather_gemm takes '
+says "$out" 'Of one run nobody knows how far chance moved it'
+says "$out" 'One rank waits for nobody'
+for file in "$out" "$folder/one.html" "$folder/one.json"; do
+  grep -qiE 'average.layer|whole.model|times as fast|the largest tax is|no difference' "$file" && wrong "too much is said in $file"
+done
+python3 - "$folder/one.json" <<'PYTHON' || wrong "what JSON says of one run"
+import json, sys
+report = json.load(open(sys.argv[1]))
+(row,) = report["rows"]
+assert report["one_operator"] and report["verdict"]["fusing"] == "unknown" and report["verdict"]["largest_tax"] is None
+assert row["derived"]["bulk_synchronous"] == 0 and row["link_seconds"] == 0
+assert [step["id"] for step in row["steps"]] == ["E0", "E1", "E2", "E4"]
+PYTHON
+cores=$(nproc)
+if [ "$cores" -lt 16 ]; then
+  expect 0 taxes --backend host --operator flash_decode --ranks 16 -m 1 --heads 1 --kv-heads 1 --head-dim 8 --keys 16 --repeat 1
+  says "$out" "^Warning: $cores cores for 16 ranks"
+fi
+
 expect 2 taxes
 says "$err" 'model FILE, or --operator NAME'
 expect 2 taxes --model "$folder/small.json" -n 8

@@ -1,14 +1,27 @@
 // The taxes on the host: every operator that a layer has, small.
+#include <chrono>
 #include <cmath>
+#include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
+#include <untax/core/half.hpp>
 #include <untax/taxes/ablation.hpp>
+#include <untax/world/launch.hpp>
 
+#include "ops/common/registry.hpp"
 #include "sample.hpp"
+#include "src/taxes/multiplication_alone.hpp"
+#include "src/taxes/timed_row.hpp"
 
 namespace untax::test {
 namespace {
+
+double value_at(const void* data, dtype type, std::int64_t i) {
+  if (type == dtype::f32) return static_cast<double>(static_cast<const float*>(data)[i]);
+  return static_cast<double>(static_cast<float>(static_cast<const bf16*>(data)[i]));
+}
 
 TEST(host_meter, terms_of_every_operator_add_up) {
   const std::vector<layer_operation> operations = {
@@ -48,6 +61,81 @@ TEST(host_meter, terms_of_every_operator_add_up) {
     const double today = row.step("E0")->time.median;
     EXPECT_NEAR(row.breakdown().total(), today, 1e-9 * today) << row.op.name;
     EXPECT_GT(row.compute.median, 0) << row.op.name;
+  }
+}
+
+TEST(host_meter, one_rank_waits_for_nobody_and_sends_nothing) {
+  const std::vector<layer_operation> operations = {
+      {.name = "qkv", .operator_name = "all_gather_gemm", .m = 9, .n = 24, .k = 40},
+      {.name = "attention",
+       .operator_name = "flash_decode",
+       .m = 3,
+       .n = 64,
+       .k = 50,
+       .attention = {4, 2, 16}}};
+  ablation_options options;
+  options.ranks = 1;
+  options.repeats = 2;
+  int steps = 0;
+  options.progress = [&] { ++steps; };
+  const auto meter = make_tax_meter(options, operations);
+  int expected = 0;
+  for (const layer_operation& op : operations) {
+    expected += meter->steps_of(op);
+    const tax_row row = meter->measure(op);
+    EXPECT_EQ(row.step("E3"), nullptr) << op.name;
+    EXPECT_EQ(row.breakdown().bulk_synchronous, 0) << op.name;
+    EXPECT_EQ(row.link, spread{}) << op.name;
+    EXPECT_EQ(row.bound(), row.compute.median) << op.name;
+  }
+  EXPECT_EQ(steps, expected);
+}
+
+TEST(host_meter, the_quickest_way_to_compute_is_the_bound) {
+  ablation_options options;
+  options.repeats = 1;
+  tax_row row;
+  run_threads(1, [&](world& w) {
+    timed_row timed(options);
+    timed.add("E0", "something", [] {});
+    for (const int ms : {200, 1, 200})
+      timed.add_compute([ms] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); });
+    timed.time(
+        w, [] {}, row);
+  });
+  EXPECT_GE(row.compute.median, 1e-3);
+  EXPECT_LT(row.compute.median, 0.2);
+}
+
+// Every way to multiply alone multiplies all of it, once, as many workers as there are.
+TEST(multiplication_alone, every_way_is_right) {
+  for (const dtype type : {dtype::f32, dtype::bf16}) {
+    const gemm_problem problem{.m = 37, .n = 50, .k = 24, .type = type};
+    const gemm_share share = operator_named("all_gather_gemm").share(problem, 2, 0);
+    std::vector<std::byte> memory(static_cast<std::size_t>(50 * 24) * size_of(type));
+    const matrix weights{memory.data(), type, 50, 24};
+    random_matrix{3}.fill(weights, {0, 50}, {0, 24});
+    multiplication_alone one(problem, share, {.workers = 1, .tile_m = 64, .tile_n = 64});
+    one.run(alone_way::one_call, weights);
+    const std::size_t bytes = static_cast<std::size_t>(37 * 50) * size_of(type);
+    const std::string right(static_cast<const char*>(one.result().data), bytes);
+    for (const int workers : {1, 3, 60}) {
+      for (const alone_way way : alone_ways) {
+        multiplication_alone it(problem, share, {.workers = workers, .tile_m = 16, .tile_n = 8});
+        poison({const_cast<void*>(it.result().data), type, 37, 50});  // NOLINT(*-const-cast)
+        it.run(way, weights);
+        it.run(way, weights);
+        double difference = 0;
+        double norm = 0;
+        for (std::int64_t i = 0; i < 37 * 50; ++i) {
+          const double is = value_at(it.result().data, type, i);
+          const double should = value_at(right.data(), type, i);
+          difference += (is - should) * (is - should);
+          norm += should * should;
+        }
+        EXPECT_LE(difference, 1e-4 * norm) << workers << " workers";
+      }
+    }
   }
 }
 

@@ -39,7 +39,7 @@ struct tax_breakdown {
   double bulk_synchronous = 0;  ///< E2 - E3
   double locality = 0;          ///< E3 - E4
   double remainder = 0;         ///< E4 - bound
-  double bound = 0;             ///< nothing can be faster
+  double bound = 0;             ///< the larger of compute and transfers alone
 
   [[nodiscard]] double total() const noexcept {
     return bound + remainder + locality + bulk_synchronous + engine + launch;
@@ -74,7 +74,8 @@ struct tax_row {
   /// so its part is zero.
   [[nodiscard]] tax_breakdown breakdown() const noexcept;
   /// For each part, how far chance may have moved it: about 95 % of the time less than this, from
-  /// the spread of the two times it lies between and the number of runs.
+  /// the spread of the two times it lies between and the number of runs. Infinite for one run, of
+  /// which nobody knows.
   [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
   bool operator==(const tax_row&) const = default;
 };
@@ -102,8 +103,10 @@ struct tax_report {
   int tensor_parallel = 0;
   int tokens = 0;
   dtype type = dtype::f32;
-  int layers = 0;   ///< of the model
-  int repeats = 0;  ///< timed runs of each step
+  int layers = 0;                     ///< of the model
+  int repeats = 0;                    ///< timed runs of each step
+  bool one_operator = false;          ///< and no model: there are no layers to speak of
+  std::vector<std::string> warnings;  ///< why the figures may be worth less than they look
   std::vector<tax_row> rows;
   std::vector<unmeasured_operation> unmeasured;  ///< sums leave them out
   std::vector<std::string> notes;
@@ -124,8 +127,8 @@ void check(const tax_report& report);
 /// The uncertainty of `layer_total`, added up as if all errors pointed the same way.
 [[nodiscard]] tax_breakdown layer_uncertainty(const tax_report& report);
 
-/// What was found, in two or three sentences: E0, E4 and the bound of a layer, and which tax is the
-/// largest.
+/// What was found, in a few sentences: E0, E4 and the bound of a layer, or of an operator, and
+/// which tax is the largest, as far as the figures tell.
 [[nodiscard]] std::string finding(const tax_report& report);
 
 /// How a terminal shows text.
