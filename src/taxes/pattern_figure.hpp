@@ -25,5 +25,6 @@ struct pattern_figure {
 inline constexpr const char* library_eager = "bulk_library eager";
 inline constexpr const char* library_graph = "bulk_library graph";
 inline constexpr const char* library_gemm_alone = "cuBLASLt alone";
+inline constexpr const char* own_gemm_alone = "GEMM alone";
 
 }  // namespace untax

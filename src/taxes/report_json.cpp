@@ -29,8 +29,8 @@ json from_verdict(const tax_verdict& verdict) {
   };
   json out;
   out["fusing"] = name_of(verdict.fusing);
-  out["largest_tax"] = key(verdict.largest);
-  out["may_be_larger"] = key(verdict.rival);
+  out["largest_tax"] = verdict.rival == nullptr ? key(verdict.largest) : json();
+  if (verdict.rival != nullptr) out["may_be_largest"] = {key(verdict.largest), key(verdict.rival)};
   out["bound"] = name_of(verdict.bound);
   return out;
 }

@@ -72,7 +72,7 @@ says "$err" '2 or more'
 
 expect 2 bench tune --operator gemm
 says "$err" 'all_gather_gemm or gemm_all_scatter'
-expect 2 bench gemm --ranks 2 --ranks 4
+expect 2 bench rma --ranks 2 --ranks 4
 says "$err" 'takes it once'
 
 finish

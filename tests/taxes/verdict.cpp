@@ -168,6 +168,9 @@ TEST(report_verdict, of_no_difference_has_no_ratio) {
   expect_everywhere(report, "no difference that this measurement can tell", true);
   expect_everywhere(report, "times as fast", false);
   expect_everywhere(report, "whether the launch tax", true);
+  const auto json = nlohmann::json::parse(to_json(report));
+  EXPECT_TRUE(json["verdict"]["largest_tax"].is_null());
+  EXPECT_EQ(json["verdict"]["may_be_largest"].size(), 2U);
 }
 
 TEST(report_verdict, of_one_operator_has_no_layer) {

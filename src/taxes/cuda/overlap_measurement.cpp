@@ -124,7 +124,7 @@ void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
     figures.push_back(std::move(f));
     all.push_back({figures.size() - 1, -1, {std::move(run)}});
   };
-  add("GEMM alone", false,
+  add(own_gemm_alone, false,
       [this](int rank, int i, cudaStream_t stream) { at(rank).run_own_gemm(i, stream); });
   add(library_gemm_alone, true,
       [this](int rank, int i, cudaStream_t stream) { at(rank).run_library_gemm(i, stream); });
