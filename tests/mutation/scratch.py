@@ -9,6 +9,7 @@ from pathlib import Path
 
 from schemata import HEADER, SWITCH, instrumented
 
+MENTION = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? +required from", re.MULTILINE)
 ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 
 
@@ -87,13 +88,17 @@ class Scratch:
         raise SystemExit("mutated sources do not compile:\n" + "\n".join(texts)[-3000:])
 
     def refused(self, text, chosen):
-        """The mutants that errors point at: those whose expression begins in that line, else those that go over it."""
+        """The mutants that errors point at, or else what they say that a template was required from."""
+        return self.pointed_at(ERROR, text, chosen) or self.pointed_at(MENTION, text, chosen)
+
+    def pointed_at(self, pattern, text, chosen):
+        """Those whose expression begins in such a line, else those that go over it."""
         bad = set()
-        for match in ERROR.finditer(text):
+        for match in pattern.finditer(text):
             try:
                 name = str(Path(match["file"]).resolve().relative_to(self.folder.resolve()))
             except ValueError:
-                name = os.path.relpath(self.build / match["file"], self.folder)
+                name = os.path.relpath((self.build / match["file"]).resolve(), self.folder.resolve())
             line = int(match["line"])
             here, over = set(), set()
             for number, m in chosen.items():
