@@ -135,7 +135,7 @@ void add_small(lines& all) {
 }
 
 void add_scatters(lines& all) {
-  for (const std::int64_t m : {1, 16, 40, 64, 128, 300, 1024, 2048, 8192}) {
+  for (const std::int64_t m : {1, 16, 40, 64, 128, 300, 1024, 2048, 8192, 100'000}) {
     for (const pattern how : own_patterns) {
       operator_options options;
       options.how = how;

@@ -12,6 +12,12 @@
 
 #include "engines/sm90/attention/shape.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
+#include "ops/all_gather_gemm/arrivals.hpp"
+#include "ops/all_gather_gemm/gather_at_once.hpp"
+#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/packet_panel.hpp"
+#include "ops/all_gather_gemm/sending.hpp"
+#include "ops/gemm_all_scatter/sent_tiles.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -141,6 +147,51 @@ TEST(plan_numbers, hops_and_shares) {
       ASSERT_EQ(static_cast<int>(all.size()), count);
     }
   }
+}
+
+/// What no plan has filled in says that there is nothing: nothing is sent, awaited or moved.
+TEST(plan_numbers, what_is_not_filled_in_does_nothing) {
+  const strided all{0, 1};
+  const sending_grid sends{};
+  EXPECT_EQ(sends.turns(all), 0);
+  EXPECT_EQ(sends.hops_together(), 0);
+  EXPECT_EQ(sends.part_of(all).pieces, 0);
+  EXPECT_EQ(sends.row_pieces * sends.in_row, 0);
+  EXPECT_EQ(sends.rows + sends.columns + sends.hops, 0);
+  EXPECT_FALSE(sends.at_once);
+  EXPECT_TRUE(sends.counted) << "whoever does not know asks";
+  EXPECT_EQ(sends.box_bytes(), 2U) << "pieces of one element";
+  const receiving_grid receives{};
+  EXPECT_EQ(receives.count(all), 0);
+  EXPECT_EQ(receives.rank, 0);
+  EXPECT_EQ(receives.ranks, 1);
+  EXPECT_LT(incoming_piece{}.ready, 0) << "there is none";
+  EXPECT_EQ(awaited_pieces{}.count(), 0);
+  EXPECT_EQ(awaited_pieces{}.end_of(0, 7), 7);
+  EXPECT_EQ(packet_share().turns(), 0);
+  packet_share nothing;
+  EXPECT_EQ(nothing.take().row, -1);
+  EXPECT_EQ(sent_tiles{}.turns(all), 0);
+  const packet_thread nobody{};
+  EXPECT_EQ(nobody.threads, 0);
+  EXPECT_EQ(moving_blocks{}.movers + moving_blocks{}.blocks, 0);
+  EXPECT_EQ(mover_beside({}, 0, 1), 0) << "none of no movers";
+  EXPECT_FALSE(sends_packets({}, 0, 3));
+}
+
+/// With gather = k own columns are multiplied while pieces come, so the warp that loads moves last.
+TEST(plan_numbers, loaders_move_last_where_own_columns_come_first) {
+  constexpr int blocks = 5;
+  const moving_blocks by_k{gather_movers::all_blocks, false, blocks, 4 * blocks};
+  for (int block = 0; block < blocks; ++block) {
+    for (int warp = 0; warp < 4; ++warp) {
+      const int round = warp == 0 ? 3 : warp - 1;
+      EXPECT_EQ(mover_beside(by_k, block, warp), round * blocks + block);
+    }
+  }
+  const moving_blocks by_rows{gather_movers::all_blocks, true, blocks, 4 * blocks};
+  for (int number = 0; number < 4 * blocks; ++number)
+    EXPECT_EQ(mover_beside(by_rows, number / 4, number % 4), number) << "a block's pieces together";
 }
 
 }  // namespace

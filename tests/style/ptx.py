@@ -4,7 +4,9 @@ that docs/memory_model.md lists, in their order, and to machine code without spi
 rma suite, those that gather or scatter all at once, and those of the GEMM, whose multiplications are not serialised.
 The kernels of attention for heads of 64 and 128, and those that gather by packets, have the instructions that carry
 order, and spill nothing; the former also those whose blocks add sums up between them. No kernel has a multimem
-instruction. Takes nvcc and no GPU; skipped without nvcc.
+instruction. What has to hold on every path through the kernels that move and multiply, of each kind one, is in
+tests/style/ptx_paths.py. Takes nvcc and no GPU; skipped without nvcc. Sources that passed are remembered until they, or
+what they include, change.
 """
 import os
 import re
@@ -14,7 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import cached
 import gate
+import ptx_paths
 
 SITES = "tests/ptx/sites.cu"
 # Sources of kernels that the build makes of a line of a kernels.def, below its directory.
@@ -160,16 +164,51 @@ def spills(tree, name, stack_too=True):
     return findings
 
 
-def check(tree):
-    findings = orders(tree) + spills(tree, SITES)
-    for name in MEASURED:
-        findings += spills(tree, name)
+# Of each kind of kernel one, in which the rules of paths are looked at.
+MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", "ops/all_gather_gemm/move_kernel.cu",
+          "ops/gemm_all_scatter/move_kernel.cu", "ops/all_gather_gemm/at_once.cu", "ops/gemm_all_scatter/at_once.cu")
+
+
+def paths(tree, name):
+    """Of the kernels of a file, what does not hold on every path."""
+    said, ptx = compiled(tree, name, "-ptx")
+    if ptx is None:
+        return [f"{name}: does not compile: {said.strip()[-500:]}"]
+    return [f"{name}: {kernel}: {wrong}" for kernel, body in kernels(ptx).items() for wrong in ptx_paths.broken(body)]
+
+
+def looks():
+    """By name: what is looked at, by itself."""
+    found = {f"{SITES} orders": lambda tree: orders(tree)}
+    for name in (SITES, *MEASURED):
+        found[f"{name} spills"] = lambda tree, name=name: spills(tree, name)
     # Of attention, one width: the others are the same template.
     for name, wanted in ((ATTENTION[1], OF_PACKETS), (GATHER, OF_PACKETS), (PAIRS, OF_PIECES)):
-        findings += has_not(tree, name, wanted)
+        found[f"{name} has"] = lambda tree, name=name, wanted=wanted: has_not(tree, name, wanted)
     for name in (*ATTENTION, GATHER):
-        findings += spills(tree, name, stack_too=False)
-    return findings
+        found[f"{name} spills"] = lambda tree, name=name: spills(tree, name, stack_too=False)
+    for name in MOVING:
+        found[f"{name} paths"] = lambda tree, name=name: paths(tree, name)
+    return found
+
+
+def fingerprint(tree, look, version):
+    """Of what a look depends on; of a source that the build makes, of what that includes."""
+    name = look.split()[0]
+    rules = [look, version] + [(gate.PROJECT / "tests/style" / own).read_text() for own in ("ptx.py", "ptx_paths.py")]
+    if not name.startswith(KERNELS):
+        return cached.fingerprint(tree, name, *rules)
+    made = path_of(tree, name).read_text()
+    headers = re.findall(r'#include "(.*)"', made)
+    return cached.fingerprint(tree, headers[-1], made, *rules,
+                              *(cached.fingerprint(tree, header) for header in headers[:-1]))
+
+
+def check(tree):
+    all_looks = looks()
+    version = cached.version_of(nvcc())
+    return cached.check_all(tree, "ptx", list(all_looks), lambda look: fingerprint(tree, look, version),
+                            lambda look: all_looks[look](tree))
 
 
 def with_change(header, old, new):
@@ -200,7 +239,9 @@ MUTANTS = [
 
 
 def self_test():
-    wrong = 0
+    wrong = len(judged := ptx_paths.judged_wrongly())
+    for body in judged:
+        print(f"a path judged wrongly:\n{body}")
     for header, old, new in [(None, None, None), *MUTANTS]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -217,7 +258,8 @@ def self_test():
             wrong += 1
             print(f"should be {'rejected' if header else 'accepted'}: {header}: '{old}' -> '{new}'")
             print("\n".join(findings))
-    print(f"self-test: {len(MUTANTS)} mutants and the tree itself, {wrong} judged wrongly")
+    print(f"self-test: {len(MUTANTS)} mutants and the tree itself, {len(ptx_paths.BAD)} bad paths and "
+          f"{len(ptx_paths.GOOD)} good ones, {wrong} judged wrongly")
     return wrong
 
 
