@@ -2,6 +2,7 @@
 
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
+#include "engines/sm90/transfer/mutant.hpp"
 #include "ops/all_gather_gemm/mover_numbers.hpp"
 #include "ops/all_gather_gemm/moving.cuh"
 #include "ops/all_gather_gemm/storer_sender.cuh"
@@ -81,7 +82,7 @@ class gather_traffic::at_block {
     if (lane > 0 && lane < how.world()) {
       const int source = source_at_hop(how.rank(), lane, how.world());
       const room r = how.inbox_room(source, how.rank(), 0, epoch_);
-      if (how.pieces_of(source) > 0 && r.free >= 0)
+      if (how.pieces_of(source) > 0 && r.free >= 0 && !sm90::left_out(sm90::mutant::gather_retire))
         cuda_memory::raise_release(
             *t_.moved.run.counters.at(source, static_cast<std::size_t>(r.free)), r.use);
     }
@@ -131,7 +132,8 @@ class gather_traffic::at_block {
         count, use_, [&](int i) { return counter(what.counter(i)); });
     if (missing < what.rows) return begin;
     // The copy engine reads what was acquired.
-    cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+    if (!sm90::left_out(sm90::mutant::gather_proxy))
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
     return what.end_of(missing / what.rows, end);
   }
   /// After a wait that ended badly the block goes on with whatever is there: the result is worth
@@ -143,7 +145,8 @@ class gather_traffic::at_block {
       const int index = what.counter(i);
       return sm90::held_wait{counter(index), use_, 0, source, index, verb::acquire};
     });
-    cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+    if (!sm90::left_out(sm90::mutant::gather_proxy))
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
   }
 
  protected:

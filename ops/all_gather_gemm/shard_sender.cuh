@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/sm90/transfer/mutant.hpp"
 #include "engines/sm90/transfer/room_waits.cuh"
 #include "ops/all_gather_gemm/gather.hpp"
 
@@ -33,6 +34,7 @@ class shard_sender {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
     if (use_ == 1 || !t_.sending.counted) return true;
+    if (sm90::left_out(sm90::mutant::gather_reserve)) return true;
     const auto part = [&](int i) {
       const int to = peer(hop + i);
       if (to == peer(0)) return sm90::held_wait{};
@@ -50,6 +52,7 @@ class shard_sender {
 
   /// By one thread: the piece lies at the peer that is so many hops away. A release.
   __device__ void publish(const outgoing_piece& p, int hop) const {
+    if (sm90::left_out(sm90::mutant::gather_publish)) return;
     const auto index = static_cast<std::size_t>(t_.sending.ready_counter(set_, p.index));
     cuda_memory::raise_release(*t_.moved.run.counters.at(peer(hop), index), use_);
   }

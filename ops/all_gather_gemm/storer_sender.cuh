@@ -6,6 +6,7 @@
 
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
+#include "engines/sm90/transfer/mutant.hpp"
 #include "ops/all_gather_gemm/shard_sender.cuh"
 
 namespace untax {
@@ -55,7 +56,7 @@ class storer_sender {
       sm90::store_layer_box(t_.inbox_boxes[sender_.peer(hop + i)], {p.column, p.row, sender_.set()},
                             own_.bytes);
     sm90::end_of_boxes();
-    sm90::boxes_stored();
+    if (!sm90::left_out(sm90::mutant::gather_box_wait)) sm90::boxes_stored();
   }
 
   const gather_traffic& t_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engines/sm90/transfer/mutant.hpp"
 #include "engines/sm90/transfer/room_waits.cuh"
 #include "ops/gemm_all_scatter/scatter.hpp"
 
@@ -14,6 +15,7 @@ class scatter_publisher {
 
   /// Lets everybody write into this rank's C.
   __device__ void open() const {
+    if (sm90::left_out(sm90::mutant::scatter_open)) return;
     signal([&](int hop) {
       const int source = source_at_hop(rank(), hop, world());
       return address{source, t_.how.landing(source, rank(), 0, epoch_).free};
@@ -29,10 +31,12 @@ class scatter_publisher {
   }
   /// Says that this publisher's tiles are complete everywhere, and waits for its counterparts.
   [[nodiscard]] __device__ bool close() const {
-    signal([&](int hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      return address{peer, t_.how.landing(rank(), peer, publisher_, epoch_).ready};
-    });
+    if (!sm90::left_out(sm90::mutant::scatter_publish)) {
+      signal([&](int hop) {
+        const int peer = receiver_at_hop(rank(), hop, world());
+        return address{peer, t_.how.landing(rank(), peer, publisher_, epoch_).ready};
+      });
+    }
     return waits_.await(world() - 1, [&](int i) {
       const int source = source_at_hop(rank(), i + 1, world());
       const room r = t_.how.landing(source, rank(), publisher_, epoch_);

@@ -3,6 +3,7 @@
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
+#include "engines/sm90/transfer/mutant.hpp"
 #include "ops/gemm_all_scatter/publishing.cuh"
 #include "ops/gemm_all_scatter/tile_sender.cuh"
 
@@ -58,7 +59,7 @@ class scatter_traffic::at_block {
   /// The last part of a tile to be stored says that the tile lies there.
   __device__ void after_tile(const sm90::tile_place& tile) {
     if (t_.way != scatter_way::flagged) return;
-    sm90::boxes_stored();
+    if (!sm90::left_out(sm90::mutant::scatter_box_wait)) sm90::boxes_stored();
     const int index = t_.how.tile_at(tile.row, tile.column);
     if (index < 0 || count(t_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(t_.parts))
       return;

@@ -6,6 +6,7 @@
 #include <cuda/ptx>
 
 #include "engines/sm90/transfer/box_stream.cuh"
+#include "engines/sm90/transfer/mutant.hpp"
 #include "engines/sm90/transfer/room_waits.cuh"
 #include "ops/gemm_all_scatter/publishing.cuh"
 
@@ -69,7 +70,8 @@ class tile_sender {
           ++there;
         }
         // The copy engine reads what the flags tell of.
-        if (leads) cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+        if (leads && !sm90::left_out(sm90::mutant::scatter_proxy))
+          cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
       }
       if (!leads) continue;
       const sent_tile tile = t_.sent.at(share_, turn);

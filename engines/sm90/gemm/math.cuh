@@ -10,6 +10,7 @@
 #include "engines/sm90/mma/shapes.cuh"
 #include "engines/sm90/mma/warpgroup.cuh"
 #include "engines/sm90/ptx/matrix_store.cuh"
+#include "engines/sm90/transfer/mutant.hpp"
 
 namespace untax::sm90 {
 
@@ -197,7 +198,7 @@ class math_group {
       if constexpr (chunk_columns(config) % 16 != 0)
         write_eight(rows, at, chunk_columns(config) - 8);
       // The copy engine reads what ordinary stores wrote.
-      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+      if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.staged[group_][writing_.stage].arrive();
       writing_.advance<config.staging>();
     }
