@@ -69,7 +69,9 @@ void print_rows(const attention_report& report) {
 
 void add_attention_options(CLI::App& verb, attention_bench_request& request) {
   verb.add_option("--heads", request.heads,
-                  "of flash-decode: paper, 70b, 8b, mha, mha-64; several may be given")
+                  "of flash-decode: paper (those of arXiv 2511.02168), 70b, 8b, mha, mha-64; "
+                  "several may be "
+                  "given")
       ->allow_extra_args(false);
   verb.add_option("--batch", request.batches, "of flash-decode; several may be given")
       ->allow_extra_args(false)

@@ -1,6 +1,7 @@
 #include "json_output.hpp"
 
 #include <chrono>
+#include <cstdlib>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -10,6 +11,10 @@
 #include <untax/core/version.hpp>
 #include <untax/taxes/machine.hpp>
 #include <untax/world/devices.hpp>
+
+#include "bench/suites/public_kernels.hpp"
+#include "engines/bulk/communicator.hpp"
+#include "src/taxes/pattern_figure.hpp"
 
 namespace untax::cli {
 namespace {
@@ -36,6 +41,25 @@ json device_head(std::string_view format, int ranks, int repeats) {
   out["ranks"] = ranks;
   out["repeats"] = repeats;
   return out;
+}
+
+/// Variables by which people make NCCL take another way. Others may name hosts and files.
+constexpr const char* nccl_variables[] = {
+    "NCCL_ALGO",          "NCCL_PROTO",        "NCCL_NVLS_ENABLE",    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",     "NCCL_MIN_CTAS",     "NCCL_MAX_CTAS",       "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS",     "NCCL_BUFFSIZE",       "NCCL_CTA_POLICY",
+    "NCCL_WIN_ENABLE",    "NCCL_CUMEM_ENABLE", "NCCL_LOCAL_REGISTER", "NCCL_GRAPH_REGISTER"};
+
+/// Which NCCL, how it is called, and which of its variables are set.
+void add_nccl(json& out, const std::string& library) {
+  out["library"] = library;
+  out["nccl_calls"] = bulk::nccl_calls;
+  json set = json::object();
+  for (const char* name : nccl_variables) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): untax never sets one
+    if (value != nullptr) set[name] = value;
+  }
+  out["nccl_environment"] = std::move(set);
 }
 
 json from(const spread& time) {
@@ -166,7 +190,7 @@ std::string to_json(const bench::rma_report& report, int repeats) {
 std::string to_json(const bench::collective_report& report, int repeats) {
   json out = device_head("untax-bench-collectives", report.ranks, repeats);
   out["dtype"] = name_of(report.type);
-  out["library"] = report.library;
+  add_nccl(out, report.library);
   for (const bench::collective_row& row : report.rows) {
     json figures = json::array();
     for (const bench::collective_figure& f : row.figures) {
@@ -209,9 +233,11 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
   out["operator"] = report.operator_name;
   out["suite"] = name_of(report.shapes);
   out["dtype"] = name_of(report.type);
-  out["library"] = report.library;
+  add_nccl(out, report.library);
+  out["constant_weights"] = weights_are_constant;
   out["link_bytes_per_second"] = report.link_rate;
   out["memory_bytes_per_second"] = report.memory_rate;
+  const bench::public_kernel* others = bench::public_kernel_of(report.operator_name);
   for (const bench::overlap_row& row : report.rows) {
     json figures = json::array();
     for (const pattern_figure& f : row.figures) {
@@ -227,6 +253,8 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
     if (report.operator_name == "all_gather_gemm") problem["gather"] = name_of(row.problem.gather);
     problem["compute_bound_seconds"] = row.compute_bound;
     problem["link_bound_seconds"] = row.link_bound;
+    if (others != nullptr && others->seconds(row.problem, report.ranks) > 0)
+      problem["public_seconds"] = others->seconds(row.problem, report.ranks);
     problem["figures"] = std::move(figures);
     if (const pattern_figure* best = row.best()) problem["best"] = best->by;
     out["problems"].push_back(std::move(problem));
@@ -244,7 +272,7 @@ std::string to_json(const bench::attention_report& report, int repeats) {
   json out = device_head("untax-bench-attention", report.ranks, repeats);
   out["operator"] = "flash_decode";
   out["dtype"] = name_of(report.type);
-  out["library"] = report.library;
+  add_nccl(out, report.library);
   out["memory_bytes_per_second"] = report.memory_rate;
   for (const bench::attention_row& row : report.rows) {
     const flash_decode_problem& p = row.problem;

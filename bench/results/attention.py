@@ -10,7 +10,9 @@ STEPS = [("bulk_library eager", "library, eager", ""),
          ("producer_consumer", "producer-consumer", "kernels that begin when all of the one before is done"),
          ("fused_sequential", "fused", "a second kernel, and partial results on their way through memory")]
 SHORT = 32 << 10
-NOTE = ("Runs in a CUDA graph, but for eager ones, in turn. The bound is what reading keys and values takes at the rate of "
+HEADS = ("Heads are called by name, then heads of the queries / heads of the keys x elements of a head. `paper`: those of the "
+         "case study of arXiv 2511.02168; `70b` and `8b`: of Llama models; `mha`: each head has keys of its own. ")
+NOTE = (HEADS + "Runs in a CUDA graph, but for eager ones, in turn. The bound is what reading keys and values takes at the rate of "
         "the memory; `local` is the kernel alone, of which nobody else hears.\n")
 
 
@@ -37,7 +39,7 @@ def figures(document):
     for p in document["problems"]:
         local, bound = timed(p, "local"), p["bound_seconds"]
         fused, library = timed(p, "fused_sequential"), timed(p, "bulk_library")
-        rows.append([f"{p['heads_of']}: {p['heads']} / {p['kv_heads']} x {p['head_dim']}", str(p["batch"]),
+        rows.append([shape_of_heads(p), str(p["batch"]),
                      f"{p['keys'] // 1024}K", f"{1e-6 * p['bytes']:.0f}", microseconds(bound), microseconds(local),
                      f"{bound / local:.2f}", *(microseconds(timed(p, by)) for by in ways),
                      *([factor(library / fused if fused and library else None)] if ways else [])])
@@ -45,14 +47,18 @@ def figures(document):
     return table(head + (["library / fused"] if ways else []), rows)
 
 
+def shape_of_heads(problem):
+    return f"{problem['heads_of']}: {problem['heads']} / {problem['kv_heads']} x {problem['head_dim']}"
+
+
 def title(document):
     count = document["ranks"]
     return f"flash_decode, {count} GPU{'s' if count > 1 else ''}, {document['dtype']}"
 
 
-def details(name, document, where):
+def details(name, document, where, how):
     """A section of bench/results/README.md."""
-    return (f"\n## {title(document)}\n\n{NOTE}\n{figures(document)}\n{bars(document)}\nMedians of {document['repeats']} "
+    return (f"\n## {title(document)}\n\n{NOTE}\n{figures(document)}\n{bars(document)}\n{how}Medians of {document['repeats']} "
             f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
 
 
@@ -68,7 +74,8 @@ def by_heads_and_keys(document):
             cells.append("" if p is None else f"{microseconds(timed(p, 'fused_sequential'))} us "
                          f"({factor(mean_ratio([p], 'bulk_library', 'fused_sequential'))})")
         rows.append([f"{keys // 1024}K", *cells])
-    return table(["keys a rank", *heads], rows)
+    titles = [shape_of_heads(next(p for p in problems if p["heads_of"] == name)) for name in heads]
+    return table(["keys a rank", *titles], rows)
 
 
 def summary(document):
@@ -76,7 +83,7 @@ def summary(document):
     if document["ranks"] == 1:
         return ""
     return (f"{title(document)}, one sequence, fused, and how many times as fast as our kernel with NCCL in a graph "
-            f"(`untax bench flash-decode`):\n\n{by_heads_and_keys(document)}\n{bars(document)}\n")
+            f"(`untax bench flash-decode`). {HEADS.strip()}\n\n{by_heads_and_keys(document)}\n{bars(document)}\n")
 
 
 def worth(document):

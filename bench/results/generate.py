@@ -2,7 +2,7 @@
 """Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm,
-gemm-all-scatter, flash-decode, tune --check) write. Nothing here is typed by hand; `--check` tells whether the texts are still
+gemm-all-scatter, flash-decode, tune --check) write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
 what the files say.
 """
 import argparse
@@ -14,7 +14,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import attention
-from tables import bars, table, timed
+from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
+from tables import table, timed
 
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
@@ -97,7 +98,7 @@ def layers(taxes):
         rows.append([f"{d['model']}, {d['dtype']}{coverage(d)}", d.get("gpus", "threads of a CPU"),
                      str(d["tensor_parallel"]), str(d["tokens"]),
                      milliseconds(parts["total"]), *(with_error(parts[key], error[key]) for key, _ in PARTS),
-                     f"{best / parts['bound']:.2f}"])
+                     over_bound(best, parts["bound"], d.get("verdict", {}))])
     return table(["model", "on", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows,
                  left=2)
 
@@ -118,7 +119,7 @@ def operations(document):
         rows.append([row["name"], f"{row['operator']} {row['m']} x {row['n']} x {row['k']}",
                      str(row["per_layer"] * row["layers"]),
                      *(seconds(time[step]) if step in time else "" for step in STEPS), seconds(bound),
-                     f"{time['E4'] / bound:.2f}", f"{time['E0'] / time['E4']:.2f}",
+                     over_bound(time["E4"], bound, row.get("verdict", {})), f"{time['E0'] / time['E4']:.2f}",
                      f"{time['E1'] / time['E4']:.2f}" if "E1" in time else "",
                      next(step["ran"] for step in row["steps"] if step["id"] == "E4")])
     return table(["operation", "problem", "times", *STEPS, "bound", "E4 / bound", "E0 / E4", "E1 / E4", "E4 was"],
@@ -198,26 +199,21 @@ def device_details(found):
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
     for name, d in found["untax-bench-collectives"]:
         text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_rows(d)}\n"
-                 f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
+                 f"{measured_how(d)}Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-gemm"]:
         text += (f"\n## GEMM alone, {d['dtype']}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n{gemms(d)}\n"
                  f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-overlap"]:
-        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars(d)}\nEvery figure:\n\n"
-                 f"{overlap_figures(d)}\nMedians of {d['repeats']} runs; the link sends "
+        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
+                 f"{beside_public(d)}\nEvery figure:\n\n{overlap_figures(d)}\n{measured_how(d)}Medians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-attention"]:
-        text += attention.details(name, d, place(d))
+        text += attention.details(name, d, place(d), measured_how(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")
     return text
-
-
-def shape(problem):
-    by_k = ", by k" if problem.get("gather") == "k" else ""
-    return f"{problem['m']} x {problem['n']} x {problem['k']}{by_k}"
 
 
 def overlaps(problems):
@@ -286,12 +282,16 @@ def gemms(document):
 
 
 OVERLAP_NOTE = ("Patterns in CUDA graphs, in turn with bulk_library (cuBLASLt and NCCL) in a graph and launched eagerly. The "
-                "bound is the larger of computing alone and of the link alone: nothing can be faster.\n")
+                "bound is the larger of computing alone, which is cuBLASLt's GEMM alone in prefill and reading the "
+                "weights in decode, and of the link alone. \"us\" is the quickest pattern in a graph; \"bulk eager / us\" "
+                "and \"bulk graph / us\" are what bulk_library takes over that. \"By k\": A is dealt by columns, else "
+                "by rows.\n")
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
                    "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "
                    "least, over the time.\n")
 LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up to it. After ±: how far chance may have "
-              "moved a part.\n")
+              "moved a part. E4 / bound is invalid where E4 is below the bound of an operation by more than that, so that "
+              "computing or sending alone was measured too slow; ~ where E4 is below it by less.\n")
 
 
 def ranks_of(document):
@@ -320,7 +320,7 @@ def summary(everything_found):
     for _, d in found["untax-bench-overlap"]:
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
-                 f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars(d)}\n")
+                 f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars_of(d)}{beside_public(d)}\n")
     for _, d in found["untax-bench-attention"]:
         text += attention.summary(d)
     for _, d in found["untax-bench-tune-check"]:
@@ -333,7 +333,7 @@ def summary(everything_found):
     if bench:
         text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
     everything = [one for files in found.values() for one in files]
-    return text + places(everything) + "[All figures](bench/results/README.md), also of other numbers of GPUs\n"
+    return text + measured_how_all(d for _, d in everything) + places(everything) + "[All figures](bench/results/README.md), also of other numbers of GPUs\n"
 
 
 def details(found):
@@ -347,7 +347,7 @@ def details(found):
     for name, d in taxes:
         text += (f"\n### {d['model']}, {d['tensor_parallel']} ranks, {d['tokens']} tokens\n\n"
                  f"{d['finding']}\n\n{operations(d)}\n"
-                 f"Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
+                 f"{measured_how(d)}Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
                  f"[{name}]({name}), {place(d)}.\n")
         text += "".join(f"\nNot measured: {one['name']}, since {one['reason']}.\n" for one in d.get("unmeasured", []))
         text += "".join(f"\n* {note}" if i == 0 else f"* {note}" for i, note in

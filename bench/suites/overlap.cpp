@@ -4,41 +4,19 @@
 #include <cmath>
 #include <limits>
 
+#include "bench/suites/public_kernels.hpp"
+
 namespace untax::bench {
 namespace {
-
-/// The strongest public kernels that are known to gather rows and multiply, as they ran on machines
-/// of H200.
-struct public_time {
-  int ranks;
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  double seconds;
-};
-constexpr public_time public_times[] = {
-    {8, 2048, 7168, 8192, 474e-6},  {8, 4096, 7168, 8192, 813e-6},
-    {8, 8192, 7168, 8192, 1376e-6}, {8, 16384, 7168, 8192, 2620e-6},
-    {4, 8192, 2048, 8192, 406e-6},  {4, 16384, 4096, 16384, 2923e-6},
-};
-
-/// Seconds of such a kernel for a problem, or 0.
-double public_seconds(const gemm_problem& p, int ranks) {
-  for (const public_time& t : public_times) {
-    const bool same = t.ranks == ranks && t.m == p.m && t.n == p.n && t.k == p.k;
-    if (same && p.gather == gather_axis::rows) return t.seconds;
-  }
-  return 0;
-}
 
 /// Columns of one rank, and K, of the shapes that all but the public kernels' times count.
 constexpr std::int64_t gathered_columns[] = {7168, 3584};
 constexpr std::int64_t gathered_k = 8192;
 
 /// Shapes that are measured to compare them with public kernels alone.
-bool beside_others(const gemm_problem& p, int ranks) {
+bool beside_others(const public_kernel* others, const gemm_problem& p, int ranks) {
   const bool usual = p.k == gathered_k && std::ranges::count(gathered_columns, p.n) > 0;
-  return !usual && public_seconds(p, ranks) > 0;
+  return !usual && others != nullptr && others->seconds(p, ranks) > 0;
 }
 
 /// Collects ratios of a table.
@@ -94,12 +72,13 @@ std::vector<overlap_bar> overlap_report::bars() const {
   ratios beside_graph;
   ratios beside_public;
   const bool scatters = operator_name == "gemm_all_scatter";
+  const public_kernel* others = public_kernel_of(operator_name);
   for (const overlap_row& row : rows) {
     const pattern_figure* best = row.best();
     if (best == nullptr) continue;
-    const double known = scatters ? 0 : public_seconds(row.problem, ranks);
-    if (known > 0) beside_public.add(known / best->time->median);
-    if (!scatters && beside_others(row.problem, ranks)) continue;
+    if (const double known = others != nullptr ? others->seconds(row.problem, ranks) : 0; known > 0)
+      beside_public.add(known / best->time->median);
+    if (beside_others(others, row.problem, ranks)) continue;
     over_bound.add(best->time->median / row.bound());
     if (const double t = row.seconds_of(library_eager); t > 0)
       beside_eager.add(t / best->time->median);
@@ -120,7 +99,7 @@ std::vector<overlap_bar> overlap_report::bars() const {
   all.push_back({"bulk_library graph / time, mean", beside_graph.mean(), graph_bar, false});
   if (!decode) all.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
   if (!beside_public.empty())
-    all.push_back({"strongest public kernel / time, least", beside_public.least(), 1, false});
+    all.push_back({others->label + " / time, least", beside_public.least(), 1, false});
   return all;
 }
 
@@ -164,9 +143,10 @@ std::vector<gemm_problem> overlap_problems(const std::string& operator_name, ove
     if (shapes == overlap_shapes::decode) add_rows(n, gathered_k, gather_axis::k);
   }
   if (shapes == overlap_shapes::decode) return all;
-  for (const public_time& t : public_times) {
+  const public_kernel* others = public_kernel_of(operator_name);
+  for (const public_time& t : others != nullptr ? others->times : std::vector<public_time>{}) {
     const gemm_problem p{.m = t.m, .n = t.n, .k = t.k, .type = dtype::bf16};
-    if (t.ranks == ranks && beside_others(p, ranks)) add(t.m, t.n, t.k, gather_axis::rows);
+    if (t.ranks == ranks && beside_others(others, p, ranks)) add(t.m, t.n, t.k, gather_axis::rows);
   }
   return all;
 }

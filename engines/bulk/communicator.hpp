@@ -19,6 +19,12 @@ namespace untax::bulk {
 /// Whether NCCL can be used by this program on this machine. Loads it the first time.
 [[nodiscard]] const availability& nccl();
 
+/// How the library is called, for reports.
+inline constexpr const char* nccl_calls =
+    "ncclCommInitRank with its own defaults, untax registers no memory with it; ncclAllGather, "
+    "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for "
+    "all_to_all";
+
 /// The ranks of a world of GPUs, as NCCL knows them. Construction and destruction are collective.
 ///
 /// The calls are asynchronous on `stream`, can be captured in a CUDA graph, and are made by every

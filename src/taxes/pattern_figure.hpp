@@ -21,6 +21,10 @@ struct pattern_figure {
   double error = 0;              ///< the largest of all ranks, of all checks
 };
 
+/// Nothing writes the weights that GPUs are measured with, as those of a model, so patterns may
+/// read some while the kernel ahead ends: `operator_options::constant_weights`.
+inline constexpr bool weights_are_constant = true;
+
 /// What `by` says.
 inline constexpr const char* library_eager = "bulk_library eager";
 inline constexpr const char* library_graph = "bulk_library graph";

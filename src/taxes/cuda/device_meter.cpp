@@ -86,6 +86,12 @@ class device_meter final : public tax_meter {
     report.gpus = fmt::format("{} x {}", team_.size(), team_.device_name());
     report.driver = survey_devices(false).driver;
     report.libraries = bulk::blas().text + ", " + bulk::nccl().text;
+    if (weights_are_constant) {
+      report.notes.emplace_back(
+          "Weights are constant (constant_weights): a pattern may read some while the kernel ahead "
+          "ends.");
+    }
+    report.notes.push_back(fmt::format("NCCL is called as {}.", bulk::nccl_calls));
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "src/taxes/cuda/overlap_work.hpp"
 
 #include "engines/sm90/matrix/matrix.hpp"
+#include "src/taxes/pattern_figure.hpp"
 
 namespace untax {
 namespace {
@@ -27,7 +28,7 @@ overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_pro
 
 int overlap_work::plan(pattern how) {
   operator_options options;
-  options.constant_weights = true;  // as those of a model are
+  options.constant_weights = weights_are_constant;
   options.how = how;
   planned made{entry_.make(*world_, problem_, options), {}};
   made.c = made.op->result();

@@ -1,0 +1,93 @@
+"""What was compared with what: kernels of others, how NCCL was called, what weights were, whether a bound holds."""
+import json
+from pathlib import Path
+
+from tables import bars, table, timed
+
+HERE = Path(__file__).resolve().parent
+# Older files say the same with these words.
+OLD_WORDS = {"strongest public kernel / time, least": "{} / time, least"}
+OLD_NCCL_CALLS = ("ncclCommInitRank with its own defaults, untax registers no memory with it; ncclAllGather, "
+                  "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for all_to_all")
+# Files of these commits do not say it; their code does.
+OLD_CONSTANT_WEIGHTS = {"aa1ba918e871": True, "961e9bcb211e": False, "aff6cee81648": False}
+
+
+def shape(problem):
+    by_k = ", by k" if problem.get("gather") == "k" else ""
+    return f"{problem['m']} x {problem['n']} x {problem['k']}{by_k}"
+
+
+def public_kernel(operator):
+    """What is known of the strongest kernel of others, or None."""
+    data = json.loads((HERE.parent / "data" / "public_kernels.json").read_text(encoding="utf-8"))
+    return next((k for k in data["kernels"] if k["operator"] == operator), None)
+
+
+def bars_of(document):
+    """What was asked for, and whether it came, in the words of today."""
+    known = public_kernel(document["operator"])
+    renamed = [dict(b, what=OLD_WORDS.get(b["what"], b["what"]).format(known["label"] if known else ""))
+               for b in document.get("bars", [])]
+    return bars({"bars": renamed})
+
+
+def beside_public(document):
+    """Problems for which a time of others' kernel is on record, and what that was."""
+    known = public_kernel(document["operator"])
+    if known is None:
+        return ""
+    rows = []
+    for p in document["problems"]:
+        other = next((t["microseconds"] for t in known["times"]
+                      if (t["ranks"], t["m"], t["n"], t["k"]) == (document["ranks"], p["m"], p["n"], p["k"])
+                      and p.get("gather", "rows") == known["gather"]), None)
+        if other is None or "best" not in p:
+            continue
+        ours = 1e6 * timed(p, p["best"])
+        rows.append([shape(p), p["best"], f"{ours:.1f}", f"{other:g}", f"{other / ours:.2f}"])
+    if not rows:
+        return ""
+    source = f"{known['name']} ({known['source']}, commit {known['commit']})" if known["name"] else known["label"]
+    return (f"\nBeside the {source}. Machine: {known['machine']}. {known['how']}\n\n"
+            + table(["M x N x K", "best", "us", "us of the public kernel", "public / ours"], rows, left=2))
+
+
+def measured_how(document):
+    """How the library was called and what weights are: as the file says, or else the code of its commit."""
+    commit = document["commit"]
+    text = ""
+    if "nccl_calls" in document:
+        variables = ", ".join(f"{k}={v}" for k, v in document.get("nccl_environment", {}).items())
+        text += f"NCCL: {document['nccl_calls']}; {variables or 'none of its variables set'}. "
+    elif "NCCL" in document.get("library", document.get("libraries", "")):
+        text += (f"NCCL: {OLD_NCCL_CALLS}, as the code of that commit has it; which of its variables were set is not on "
+                 "record. " if commit in OLD_CONSTANT_WEIGHTS else "How NCCL was called is not on record. ")
+    # Newer reports of taxes say it in their notes.
+    old_taxes = "gpus" in document and commit in OLD_CONSTANT_WEIGHTS
+    if document["format"] != "untax-bench-overlap" and not old_taxes:
+        return text
+    constant = document.get("constant_weights", OLD_CONSTANT_WEIGHTS.get(commit))
+    by_code = "" if "constant_weights" in document else ", as the code of that commit has it"
+    if constant is None:
+        return text + "Whether weights were constant (`constant_weights`) is not on record. "
+    return text + (f"Weights are constant (`constant_weights`){by_code}: patterns may read some while the kernel ahead "
+                   "ends. " if constant else f"`constant_weights` is off{by_code}. ")
+
+
+def measured_how_all(documents):
+    """The same of several, by commit; what says most of each."""
+    longest = {}
+    for d in documents:
+        text = measured_how(d).strip()
+        if len(text) > len(longest.get(d["commit"], "")):
+            longest[d["commit"]] = text
+    return "".join(f"Commit {commit}: {text}\n" for commit, text in longest.items())
+
+
+def over_bound(best, bound, verdict):
+    """E4 over the bound, unless that is known to be invalid."""
+    state = verdict.get("bound", "holds")
+    if state in ("invalid", "unknown"):
+        return state
+    return ("~" if state == "reached" else "") + f"{best / bound:.2f}"

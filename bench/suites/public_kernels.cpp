@@ -1,0 +1,84 @@
+#include "bench/suites/public_kernels.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+namespace untax::bench {
+namespace {
+
+using json = nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw error(errc::invalid_argument, "public kernels: " + text);
+}
+
+/// Null says that it is not on record.
+std::string recorded(const json& in, const char* key) {
+  const json& value = in.at(key);
+  return value.is_null() ? std::string() : value.get<std::string>();
+}
+
+public_time time_of(const json& in) {
+  const public_time time{in.at("ranks"), in.at("m"), in.at("n"), in.at("k"),
+                         1e-6 * in.at("microseconds").get<double>()};
+  if (time.ranks < 1 || time.m < 1 || time.n < 1 || time.k < 1 || !(time.seconds > 0)) {
+    refuse(
+        fmt::format("a time is {}; ranks, sizes and microseconds have to be positive", in.dump()));
+  }
+  return time;
+}
+
+public_kernel kernel_of(const json& in) {
+  public_kernel kernel;
+  in.at("operator").get_to(kernel.operator_name);
+  if (in.at("gather") == name_of(gather_axis::k)) kernel.gather = gather_axis::k;
+  in.at("label").get_to(kernel.label);
+  in.at("machine").get_to(kernel.machine);
+  in.at("how").get_to(kernel.how);
+  kernel.name = recorded(in, "name");
+  kernel.source = recorded(in, "source");
+  kernel.commit = recorded(in, "commit");
+  for (const std::string* text : {&kernel.label, &kernel.machine, &kernel.how}) {
+    if (text->empty()) refuse("label, machine or how is empty; they have to say something");
+  }
+  for (const json& one : in.at("times")) kernel.times.push_back(time_of(one));
+  return kernel;
+}
+
+}  // namespace
+
+double public_kernel::seconds(const gemm_problem& problem, int world) const noexcept {
+  const auto found = std::ranges::find_if(times, [&](const public_time& t) {
+    return t.ranks == world && t.m == problem.m && t.n == problem.n && t.k == problem.k;
+  });
+  return found == times.end() || problem.gather != gather ? 0 : found->seconds;
+}
+
+std::vector<public_kernel> parse_public_kernels(std::string_view text) {
+  try {
+    const json in = json::parse(text.begin(), text.end());
+    if (in.at("format") != "untax-public-kernels") refuse("the format is another one");
+    std::vector<public_kernel> all;
+    for (const json& one : in.at("kernels")) all.push_back(kernel_of(one));
+    return all;
+  } catch (const json::exception& wrong) {
+    refuse(wrong.what());
+  }
+}
+
+const std::vector<public_kernel>& public_kernels() {
+  static const std::vector<public_kernel> all = parse_public_kernels(public_kernels_text());
+  return all;
+}
+
+const public_kernel* public_kernel_of(std::string_view operator_name) {
+  const auto& all = public_kernels();
+  const auto found = std::ranges::find(all, operator_name, &public_kernel::operator_name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace untax::bench
