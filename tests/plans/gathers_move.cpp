@@ -21,6 +21,8 @@ using plans_test::operand_at;
 using plans_test::planned_gather;
 
 constexpr std::int64_t a_begin = std::int64_t{1} << 40;
+constexpr std::int64_t b_begin = std::int64_t{2} << 40;
+constexpr std::int64_t c_begin = std::int64_t{3} << 40;
 constexpr std::int64_t inbox_begin = std::int64_t{4} << 40;
 constexpr std::int64_t inbox_span = std::int64_t{1} << 38;
 
@@ -101,7 +103,8 @@ TEST(gathers_move, boxes_are_described_where_they_move) {
   each_plan(gather_cases(), [](const planned_gather& p) {
     SCOPED_TRACE(p.text);
     const gather_maps maps = maps_of(
-        p.problem, p.plan, p.how, {operand_at(a_begin), nullptr, nullptr}, inbox_of(p.how.rank()));
+        p.problem, p.plan, p.how, {operand_at(a_begin), operand_at(b_begin), operand_at(c_begin)},
+        inbox_of(p.how.rank()));
     const bool moves = p.plan.boxes && !p.how.shard(p.how.rank()).empty();
     ASSERT_EQ(static_cast<int>(maps.inbox_boxes.size()), moves ? p.how.world() : 0);
   });
@@ -114,7 +117,8 @@ TEST(gathers_move, boxes_are_pieces) {
     ++looked_at;
     SCOPED_TRACE(p.text);
     const gather_maps maps = maps_of(
-        p.problem, p.plan, p.how, {operand_at(a_begin), nullptr, nullptr}, inbox_of(p.how.rank()));
+        p.problem, p.plan, p.how, {operand_at(a_begin), operand_at(b_begin), operand_at(c_begin)},
+        inbox_of(p.how.rank()));
     if (p.how.shard(p.how.rank()).empty()) {
       ASSERT_TRUE(maps.inbox_boxes.empty());
       return;

@@ -11,6 +11,7 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/sm90/attention/shape.hpp"
+#include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/gather_at_once.hpp"
@@ -96,6 +97,59 @@ TEST(plan_numbers, partial_results_of_attention) {
   for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(sm90::has_kernel_for(width));
 }
 
+/// Rooms of attention: the last row of the last set, rank and block lies in them.
+TEST(plan_numbers, rooms_of_attention) {
+  for (const int width : {64, 128, 256}) {
+    sm90::attention_shape shape;
+    shape.head_dim = width;
+    shape.batch = 3;
+    shape.kv_heads = 2;
+    shape.group = 4;
+    for (const int ranks : {1, 2, 8}) {
+      const std::size_t row = static_cast<std::size_t>(width) / 4 + 1;
+      const std::size_t rows = 24;
+      const auto all = static_cast<std::size_t>(ranks);
+      const auto sent = sm90::attention_room::of(shape, ranks, 5, true, false);
+      EXPECT_EQ(sent.inbox, 2 * rows * all * row) << "two sets";
+      EXPECT_EQ(sent.outbox, 0U);
+      EXPECT_EQ(sent.parts, 2U * 5 * 16 * (static_cast<std::size_t>(width) / 2 + 1));
+      EXPECT_EQ(sent.rows, rows * all * (static_cast<std::size_t>(width) + 2));
+      const auto followed = sm90::attention_room::of(shape, ranks, 5, false, true);
+      EXPECT_EQ(followed.inbox, sent.inbox);
+      EXPECT_EQ(followed.outbox, 2 * rows * row);
+      EXPECT_EQ(sm90::attention_room::of(shape, ranks, 5, false, false).inbox, 1U);
+    }
+  }
+}
+
+/// Packets of collectives: each phase, set, source and packet has a place of its own, and all are
+/// in the inbox; each block and receiver has a counter.
+TEST(plan_numbers, places_of_packets) {
+  for (const int ranks : {1, 2, 5}) {
+    for (const bool passes_on : {false, true}) {
+      const sm90::packet_layout how{
+          .messages = sm90::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
+      std::set<std::int64_t> slots;
+      for (int phase = 0; phase < (passes_on ? 2 : 1); ++phase)
+        for (std::uint64_t epoch = 8; epoch < 10; ++epoch)
+          for (int source = 0; source < ranks; ++source)
+            for (std::int64_t i = 0; i < 7; ++i) {
+              ASSERT_TRUE(slots.insert(how.slot(phase, epoch, source, i)).second);
+              ASSERT_EQ(how.slot(phase, epoch, source, i), how.slot(phase, epoch + 2, source, i));
+            }
+      ASSERT_EQ(*slots.begin(), 0);
+      ASSERT_EQ(static_cast<std::size_t>(*slots.rbegin()) + 1, how.slots());
+      ASSERT_EQ(slots.size(), how.slots());
+      std::set<int> counters;
+      for (int block = 0; block < 3; ++block)
+        for (int receiver = 0; receiver < ranks; ++receiver)
+          ASSERT_TRUE(counters.insert(how.counter(block, receiver)).second);
+      ASSERT_EQ(*counters.begin(), 0);
+      ASSERT_EQ(*counters.rbegin() + 1, how.counter(3, 0)) << "as many as there are";
+    }
+  }
+}
+
 /// Bands: each cell once; a band's first columns come before its next ones, and all of it before
 /// what is below; with starts, columns equally far apart take turns.
 TEST(plan_numbers, banded_grids) {
@@ -156,7 +210,7 @@ TEST(plan_numbers, what_is_not_filled_in_does_nothing) {
   EXPECT_EQ(sends.turns(all), 0);
   EXPECT_EQ(sends.hops_together(), 0);
   EXPECT_EQ(sends.part_of(all).pieces, 0);
-  EXPECT_EQ(sends.row_pieces * sends.in_row, 0);
+  EXPECT_EQ(sends.row_pieces + sends.in_row, 0);
   EXPECT_EQ(sends.rows + sends.columns + sends.hops, 0);
   EXPECT_FALSE(sends.at_once);
   EXPECT_TRUE(sends.counted) << "whoever does not know asks";

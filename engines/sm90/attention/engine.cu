@@ -153,19 +153,14 @@ class attention_engine::launcher {
 
   void allocate() {
     const attention_shape& shape = a_.shape;
-    const auto rows = static_cast<std::size_t>(shape.rows());
-    const auto ranks = static_cast<std::size_t>(a_.ranks);
     const auto blocks = static_cast<std::size_t>(blocks_);
     const bool follows = a_.sink == attention_sink::outbox;
-    const auto row_packets = static_cast<std::size_t>(packets_of_row(shape.head_dim));
-    const std::size_t packets = follows || a_.receives() ? 2 * rows * ranks * row_packets : 1;
-    a_.run.inbox = world_->allocate_cleared<std::byte>(packets * sizeof(packet), name_ + " inbox");
+    const auto room = attention_room::of(shape, a_.ranks, blocks_, a_.receives(), follows);
+    a_.run.inbox =
+        world_->allocate_cleared<std::byte>(room.inbox * sizeof(packet), name_ + " inbox");
     epochs_ = world_->allocate_cleared<std::uint64_t>(2 * blocks, name_ + " epochs");
-    const auto width = static_cast<std::size_t>(shape.head_dim);
-    const std::size_t parts[] = {
-        2 * blocks * most_heads_of_group * (width / 2 + 1) * sizeof(packet),
-        follows ? 2 * rows * row_packets * sizeof(packet) : 0,
-        rows * ranks * static_cast<std::size_t>(shape.words()) * sizeof(std::uint32_t)};
+    const std::size_t parts[] = {room.parts * sizeof(packet), room.outbox * sizeof(packet),
+                                 room.rows * sizeof(std::uint32_t)};
     std::size_t all = 0;
     for (const std::size_t part : parts) all += aligned(part);
     scratch_ = world_->allocate_cleared<std::byte>(all, name_ + " scratch");
@@ -178,8 +173,7 @@ class attention_engine::launcher {
     a_.parts = static_cast<packet*>(take(0));
     a_.outbox = static_cast<packet*>(take(1));
     gathered_ = static_cast<std::uint32_t*>(take(2));
-    a_.rows = gathered_ +
-              static_cast<std::size_t>(a_.rank) * rows * static_cast<std::size_t>(shape.words());
+    a_.rows = gathered_ + static_cast<std::int64_t>(a_.rank) * shape.rows() * shape.words();
   }
   [[nodiscard]] static std::size_t aligned(std::size_t bytes) {
     return round_up<std::size_t>(bytes, 256);

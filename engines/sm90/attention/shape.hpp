@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <untax/core/host_device.hpp>
@@ -59,6 +60,30 @@ struct attention_shape {
   }
 };
 
+/// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
+inline constexpr int most_heads_of_group = 16;
+
+/// What the kernels of a rank keep, counted in packets of 16 bytes, and in words of 4.
+struct attention_room {
+  std::size_t inbox = 0;   ///< packets: two sets, a row for each query head and rank
+  std::size_t parts = 0;   ///< packets: of each block two parts of items
+  std::size_t outbox = 0;  ///< packets: two sets of the rank's own rows
+  std::size_t rows = 0;    ///< words: the rows of all ranks
+
+  /// `receives`: packets come from other ranks; `follows`: another kernel sends them on.
+  [[nodiscard]] static constexpr attention_room of(const attention_shape& shape, int all_ranks,
+                                                   int all_blocks, bool receives,
+                                                   bool follows) noexcept {
+    const auto rows = static_cast<std::size_t>(shape.rows());
+    const auto ranks = static_cast<std::size_t>(all_ranks);
+    const auto row_packets = static_cast<std::size_t>(packets_of_row(shape.head_dim));
+    const auto part = static_cast<std::size_t>(most_heads_of_group * (shape.head_dim / 2 + 1));
+    return {receives || follows ? 2 * rows * ranks * row_packets : 1,
+            2 * static_cast<std::size_t>(all_blocks) * part, follows ? 2 * rows * row_packets : 0,
+            rows * ranks * static_cast<std::size_t>(shape.words())};
+  }
+};
+
 /// The caller's memory, on the GPU. Strides are in elements.
 struct attention_operands {
   const void* queries = nullptr;  ///< [batch * heads, head_dim]
@@ -73,8 +98,6 @@ struct attention_operands {
   const std::int32_t* page_table = nullptr;
 };
 
-/// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
-inline constexpr int most_heads_of_group = 16;
 /// The most ranks whose partial results a warp combines.
 inline constexpr int most_attention_ranks = 8;
 /// Whether kernels exist for a width of heads.

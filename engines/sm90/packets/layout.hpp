@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <untax/core/reduction.hpp>
@@ -30,6 +31,23 @@ struct packet_layout {
   bool passes_on = false;
   int root = -1;           ///< of a relay: who has everything and needs nothing
   std::int64_t total = 0;  ///< of a relay: elements of the root
+
+  /// Where packet `i` of a source lies in an inbox, counted in packets.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t slot(int phase, std::uint64_t epoch,
+                                                              int source,
+                                                              std::int64_t i) const noexcept {
+    const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch & 1U);
+    return (set * messages.ranks + source) * capacity + i;
+  }
+  /// Packets of an inbox.
+  [[nodiscard]] constexpr std::size_t slots() const noexcept {
+    return (passes_on ? 4 : 2) * static_cast<std::size_t>(messages.ranks) *
+           static_cast<std::size_t>(capacity);
+  }
+  /// At the sender, the counter of a block and a receiver.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counter(int block, int receiver) const noexcept {
+    return block * messages.ranks + receiver;
+  }
 };
 
 inline constexpr int packet_threads = 256;

@@ -231,13 +231,11 @@ class packet_worker {
   }
   /// At the sender, the counter of this block and a receiver.
   [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
-    return static_cast<int>(blockIdx.x) * ranks() + receiver;
+    return how_.counter(static_cast<int>(blockIdx.x), receiver);
   }
   [[nodiscard]] __device__ packet* slot(int phase, int at, int source,
                                         std::int64_t i) const noexcept {
-    const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch_ & 1U);
-    return reinterpret_cast<packet*>(run_.inbox.at(at)) + (set * ranks() + source) * how_.capacity +
-           i;
+    return reinterpret_cast<packet*>(run_.inbox.at(at)) + how_.slot(phase, epoch_, source, i);
   }
   __device__ void store(int phase, int peer, std::int64_t i, std::uint64_t data) const {
     untax::detail::store_packet(slot(phase, peer, rank(), i), {data, epoch_});
@@ -264,15 +262,13 @@ auto with_depth(int ranks, const Use& use) {
 /// A kernel of packets and what it needs.
 template <class Bits>
 [[nodiscard]] transfer_code packet_code(const void* kernel, const packet_layout& how, int blocks) {
-  const auto ranks = static_cast<std::size_t>(how.messages.ranks);
   transfer_code code;
   code.kernel = kernel;
   code.first_argument = kernel_argument(how);
   code.blocks = {blocks};
   code.threads = packet_threads;
-  code.inbox_bytes =
-      (how.passes_on ? 4 : 2) * ranks * static_cast<std::size_t>(how.capacity) * sizeof(packet);
-  code.counters = blocks * how.messages.ranks;
+  code.inbox_bytes = how.slots() * sizeof(packet);
+  code.counters = how.counter(blocks, 0);
   code.element_bytes = sizeof(Bits);
   code.text = "packets";
   return code;
