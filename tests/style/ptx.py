@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cached
@@ -242,22 +243,27 @@ def self_test():
     wrong = len(judged := ptx_paths.judged_wrongly())
     for body in judged:
         print(f"a path judged wrongly:\n{body}")
-    for header, old, new in [(None, None, None), *MUTANTS]:
+
+    def findings_of(mutant):
+        header, old, new = mutant
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            for name in (SITES,):
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(gate.PROJECT / name, root / name)
+            (root / SITES).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(gate.PROJECT / SITES, root / SITES)
             if header:
                 # All headers of a layer lie beside the changed one, so that each finds it first.
                 shutil.copytree(gate.PROJECT / "include", root / "include")
                 path, text = with_change(header, old, new)
                 (root / "include/untax" / path).write_text(text)
-            findings = orders(gate.Tree(folder, folder, folder))
-        if bool(findings) != bool(header):
-            wrong += 1
-            print(f"should be {'rejected' if header else 'accepted'}: {header}: '{old}' -> '{new}'")
-            print("\n".join(findings))
+            return orders(gate.Tree(folder, folder, folder))
+
+    mutants = [(None, None, None), *MUTANTS]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for (header, old, new), findings in zip(mutants, pool.map(findings_of, mutants)):
+            if bool(findings) != bool(header):
+                wrong += 1
+                print(f"should be {'rejected' if header else 'accepted'}: {header}: '{old}' -> '{new}'")
+                print("\n".join(findings))
     print(f"self-test: {len(MUTANTS)} mutants and the tree itself, {len(ptx_paths.BAD)} bad paths and "
           f"{len(ptx_paths.GOOD)} good ones, {wrong} judged wrongly")
     return wrong
