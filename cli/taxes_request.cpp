@@ -65,6 +65,7 @@ taxes_plan plan_of_model(const CLI::App& verb, const taxes_request& request, tax
   report.tokens = request.tokens;
   report.type = model.type;
   report.layers = static_cast<int>(model.layers);
+  if (model.moe) report.left_out.emplace_back("routed experts");
   report.notes = layer_notes(model, request.ranks, keys);
   return plan;
 }

@@ -16,8 +16,11 @@ std::pair<std::size_t, std::size_t> position(std::string_view text, std::size_t 
   return {line, start == std::string_view::npos ? before.size() + 1 : before.size() - start};
 }
 
+// A list or an object by its type alone: there is no end to what may be in it, nor to how deep.
 std::string shown(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   constexpr std::size_t enough = 40;
   if (text.size() > enough) text = text.substr(0, enough) + "...";
   return text;
@@ -46,9 +49,11 @@ config_reader::config_reader(std::string_view text, std::string origin)
   }
   if (!has("hidden_size") && fields_.contains("text_config") &&
       fields_["text_config"].is_object()) {
-    nlohmann::json inner = fields_["text_config"];
+    // A copy would take a frame of the stack for each level of what is nested in there.
+    nlohmann::json inner = std::move(fields_["text_config"]);
     for (const char* outer : {"architectures", "dtype", "torch_dtype", "quantization_config"}) {
-      if (!inner.contains(outer) && fields_.contains(outer)) inner[outer] = fields_[outer];
+      if (!inner.contains(outer) && fields_.contains(outer))
+        inner[outer] = std::move(fields_[outer]);
     }
     fields_ = std::move(inner);
     prefix_ = "text_config.";
@@ -69,7 +74,7 @@ std::int64_t config_reader::whole(const std::string& key, std::int64_t least,
       value.is_number_integer() &&
       (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX});
   if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-    refuse(key, "is " + shown(value), right);
+    refuse_value(key, right);
   }
   return value.get<std::int64_t>();
 }
@@ -91,7 +96,7 @@ std::optional<std::int64_t> config_reader::optional_size(const std::string& key,
 std::string config_reader::text(const std::string& key) const {
   if (!has(key)) refuse(key, "is missing", "should be a text");
   const nlohmann::json& value = fields_.at(key);
-  if (!value.is_string()) refuse(key, "is " + shown(value), "should be a text");
+  if (!value.is_string()) refuse_value(key, "should be a text");
   return value.get<std::string>();
 }
 
@@ -101,15 +106,19 @@ std::string config_reader::first_of(const std::string& key) const {
   const bool texts =
       value.is_array() &&
       std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
-  if (!texts) refuse(key, "is " + shown(value), "should be a list of texts");
+  if (!texts) refuse_value(key, "should be a list of texts");
   return value.empty() ? "" : value.front().get<std::string>();
 }
 
 bool config_reader::list_contains(const std::string& key, std::int64_t value) const {
   if (!has(key)) return false;
   const nlohmann::json& list = fields_.at(key);
-  if (!list.is_array()) refuse(key, "is " + shown(list), "should be a list of layer numbers");
+  if (!list.is_array()) refuse_value(key, "should be a list of layer numbers");
   return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+void config_reader::refuse_value(const std::string& key, const std::string& right) const {
+  refuse(key, "is " + shown(fields_.at(key)), right);
 }
 
 void config_reader::refuse(const std::string& key, const std::string& what,

@@ -33,6 +33,8 @@ class config_reader {
   /// Whether the list `key` holds `value`; an absent list holds nothing.
   [[nodiscard]] bool list_contains(const std::string& key, std::int64_t value) const;
 
+  /// Throws "<file>: <field> is <its value, or its type>; <right>".
+  [[noreturn]] void refuse_value(const std::string& key, const std::string& right) const;
   /// Throws "<file>: <field> <what>; <right>".
   [[noreturn]] void refuse(const std::string& key, const std::string& what,
                            const std::string& right) const;

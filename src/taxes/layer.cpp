@@ -130,7 +130,8 @@ void note_experts(std::vector<std::string>& notes, const model_config& model,
       "In {} of {} layers each token visits {} of {} routed experts. These are not measured: "
       "sending tokens to experts and "
       "back is another operator. The times of the layer and of the model leave them out.",
-      moe.layers, model.layers, moe.experts_per_token, moe.experts));
+      moe.layers, model.layers,
+      moe.experts_per_token > 0 ? fmt::to_string(moe.experts_per_token) : "some", moe.experts));
   if (moe.shared_intermediate > 0) {
     notes.push_back(fmt::format(
         "The shared expert of these layers (inner width {}) is measured, split over the ranks.",
@@ -176,9 +177,10 @@ std::vector<std::string> layer_notes(const model_config& model, int tensor_paral
   if (attends) note_attention(notes, keys);
   notes.push_back(fmt::format(
       "Left out because they need no communication of this kind, or have an operator of their own: "
-      "{}norms and activations, the embedding, and the projection to {} vocabulary entries at the "
+      "{}norms and activations, the embedding, and the projection to {}vocabulary entries at the "
       "end.",
-      attends ? "" : "the attention between qkv and o, ", model.vocab));
+      attends ? "" : "the attention between qkv and o, ",
+      model.vocab > 0 ? fmt::format("{} ", model.vocab) : ""));
   return notes;
 }
 

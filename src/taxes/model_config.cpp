@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "config_reader.hpp"
 
@@ -29,18 +30,64 @@ dtype element_type(const config_reader& config, std::vector<std::string>& notes)
   if (name == "bfloat16") return dtype::bf16;
   if (name == "float16") return dtype::f16;
   if (name == "float32") return dtype::f32;
-  config.refuse(key, fmt::format("is \"{}\"", name), "should be bfloat16, float16 or float32");
+  config.refuse_value(key, "should be bfloat16, float16 or float32");
 }
 
-// The families whose MLP has one projection up instead of a gate and an up projection.
-bool has_gate(const std::string& model_type) {
-  static constexpr std::array<std::string_view, 12> plain = {
-      "bloom", "codegen", "falcon",   "gpt_bigcode", "gpt_neo", "gpt_neox",
-      "gptj",  "mpt",     "nemotron", "opt",         "phi",     "starcoder2"};
-  for (const std::string_view type : plain) {
-    if (type == model_type) return false;
+// What untax knows the layers of: attention and an MLP, or experts, with the names of fields that
+// are read below. The MLP has a gate and an up projection, or an up projection alone.
+struct model_family {
+  std::string_view type;
+  bool gated = true;
+};
+constexpr auto families = std::to_array<model_family>({
+    {"llama"},
+    {"mistral"},
+    {"mixtral"},
+    {"ministral"},
+    {"qwen2"},
+    {"qwen2_moe"},
+    {"qwen2_vl_text"},
+    {"qwen2_vl"},
+    {"qwen2_5_vl_text"},
+    {"qwen2_5_vl"},
+    {"qwen3"},
+    {"qwen3_moe"},
+    {"gemma"},
+    {"gemma2"},
+    {"gemma3_text"},
+    {"phi", false},
+    {"phi3"},
+    {"deepseek_v2"},
+    {"deepseek_v3"},
+    {"kimi_k2"},
+    {"gpt_oss"},
+    {"gpt_neox", false},
+    {"olmo"},
+    {"olmo2"},
+    {"olmoe"},
+    {"granite"},
+    {"stablelm"},
+    {"glm"},
+    {"glm4"},
+    {"exaone4"},
+    {"smollm3"},
+    {"nemotron", false},
+    {"starcoder2", false},
+});
+
+bool has_gate(const config_reader& config, std::vector<std::string>& notes) {
+  if (!config.has("model_type")) {
+    notes.emplace_back("The file gives no model_type; layers as those of llama are assumed.");
+    return true;
   }
-  return true;
+  const std::string type = config.text("model_type");
+  std::vector<std::string_view> known;
+  for (const model_family& family : families) {
+    if (family.type == type) return family.gated;
+    known.push_back(family.type);
+  }
+  config.refuse_value("model_type",
+                      fmt::format("untax knows the layers of {}", fmt::join(known, ", ")));
 }
 
 std::int64_t attention_head_dim(const config_reader& config, const model_config& model) {
@@ -59,7 +106,10 @@ std::optional<latent_attention> latent_fields(const config_reader& config) {
   latent_attention latent;
   latent.kv_rank = config.size("kv_lora_rank", widest);
   latent.q_rank = config.optional_size("q_lora_rank", widest).value_or(0);
-  latent.qk_nope_head = config.size("qk_nope_head_dim", widest_head);
+  // With a latent vector for q no rank computes heads of q from the hidden state.
+  latent.qk_nope_head = latent.q_rank > 0
+                            ? config.optional_size("qk_nope_head_dim", widest_head).value_or(0)
+                            : config.size("qk_nope_head_dim", widest_head);
   latent.qk_rope_head = config.size("qk_rope_head_dim", widest_head);
   latent.v_head = config.size("v_head_dim", widest_head);
   return latent;
@@ -93,10 +143,11 @@ std::optional<expert_config> expert_fields(const config_reader& config, const mo
   if (key == nullptr || config.count(key, most_experts) <= 1) return std::nullopt;
   expert_config moe;
   moe.experts = config.size(key, most_experts);
-  moe.experts_per_token = config.size("num_experts_per_tok", moe.experts);
+  moe.experts_per_token = config.optional_size("num_experts_per_tok", moe.experts).value_or(0);
   moe.intermediate =
       config.optional_size("moe_intermediate_size", widest).value_or(model.intermediate);
   if (config.has("n_shared_experts")) {
+    if (moe.intermediate == 0) moe.intermediate = config.size("moe_intermediate_size", widest);
     moe.shared_intermediate = config.count("n_shared_experts", 1 << 10) * moe.intermediate;
   } else if (config.has("shared_expert_intermediate_size")) {
     moe.shared_intermediate = config.count("shared_expert_intermediate_size", widest);
@@ -112,12 +163,10 @@ std::string model_name(const std::filesystem::path& file) {
   return parent.empty() ? "config" : parent.string();
 }
 
-void refuse_unknown_layouts(const config_reader& config, const std::string& model_type) {
-  if (config.has("interleave_moe_layer_step")) {
-    config.refuse("interleave_moe_layer_step",
-                  fmt::format("belongs to a layout of experts (model_type \"{}\")", model_type),
-                  "untax knows the layouts of Mixtral, gpt-oss, DeepSeek and Qwen MoE");
-  }
+void refuse_unknown_layouts(const config_reader& config) {
+  if (!config.has("interleave_moe_layer_step")) return;
+  config.refuse("interleave_moe_layer_step", "belongs to a layout of experts that is not known",
+                "untax knows the layouts of Mixtral, gpt-oss, DeepSeek and Qwen MoE");
 }
 
 }  // namespace
@@ -127,8 +176,9 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
   model_config model;
   model.name = model_name(origin);
   model.architecture = config.first_of("architectures");
+  model.gated_mlp = has_gate(config, model.notes);
   model.model_type = config.has("model_type") ? config.text("model_type") : "";
-  refuse_unknown_layouts(config, model.model_type);
+  refuse_unknown_layouts(config);
   model.type = element_type(config, model.notes);
   model.hidden = config.size("hidden_size", widest);
   model.layers = config.size("num_hidden_layers", most_layers);
@@ -138,13 +188,14 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
     config.refuse("num_key_value_heads", fmt::format("is {}", model.kv_heads),
                   fmt::format("should divide num_attention_heads ({})", model.heads));
   }
-  model.intermediate = config.size("intermediate_size", widest);
-  model.gated_mlp = has_gate(model.model_type);
-  model.vocab = config.size("vocab_size", 1 << 26);
+  model.intermediate = config.optional_size("intermediate_size", widest).value_or(0);
+  model.vocab = config.optional_size("vocab_size", 1 << 26).value_or(0);
   model.latent = latent_fields(config);
   model.head_dim = model.latent ? model.latent->qk_nope_head + model.latent->qk_rope_head
                                 : attention_head_dim(config, model);
   model.moe = expert_fields(config, model);
+  // Where all layers have experts there may be no other MLP.
+  if (model.dense_layers() > 0) model.intermediate = config.size("intermediate_size", widest);
   if (config.has("quantization_config")) {
     model.notes.push_back(fmt::format(
         "The weights of this model are stored quantised; {} is measured.", name_of(model.type)));

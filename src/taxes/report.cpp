@@ -130,12 +130,20 @@ void check(const tax_report& report) {
 }
 
 std::string coverage(const tax_report& report) {
+  std::vector<std::string> absent;
+  for (const auto& [op, reason] : report.unmeasured) absent.push_back(op.name);
+  absent.insert(absent.end(), report.left_out.begin(), report.left_out.end());
   std::string names;
-  for (std::size_t i = 0; i < report.unmeasured.size(); ++i) {
-    names += i == 0 ? ", without " : i + 1 == report.unmeasured.size() ? " and " : ", ";
-    names += report.unmeasured[i].op.name;
+  for (std::size_t i = 0; i < absent.size(); ++i) {
+    names += i == 0 ? ", without " : i + 1 == absent.size() ? " and " : ", ";
+    names += absent[i];
   }
   return names;
+}
+
+std::string title_of_model(const tax_report& report) {
+  const std::string absent = coverage(report);
+  return absent.empty() ? "whole model" : "model" + absent;
 }
 
 tax_breakdown model_total(const tax_report& report) {

@@ -180,7 +180,7 @@ std::string figures_table(const tax_report& report) {
   model_chance.add(chance, report.layers);
   line("average layer" + coverage(report), report.layers, layer_total(report), chance,
        verdict_of(report), " class=\"sum\"");
-  line("whole model" + coverage(report), 1, model_total(report), model_chance, verdict_of(report),
+  line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report),
        " class=\"sum\"");
   return out + "</tbody></table></div>\n";
 }

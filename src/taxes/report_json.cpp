@@ -121,7 +121,7 @@ tax_row to_row(const json& in) {
 
 bool is_optional(std::string_view field) {
   return field == "gpus" || field == "driver" || field == "libraries" || field == "warnings" ||
-         field == "one_operator";
+         field == "one_operator" || field == "left_out";
 }
 template <class Field>
 bool field_is_empty(const Field& field) {
@@ -149,6 +149,7 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("repeats", report.repeats);
   visit("one_operator", report.one_operator);
   visit("warnings", report.warnings);
+  visit("left_out", report.left_out);
   visit("notes", report.notes);
 }
 

@@ -76,7 +76,7 @@ text_table time_table(const tax_report& report, const time_unit& unit, std::size
   model_chance.add(layer_chance, report.layers);
   line("average layer" + coverage(report), report.layers, layer_total(report), layer_chance,
        verdict_of(report));
-  line("whole model" + coverage(report), 1, model_total(report), model_chance, verdict_of(report));
+  line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report));
   return table;
 }
 
@@ -168,11 +168,12 @@ std::string render_table(const tax_report& report, int width, text_style style) 
   for (const std::string& warning : report.warnings)
     text += wrapped("Warning: " + warning, width) + "\n";
   text += waterfall(report, width, style) + "\n";
-  text += bold(fmt::format(
-                   "Times in {}, one execution of each operation; E0 = the sum of all that follow",
-                   unit.name),
-               style) +
-          "\n";
+  text +=
+      bold(fmt::format(
+               "Times in {}{}, one execution of each operation; E0 = the sum of all that follow",
+               unit.name, coverage(report)),
+           style) +
+      "\n";
   text += time_tables(report, unit, width, style) + "\n";
   text += wrapped(
       fmt::format("A ~ marks what is smaller than the uncertainty of its medians{}. A negative "

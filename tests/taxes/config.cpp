@@ -3,8 +3,11 @@
 #include <fstream>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include <untax/taxes/layer.hpp>
 
 #include "sample.hpp"
 
@@ -186,8 +189,88 @@ TEST(model_errors, absurd_values) {
   EXPECT_NE(refusal_with("model_type", 7).find("should be a text"), std::string::npos);
   EXPECT_NE(refusal_with("interleave_moe_layer_step", 2).find("layout of experts"),
             std::string::npos);
-  EXPECT_NE(refusal_with("num_local_experts", 8).find("num_experts_per_tok is missing"),
+}
+
+TEST(model_errors, what_is_no_scalar_is_shown_by_its_type) {
+  EXPECT_EQ(refusal_with("hidden_size", {1, 2}),
+            "some/model.json: hidden_size is a list; should be a whole number from 1 to 4194304");
+  EXPECT_EQ(refusal_with("torch_dtype", {{"a", 1}}),
+            "some/model.json: torch_dtype is an object; should be a text");
+}
+
+// Whatever walks over a value by recursion would need a stack frame for every level.
+TEST(model_errors, nested_deeply) {
+  constexpr int depth = 100'000;
+  std::string list(depth, '[');
+  list.append(depth, ']');
+  std::string object;
+  for (int i = 0; i < depth; ++i) object += R"({"a":)";
+  object += "1";
+  object.append(depth, '}');
+  std::vector<std::string> keys = {"text_config", "some_other"};
+  const nlohmann::json fields = valid();
+  for (const auto& [key, value] : fields.items()) keys.push_back(key);
+  for (const char* key :
+       {"num_key_value_heads", "head_dim", "dtype", "num_experts", "num_experts_per_tok",
+        "mlp_only_layers", "kv_lora_rank", "quantization_config"}) {
+    keys.emplace_back(key);
+  }
+  for (const std::string& nested : {list, object}) {
+    for (const std::string& key : keys) {
+      for (const bool inside : {false, true}) {
+        nlohmann::json config = valid();
+        if (key == "num_experts_per_tok" || key == "mlp_only_layers") config["num_experts"] = 4;
+        config[key] = "here";
+        std::string text = config.dump();
+        text.replace(text.find("\"here\""), 6, nested);
+        if (inside) text = R"({"text_config": )" + text + R"(, "dtype": )" + nested + "}";
+        const std::string refused = error_text([&] { (void)parse_model(text, "m.json"); });
+        EXPECT_LT(refused.size(), 200U);
+        EXPECT_TRUE(refused.empty() || refused.rfind("m.json: ", 0) == 0) << key << refused;
+      }
+    }
+    const std::string refused = error_text([&] { (void)parse_model(nested, "m.json"); });
+    EXPECT_EQ(refused.rfind("m.json: ", 0), 0U) << refused;
+  }
+}
+
+TEST(model_errors, families_that_are_not_known) {
+  for (const char* type : {"bert", "gpt2", "opt", "t5", "falcon", "mamba", "llama5", ""}) {
+    const std::string refused = refusal_with("model_type", type);
+    EXPECT_EQ(refused.rfind(fmt::format("some/model.json: model_type is \"{}\"; untax knows the "
+                                        "layers of llama, mistral, ",
+                                        type),
+                            0),
+              0U)
+        << refused;
+    EXPECT_EQ(refused.find('\n'), std::string::npos);
+    // Before any field that such a file has not.
+    EXPECT_EQ(refusal({{"model_type", type}}), refused);
+  }
+  nlohmann::json config = valid();
+  config.erase("model_type");
+  EXPECT_NE(parse(config).notes.at(0).find("no model_type; layers as those of llama"),
             std::string::npos);
+}
+
+TEST(model_fields, none_is_required_that_only_a_note_needs) {
+  nlohmann::json config = valid();
+  config.erase("vocab_size");
+  EXPECT_EQ(parse(config).vocab, 0);
+  EXPECT_NE(layer_notes(parse(config), 2, 0).back().find("projection to vocabulary entries"),
+            std::string::npos);
+  // All layers have experts, so nobody asks for an MLP, nor for how many experts a token visits.
+  config.update({{"num_experts", 16}, {"moe_intermediate_size", 128}});
+  config.erase("intermediate_size");
+  EXPECT_EQ(parse(config).dense_layers(), 0);
+  EXPECT_EQ(parse(config).intermediate, 0);
+  EXPECT_NE(layer_notes(parse(config), 2, 0).at(0).find("visits some of 16"), std::string::npos);
+  config["decoder_sparse_step"] = 2;
+  EXPECT_NE(refusal(config).find("intermediate_size is missing"), std::string::npos);
+  config = {{"n_shared_experts", 1}, {"num_experts", 4}};
+  config.update(valid());
+  config.erase("intermediate_size");
+  EXPECT_NE(refusal(config).find("moe_intermediate_size is missing"), std::string::npos);
 }
 
 TEST(model_errors, not_json) {

@@ -210,6 +210,17 @@ TEST(finding, says_what_it_leaves_out) {
       << finding(report);
   report.unmeasured.push_back({report.rows[0].op, "because"});
   EXPECT_EQ(coverage(report), ", without down and qkv");
+  report.unmeasured.clear();
+  EXPECT_EQ(title_of_model(report), "whole model");
+  report.left_out = {"routed experts"};
+  EXPECT_EQ(title_of_model(report), "model, without routed experts");
+  EXPECT_EQ(from_json(to_json(report)), report);
+  for (const std::string& text : {render_table(report, 100, {}), render_html(report)}) {
+    EXPECT_EQ(text.find("whole model"), std::string::npos);
+    EXPECT_NE(text.find("model, without routed experts"), std::string::npos);
+  }
+  EXPECT_NE(render_table(report, 100, {}).find(", without routed experts, one execution of each"),
+            std::string::npos);
 }
 
 TEST(json, reads_reports_without_what_came_later) {

@@ -14,7 +14,7 @@ namespace untax {
 /// Experts of a mixture-of-experts model. Layers that are not MoE layers have one dense MLP.
 struct expert_config {
   std::int64_t experts = 0;            ///< routed experts of an MoE layer
-  std::int64_t experts_per_token = 0;  ///< how many of them each token visits
+  std::int64_t experts_per_token = 0;  ///< how many of them each token visits; 0: not said
   std::int64_t intermediate = 0;       ///< inner width of one routed expert
   std::int64_t shared_intermediate =
       0;                    ///< inner width of what every token visits as well; 0: nothing
@@ -37,13 +37,13 @@ struct model_config {
   std::string model_type;
   dtype type = dtype::bf16;
   std::int64_t hidden = 0;
-  std::int64_t intermediate = 0;  ///< inner width of the dense MLP
+  std::int64_t intermediate = 0;  ///< inner width of the dense MLP; 0: there is none
   bool gated_mlp = true;          ///< gate and up projection (SwiGLU and kin), or up alone
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t vocab = 0;
+  std::int64_t vocab = 0;  ///< 0: the file does not say it
   std::optional<expert_config> moe;
   std::optional<latent_attention> latent;
   std::vector<std::string> notes;  ///< what was assumed, and what of the file plays no role here
@@ -56,7 +56,8 @@ struct model_config {
 
 /// Reads the config.json `file`. Throws `untax::error` (invalid_argument) that names the file, the
 /// field, its value and what would be right: file missing or unreadable, not JSON (with line and
-/// column), a field that is missing, not a positive whole number, or beyond anything a model has.
+/// column), a model_type that is not known, a field that is missing, not a positive whole number,
+/// or beyond anything a model has.
 [[nodiscard]] model_config load_model(const std::filesystem::path& file);
 
 /// The same from text; `origin` stands for the file in messages and gives the model its name.

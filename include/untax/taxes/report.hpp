@@ -109,6 +109,7 @@ struct tax_report {
   std::vector<std::string> warnings;  ///< why the figures may be worth less than they look
   std::vector<tax_row> rows;
   std::vector<unmeasured_operation> unmeasured;  ///< sums leave them out
+  std::vector<std::string> left_out;             ///< parts of the model; sums leave them out, too
   std::vector<std::string> notes;
   bool operator==(const tax_report&) const = default;
 };
@@ -117,8 +118,10 @@ struct tax_report {
 /// without E0 or E4, a step twice, a time that is not a finite positive number, a count below one.
 void check(const tax_report& report);
 
-/// "" if every operation was measured, or ", without o and down".
+/// "" if every operation was measured and is in the sums, or ", without o and routed experts".
 [[nodiscard]] std::string coverage(const tax_report& report);
+/// "whole model", or what of it the sums are about: "model, without routed experts".
+[[nodiscard]] std::string title_of_model(const tax_report& report);
 
 /// All rows, weighted by how often each occurs in the model.
 [[nodiscard]] tax_breakdown model_total(const tax_report& report);
