@@ -163,7 +163,6 @@ def main():
             out.write(json.dumps(row) + "\n")
             out.flush()
 
-    everything = dict(numbered)
     scratch.put_sources(numbered)
     scratch.configure()
     with results.open("a") as out:
@@ -172,11 +171,14 @@ def main():
             for number in numbers:
                 note(numbered.pop(number), "refused", "", out)
 
-        scratch.drop_what_fails(numbered, refuse)
         programs = options.program or PROGRAMS + (MODEL_PROGRAMS if options.models else [])
-        scratch.make(programs, numbered, refuse)
-    cases = Cases(scratch, max(everything, default=0) + 1, options.seed)
-    cases.record(programs, say)
+        cases = Cases(scratch, max(numbered, default=0) + 1, options.seed)
+        remembered = options.scratch / "cases.json"
+        if not cases.load(remembered, scratch.stamp(programs)):
+            scratch.drop_what_fails(numbered, refuse)
+            scratch.make(programs, numbered, refuse)
+            cases.record(programs, options.jobs, say)
+            cases.save(remembered, scratch.stamp(programs))
     with results.open("a") as out:
         decided = {k for k, r in known.items() if r["verdict"] in ("killed", "timeout")} if options.resume else set()
         waiting = [(n, m) for n, m in numbered.items() if m.key not in decided]

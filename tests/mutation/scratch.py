@@ -1,5 +1,6 @@
 """A copy of the project with mutants compiled in, and the test programs that it makes."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -125,6 +126,13 @@ class Scratch:
             refuse(bad)
             self.put_sources(chosen)
         raise SystemExit("the build goes on failing")
+
+    def stamp(self, programs):
+        """Changes with every source and mutant."""
+        digest = hashlib.sha1(" ".join(programs).encode())
+        for name in sorted(self.originals):
+            digest.update((self.folder / name).read_bytes())
+        return digest.hexdigest()
 
     def program(self, target):
         return self.build / "tests" / target

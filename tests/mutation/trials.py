@@ -1,11 +1,13 @@
 """Which test comes by which mutant, and whether one of them notices it."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 RUN = re.compile(r"^\[ +(OK|FAILED) +\] ([\w/]+\.[\w/]+)(?:.*\((\d+) ms\))?", re.MULTILINE)
 # What a test sets itself goes before this. It bounds the waits of a mutant that hangs.
@@ -39,20 +41,23 @@ class Cases:
         self.environment = {"UNTAX_WAIT_LIMIT_MS": WAIT_LIMIT_MS, "GTEST_RANDOM_SEED": str(seed)}
         self.seconds, self.reached = {}, {}  # by (program, case)
 
-    def record(self, programs, say):
-        for program in programs:
-            path = self.scratch.program(program)
-            listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
-            suite, found, broken = "", 0, []
-            for line in listed.splitlines():
-                if not line.startswith(" "):
-                    suite = line.split("#")[0].strip()
-                    continue
-                case = (program, suite + line.split("#")[0].strip())
-                if "DISABLED" in case[1] or not self.record_one(path, case):
-                    broken.append(case[1])
-                found += 1
-            say(f"{program}: {found} cases" + (f", left out: {', '.join(broken)}" if broken else ""))
+    def record(self, programs, jobs, say):
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(lambda program: self.record_program(program, say), programs))
+
+    def record_program(self, program, say):
+        path = self.scratch.program(program)
+        listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+        suite, found, broken = "", 0, []
+        for line in listed.splitlines():
+            if not line.startswith(" "):
+                suite = line.split("#")[0].strip()
+                continue
+            case = (program, suite + line.split("#")[0].strip())
+            if "DISABLED" in case[1] or not self.record_one(path, case):
+                broken.append(case[1])
+            found += 1
+        say(f"{program}: {found} cases" + (f", left out: {', '.join(broken)}" if broken else ""))
 
     def record_one(self, path, case):
         with tempfile.NamedTemporaryFile() as reached:
@@ -66,6 +71,20 @@ class Cases:
                 return False
             self.seconds[case] = seconds
             self.reached[case] = {i for i, byte in enumerate(reached.read()) if byte}
+        return True
+
+    def save(self, path, stamp):
+        rows = [[*c, self.seconds[c], sorted(self.reached[c])] for c in self.seconds]
+        path.write_text(json.dumps({"stamp": stamp, "cases": rows}))
+
+    def load(self, path, stamp):
+        """Whether the last run was with the same mutants and programs."""
+        data = json.loads(path.read_text()) if path.exists() else {"stamp": ""}
+        if data["stamp"] != stamp:
+            return False
+        for program, name, seconds, reached in data["cases"]:
+            self.seconds[program, name] = seconds
+            self.reached[program, name] = set(reached)
         return True
 
     def of(self, mutant):
@@ -90,17 +109,19 @@ def verdict_of(cases, mutant):
         return "unreached", ""
     for program, names in groups(covering, cases.seconds):
         path = cases.scratch.program(program)
-        limit = 30 + 8 * sum(cases.seconds[program, n] for n in names)
+        limit = 15 + 5 * sum(cases.seconds[program, n] for n in names)
         command = [path, "--gtest_fail_fast", f"--gtest_filter={':'.join(names)}"]
         for _ in range(2):
             status, output, _ = run(command, {**cases.environment, "MUTANT_ACTIVE": str(mutant)}, limit)
             if status == 0:
                 break
+            if status is None:
+                return "timeout", f"{program}: {unfinished(output, names)[0]}"
             failed = [name for how, name, _ in RUN.findall(output) if how == "FAILED"]
             culprit = failed[:1] or unfinished(output, names)
             control = [path, f"--gtest_filter={':'.join(culprit)}"]
             if run(control, cases.environment, limit)[0] == 0:  # not the test's own doing
-                return ("timeout" if status is None else "killed"), f"{program}: {culprit[0]}"
+                return "killed", f"{program}: {culprit[0]}"
     return "survived", ""
 
 

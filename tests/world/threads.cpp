@@ -210,4 +210,17 @@ TEST(world, out_of_memory_comes_at_every_rank) {
   expect_error(e, errc::out_of_memory, {"\"field\"", "UNTAX_HEAP_BYTES"});
 }
 
+TEST(world, that_is_stopped_by_a_rank_which_ends_well_is_an_error_all_the_same) {
+  expect_error(error_of([] {
+                 run_threads(
+                     2,
+                     [](world& w) {
+                       if (w.rank() == 0) return w.fail(errc::aborted, "enough");
+                       w.barrier();
+                     },
+                     small_world());
+               }),
+               errc::aborted, {"rank 1", "rank 0 reported: enough"});
+}
+
 }  // namespace

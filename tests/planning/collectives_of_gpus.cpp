@@ -1,0 +1,184 @@
+// How collectives go between GPUs: boundaries between ways, and how many blocks each takes.
+#include <algorithm>
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+#include <untax/ops/collective_problems.hpp>
+
+#include "engines/sm90/packets/layout.hpp"
+#include "ops/collectives_common/planning.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::int64_t kib = 1024;
+constexpr std::int64_t mib = 1024 * kib;
+
+/// fp32, by the bytes of the part that a rank sends another: in one phase `one`, in two `two`.
+collective_need need_of(std::int64_t two, std::int64_t one, bool phases, touched by) {
+  return {.name = "op",
+          .type = dtype::f32,
+          .largest = two / 4,
+          .largest_one = one / 4,
+          .total = one / 4,
+          .can_have_two_phases = phases,
+          .packet_phases = phases ? 2 : 1,
+          .by_peers = by};
+}
+collective_need gather(std::int64_t bytes) { return need_of(bytes, bytes, false, touched::result); }
+collective_need scatter(std::int64_t bytes) { return need_of(bytes, bytes, false, touched::input); }
+collective_need reduce(std::int64_t bytes, int world) {
+  return need_of(bytes / world, bytes, true, touched::both);
+}
+collective_need broadcast(std::int64_t bytes, int world) {
+  return need_of(bytes / world, bytes, true, touched::result);
+}
+
+collective_plan plan_of(int world, const collective_need& need,
+                        const collective_options& options = {}, int sharing = 1) {
+  return plan_collective(world, 0, need, options, memory_kind::cuda, sharing).plan;
+}
+
+TEST(collectives_of_gpus, go_by_packets_while_they_are_short) {
+  const auto wire = [](int world, const collective_need& need,
+                       const collective_options& options = {}) {
+    return plan_of(world, need, options).wire;
+  };
+  EXPECT_EQ(wire(4, gather(mib)), wire_kind::packets);
+  EXPECT_EQ(wire(4, gather(mib + 4)), wire_kind::stores);
+  EXPECT_EQ(wire(2, gather(3 * mib)), wire_kind::packets);
+  EXPECT_EQ(wire(2, gather(3 * mib + 4)), wire_kind::stores);
+  EXPECT_EQ(wire(2, gather(1792 * kib), {.direct = true}), wire_kind::packets);
+  EXPECT_EQ(wire(2, gather(1792 * kib + 4), {.direct = true}), wire_kind::stores);
+  EXPECT_EQ(wire(1, gather(4)), wire_kind::stores) << "there is nothing to send";
+  EXPECT_EQ(wire(4, gather(4), {.how = pattern::fused_specialized}), wire_kind::stores);
+  EXPECT_EQ(wire(4, gather(4), {.wire = wire_kind::bulk}), wire_kind::bulk);
+  // Two phases are twice the bytes.
+  EXPECT_EQ(wire(4, reduce(2 * mib, 4)), wire_kind::packets);
+  EXPECT_EQ(wire(4, reduce(2 * mib + 16, 4)), wire_kind::stores);
+  EXPECT_EQ(wire(4, broadcast(6 * mib, 4)), wire_kind::packets);
+  EXPECT_EQ(wire(4, broadcast(6 * mib + 16, 4)), wire_kind::stores);
+}
+
+TEST(collectives_of_gpus, take_two_phases_where_one_sends_too_much) {
+  const auto phases = [](int world, const collective_need& need,
+                         const collective_options& options = {}) {
+    return plan_of(world, need, options).phases;
+  };
+  EXPECT_EQ(phases(4, reduce(128 * kib, 4)), 1);
+  EXPECT_EQ(phases(4, reduce(128 * kib + 16, 4)), 2);
+  EXPECT_EQ(phases(2, reduce(100 * mib, 2)), 1);
+  EXPECT_EQ(phases(4, gather(100 * mib)), 1);
+  EXPECT_EQ(phases(4, reduce(mib, 4), {.phases = 1}), 1);
+  EXPECT_EQ(phases(2, reduce(100 * mib, 2), {.direct = true}), 2)
+      << "inputs are read until the end";
+  EXPECT_EQ(phases(1, reduce(100 * mib, 1), {.direct = true}), 1);
+  collective_need one_phase_of_packets = reduce(mib, 4);
+  one_phase_of_packets.packet_phases = 1;
+  EXPECT_EQ(phases(4, one_phase_of_packets, {.wire = wire_kind::packets}), 1);
+  EXPECT_EQ(phases(4, one_phase_of_packets), 2);
+}
+
+TEST(collectives_of_gpus, have_some_who_only_take_where_all_goes_through_rooms) {
+  const auto how = [](int world, const collective_need& need,
+                      const collective_options& options = {}) {
+    return plan_of(world, need, options).how;
+  };
+  EXPECT_EQ(how(4, gather(8 * mib)), pattern::fused_specialized);
+  EXPECT_EQ(how(4, gather(kib)), pattern::fused_sequential) << "packets";
+  EXPECT_EQ(how(1, gather(8 * mib)), pattern::fused_sequential);
+  EXPECT_EQ(how(4, gather(8 * mib), {.direct = true}), pattern::fused_sequential);
+  EXPECT_EQ(how(4, scatter(8 * mib), {.direct = true}), pattern::fused_sequential);
+  EXPECT_EQ(how(4, scatter(8 * mib), {.direct = true, .inputs = input_path::rooms}),
+            pattern::fused_specialized);
+  EXPECT_EQ(how(4, reduce(64 * mib, 4)), pattern::fused_specialized);
+  EXPECT_EQ(how(2, reduce(64 * mib, 2)), pattern::fused_sequential) << "one phase may be in place";
+  EXPECT_EQ(how(4, gather(8 * mib), {.wire = wire_kind::bulk}), pattern::fused_sequential);
+}
+
+TEST(collectives_of_gpus, send_inputs_of_large_reductions) {
+  const auto pushes = [](int world, std::int64_t bytes) {
+    return plan_of(world, reduce(bytes, world), {.direct = true}).pushes;
+  };
+  EXPECT_FALSE(pushes(2, 80 * mib));
+  EXPECT_TRUE(pushes(2, 80 * mib + 8));
+  EXPECT_FALSE(
+      plan_of(2, reduce(800 * mib, 2), {.direct = true, .inputs = input_path::in_place}).pushes);
+  EXPECT_FALSE(plan_of(4, gather(800 * mib), {.direct = true}).pushes);
+}
+
+TEST(collectives_of_gpus, take_as_many_blocks_as_the_bytes_are_worth) {
+  const auto blocks = [](const collective_need& need, const collective_options& options,
+                         int sharing = 1) { return plan_of(4, need, options, sharing).workers; };
+  const collective_options stores{.how = pattern::fused_sequential, .wire = wire_kind::stores};
+  for (const int sharing : {1, 2, 4, 8}) {
+    const int most = 128 / sharing;
+    for (const std::int64_t bytes :
+         {std::int64_t{4}, 4 * kib, 4 * kib + 4, 40 * kib, 512 * kib, 512 * kib + 4, 80 * mib}) {
+      const auto wanted =
+          static_cast<int>(std::min<std::int64_t>((bytes + 4 * kib - 1) / (4 * kib), most));
+      EXPECT_EQ(blocks(gather(bytes), stores, sharing), wanted) << bytes;
+      EXPECT_EQ(blocks(gather(bytes), {.wire = wire_kind::bulk}, sharing),
+                std::min(wanted, most / 2));
+      // Of those that read from peers, as many do as of those that only send.
+      EXPECT_EQ(
+          blocks(scatter(bytes),
+                 {.how = pattern::fused_sequential, .wire = wire_kind::stores, .direct = true},
+                 sharing),
+          std::min(wanted, most / 2));
+    }
+    EXPECT_EQ(blocks(gather(80 * mib), {}, sharing), most / 2) << "one takes where one sends";
+    EXPECT_EQ(blocks(gather(80 * mib), {.serves = 3}, sharing), 3 * most / 4);
+    EXPECT_EQ(blocks(reduce(80 * mib, 4), {}, sharing), most / 3) << "two take";
+    const collective_options packets{.wire = wire_kind::packets};
+    for (const std::int64_t bytes : {std::int64_t{4}, std::int64_t{256}, std::int64_t{260}, 2 * kib,
+                                     3 * kib, 100 * kib, 40 * mib}) {
+      const std::int64_t few = std::min<std::int64_t>((bytes + 255) / 256, 8);
+      const std::int64_t each = std::int64_t{8} * sm90::packet_threads;
+      const std::int64_t full = std::min<std::int64_t>((bytes + each - 1) / each, most);
+      EXPECT_EQ(blocks(gather(bytes), packets, sharing), static_cast<int>(std::max(few, full)))
+          << bytes;
+    }
+  }
+}
+
+TEST(collectives_of_gpus, have_keepers_for_what_stays) {
+  const auto plan = [](const collective_need& need, int sharing = 1) {
+    return plan_of(4, need, {.direct = true}, sharing);
+  };
+  EXPECT_EQ(plan(gather(8 * mib)).keepers, 16);
+  EXPECT_EQ(plan(gather(8 * mib)).workers, 112);
+  EXPECT_EQ(plan(gather(8 * mib - 4)).keepers, 0);
+  EXPECT_EQ(plan(gather(8 * mib - 4)).workers, 128);
+  EXPECT_EQ(plan(broadcast(32 * mib, 4)).keepers, 32);
+  EXPECT_EQ(plan(broadcast(32 * mib, 4)).workers, 96);
+  EXPECT_EQ(plan(scatter(80 * mib)).keepers, 0);
+  for (const int sharing : {2, 4, 8}) {
+    EXPECT_EQ(plan(gather(8 * mib), sharing).keepers, 16 / sharing);
+    EXPECT_EQ(plan(gather(8 * mib), sharing).workers, 112 / sharing);
+  }
+  EXPECT_EQ(plan_of(4, gather(8 * mib), {.keepers = 3, .direct = true}).workers, 125);
+}
+
+TEST(collectives_of_gpus, cut_what_goes_through_rooms_evenly) {
+  const auto chunk = [](std::int64_t part, int workers, const collective_options& asked = {}) {
+    collective_options options = asked;
+    options.how = pattern::fused_sequential;
+    options.wire = wire_kind::stores;
+    options.workers = workers;
+    return plan_of(4, gather(part), options).chunk * 4;
+  };
+  EXPECT_EQ(chunk(4 * kib, 1), 4 * kib);
+  EXPECT_EQ(chunk(60 * kib, 1), 60 * kib);
+  EXPECT_EQ(chunk(61 * kib, 1), 30 * kib + 512) << "two of the same size, in steps of 512 bytes";
+  EXPECT_EQ(chunk(960 * kib, 1), 60 * kib);
+  EXPECT_EQ(chunk(1920 * kib, 1), 120 * kib) << "16 chunks are enough";
+  EXPECT_EQ(chunk(19200 * kib, 1), 120 * kib);
+  EXPECT_EQ(chunk(19200 * kib, 20), 60 * kib);
+  EXPECT_EQ(plan_of(4, gather(8 * mib), {.wire = wire_kind::stores}).depth, 4);
+  EXPECT_EQ(plan_of(4, gather(8 * mib), {.wire = wire_kind::stores, .depth = 7}).depth % 2, 0);
+}
+
+}  // namespace
+}  // namespace untax
