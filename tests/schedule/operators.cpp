@@ -1,0 +1,96 @@
+// The schedules of all operators: right as they are, and wrong as soon as a step touches something
+// else.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engines/schedule/check.hpp"
+#include "engines/schedule/walk.hpp"
+#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/check_grid.hpp"
+#include "ops/common/registry.hpp"
+#include "ops/flash_decode/workload.hpp"
+#include "tests/schedule/broken.hpp"
+
+namespace untax::test {
+namespace {
+
+template <class Entry, class Look>
+void each_case(const std::vector<Entry>& entries, int ranks, Look&& look) {
+  for (const Entry& entry : entries) {
+    for (const protocol_variant& variant : variants_of(entry)) {
+      for (const schedule_case& c : variant.schedule_cases(ranks, true)) look(c);
+    }
+  }
+}
+
+TEST(schedules, of_all_operators_are_right) {
+  for (const int ranks : {1, 2, 3}) {
+    const auto prove = [](const schedule_case& c) {
+      const auto report = schedule::check_schedule(c.plans());
+      EXPECT_TRUE(report.ok()) << c.name << ": " << report.problems.front();
+    };
+    each_case(operators(), ranks, prove);
+    each_case(collectives(), ranks, prove);
+    each_case(std::vector{attention_entry()}, ranks, prove);
+  }
+}
+
+struct change {
+  const char* name;
+  std::function<bool(step&)> make;  // false: this step cannot be changed so
+};
+
+const std::vector<change>& changes() {
+  const auto moves = [](const step& s) { return s.what != action::none; };
+  static const std::vector<change> all = {
+      {"writes the next row",
+       [=](step& s) {
+         return moves(s) && s.to.of != operand::product && s.to.of != operand::sum &&
+                s.to.of != operand::none && ++s.to.row > 0;
+       }},
+      {"begins anew",
+       [](step& s) {
+         s.first = !s.first;
+         return s.what == action::multiply;
+       }},
+  };
+  return all;
+}
+
+TEST(schedules, with_a_step_that_touches_something_else_are_wrong) {
+  std::mt19937_64 random(7);
+  int tried = 0;
+  each_case(operators(), 2, [&](const schedule_case& c) {
+    const auto right = c.plans();
+    std::size_t moving = 0;
+    for (const schedule::rank_plan& plan : right) {
+      schedule::each_step(plan, [&](const schedule::step_position& /*at*/, const step& s) {
+        if (s.what != action::none) ++moving;
+      });
+    }
+    for (int trial = 0; trial < 12 && moving > 0; ++trial) {
+      const change& one = changes()[random() % changes().size()];
+      const std::size_t chosen = random() % moving;
+      auto wrong = right;
+      std::size_t nth = 0;
+      bool made = false;
+      for (schedule::rank_plan& plan : wrong) {
+        edit_steps(plan, [&](step& s) {
+          if (s.what != action::none && nth++ == chosen) made = one.make(s);
+        });
+      }
+      if (!made) continue;
+      ++tried;
+      EXPECT_FALSE(schedule::check_schedule(wrong).ok()) << c.name << ": " << one.name;
+    }
+  });
+  EXPECT_GT(tried, 50);
+}
+
+}  // namespace
+}  // namespace untax::test
