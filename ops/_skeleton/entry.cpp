@@ -21,7 +21,8 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
   const std::int64_t rows = skeleton::a_shard(problem_of(p), world, rank).rows;
-  return static_cast<double>(rows * p.n * (world - 1)) * static_cast<double>(size_of(p.type));
+  return static_cast<double>(rows) * static_cast<double>(p.n) * (world - 1) *
+         static_cast<double>(size_of(p.type));
 }
 
 }  // namespace

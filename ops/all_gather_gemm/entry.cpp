@@ -25,7 +25,7 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
   const extent shard = all_gather_gemm::a_shard(problem_of(p), world, rank);
-  return static_cast<double>(shard.rows * shard.cols * (world - 1)) *
+  return static_cast<double>(shard.rows) * static_cast<double>(shard.cols) * (world - 1) *
          static_cast<double>(size_of(p.type));
 }
 

@@ -20,7 +20,8 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
   const std::int64_t cols = sharding{p.n, world, shard_granularity}.of(rank).size;
-  return static_cast<double>(p.m * cols * (world - 1)) * static_cast<double>(size_of(p.type));
+  return static_cast<double>(p.m) * static_cast<double>(cols) * (world - 1) *
+         static_cast<double>(size_of(p.type));
 }
 
 /// The result has to lie where all ranks can write it.

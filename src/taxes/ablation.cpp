@@ -51,8 +51,9 @@ flash_decode_problem attention_problem_of(const layer_operation& op) noexcept {
 
 double attention_bytes_sent(const layer_operation& op, int ranks) noexcept {
   // Partial sums and two statistics, in fp32.
-  const std::int64_t values = op.m * op.attention.heads * (op.attention.head_dim + 2);
-  return static_cast<double>(values * (ranks - 1)) * sizeof(float);
+  const auto rows = static_cast<double>(op.m) * static_cast<double>(op.attention.heads);
+  const auto row = static_cast<double>(op.attention.head_dim + 2);
+  return rows * row * (ranks - 1) * sizeof(float);
 }
 
 std::string step_of(pattern how) {
