@@ -12,8 +12,8 @@ constexpr const char* smaller = "smaller sizes have to be given";
 
 /// A request at a number of ranks, in memory that has not been taken yet.
 struct memory_question {
-  const pattern_request* request;
-  bool on_gpus;
+  const pattern_request* request = nullptr;
+  bool on_gpus = false;
   std::optional<double> heap_bytes;  ///< that the environment says
 
   [[nodiscard]] memory_need need(int ranks, const std::vector<pattern>& patterns,
