@@ -38,6 +38,28 @@ TEST(control, a_wait_record_comes_back_as_it_was) {
   c.view.publish_wait(1, -1, {}, 0, 1);
 }
 
+TEST(control, has_no_records_outside_the_table) {
+  const lone_control c(2);
+  // What lies beside the table is not zero.
+  for (int slot = 0; slot < untax::wait_slots; ++slot)
+    c.view.publish_wait(0, slot, {"op", verb::acquire, 1, 2, 3, 4}, 5, 6);
+  for (int from = 0; from < 2; ++from) c.view.arrived(0, from) = 9;
+  c.view.arrived(0, untax::max_ranks - 8) = 9;
+  for (const int slot : {-1, untax::wait_slots}) {
+    EXPECT_FALSE(c.view.wait_at(0, slot));
+    c.view.update_wait(0, slot, 77);
+    c.view.clear_wait(0, slot);
+  }
+  for (int slot = 0; slot < untax::wait_slots; ++slot) {
+    const auto wait = c.view.wait_at(0, slot);
+    ASSERT_TRUE(wait);
+    EXPECT_EQ(wait->seen, 5U);
+    EXPECT_EQ(wait->progress, 4U);
+    c.view.update_wait(0, slot, 50);
+    EXPECT_EQ(c.view.wait_at(0, slot)->seen, 50U);
+  }
+}
+
 TEST(control, a_wait_record_is_never_seen_half_written) {
   const lone_control c(1);
   std::atomic<bool> done{false};
