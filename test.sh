@@ -23,7 +23,7 @@ TEXT
 
 configuration=(-D UNTAX_GPU_TESTS=ON)  # a build folder remembers
 release=release
-if PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc >/dev/null; then release=cuda; fi
+if has_nvcc; then release=cuda; fi
 
 quick=no
 presets=()

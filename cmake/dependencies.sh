@@ -86,3 +86,35 @@ quietly() {
     return 1
   fi
 }
+
+# has_nvcc: whether nvcc is where the build looks for it.
+has_nvcc() {
+  PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc >/dev/null
+}
+
+# with_progress LOG COMMAND...: as quietly; where no terminal shows how far the build is, a line every so often does.
+with_progress() {
+  if [[ -t 1 ]]; then
+    quietly "$@"
+    return
+  fi
+  local log=$1 every=${UNTAX_PROGRESS_SECONDS:-15} begin=$SECONDS next=0 build steps
+  next=$((begin + every))
+  mkdir -p "$(dirname "$log")"
+  : >"$log"
+  "${@:2}" </dev/null >"$log" 2>&1 &
+  build=$!
+  while kill -0 "$build" 2>/dev/null; do
+    sleep 0.2
+    ((SECONDS < next)) && continue
+    next=$((SECONDS + every))
+    # Ninja begins its lines with [n/m]; before the first of them there is nothing to count.
+    steps=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1 | tr -d '[]')
+    printf '  [%02d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$(if [[ -n $steps ]]; then echo "step ${steps%/*} of ${steps#*/}"; else echo "preparing"; fi)"
+  done
+  if ! wait "$build"; then
+    tail -n 80 "$log"
+    echo "failed: ${*:2}"
+    return 1
+  fi
+}

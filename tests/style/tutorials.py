@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tutorials and examples belong together: docs/tutorials/NN-*.md is about the one program in examples/NN_*/, names it,
-and every fenced C++ block in it is part of that program, word for word."""
+and every fenced C++ block in it is part of that program, word for word. A program is one .cpp or .cu file."""
 import re
 import sys
 import tempfile
@@ -15,12 +15,12 @@ CPP = {"cpp", "c++", "cc", "cxx"}
 
 def check(tree):
     findings = []
-    names = tree.files({".md", ".cpp"}, below=("docs/tutorials/", "examples/"))
+    names = tree.files({".md", ".cpp", ".cu"}, below=("docs/tutorials/", "examples/"))
     for name in names:
         number = TUTORIAL.match(name)
         if not number:
             continue
-        programs = [p for p in names if p.startswith(f"examples/{number.group(1)}_") and p.endswith(".cpp")]
+        programs = [p for p in names if p.startswith(f"examples/{number.group(1)}_") and p.endswith((".cpp", ".cu"))]
         if len(programs) != 1:
             findings.append(f"{name}: is about one program, but examples/{number.group(1)}_*/ holds "
                             f"{len(programs)} of them")
