@@ -180,5 +180,25 @@ TEST(collectives_of_gpus, cut_what_goes_through_rooms_evenly) {
   EXPECT_EQ(plan_of(4, gather(8 * mib), {.wire = wire_kind::stores, .depth = 7}).depth % 2, 0);
 }
 
+TEST(collectives_of_gpus, have_a_packet_of_all_in_two_sets) {
+  for (const std::int64_t bytes : {std::int64_t{4}, kib, 100 * kib}) {
+    const collective_plan plan = plan_of(4, gather(bytes), {.wire = wire_kind::packets});
+    EXPECT_EQ(plan.chunk, bytes / 4);
+    EXPECT_EQ(plan.depth, 2);
+  }
+  EXPECT_EQ(plan_of(4, gather(0), {.wire = wire_kind::packets}).chunk, 1);
+}
+
+TEST(collectives_of_gpus, have_rooms_that_begin_where_vectors_do) {
+  const auto chunk = [](std::int64_t part, std::int64_t asked) {
+    return plan_of(4, gather(part), {.wire = wire_kind::stores, .workers = 1, .chunk_bytes = asked})
+        .chunk;
+  };
+  EXPECT_EQ(chunk(4 * kib, 32), 8);
+  EXPECT_EQ(chunk(20, 32), 8) << "a part of 5 elements has a room of 8";
+  EXPECT_EQ(chunk(4 * kib, 20), 5) << "as asked";
+  EXPECT_EQ(chunk(12, 20), 3);
+}
+
 }  // namespace
 }  // namespace untax
