@@ -69,6 +69,10 @@ std::size_t host_attention_runs(int ranks) noexcept {
   return static_cast<std::size_t>(there) + alone_patterns.size();
 }
 
+flash_decode_options alone_like(const flash_decode_plan& fused, pattern how) {
+  return {.how = how, .workers = fused.workers, .splits = fused.splits};
+}
+
 tax_row measure_host_attention(const layer_operation& op, const ablation_options& options) {
   const attention_work work{attention_problem_of(op)};
   tax_row row;
@@ -94,9 +98,7 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
         const flash_decode_plan& fused = ops.back()->plan();
         std::vector<std::unique_ptr<attention_alone>> alone;
         for (const pattern how : alone_patterns) {
-          const flash_decode_options same{
-              .how = how, .workers = fused.workers, .splits = fused.splits};
-          alone.push_back(std::make_unique<attention_alone>(work.problem, same));
+          alone.push_back(std::make_unique<attention_alone>(work.problem, alone_like(fused, how)));
           steps.add_compute([&memory, one = alone.back().get()] { memory.run(one->op()); });
         }
         transfer_alone link(w, attention_bytes_sent(op, w.size()));

@@ -26,6 +26,9 @@ inline constexpr std::size_t host_attention_variants = 6;
 [[nodiscard]] std::size_t host_attention_runs(int ranks) noexcept;
 /// Of a GEMM operator on the host: heaps for its forms, its inputs, and the transfers alone.
 inline constexpr std::size_t host_gemm_heaps = 9;
+/// Attention of a rank alone, as its fused patterns compute: with more workers it would fight for
+/// cores, with other splits it would do other work.
+[[nodiscard]] flash_decode_options alone_like(const flash_decode_plan& fused, pattern how);
 /// How flash_decode is measured on the host; the other operators are in host_meter.cpp.
 [[nodiscard]] tax_row measure_host_attention(const layer_operation& op,
                                              const ablation_options& options);

@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <untax/core/half.hpp>
+#include <untax/ops/flash_decode.hpp>
 #include <untax/taxes/ablation.hpp>
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
 #include "sample.hpp"
+#include "src/taxes/meters.hpp"
 #include "src/taxes/multiplication_alone.hpp"
 #include "src/taxes/timed_row.hpp"
 
@@ -89,6 +91,19 @@ TEST(host_meter, one_rank_waits_for_nobody_and_sends_nothing) {
     EXPECT_EQ(row.bound(), row.compute.median) << op.name;
   }
   EXPECT_EQ(steps, expected);
+}
+
+TEST(host_meter, attention_alone_has_the_workers_and_splits_of_the_fused_patterns) {
+  run_threads(2, [](world& w) {
+    const flash_decode_problem problem{
+        .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 8, .keys = 4096};
+    const flash_decode fused(w, problem, {.how = pattern::fused_sequential, .workers = 3});
+    std::vector<world> one = world::threads(1);
+    const flash_decode alone(one[0], problem, alone_like(fused.plan(), pattern::bulk_library));
+    EXPECT_EQ(alone.plan().workers, 3);
+    EXPECT_EQ(alone.plan().splits, fused.plan().splits);
+    EXPECT_GT(alone.plan().splits, 1);
+  });
 }
 
 TEST(host_meter, the_quickest_way_to_compute_is_the_bound) {
