@@ -182,4 +182,10 @@ TEST(heap, tells_its_observer_before_anything_happens) {
                                              "allocate 32 bytes for \"b\""}));
 }
 
+TEST(heap, says_whether_it_has_guards) {
+  const segment memory = segment::anonymous({1, 0, 1 << 16});
+  EXPECT_TRUE(symmetric_heap(memory, 0, true).guarded());
+  EXPECT_FALSE(symmetric_heap(memory, 0, false).guarded());
+}
+
 }  // namespace
