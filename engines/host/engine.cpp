@@ -1,6 +1,7 @@
 #include "engines/host/engine.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ int stages_of(const program& p) { return p.kernel_at(p.kernels() - 1).stage + 1;
 }  // namespace
 
 engine::engine(world& w, program p, engine_options options)
-    : world_(&w), program_(std::move(p)), options_(std::move(options)) {
+    : world_(&w.stable_view()), program_(std::move(p)), options_(std::move(options)) {
   if (w.memory() != memory_kind::host) {
     throw error(errc::unsupported,
                 fmt::format("rank {}: {} computes on the host, and the heaps of this world are in "
@@ -55,17 +56,29 @@ engine::engine(world& w, program p, engine_options options)
   outbox_ = allocate(program_.outbox(), options_.outbox_type, " outbox");
   const auto counters = static_cast<std::size_t>(std::max(program_.counters(), 1));
   counters_ =
-      world_->allocate_cleared<std::uint64_t>(counters, options_.operator_name + " counters");
+      world_->allocate_owned_cleared<std::uint64_t>(counters, options_.operator_name + " counters");
+  try {
+    make_workers();
+  } catch (const error& e) {
+    world_->fail(e.code(), e.what());
+    throw;
+  } catch (const std::bad_alloc&) {
+    world_->fail(errc::out_of_memory,
+                 fmt::format("{}: no memory for its workers", options_.operator_name));
+    throw;
+  }
+}
 
+void engine::make_workers() {
   int most = 1;
   for (int stage = 0; stage < stages_of(program_); ++stage)
     most = std::max(most, stage_workers{&program_, stage}.count());
   for (int i = 0; i < most; ++i) {
-    workers_.emplace_back(options_.operator_name, counters_, world_->make_watch(i),
+    workers_.emplace_back(options_.operator_name, counters_.get(), world_->make_watch(i),
                           program_.tile_extent(), options_.faults.get());
   }
   team_ = std::make_unique<team>(most, options_.launch,
-                                 fmt::format("rank {}: {}", w.rank(), options_.operator_name),
+                                 fmt::format("rank {}: {}", world_->rank(), options_.operator_name),
                                  [this](const error& e) { world_->fail(e.code(), e.what()); });
 }
 
@@ -73,8 +86,8 @@ engine::memory engine::allocate(const extent& size, dtype type, const std::strin
   const auto bytes = static_cast<std::size_t>(size.rows * size.cols) * size_of(type);
   if (bytes == 0) return {};
   memory m;
-  m.bytes = world_->allocate<std::byte>(bytes, options_.operator_name + label);
-  m.operand = {m.bytes.local(), bytes_between_ranks(m.bytes), size.cols, type, world_->rank()};
+  m.bytes = world_->allocate_owned<std::byte>(bytes, options_.operator_name + label);
+  m.operand = {m.bytes->local(), m.bytes->span(), size.cols, type, world_->rank()};
   return m;
 }
 
@@ -90,7 +103,6 @@ void engine::run(operand_table operands) {
 void engine::run_stage(int stage, const operand_table& operands) {
   const stage_workers all{&program_, stage};
   const int count = all.count();
-  failed_ = true;  // until the stage has ended well
   team_->launch(count, [&](int i) {
     const auto [kernel, index] = all.locate(i);
     worker& block = workers_[static_cast<std::size_t>(i)];
@@ -105,44 +117,11 @@ void engine::run_stage(int stage, const operand_table& operands) {
       outcome = mine == wait_outcome::ok ? outcome : mine;
   }
   if (outcome != wait_outcome::ok) world_->throw_failure(outcome, options_.operator_name);
-  failed_ = false;
-}
-
-void engine::drain() {
-  watch guard = world_->make_watch(0);
-  const std::uint64_t progress = progress_at(world_->next_run(), 0);
-  for (int k = 0; k < program_.kernels(); ++k) {
-    for (int index = 0; index < program_.kernel_at(k).workers; ++index) {
-      // Two room sets are in use at most: those of the last two epochs.
-      for (std::uint64_t e = epoch_ > 1 ? epoch_ - 1 : 1; e <= epoch_; ++e) {
-        program_.steps(k, index, e, [&](const step& s) {
-          if (failed_ || !s.publish.named() || s.publish.free < 0) return;
-          for (int reader = 0; reader < s.publish.readers; ++reader) {
-            const wait_site site{options_.operator_name, verb::drain,   s.publish.consumer,
-                                 s.publish.number,       s.publish.use, progress};
-            const int index_of_counter = s.publish.free + reader;
-            const auto outcome = wait_until<host_memory>(
-                *counters_.local(static_cast<std::size_t>(index_of_counter)), site, guard);
-            if (outcome != wait_outcome::ok) failed_ = true;
-          }
-        });
-      }
-    }
-  }
 }
 
 engine::~engine() {
   team_.reset();
-  if (!failed_ && epoch_ > 0) drain();
-  if (failed_) return;
-  try {
-    world_->free(counters_);
-    if (outbox_.bytes) world_->free(outbox_.bytes);
-    if (inbox_.bytes) world_->free(inbox_.bytes);
-  } catch (const error&) {
-    // A stopped world refuses collective calls; its memory goes with it.
-    failed_ = true;
-  }
+  if (options_.faults) options_.faults->settle();
 }
 
 }  // namespace untax::host

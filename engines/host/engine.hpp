@@ -30,15 +30,16 @@ struct engine_options {
 
 /// Carries out a program on the threads of one rank. It owns the operator's symmetric memory
 /// (counters, inbox, outbox) and its epoch. Construction and destruction are collective: every
-/// rank, in the same order.
+/// rank, in the same order. Destruction waits for no peer.
 class engine {
  public:
-  /// Throws `out_of_memory`, or what a stopped world throws.
+  /// Throws `out_of_memory`, or what a stopped world throws. What strikes this rank alone, such as
+  /// threads that cannot be made, stops the world: the others are on their way into `run`.
   engine(world& w, program p, engine_options options);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  /// Waits until no peer will touch the operator's memory any more, then frees it. After a failure
-  /// the memory is left alone, since a peer may still be writing there.
+  /// Retires the operator's memory, since peers may still be reading what this rank has sent, or
+  /// signal that they have read it.
   ~engine();
 
   /// One epoch. `operands` holds the caller's operands; the engine adds its own. Returns when this
@@ -49,24 +50,23 @@ class engine {
 
  private:
   struct memory {
-    symmetric<std::byte> bytes;
+    owned_symmetric<std::byte> bytes;
     operand_memory operand;
   };
   [[nodiscard]] memory allocate(const extent& size, dtype type, const std::string& label);
+  void make_workers();
   void run_stage(int stage, const operand_table& operands);
-  void drain();
 
   world* world_;
   program program_;
   engine_options options_;
-  symmetric<std::uint64_t> counters_;
+  owned_symmetric<std::uint64_t> counters_;
   memory inbox_;
   memory outbox_;
   std::vector<worker> workers_;
   std::unique_ptr<team> team_;
   std::uint64_t epoch_ = 0;
   std::uint64_t run_ = 0;  // of the world
-  bool failed_ = false;
 };
 
 }  // namespace untax::host

@@ -10,15 +10,6 @@
 
 namespace untax::host {
 
-/// How far the copies of two neighbouring ranks are apart.
-template <class T>
-[[nodiscard]] std::ptrdiff_t bytes_between_ranks(const symmetric<T>& memory) noexcept {
-  const auto address = [&](int rank) {
-    return reinterpret_cast<const std::byte*>(memory.at(rank));
-  };
-  return address(memory.rank() + 1) - address(memory.rank());
-}
-
 /// Where an operand of a protocol lies: this rank's copy, and how far from it the copies of other
 /// ranks are.
 struct operand_memory {

@@ -30,7 +30,7 @@ skeleton::skeleton(world& w, const skeleton_problem& problem, const operator_opt
       w, name,
       fmt::format("m {}, n {}, k {}, {}", problem.m, problem.n, problem.k, name_of(problem.type)),
       plan_);
-  engine_ = std::make_unique<host::engine>(
+  engine_ = make_process_owned<host::engine>(
       w, program(skeleton_protocol(problem_, plan_)),
       host::engine_options{std::string(name), problem.type, problem.type, options.launch,
                            options.faults});
@@ -47,6 +47,7 @@ extent skeleton::a_shard(const skeleton_problem& problem, int world, int rank) {
 // Running: check the arguments, bind them to the names that the protocol uses, go.
 void skeleton::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
   const argument_check check{name, rank_};
+  check.is_whole(engine_ != nullptr);
   check.matrix_of("a", a, a_shard(problem_, plan_.world, rank_), problem_.type);
   check.matrix_of("weights", weights, {problem_.n, problem_.k}, problem_.type);
   check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);

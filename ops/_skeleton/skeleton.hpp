@@ -5,6 +5,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/core/types.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -36,7 +37,7 @@ class skeleton {
   skeleton(world& w, const skeleton_problem& problem, const operator_options& options = {});
   skeleton(skeleton&&) noexcept;
   skeleton& operator=(skeleton&&) noexcept;
-  /// Collective.
+  /// Collective. Waits for no peer.
   ~skeleton();
 
   /// Collective, one epoch. `a`: this rank's rows, `a_shard()` says how many. `weights`: [n, k].
@@ -56,7 +57,7 @@ class skeleton {
   gemm_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::unique_ptr<host::engine> engine_;
+  process_owned<host::engine> engine_;
 };
 
 }  // namespace untax

@@ -41,7 +41,7 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
   agree_on_plan(w, name, text_of(problem), plan_);
-  engine_ = std::make_unique<host::engine>(
+  engine_ = make_process_owned<host::engine>(
       w, program(all_gather_gemm_protocol(problem_, plan_)),
       host::engine_options{std::string(name), problem.type, problem.type, options.launch,
                            options.faults});
@@ -67,7 +67,7 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
                   : make(options.how);
   plan_.how = made->how();
   explanation_ = made->text();
-  device_ = std::make_unique<device_runner>(w, name, std::move(made));
+  device_ = make_process_owned<device_runner>(w, name, std::move(made));
   // No rank runs while another one still takes memory or loads kernels.
   w.barrier();
 }
@@ -85,6 +85,7 @@ extent all_gather_gemm::a_shard(const all_gather_gemm_problem& problem, int worl
 void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                           stream_ref stream) {
   const argument_check check{name, rank_};
+  check.is_whole(engine_ || device_);
   check.matrix_of("a", a, a_shard(problem_, plan_.world, rank_), problem_.type);
   check.matrix_of("weights", weights, {problem_.n, problem_.k}, problem_.type);
   check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);

@@ -43,7 +43,7 @@ class device_gather final : public device_operator {
  public:
   device_gather(world& w, const all_gather_gemm_problem& problem, const operator_options& options,
                 gather_plan plan)
-      : world_(&w),
+      : world_(&w.stable_view()),
         problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
@@ -63,14 +63,15 @@ class device_gather final : public device_operator {
   }
   ~device_gather() override {
     try {
-      if (!sm90::ends_with_others(*world_)) return;
-      world_->barrier();
-      world_->free(counters_);
-      world_->free(inbox_);
+      if (sm90::ends_with_others(*world_)) {
+        world_->barrier();
+        return;
+      }
     } catch (const error&) {
-      // A stopped world refuses collective calls; its memory goes with it.
-      return;
+      // A stopped world has no meetings; its memory goes with it.
     }
+    counters_.abandon();
+    inbox_.abandon();
   }
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
@@ -98,9 +99,9 @@ class device_gather final : public device_operator {
  private:
   void allocate() {
     const gather_bytes bytes = bytes_of(plan_, protocol_);
-    inbox_ = world_->allocate_cleared<std::byte>(
+    inbox_ = world_->allocate_owned_cleared<std::byte>(
         std::max<std::size_t>(bytes.inbox + bytes.outbox, 16), "all_gather_gemm inbox");
-    counters_ = world_->allocate_cleared<std::uint64_t>(
+    counters_ = world_->allocate_owned_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
     // A word of each block of both kernels; then the count of blocks, and what copy engines say.
     const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 2);
@@ -121,8 +122,8 @@ class device_gather final : public device_operator {
     sm90::run_arguments& run = traffic_.moved.run;
     constexpr std::string_view name = "all_gather_gemm";
     run.world = world_->device_state();
-    run.inbox = inbox_;
-    run.counters = counters_;
+    run.inbox = inbox_.get();
+    run.counters = counters_.get();
     run.epochs = epochs_;
     run.element_bytes = 2;
     run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
@@ -204,7 +205,7 @@ class device_gather final : public device_operator {
     c_ = c;
     const sm90::gemm_plan& gemm = plan_.gemm;
     const dtype type = problem_.type;
-    const gather_maps maps = maps_of(problem_, plan_, protocol_, {a, weights, c}, inbox_);
+    const gather_maps maps = maps_of(problem_, plan_, protocol_, {a, weights, c}, inbox_.get());
     const auto map = [&](const sm90::matrix_at& matrix, int box_rows) {
       return sm90::tensor_map_of(matrix, type, box_rows, read_together(gemm));
     };
@@ -242,8 +243,8 @@ class device_gather final : public device_operator {
     gpu::side_stream signals;
   };
   std::deque<copier> copiers_;
-  symmetric<std::byte> inbox_;
-  symmetric<std::uint64_t> counters_;
+  owned_symmetric<std::byte> inbox_;
+  owned_symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
   std::uint64_t* mover_epochs_ = nullptr;
 };

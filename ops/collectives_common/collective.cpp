@@ -10,6 +10,7 @@
 #include "engines/host/engine.hpp"
 #include "engines/sm90/transfer/engine.hpp"
 #include "ops/collectives_common/planning.hpp"
+#include "ops/common/arguments.hpp"
 
 namespace untax {
 namespace {
@@ -46,23 +47,24 @@ collective::~collective() = default;
 void collective::start(world& w, const std::string& problem, const program& p,
                        const std::function<sm90::transfer_code()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
-  world_ = &w;
+  world_ = &w.stable_view();
   tables_ = std::move(tables);
   w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, {}, {}",
                              name_of(type_), name_of(plan_.how), name_of(plan_.wire), plan_.phases,
                              plan_.workers, plan_.chunk, way_of(plan_), problem));
   if (w.memory() == memory_kind::cuda) {
-    device_engine_ = std::make_unique<sm90::engine>(w, std::string(name_), kernels());
+    device_engine_ = make_process_owned<sm90::engine>(w, std::string(name_), kernels());
     // No rank runs while another one still takes memory or loads kernels.
     w.barrier();
     return;
   }
-  engine_ = std::make_unique<host::engine>(
+  engine_ = make_process_owned<host::engine>(
       w, p, host::engine_options{std::string(name_), type_, type_, options.launch, options.faults});
 }
 
 void collective::check(std::string_view what, const const_array_view& given,
                        std::int64_t count) const {
+  argument_check{name_, plan_.rank}.is_whole(engine_ || device_engine_);
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument,
                 fmt::format("rank {}: {}: {} {}", plan_.rank, name_, what, text));

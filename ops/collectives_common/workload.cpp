@@ -67,7 +67,7 @@ collective_workload::collective_workload(world& w, const collective_entry& entry
                                          const collective_options& options, std::uint64_t seed)
     : entry_(&entry),
       problem_(problem),
-      ranks_(&w),
+      ranks_(&w.stable_view()),
       direct_(options.direct),
       world_(w.size()),
       rank_(w.rank()),
@@ -80,21 +80,10 @@ collective_workload::collective_workload(world& w, const collective_entry& entry
   poison_result();
 }
 
-collective_workload::~collective_workload() {
-  op_.reset();
-  if (!direct_) return;
-  try {
-    if (ranks_->stopped()) return;
-    ranks_->free(out_memory_.shared);
-    ranks_->free(in_memory_.shared);
-  } catch (const error&) {
-    // The world was stopped between the question and the call; its memory goes with it.
-    return;
-  }
-}
+collective_workload::~collective_workload() = default;
 
 array_view collective_workload::caller_memory::elements(dtype type, std::int64_t count) {
-  return {shared ? shared.local() : own.data(), type, count};
+  return {shared ? shared->local() : own.data(), type, count};
 }
 
 collective_workload::caller_memory collective_workload::make_memory(
@@ -102,7 +91,7 @@ collective_workload::caller_memory collective_workload::make_memory(
   caller_memory made;
   if (direct_) {
     const auto most = static_cast<std::size_t>(largest_of(count, problem_, world_));
-    made.shared = ranks_->allocate<std::byte>(most * size_of(problem_.type), "elements");
+    made.shared = ranks_->allocate_owned<std::byte>(most * size_of(problem_.type), "elements");
   } else {
     const auto mine = static_cast<std::size_t>(count(problem_, world_, rank_));
     made.own.resize(mine * size_of(problem_.type));

@@ -104,7 +104,7 @@ class collective_workload final : public trial {
   /// Memory for elements of the caller: this rank's own or, where peers touch it, symmetric.
   struct caller_memory {
     std::vector<std::byte> own;
-    symmetric<std::byte> shared;
+    owned_symmetric<std::byte> shared;
     [[nodiscard]] array_view elements(dtype type, std::int64_t count);
   };
   using count_of_rank = std::function<std::int64_t(const collective_problem&, int world, int rank)>;

@@ -15,6 +15,14 @@ std::uintptr_t address(const void* p) {
 
 }  // namespace
 
+void argument_check::is_whole(bool has_engine) const {
+  if (has_engine) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: this operator was moved from; use the object that it was "
+                          "moved to",
+                          rank, operator_name));
+}
+
 void argument_check::matrix_of(std::string_view name, const const_matrix& m, const extent& size,
                                dtype type) const {
   const auto refuse = [&](const std::string& text) {

@@ -15,6 +15,8 @@ struct argument_check {
   std::string_view operator_name;
   int rank = 0;
 
+  /// The operator object was not moved from: it has what carries it out.
+  void is_whole(bool has_engine) const;
   /// Right type and size, rows that do not overlap, aligned to an element; not null unless it is
   /// empty.
   void matrix_of(std::string_view name, const const_matrix& m, const extent& size,

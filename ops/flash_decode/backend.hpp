@@ -22,13 +22,15 @@ class attention_backend {
 };
 
 /// On threads of the host. Collective.
-[[nodiscard]] std::unique_ptr<attention_backend> host_attention(
-    world& w, const flash_decode_problem& problem, const flash_decode_plan& plan,
-    const flash_decode_options& options);
+[[nodiscard]] process_owned<attention_backend> host_attention(world& w,
+                                                              const flash_decode_problem& problem,
+                                                              const flash_decode_plan& plan,
+                                                              const flash_decode_options& options);
 
 /// On the GPU of a rank. Collective. Throws `unsupported` for shapes without a kernel.
-[[nodiscard]] std::unique_ptr<attention_backend> device_attention(
-    world& w, const flash_decode_problem& problem, const flash_decode_plan& plan);
+[[nodiscard]] process_owned<attention_backend> device_attention(world& w,
+                                                                const flash_decode_problem& problem,
+                                                                const flash_decode_plan& plan);
 
 /// A problem as the kernels know it.
 [[nodiscard]] sm90::attention_shape device_shape(const flash_decode_problem& problem);

@@ -116,9 +116,9 @@ sm90::attention_shape device_shape(const flash_decode_problem& p) {
           .partials = p.partials};
 }
 
-std::unique_ptr<attention_backend> device_attention(world& w, const flash_decode_problem& problem,
-                                                    const flash_decode_plan& plan) {
-  return std::make_unique<device_backend>(w, problem, plan);
+process_owned<attention_backend> device_attention(world& w, const flash_decode_problem& problem,
+                                                  const flash_decode_plan& plan) {
+  return make_process_owned<device_backend>(w, problem, plan);
 }
 
 }  // namespace untax

@@ -78,10 +78,10 @@ class host_backend final : public attention_backend {
 
 }  // namespace
 
-std::unique_ptr<attention_backend> host_attention(world& w, const flash_decode_problem& problem,
-                                                  const flash_decode_plan& plan,
-                                                  const flash_decode_options& options) {
-  return std::make_unique<host_backend>(w, problem, plan, options);
+process_owned<attention_backend> host_attention(world& w, const flash_decode_problem& problem,
+                                                const flash_decode_plan& plan,
+                                                const flash_decode_options& options) {
+  return make_process_owned<host_backend>(w, problem, plan, options);
 }
 
 }  // namespace untax

@@ -31,6 +31,7 @@ flash_decode::~flash_decode() = default;
 void flash_decode::check(const const_matrix& q, const attention_shard& cache,
                          const const_matrix& out) const {
   const argument_check check{flash_decode_name, plan_.rank};
+  check.is_whole(backend_ != nullptr);
   const extent rows{problem_.batch * problem_.heads, problem_.head_dim};
   check.matrix_of("q", q, rows, problem_.type);
   check.matrix_of("keys", cache.keys, cache_extent(problem_), problem_.type);

@@ -24,16 +24,16 @@ std::string text_of(const gemm_all_scatter_problem& p) {
   return fmt::format("m {}, n {}, k {}, {}", p.m, p.n, p.k, name_of(p.type));
 }
 
-symmetric<std::byte> allocate_result(world& w, const gemm_all_scatter_problem& p) {
-  return w.allocate<std::byte>(static_cast<std::size_t>(p.m * p.n) * size_of(p.type),
-                               fmt::format("{} result", name));
+owned_symmetric<std::byte> allocate_result(world& w, const gemm_all_scatter_problem& p) {
+  return w.allocate_owned<std::byte>(static_cast<std::size_t>(p.m * p.n) * size_of(p.type),
+                                     fmt::format("{} result", name));
 }
 
 }  // namespace
 
 gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
                                    const operator_options& options)
-    : world_(&w), problem_(problem) {
+    : world_(&w.stable_view()), problem_(problem) {
   require_size(name, w.rank(), "m", problem.m);
   require_size(name, w.rank(), "n", problem.n);
   require_size(name, w.rank(), "k", problem.k);
@@ -48,8 +48,8 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
   explanation_ = std::move(made.explanation);
   agree_on_plan(w, name, text_of(problem), plan_);
   result_ = allocate_result(w, problem);
-  agreed_ = result_.local();
-  engine_ = std::make_unique<host::engine>(
+  agreed_ = result_->local();
+  engine_ = make_process_owned<host::engine>(
       w, program(gemm_all_scatter_protocol(problem_, plan_)),
       host::engine_options{std::string(name), problem.type, problem.type, options.launch,
                            options.faults});
@@ -62,49 +62,53 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   agree_on_plan(w, name, text_of(problem_), plan_);
   w.use_device();
   result_ = allocate_result(w, problem_);
-  agreed_ = result_.local();
-  const std::int64_t between = w.size() == 1 ? 0 : host::bytes_between_ranks(result_);
-  try {
-    const auto make = [&](pattern how) {
-      if (how == pattern::bulk_library) return gemm_all_scatter_by_library(w, problem_);
-      operator_options chosen = options;
-      chosen.how = how;
-      return gemm_all_scatter_on_device(w, problem_, chosen, between);
-    };
-    const auto& [m, n, k, type] = problem_;
-    const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
-    const auto timer = [&] {
-      return gemm_timer(w, gemm_all_scatter_entry(), timed, result_.local());
-    };
-    auto made = options.how == pattern::automatic
-                    ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(),
-                                  make, timer)
-                    : make(options.how);
-    plan_.how = made->how();
-    explanation_ = made->text();
-    device_ = std::make_unique<device_runner>(w, name, std::move(made));
-    // No rank runs while another one still takes memory or loads kernels.
-    w.barrier();
-  } catch (const error& e) {
-    if (e.code() == errc::unsupported && !w.stopped()) w.free(result_);
-    throw;
-  }
+  agreed_ = result_->local();
+  const std::int64_t between = w.size() == 1 ? 0 : result_->span();
+  const auto make = [&](pattern how) {
+    if (how == pattern::bulk_library) return gemm_all_scatter_by_library(w, problem_);
+    operator_options chosen = options;
+    chosen.how = how;
+    return gemm_all_scatter_on_device(w, problem_, chosen, between);
+  };
+  const auto& [m, n, k, type] = problem_;
+  const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
+  const auto timer = [&] {
+    return gemm_timer(w, gemm_all_scatter_entry(), timed, result_->local());
+  };
+  auto made = options.how == pattern::automatic
+                  ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(),
+                                make, timer)
+                  : make(options.how);
+  plan_.how = made->how();
+  explanation_ = made->text();
+  device_ = make_process_owned<device_runner>(w, name, std::move(made));
+  // No rank runs while another one still takes memory or loads kernels.
+  w.barrier();
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;
-gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&&) noexcept = default;
 
-gemm_all_scatter::~gemm_all_scatter() {
-  if (!engine_ && !device_) return;
-  // Who leaves with an exception makes no collective call that peers do not make.
-  const bool leaves = device_ && world_->unwinding();
+gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  world_ = other.world_;
+  problem_ = other.problem_;
+  plan_ = other.plan_;
+  explanation_ = std::move(other.explanation_);
+  engine_ = std::move(other.engine_);
+  device_ = std::move(other.device_);
+  result_ = std::move(other.result_);
+  agreed_ = other.agreed_;
+  return *this;
+}
+
+gemm_all_scatter::~gemm_all_scatter() { end(); }
+
+void gemm_all_scatter::end() noexcept {
+  // Who leaves with an exception does not wait for its kernels, which may write there.
+  if (device_ && world_->unwinding()) result_.abandon();
   engine_.reset();
   device_.reset();
-  try {
-    if (!leaves && !world_->stopped()) world_->free(result_);
-  } catch (const error&) {
-    // The world was stopped between the question and the call; its memory goes with it.
-  }
 }
 
 extent gemm_all_scatter::weights_shard(const gemm_all_scatter_problem& problem, int world,
@@ -113,7 +117,8 @@ extent gemm_all_scatter::weights_shard(const gemm_all_scatter_problem& problem, 
 }
 
 matrix gemm_all_scatter::result() const {
-  return {result_.local(), problem_.type, problem_.m, problem_.n};
+  argument_check{name, world_->rank()}.is_whole(engine_ || device_);
+  return {result_->local(), problem_.type, problem_.m, problem_.n};
 }
 
 void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
@@ -129,7 +134,7 @@ void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
   // Waiting for others is nothing that a capture can hold.
   if (device_ && is_captured(stream)) return;
   // Peers write where this rank's C is in their own view, so the offsets have to be the same.
-  const auto offset = static_cast<const std::byte*>(c.data) - result_.local();
+  const auto offset = static_cast<const std::byte*>(c.data) - result_->local();
   world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
   agreed_ = c.stride == problem_.n ? c.data : nullptr;
 }
@@ -138,6 +143,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
                            stream_ref stream) {
   const int rank = world_->rank();
   const argument_check check{name, rank};
+  check.is_whole(engine_ || device_);
   check.matrix_of("a", a, {problem_.m, problem_.k}, problem_.type);
   check.matrix_of("weights", weights, weights_shard(problem_, plan_.world, rank), problem_.type);
   check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
@@ -150,7 +156,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   operands[operand::a] = local_operand(a, rank);
   operands[operand::b] = local_operand(weights, rank);
   operands[operand::c] = local_operand(as_const(c), rank);
-  operands[operand::c].bytes_per_rank = host::bytes_between_ranks(result_);
+  operands[operand::c].bytes_per_rank = result_->span();
   engine_->run(operands);
 }
 

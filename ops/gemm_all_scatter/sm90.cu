@@ -40,7 +40,7 @@ class device_scatter final : public device_operator {
  public:
   device_scatter(world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
                  scatter_plan plan, std::int64_t between)
-      : world_(&w),
+      : world_(&w.stable_view()),
         problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
@@ -61,13 +61,14 @@ class device_scatter final : public device_operator {
   }
   ~device_scatter() override {
     try {
-      if (!sm90::ends_with_others(*world_)) return;
-      world_->barrier();
-      world_->free(counters_);
+      if (sm90::ends_with_others(*world_)) {
+        world_->barrier();
+        return;
+      }
     } catch (const error&) {
-      // A stopped world refuses collective calls; its memory goes with it.
-      return;
+      // A stopped world has no meetings; its memory goes with it.
     }
+    counters_.abandon();
   }
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
@@ -109,7 +110,7 @@ class device_scatter final : public device_operator {
   [[nodiscard]] int blocks() const { return launcher_ ? launcher_->blocks() : 0; }
 
   void allocate() {
-    counters_ = world_->allocate_cleared<std::uint64_t>(
+    counters_ = world_->allocate_owned_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(traffic_.how.counters(), 1)),
         "gemm_all_scatter counters");
     // A word of each block of both kernels, and of both meetings; the count of blocks, and of
@@ -128,7 +129,7 @@ class device_scatter final : public device_operator {
   void describe(std::int64_t between) {
     sm90::run_arguments& run = traffic_.moved.run;
     run.world = world_->device_state();
-    run.counters = counters_;
+    run.counters = counters_.get();
     run.epochs = epochs_;
     run.between = between;
     run.element_bytes = 2;
@@ -231,7 +232,7 @@ class device_scatter final : public device_operator {
   const void* a_ = nullptr;                  // what they describe, and the next two
   const void* weights_ = nullptr;
   void* c_ = nullptr;
-  symmetric<std::uint64_t> counters_;
+  owned_symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
   std::uint64_t* moved_ = nullptr;
   std::uint64_t* opened_ = nullptr;

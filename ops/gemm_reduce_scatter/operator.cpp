@@ -42,7 +42,7 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
                 fmt::format("m {}, n {}, k {}, {}, partials {}", problem.m, problem.n, problem.k,
                             name_of(problem.type), name_of(problem.partials)),
                 plan_);
-  engine_ = std::make_unique<host::engine>(
+  engine_ = make_process_owned<host::engine>(
       w, program(gemm_reduce_scatter_protocol(problem_, plan_)),
       host::engine_options{std::string(name), problem.partials, problem.partials, options.launch,
                            options.faults});
@@ -64,6 +64,7 @@ extent gemm_reduce_scatter::c_shard(const gemm_reduce_scatter_problem& problem, 
 
 void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
   const argument_check check{name, rank_};
+  check.is_whole(engine_ != nullptr);
   const std::int64_t depth = k_shard(problem_, plan_.world, rank_);
   check.matrix_of("a", a, {problem_.m, depth}, problem_.type);
   check.matrix_of("weights", weights, {problem_.n, depth}, problem_.type);

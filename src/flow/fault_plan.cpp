@@ -12,6 +12,12 @@ fault_plan::~fault_plan() {
   if (late_.joinable()) late_.join();
 }
 
+void fault_plan::settle() {
+  if (late_.joinable()) late_.join();
+  const std::scoped_lock lock(mutex_);
+  kept_.reset();
+}
+
 bool fault_plan::due(const fault_site& site) {
   if (!fault_.matches(site)) return false;
   const std::scoped_lock lock(mutex_);

@@ -17,34 +17,54 @@ constexpr std::size_t labels_in_report = 8;
 }  // namespace
 
 symmetric_heap::symmetric_heap(const segment& memory, int rank, bool guards, observer hears)
-    : memory_(&memory), rank_(rank), guards_(guards), hears_(std::move(hears)) {
+    : memory_(&memory),
+      rank_(rank),
+      guards_(guards),
+      hears_(std::move(hears)),
+      watched_(*this, guards) {
   const std::size_t span = memory.layout().arena_bytes / alignment * alignment;
-  if (span > 0) blocks_.emplace(0, block{span, 0, false, {}});
+  if (span > 0) blocks_.emplace(0, block{.span = span});
+}
+
+std::size_t symmetric_heap::span_of(std::size_t bytes) const noexcept {
+  return round_up(std::max<std::size_t>(bytes, 1) + (guards_ ? guard_bytes : 0), alignment);
+}
+
+symmetric_heap::blocks::const_iterator symmetric_heap::find_room(std::size_t bytes) const noexcept {
+  if (bytes > capacity()) return blocks_.end();
+  return std::find_if(blocks_.begin(), blocks_.end(), [span = span_of(bytes)](const auto& entry) {
+    return !entry.second.taken && entry.second.span >= span;
+  });
+}
+
+bool symmetric_heap::fits(std::size_t bytes) const noexcept {
+  return find_room(bytes) != blocks_.end();
 }
 
 std::byte* symmetric_heap::allocate_bytes(std::size_t bytes, std::string_view label) {
   tell(fmt::format("allocate {} bytes for \"{}\"", bytes, label));
-  if (bytes > capacity()) refuse(bytes, label);
-  const std::size_t span =
-      round_up(std::max<std::size_t>(bytes, 1) + (guards_ ? guard_bytes : 0), alignment);
-  const auto fit = std::find_if(blocks_.begin(), blocks_.end(), [span](const auto& entry) {
-    return !entry.second.taken && entry.second.span >= span;
-  });
+  const auto fit = find_room(bytes);
   if (fit == blocks_.end()) refuse(bytes, label);
+  const heap_watch::change now(watched_);
+  const std::size_t span = span_of(bytes);
   const std::size_t offset = fit->first;
-  block& taken = fit->second;
-  if (taken.span > span) blocks_.emplace(offset + span, block{taken.span - span, 0, false, {}});
-  taken = {span, bytes, true, std::string(label)};
+  block& taken = blocks_.at(offset);
+  if (taken.span > span) blocks_.emplace(offset + span, block{.span = taken.span - span});
+  taken = {.span = span, .bytes = bytes, .taken = true, .label = std::string(label)};
   used_ += span;
   if (guards_) write_guard(offset, taken);
   return memory_->arena(rank_) + offset;
 }
 
-void symmetric_heap::free_bytes(const void* local) {
+symmetric_heap::blocks::iterator symmetric_heap::block_at(const void* local) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(local);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory_->arena(rank_));
-  const auto found = address >= begin ? blocks_.find(address - begin) : blocks_.end();
-  if (found == blocks_.end() || !found->second.taken) {
+  return address >= begin ? blocks_.find(address - begin) : blocks_.end();
+}
+
+void symmetric_heap::free_bytes(const void* local) {
+  const auto found = block_at(local);
+  if (found == blocks_.end() || !found->second.taken || found->second.retired) {
     throw error(
         errc::invalid_argument,
         fmt::format("rank {}: {} is not an allocation of its symmetric heap, or was freed already",
@@ -52,22 +72,54 @@ void symmetric_heap::free_bytes(const void* local) {
   }
   tell(fmt::format("free \"{}\" ({} bytes)", found->second.label, found->second.bytes));
   if (guards_) check_guard(found->first, found->second);
-  used_ -= found->second.span;
-  found->second = {found->second.span, 0, false, {}};
-  join_with_neighbours(found);
+  release(found);
 }
 
-void symmetric_heap::join_with_neighbours(blocks::iterator freed) {
+void symmetric_heap::retire_bytes(const void* local) noexcept {
+  const auto found = block_at(local);
+  if (found == blocks_.end() || !found->second.taken || found->second.retired) return;
+  found->second.retired = true;
+  retired_ += found->second.span;
+}
+
+void symmetric_heap::reclaim() {
+  for (auto at = blocks_.begin(); retired_ > 0 && at != blocks_.end(); ++at) {
+    if (!at->second.retired) continue;
+    if (guards_) check_guard(at->first, at->second);
+    retired_ -= at->second.span;
+    at = release(at);
+  }
+}
+
+std::string symmetric_heap::retired_text() const {
+  std::string text;
+  for (const auto& [offset, b] : blocks_) {
+    if (!b.retired) continue;
+    text += fmt::format("{}\"{}\" ({} bytes at offset {})", text.empty() ? "" : ", ", b.label,
+                        b.bytes, offset);
+  }
+  return text;
+}
+
+symmetric_heap::blocks::iterator symmetric_heap::release(blocks::iterator taken) {
+  const heap_watch::change now(watched_);
+  used_ -= taken->second.span;
+  taken->second = {.span = taken->second.span};
+  return join_with_neighbours(taken);
+}
+
+symmetric_heap::blocks::iterator symmetric_heap::join_with_neighbours(blocks::iterator freed) {
   const auto next = std::next(freed);
   if (next != blocks_.end() && !next->second.taken) {
     freed->second.span += next->second.span;
     blocks_.erase(next);
   }
-  if (freed == blocks_.begin()) return;
+  if (freed == blocks_.begin()) return freed;
   const auto previous = std::prev(freed);
-  if (previous->second.taken) return;
+  if (previous->second.taken) return freed;
   previous->second.span += freed->second.span;
   blocks_.erase(freed);
+  return previous;
 }
 
 void symmetric_heap::check() const {
@@ -112,6 +164,14 @@ std::vector<heap_use> symmetric_heap::uses() const {
   return found;
 }
 
+std::optional<heap_use> symmetric_heap::use_at(std::size_t offset) const {
+  const auto next = blocks_.upper_bound(offset);
+  if (next == blocks_.begin()) return std::nullopt;
+  const auto& [begin, b] = *std::prev(next);
+  if (!b.taken || offset > begin + b.bytes) return std::nullopt;
+  return heap_use{b.label, begin, b.bytes};
+}
+
 std::string symmetric_heap::report() const {
   struct total {
     std::string_view label;
@@ -132,6 +192,8 @@ std::string symmetric_heap::report() const {
   std::string text =
       fmt::format("symmetric heap of rank {}: {} of {} taken, largest hole {}", rank_,
                   format_bytes(used_), format_bytes(capacity()), format_bytes(largest_free()));
+  if (retired_ > 0)
+    text += fmt::format(", {} free again when all ranks have met", format_bytes(retired_));
   for (std::size_t i = 0; i < std::min(totals.size(), labels_in_report); ++i) {
     text += fmt::format("\n  {:>12}  {} ({})", format_bytes(totals[i].span), totals[i].label,
                         totals[i].count);
@@ -149,6 +211,15 @@ void symmetric_heap::refuse_size(std::size_t count, std::size_t size,
 }
 
 void symmetric_heap::refuse(std::size_t bytes, std::string_view label) const {
+  // The arenas of all ranks lie side by side, so none is larger than this; the rounding is ample.
+  const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
+                           static_cast<std::size_t>(memory_->ranks());
+  const std::size_t rounding = std::size_t{1} << 21;
+  if (bytes > most - std::min(most, capacity() + rounding)) {
+    throw error(errc::out_of_memory,
+                fmt::format("rank {}: {} bytes for \"{}\" cannot be addressed; this heap has {}",
+                            rank_, bytes, label, format_bytes(capacity())));
+  }
   const std::size_t hole = largest_free();
   const std::size_t needed = capacity() - hole + round_up(bytes + guard_bytes, alignment);
   throw error(errc::out_of_memory,

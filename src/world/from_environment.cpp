@@ -53,7 +53,7 @@ world world::from_environment(const world_options& options, const environment& e
   const auto memory = std::make_shared<segment>(std::move(m.memory));
   auto alive = std::make_unique<process_liveness>(m.processes);
   const liveness* watched = alive.get();
-  world joined(std::make_unique<member>(memory, p.rank, "processes", s, std::move(alive)));
+  world joined(std::make_shared<member>(memory, p.rank, "processes", s, std::move(alive)));
   if (on_devices) {
     joined.member_->monitor =
         std::make_shared<device_monitor>(memory, std::vector<int>{p.rank}, s.wait_limit, watched);

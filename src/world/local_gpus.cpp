@@ -45,7 +45,7 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
   const auto monitor = std::make_shared<device_monitor>(memory, all, s.wait_limit, nullptr);
   std::vector<world> views;
   for (const int rank : all) {
-    views.push_back(world(std::make_unique<member>(memory, rank, "GPUs", s, nullptr)));
+    views.push_back(world(std::make_shared<member>(memory, rank, "GPUs", s, nullptr)));
     views.back().member_->monitor = monitor;
     views.back().member_->state.set_status(rank, rank_status::running);
   }

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string_view>
+#include <utility>
 
+#include <untax/core/process_owned.hpp>
 #include <untax/flow/agreement.hpp>
 #include <untax/flow/barrier.hpp>
 #include <untax/world/world.hpp>
@@ -28,10 +31,15 @@ struct world::member {
         alive(std::move(alive_of_peers)),
         ledger(state, rank),
         meeting(state, rank),
-        heap(*memory, rank, s.heap_guards, [this](std::string_view call) { ledger.post(call); }) {}
+        heap(*memory, rank, s.heap_guards, [this](std::string_view call) { ledger.post(call); }),
+        view(std::shared_ptr<member>(std::shared_ptr<member>(), this)) {}
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
+    if (forked()) {
+      leave_devices_behind();
+      return;
+    }
     const bool badly = failed || unwinding();
     // Whoever sees that the rank has finished may rely on all its signals, also those of kernels.
     if (!badly && memory->devices() != nullptr) memory->devices()->finish(rank);
@@ -44,6 +52,14 @@ struct world::member {
   [[nodiscard]] static std::vector<world> local_gpus(int ranks, const settings& s);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
+  }
+  /// Whether this is the copy of a child process, which is no rank.
+  [[nodiscard]] bool forked() const noexcept { return generation != process_generation(); }
+  /// CUDA does not work in a child, and the monitor's thread is not there.
+  void leave_devices_behind() noexcept {
+    if (memory->devices() == nullptr) return;
+    leave_behind(new (std::nothrow) std::shared_ptr(std::move(memory)));
+    leave_behind(new (std::nothrow) std::shared_ptr(std::move(monitor)));
   }
 
   std::shared_ptr<segment> memory;
@@ -60,6 +76,8 @@ struct world::member {
   std::uint64_t runs = 0;                   // of operators
   bool failed = false;
   int exceptions_before = std::uncaught_exceptions();
+  std::uint64_t generation = process_generation();
+  world view;
 };
 
 }  // namespace untax

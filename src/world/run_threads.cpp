@@ -1,4 +1,5 @@
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include <untax/core/error.hpp>
@@ -26,7 +27,8 @@ ending run_rank(world mine, const std::function<void(world&)>& body) {
     });
   } catch (...) {
     e.failure = std::current_exception();
-    if (const auto report = mine.state().report()) e.reporter = report->reporter;
+    const auto report = mine ? mine.state().report() : std::nullopt;
+    if (report) e.reporter = report->reporter;
   }
   return e;
 }

@@ -17,7 +17,7 @@ std::string without_rank(const std::string& text, int rank) {
 
 }  // namespace
 
-world::world(std::unique_ptr<member> m) noexcept : member_(std::move(m)) {}
+world::world(std::shared_ptr<member> m) noexcept : member_(std::move(m)) {}
 world::world(world&& other) noexcept = default;
 world& world::operator=(world&& other) noexcept = default;
 world::~world() = default;
@@ -36,7 +36,7 @@ std::vector<world> world::member::threads(int ranks, const settings& s) {
   std::vector<world> views;
   for (int rank = 0; rank < ranks; ++rank) {
     views.push_back(world(
-        std::make_unique<member>(memory, rank, ranks == 1 ? "alone" : "threads", s, nullptr)));
+        std::make_shared<member>(memory, rank, ranks == 1 ? "alone" : "threads", s, nullptr)));
     views.back().member_->state.set_status(rank, rank_status::running);
   }
   return views;
@@ -46,7 +46,7 @@ int world::rank() const noexcept { return member_->rank; }
 int world::size() const noexcept { return member_->memory->ranks(); }
 std::string_view world::kind() const noexcept { return member_->kind; }
 std::chrono::milliseconds world::wait_limit() const noexcept { return member_->wait_limit; }
-symmetric_heap& world::heap() noexcept { return member_->heap; }
+symmetric_heap& world::heap() { return own().heap; }
 const control& world::state() const noexcept { return member_->state; }
 
 bool world::reachable(int peer) const noexcept { return member_->memory->reachable(peer); }
@@ -55,29 +55,53 @@ int world::owner_of(const void* p, std::size_t bytes) const noexcept {
   return member_->memory->owner_of(p, bytes);
 }
 
+world::member& world::own() const {
+  if (member_ == nullptr) {
+    throw error(errc::invalid_argument,
+                "this world object was moved from; use the one that it was moved to");
+  }
+  if (member_->forked()) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: this process was forked from the rank's, and is no part of "
+                            "the world; use the world in the parent, or make one after the fork",
+                            member_->rank));
+  }
+  return *member_;
+}
+
+world& world::stable_view() const { return own().view; }
+
 void* world::translate_address(const void* p, int peer) const {
-  return member_->memory->translate(p, peer);
+  return own().memory->translate(p, peer);
 }
 
-void world::meet(verb what, std::string_view name) {
-  watch guard(member_->state, rank(), own_slot, member_->wait_limit, member_->alive.get());
-  const wait_outcome outcome = member_->meeting.arrive_and_wait(guard, what);
+void world::meet(verb what, std::string_view name, std::string call) {
+  member& mine = own();
+  const bool frees = mine.heap.retired() > 0;
+  if (frees) call += ", after which all ranks are done with " + mine.heap.retired_text();
+  mine.ledger.post(call);
+  watch guard(mine.state, mine.rank, own_slot, mine.wait_limit, mine.alive.get());
+  const wait_outcome outcome = mine.meeting.arrive_and_wait(guard, what);
   if (outcome != wait_outcome::ok) throw_failure(outcome, name);
-  member_->ledger.compare();
+  mine.ledger.compare();
+  // Every rank has retired the same before it came here.
+  if (frees) mine.heap.reclaim();
 }
 
-void world::barrier() {
-  member_->ledger.post("barrier");
-  meet(verb::barrier, "barrier");
-}
+void world::barrier() { meet(verb::barrier, "barrier", "barrier"); }
 
 void world::agree(std::string_view what, std::string_view description) {
-  note(what, description);
-  meet(verb::agree, what);
+  meet(verb::agree, what, fmt::format("{}: {}", what, description));
+}
+
+void world::make_room(std::size_t count, std::size_t size, std::string_view label) {
+  const symmetric_heap& heap = own().heap;
+  if (heap.retired() == 0 || count > heap.capacity() / size || heap.fits(count * size)) return;
+  meet(verb::barrier, "allocate", fmt::format("meeting to make room for \"{}\"", label));
 }
 
 void world::note(std::string_view what, std::string_view description) {
-  member_->ledger.post(fmt::format("{}: {}", what, description));
+  own().ledger.post(fmt::format("{}: {}", what, description));
 }
 
 void world::clear(void* local, std::size_t bytes) {
@@ -110,27 +134,31 @@ bool world::stopped() const noexcept { return member_->state.stopped(); }
 bool world::unwinding() const noexcept { return member_->unwinding(); }
 
 void world::check() const {
-  if (member_->monitor) {
-    member_->monitor->settle(rank());
-    if (member_->state.kernel_stopped(rank())) throw_failure(wait_outcome::aborted, "a kernel");
+  const member& mine = own();
+  if (mine.monitor) {
+    mine.monitor->settle(rank());
+    if (mine.state.kernel_stopped(rank())) throw_failure(wait_outcome::aborted, "a kernel");
   }
   if (stopped()) throw_failure(wait_outcome::aborted, "the world");
 }
 
 void world::run(const std::function<void(world&)>& body) {
+  // A body that moved its world away has ended that one itself.
+  const auto stop = [this](errc code, const char* text) {
+    if (member_ == nullptr) return;
+    member_->failed = true;
+    fail(code, text);
+  };
   try {
     body(*this);
   } catch (const error& e) {
-    member_->failed = true;
-    fail(e.code(), e.what());
+    stop(e.code(), e.what());
     throw;
   } catch (const std::exception& e) {
-    member_->failed = true;
-    fail(errc::aborted, e.what());
+    stop(errc::aborted, e.what());
     throw;
   } catch (...) {
-    member_->failed = true;
-    fail(errc::aborted, "an exception left the body of the rank");
+    stop(errc::aborted, "an exception left the body of the rank");
     throw;
   }
 }

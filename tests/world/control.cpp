@@ -26,7 +26,7 @@ TEST(control, a_wait_record_comes_back_as_it_was) {
   EXPECT_EQ(wait->expected, ~std::uint64_t{0});
   EXPECT_EQ(wait->seen, 17U);
   EXPECT_EQ(wait->since, 99U);
-  c.view.publish_wait(1, 5, {std::string(40, 'x'), verb::drain, -1, -1, 1}, 0, 100);
+  c.view.publish_wait(1, 5, {std::string(40, 'x'), verb::agree, -1, -1, 1}, 0, 100);
   wait = c.view.wait_at(1, 5);
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->operator_name, std::string(32, 'x'));

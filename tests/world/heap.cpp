@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <untax/symmetric/heap.hpp>
 
@@ -116,6 +119,23 @@ TEST(heap, out_of_memory_says_who_has_how_much_and_what_to_raise) {
                errc::out_of_memory, {"wide", "cannot be addressed"});
 }
 
+TEST(heap, sizes_that_no_heap_can_have_get_no_advice) {
+  for (const bool guards : {false, true}) {
+    const segment memory = memory_of(2);
+    symmetric_heap heap(memory, 0, guards);
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t bytes : {most, most - 1, most - 575, most / 2, most / 4}) {
+      const auto e = error_of([&] { (void)heap.allocate<std::byte>(bytes, "huge"); });
+      expect_error(
+          e, errc::out_of_memory,
+          {"rank 0", std::to_string(bytes) + " bytes for \"huge\"", "cannot be addressed"});
+      EXPECT_EQ(std::string(e.what()).find("raise"), std::string::npos) << e.what();
+    }
+    expect_error(error_of([&] { (void)heap.allocate<std::byte>(most / 8, "large"); }),
+                 errc::out_of_memory, {"raise UNTAX_HEAP_BYTES to 21990232555"});
+  }
+}
+
 TEST(heap, suggests_a_size_that_is_enough) {
   const segment memory = memory_of(1);
   symmetric_heap heap(memory, 0, true);
@@ -142,6 +162,43 @@ TEST(heap, refuses_to_free_what_it_did_not_give) {
   heap.free(a);
   expect_error(error_of([&] { heap.free(a); }), errc::invalid_argument,
                {"rank 0", "freed already"});
+}
+
+TEST(heap, what_is_retired_stays_taken_until_it_is_reclaimed) {
+  for (const bool guards : {false, true}) {
+    const segment memory = memory_of(1);
+    symmetric_heap heap(memory, 0, guards);
+    std::vector<symmetric<std::byte>> all;
+    for (int i = 0; i < 6; ++i)
+      all.push_back(heap.allocate<std::byte>(400, "part " + std::to_string(i)));
+    const std::size_t used = heap.used();
+    for (const int i : {4, 1, 2, 5}) heap.retire_bytes(all[static_cast<std::size_t>(i)].local());
+    heap.retire_bytes(all[1].local());  // again
+    heap.retire_bytes(nullptr);
+    heap.retire_bytes(all[0].local(1));
+    EXPECT_EQ(heap.used(), used);
+    EXPECT_EQ(heap.retired(), used / 6 * 4);
+    EXPECT_EQ(heap.uses().size(), 6U);
+    EXPECT_TRUE(heap.retired_text().starts_with("\"part 1\" (400 bytes at offset "));
+    EXPECT_NE(heap.report().find("free again when all ranks have met"), std::string::npos);
+    EXPECT_EQ(error_of([&] { heap.free(all[1]); }).code(), errc::invalid_argument);
+    EXPECT_GT(heap.allocate<std::byte>(400, "elsewhere").local(), all[5].local());
+    heap.reclaim();
+    EXPECT_EQ(heap.retired(), 0U);
+    EXPECT_EQ(heap.retired_text(), "");
+    EXPECT_EQ(heap.used(), used / 6 * 3);
+    EXPECT_EQ(heap.allocate<std::byte>(800, "in their place").local(), all[1].local());
+    EXPECT_EQ(heap.allocate<std::byte>(800, "in their place").local(), all[4].local());
+  }
+}
+
+TEST(heap, guards_of_what_is_retired_are_looked_at_when_it_is_reclaimed) {
+  const segment memory = memory_of(1);
+  symmetric_heap heap(memory, 0, true);
+  const auto broken = heap.allocate<std::byte>(300, "the culprit");
+  *broken.local(300) ^= std::byte{1};
+  heap.retire_bytes(broken.local());
+  expect_error(error_of([&] { heap.reclaim(); }), errc::internal, {"\"the culprit\""});
 }
 
 TEST(heap, guards_notice_a_write_past_the_end) {

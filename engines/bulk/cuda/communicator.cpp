@@ -59,16 +59,14 @@ cudaStream_t stream_of(stream_ref stream) noexcept {
 /// Rank 0's id of the communicator, at every rank, by way of the symmetric heap.
 ncclUniqueId shared_id(world& w) {
   ncclUniqueId id{};
-  const auto box = w.allocate<std::byte>(sizeof id, "NCCL's id");
+  const auto box = w.allocate_owned<std::byte>(sizeof id, "NCCL's id");
   // NCCL may not be found, or fail, at rank 0 alone: the others have to hear of it at the barrier.
   if (w.rank() == 0) {
     require(w, nccl_library::get().get_unique_id(&id), "ncclGetUniqueId");
-    for (int peer = 0; peer < w.size(); ++peer) copy_and_wait(box.at(peer), &id, sizeof id);
+    for (int peer = 0; peer < w.size(); ++peer) copy_and_wait(box->at(peer), &id, sizeof id);
   }
   w.barrier();
-  copy_and_wait(&id, box.local(), sizeof id);
-  w.barrier();
-  w.free(box);
+  copy_and_wait(&id, box->local(), sizeof id);
   return id;
 }
 
@@ -80,7 +78,7 @@ const availability& nccl() {
 }
 
 struct communicator::connection {
-  explicit connection(world& w) : owner(&w) {
+  explicit connection(world& w) : owner(&w.stable_view()) {
     if (!nccl().there) throw error(errc::unsupported, "the bulk engine needs NCCL: " + nccl().text);
     const ncclUniqueId id = shared_id(w);
     require(w, library.init_rank(&handle, w.size(), id, w.rank()), "ncclCommInitRank");

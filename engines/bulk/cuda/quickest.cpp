@@ -93,14 +93,12 @@ std::vector<double> values_of_ranks(world& w, const std::vector<double>& mine) {
     copy_and_wait(to, from, elements * sizeof(double));
   };
   const auto board =
-      w.allocate<double>(count * static_cast<std::size_t>(w.size()), "values of all ranks");
+      w.allocate_owned<double>(count * static_cast<std::size_t>(w.size()), "values of all ranks");
   const std::size_t place = static_cast<std::size_t>(w.rank()) * count;
-  for (int peer = 0; peer < w.size(); ++peer) copy(board.at(peer, place), mine.data(), count);
+  for (int peer = 0; peer < w.size(); ++peer) copy(board->at(peer, place), mine.data(), count);
   w.barrier();
-  std::vector<double> all(board.size());
-  copy(all.data(), board.local(), all.size());
-  w.barrier();
-  w.free(board);
+  std::vector<double> all(board->size());
+  copy(all.data(), board->local(), all.size());
   return all;
 }
 

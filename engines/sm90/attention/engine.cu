@@ -38,7 +38,7 @@ class attention_engine::launcher {
  public:
   launcher(world& w, const std::string& name, const attention_shape& shape, attention_sink sink,
            int blocks)
-      : world_(&w), name_(name), kernel_(kernel_for(check(shape))), blocks_(blocks) {
+      : world_(&w.stable_view()), name_(name), kernel_(kernel_for(check(shape))), blocks_(blocks) {
     load();
     a_.shape = shape;
     a_.sink = sink;
@@ -60,15 +60,16 @@ class attention_engine::launcher {
   ~launcher() {
     try {
       world_->use_device();
-      if (!ends_with_others(*world_)) return;
-      world_->barrier();
-      world_->free(scratch_);
-      world_->free(epochs_);
-      world_->free(a_.run.inbox);
+      if (ends_with_others(*world_)) {
+        world_->barrier();
+        return;
+      }
     } catch (const error&) {
-      // A stopped world refuses collective calls; its memory goes with it.
-      return;
+      // A stopped world has no meetings; its memory goes with it.
     }
+    inbox_.abandon();
+    epochs_.abandon();
+    scratch_.abandon();
   }
 
   [[nodiscard]] stream_ref own_stream() const { return {own_.get()}; }
@@ -82,12 +83,12 @@ class attention_engine::launcher {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     require_no_graph(*world_, on);
     a_.memory = operands;
-    a_.run.epochs = epochs_.local();
+    a_.run.epochs = epochs_->local();
     whole_run all(*world_);
     all([&] { launch(kernel_.function, blocks_, threads(), kernel_.shared_bytes, on, true); });
     if (a_.sink != attention_sink::outbox) return;
     // Not before: what waits for blocks of attention may not take a place that they need.
-    a_.run.epochs = epochs_.local(static_cast<std::size_t>(blocks_));
+    a_.run.epochs = epochs_->local(static_cast<std::size_t>(blocks_));
     all([&] {
       launch(exchange_kernel(a_.shape.type, a_.shape.partials), blocks_, combine_threads, 0, on,
              true);
@@ -156,15 +157,16 @@ class attention_engine::launcher {
     const auto blocks = static_cast<std::size_t>(blocks_);
     const bool follows = a_.sink == attention_sink::outbox;
     const auto room = attention_room::of(shape, a_.ranks, blocks_, a_.receives(), follows);
-    a_.run.inbox =
-        world_->allocate_cleared<std::byte>(room.inbox * sizeof(packet), name_ + " inbox");
-    epochs_ = world_->allocate_cleared<std::uint64_t>(2 * blocks, name_ + " epochs");
+    inbox_ =
+        world_->allocate_owned_cleared<std::byte>(room.inbox * sizeof(packet), name_ + " inbox");
+    a_.run.inbox = inbox_.get();
+    epochs_ = world_->allocate_owned_cleared<std::uint64_t>(2 * blocks, name_ + " epochs");
     const std::size_t parts[] = {room.parts * sizeof(packet), room.outbox * sizeof(packet),
                                  room.rows * sizeof(std::uint32_t)};
     std::size_t all = 0;
     for (const std::size_t part : parts) all += aligned(part);
-    scratch_ = world_->allocate_cleared<std::byte>(all, name_ + " scratch");
-    std::byte* next = scratch_.local();
+    scratch_ = world_->allocate_owned_cleared<std::byte>(all, name_ + " scratch");
+    std::byte* next = scratch_->local();
     const auto take = [&](std::size_t i) {
       std::byte* const at = next;
       next += aligned(parts[i]);
@@ -207,8 +209,9 @@ class attention_engine::launcher {
   int blocks_;
   gpu::stream own_;
   attention_arguments a_;
-  symmetric<std::uint64_t> epochs_;
-  symmetric<std::byte> scratch_;
+  owned_symmetric<std::byte> inbox_;
+  owned_symmetric<std::uint64_t> epochs_;
+  owned_symmetric<std::byte> scratch_;
   std::uint32_t* gathered_ = nullptr;
 };
 

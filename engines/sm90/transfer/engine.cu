@@ -24,17 +24,19 @@ namespace untax::sm90 {
 class engine::launcher {
  public:
   launcher(world& w, const std::string& name, transfer_code code)
-      : world_(&w), name_(name), code_(std::move(code)) {
+      : world_(&w.stable_view()), name_(name), code_(std::move(code)) {
     load();
     require_room();
     const auto blocks =
         static_cast<std::size_t>(std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
     const auto counters = static_cast<std::size_t>(std::max(code_.counters, 1));
     run_.world = world_->device_state();
-    run_.inbox = world_->allocate_cleared<std::byte>(std::max<std::size_t>(code_.inbox_bytes, 16),
-                                                     name + " inbox");
-    run_.counters = world_->allocate_cleared<std::uint64_t>(counters, name + " counters");
-    epochs_ = world_->allocate_cleared<std::uint64_t>(blocks, name + " epochs");
+    inbox_ = world_->allocate_owned_cleared<std::byte>(std::max<std::size_t>(code_.inbox_bytes, 16),
+                                                       name + " inbox");
+    counters_ = world_->allocate_owned_cleared<std::uint64_t>(counters, name + " counters");
+    epochs_ = world_->allocate_owned_cleared<std::uint64_t>(blocks, name + " epochs");
+    run_.inbox = inbox_.get();
+    run_.counters = counters_.get();
     run_.element_bytes = code_.element_bytes;
     run_.name_size = static_cast<int>(std::min(name.size(), sizeof run_.name));
     std::memcpy(run_.name, name.data(), static_cast<std::size_t>(run_.name_size));
@@ -49,15 +51,16 @@ class engine::launcher {
   ~launcher() {
     try {
       world_->use_device();
-      if (!ends_with_others(*world_)) return;
-      world_->barrier();
-      world_->free(epochs_);
-      world_->free(run_.counters);
-      world_->free(run_.inbox);
+      if (ends_with_others(*world_)) {
+        world_->barrier();
+        return;
+      }
     } catch (const error&) {
-      // A stopped world refuses collective calls; its memory goes with it.
-      return;
+      // A stopped world has no meetings; its memory goes with it.
     }
+    inbox_.abandon();
+    counters_.abandon();
+    epochs_.abandon();
   }
 
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
@@ -75,7 +78,7 @@ class engine::launcher {
     whole_run all(*world_);
     for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
       run_.launch = static_cast<int>(i);
-      run_.epochs = epochs_.local(before);
+      run_.epochs = epochs_->local(before);
       all([&] { launch(code_.blocks[i], target); });
       before += static_cast<std::size_t>(code_.blocks[i]);
     }
@@ -143,7 +146,9 @@ class engine::launcher {
   transfer_code code_;
   gpu::stream own_;
   run_arguments run_;
-  symmetric<std::uint64_t> epochs_;
+  owned_symmetric<std::byte> inbox_;
+  owned_symmetric<std::uint64_t> counters_;
+  owned_symmetric<std::uint64_t> epochs_;
   const void* known_in_ = nullptr;
   const void* known_out_ = nullptr;
 };

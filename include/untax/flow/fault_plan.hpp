@@ -60,19 +60,19 @@ struct fault {
 };
 
 /// Carries out one fault in one run of an operator at one rank. Every rank has a plan of its own,
-/// which may be made from the same fault: it does nothing at other ranks. It may outlive the
-/// operator, but not the world.
+/// which may be made from the same fault: it does nothing at other ranks. It may outlive operator
+/// and world.
 class fault_plan final : public fault_tap {
  public:
   /// `strikes` is called just before the fault does its harm, on the worker's thread.
   explicit fault_plan(const fault& f, std::function<void(const fault_site&)> strikes = {})
       : fault_(f), strikes_(std::move(strikes)) {}
-  /// Waits until a delayed signal was raised.
   ~fault_plan() override;
 
   void before(const fault_site& site) override;
   void signal(const fault_site& site, const room& target,
               const std::function<void()>& deliver) override;
+  void settle() override;
 
   /// Whether the harm is done.
   [[nodiscard]] bool struck() const;

@@ -32,12 +32,14 @@ class fault_tap {
 
   /// Before every verb: may sleep, or end the process.
   virtual void before(const fault_site& /*site*/) {}
-  /// Instead of a signal: calls `deliver` once for a faithful one. It may be called later, while
-  /// the operator lives.
+  /// Instead of a signal: calls `deliver` once for a faithful one. It may be called later, until
+  /// `settle` returns.
   virtual void signal(const fault_site& /*site*/, const room& /*target*/,
                       const std::function<void()>& deliver) {
     deliver();
   }
+  /// The operator ends, and its workers with it.
+  virtual void settle() {}
 };
 
 }  // namespace untax

@@ -8,11 +8,10 @@
 namespace untax {
 
 /// The verbs that can wait, as they appear in messages.
-enum class verb : std::uint8_t { reserve, acquire, wait_until, barrier, agree, drain };
+enum class verb : std::uint8_t { reserve, acquire, wait_until, barrier, agree };
 
 [[nodiscard]] constexpr std::string_view name_of(verb v) noexcept {
-  constexpr std::string_view names[] = {"reserve", "acquire", "wait_until",
-                                        "barrier", "agree",   "drain"};
+  constexpr std::string_view names[] = {"reserve", "acquire", "wait_until", "barrier", "agree"};
   return names[static_cast<std::uint8_t>(v)];
 }
 

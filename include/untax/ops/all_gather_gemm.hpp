@@ -4,6 +4,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -31,7 +32,7 @@ class all_gather_gemm {
                   const operator_options& options = {});
   all_gather_gemm(all_gather_gemm&&) noexcept;
   all_gather_gemm& operator=(all_gather_gemm&&) noexcept;
-  /// Collective.
+  /// Collective. Waits for no peer in a world of the host.
   ~all_gather_gemm();
 
   /// Collective, one epoch. `a`: this rank's shard, `a_shard()` says its size. `weights`: [n, k].
@@ -44,7 +45,8 @@ class all_gather_gemm {
   /// asynchronous: it launches on the stream, allocates and reads back nothing, and can be captured
   /// in a CUDA graph; a wait that failed is thrown by `world::check` after it has ended. Without
   /// one it returns as above. The runs of one operator are in order: on one stream, or made so by
-  /// events.
+  /// events. So are those of different operators of a world, in the same order at all ranks: the
+  /// kernels of one may need all multiprocessors, and wait for peers.
   ///
   /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
   /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
@@ -67,8 +69,8 @@ class all_gather_gemm {
   gemm_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::unique_ptr<host::engine> engine_;
-  std::unique_ptr<device_runner> device_;  ///< instead, in a world of GPUs
+  process_owned<host::engine> engine_;
+  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <untax/core/array_view.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/collective_problems.hpp>
 #include <untax/tile/program.hpp>
@@ -76,8 +77,8 @@ class collective {
   std::string explanation_;
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;
-  std::unique_ptr<host::engine> engine_;
-  std::unique_ptr<sm90::engine> device_engine_;  ///< instead, in a world of GPUs
+  process_owned<host::engine> engine_;
+  process_owned<sm90::engine> device_engine_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/flash_decode_problem.hpp>
 #include <untax/world/world.hpp>
@@ -46,7 +47,7 @@ class flash_decode {
                const flash_decode_options& options = {});
   flash_decode(flash_decode&&) noexcept;
   flash_decode& operator=(flash_decode&&) noexcept;
-  /// Collective.
+  /// Collective. Waits for no peer in a world of the host.
   ~flash_decode();
 
   /// Collective, one epoch. `q`: [batch * heads, head_dim], the same at every rank; head h reads
@@ -60,7 +61,9 @@ class flash_decode {
   /// launches on the stream, allocates and reads back nothing, and can be captured in a CUDA graph,
   /// which follows lengths and pages that change; a wait that failed is thrown by `world::check`
   /// after it has ended. Without one it returns as above. The runs of one operator are in order: on
-  /// one stream, or made so by events.
+  /// one stream, or made so by events. So are those of different
+  /// operators of a world, in the same order at all ranks: the kernels of one may need all
+  /// multiprocessors, and wait for peers.
   ///
   /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
   /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
@@ -77,7 +80,7 @@ class flash_decode {
   flash_decode_problem problem_;
   flash_decode_plan plan_;
   std::string explanation_;
-  std::unique_ptr<attention_backend> backend_;
+  process_owned<attention_backend> backend_;
 };
 
 }  // namespace untax

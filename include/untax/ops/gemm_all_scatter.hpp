@@ -4,10 +4,11 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
-#include <untax/symmetric/symmetric.hpp>
+#include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
@@ -31,7 +32,7 @@ class gemm_all_scatter {
                    const operator_options& options = {});
   gemm_all_scatter(gemm_all_scatter&&) noexcept;
   gemm_all_scatter& operator=(gemm_all_scatter&&) noexcept;
-  /// Collective.
+  /// Collective. Waits for no peer in a world of the host.
   ~gemm_all_scatter();
 
   /// Collective, one epoch. `a`: [m, k], the same at all ranks. `weights`: this rank's shard of B,
@@ -46,8 +47,11 @@ class gemm_all_scatter {
   /// in a CUDA graph; a wait that failed is thrown by `world::check` after it has ended. Peers
   /// write into c from when the stream comes to this run until it has passed it. Without a stream
   /// it returns as above. The runs of one operator are in order: on one stream, or made so by
-  /// events. A run on a `c` that is new to it waits for all ranks to compare offsets, but not while
-  /// its stream is being captured.
+  /// events. So are those of different operators of a world, in the same order at all ranks: the
+  /// kernels of one may need all multiprocessors, and wait for peers.
+  ///
+  /// A run on a `c` that is new to it waits for all ranks to compare offsets, but not while its
+  /// stream is being captured.
   ///
   /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
   /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
@@ -73,14 +77,15 @@ class gemm_all_scatter {
  private:
   void plan_on_device(const operator_options& options);
   void agree_on(const matrix& c, stream_ref stream);
+  void end() noexcept;
 
   world* world_;
   gemm_all_scatter_problem problem_;
   gemm_plan plan_;
   std::string explanation_;
-  std::unique_ptr<host::engine> engine_;
-  std::unique_ptr<device_runner> device_;  ///< instead, in a world of GPUs
-  symmetric<std::byte> result_;
+  process_owned<host::engine> engine_;
+  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
+  owned_symmetric<std::byte> result_;
   const void* agreed_ = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/tile/protocol.hpp>
@@ -26,7 +27,7 @@ class gemm_reduce_scatter {
                       const operator_options& options = {});
   gemm_reduce_scatter(gemm_reduce_scatter&&) noexcept;
   gemm_reduce_scatter& operator=(gemm_reduce_scatter&&) noexcept;
-  /// Collective.
+  /// Collective. Waits for no peer in a world of the host.
   ~gemm_reduce_scatter();
 
   /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r] where k_r is this rank's share of k
@@ -51,7 +52,7 @@ class gemm_reduce_scatter {
   gemm_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::unique_ptr<host::engine> engine_;
+  process_owned<host::engine> engine_;
 };
 
 }  // namespace untax

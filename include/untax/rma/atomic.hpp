@@ -34,6 +34,7 @@ namespace detail {
 template <class T>
 [[nodiscard]] std::atomic_ref<T> atomic_at(std::string_view verb, T* at) {
   check_address(verb, "location", at, std::atomic_ref<T>::required_alignment);
+  check_inside(verb, "location", at, sizeof(T));
   return std::atomic_ref<T>(*at);
 }
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include <untax/core/error.hpp>
+#include <untax/symmetric/heap_watch.hpp>
 
 namespace untax {
 
@@ -94,6 +95,23 @@ inline void check_address(std::string_view verb, std::string_view name, const vo
   if (address == 0 || (address & (alignment - 1)) != 0) [[unlikely]] {
     refuse_address(verb, name, address, alignment);
   }
+}
+
+[[gnu::cold]] [[gnu::noinline]] inline void refuse_outside(std::string_view verb,
+                                                           std::string_view name,
+                                                           const volatile void* p,
+                                                           std::size_t bytes) {
+  const std::string wrong = outside_allocations(p, bytes);
+  if (wrong.empty()) return;
+  refuse(verb, "the " + std::string(name) + " " + text_of(address_of(p), bytes) + " " + wrong +
+                   "; all of it must lie in one allocation");
+}
+
+/// Refuses `bytes` that begin in a heap with guards and do not lie in one allocation there.
+inline void check_inside(std::string_view verb, std::string_view name, const volatile void* p,
+                         std::size_t bytes) {
+  if (heaps_are_guarded()) [[unlikely]]
+    refuse_outside(verb, name, p, bytes);
 }
 
 /// Refuses two regions of `bytes` that share a byte.

@@ -39,6 +39,8 @@ void move_elements(std::string_view verb, const G& group, T* to, const T* from,
     check_address(verb, "destination", to, alignof(T));
     check_address(verb, "source", from, alignof(T));
     check_apart(verb, to, from, bytes_of<T>(count));
+    check_inside(verb, "destination", to, bytes_of<T>(count));
+    check_inside(verb, "source", from, bytes_of<T>(count));
     const share mine = share_of(group, count);
     if (mine.begin < mine.end)
       std::memcpy(to + mine.begin, from + mine.begin, bytes_of<T>(mine.end - mine.begin));
@@ -73,6 +75,8 @@ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const 
           tile_bounds bounds) {
   const detail::tile_pair<T> tile("copy", to, from, bounds);
   if (!tile.empty()) {
+    detail::check_inside("copy", "destination tile", tile.to.data, detail::bytes_across(tile.to));
+    detail::check_inside("copy", "source tile", tile.from.data, detail::bytes_across(tile.from));
     const detail::share mine = detail::share_of(group, tile.to.rows);
     if (tile.to.dense() && tile.from.dense() && mine.begin < mine.end) {
       std::memcpy(tile.to.at(mine.begin, 0), tile.from.at(mine.begin, 0),
@@ -101,7 +105,10 @@ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const 
   const detail::share mine = tile.empty() ? detail::share{} : detail::share_of(group, tile.to.rows);
   for (std::int64_t row = mine.begin; row < mine.end; ++row) {
     for (std::int64_t col = 0; col < tile.to.cols; ++col) {
-      if (mask(row, col)) *tile.to.at(row, col) = *tile.from.at(row, col);
+      if (!mask(row, col)) continue;
+      detail::check_inside("copy", "element of the destination", tile.to.at(row, col), sizeof(T));
+      detail::check_inside("copy", "element of the source", tile.from.at(row, col), sizeof(T));
+      *tile.to.at(row, col) = *tile.from.at(row, col);
     }
   }
   group.sync();

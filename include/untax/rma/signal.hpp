@@ -22,6 +22,7 @@ namespace untax {
 template <host_group G>
 void signal(const G& group, typename G::memory::counter* counter, std::uint64_t value) {
   detail::check_address("signal", "counter", counter, alignof(typename G::memory::counter));
+  detail::check_inside("signal", "counter", counter, sizeof(*counter));
   group.sync();
   if (group.thread_rank() == 0) G::memory::raise_release(*counter, value);
 }

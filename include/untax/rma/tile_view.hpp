@@ -90,6 +90,12 @@ void check_tile(std::string_view verb, std::string_view name, const tile_view<T>
   }
 }
 
+/// From the first element of a tile that is not empty to behind its last one.
+template <class T>
+[[nodiscard]] constexpr std::size_t bytes_across(const tile_view<T>& tile) noexcept {
+  return static_cast<std::size_t>((tile.rows - 1) * tile.stride + tile.cols) * sizeof(T);
+}
+
 /// Whether an element of two tiles of the same shape shares a byte. Tiles of one matrix may
 /// interleave.
 template <class T>

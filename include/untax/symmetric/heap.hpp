@@ -4,10 +4,12 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <untax/symmetric/heap_watch.hpp>
 #include <untax/symmetric/segment.hpp>
 #include <untax/symmetric/symmetric.hpp>
 
@@ -26,6 +28,9 @@ struct heap_use {
 /// There is no barrier anywhere: as long as all ranks allocate and free the same in the same order,
 /// all of them get the same offsets. The bookkeeping lies in private memory; the arena holds data
 /// only (and guard bands). An allocation is neither cleared when it is made nor when it is freed.
+///
+/// Memory that peers may still touch is *retired* instead of freed: it stays taken until `reclaim`,
+/// which the world calls when all ranks have retired it.
 ///
 /// One thread of the rank at a time.
 class symmetric_heap {
@@ -49,7 +54,7 @@ class symmetric_heap {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
       refuse_size(count, sizeof(T), label);
     return {reinterpret_cast<T*>(allocate_bytes(count * sizeof(T), label)), count, rank_,
-            memory_->layout().arena_span()};
+            memory_->layout().arena_span(), guards_ ? memory_->ranks() : 0};
   }
   /// This rank's copy of a new allocation.
   [[nodiscard]] std::byte* allocate_bytes(std::size_t bytes, std::string_view label);
@@ -63,6 +68,19 @@ class symmetric_heap {
   }
   void free_bytes(const void* local);
 
+  /// Ends an allocation of this rank, which peers may still touch; nothing if it is none. It stays
+  /// taken until `reclaim`. The observer does not hear of it.
+  void retire_bytes(const void* local) noexcept;
+  /// Frees what was retired. No rank may touch it any more. Throws `internal` if one of the guard
+  /// bands was overwritten.
+  void reclaim();
+  /// Bytes that are retired, with rounding and guards.
+  [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
+  /// What is retired: labels, sizes and offsets, the same text at ranks that retired the same.
+  [[nodiscard]] std::string retired_text() const;
+  /// Whether an allocation of so many bytes would find room.
+  [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
+
   /// Throws `internal` that names the allocation if a guard band was overwritten at this rank;
   /// nothing without guards.
   void check() const;
@@ -74,11 +92,14 @@ class symmetric_heap {
 
   [[nodiscard]] bool guarded() const noexcept { return guards_; }
   [[nodiscard]] std::size_t capacity() const noexcept;
-  /// Bytes that are taken, with rounding and guards.
+  /// Bytes that are taken or retired, with rounding and guards.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] std::size_t largest_free() const noexcept;
-  /// The allocations in the order of their offsets.
+  /// The allocations in the order of their offsets, retired ones too.
   [[nodiscard]] std::vector<heap_use> uses() const;
+  /// The allocation that has the byte at `offset`, or the one that it is the first byte behind.
+  [[nodiscard]] std::optional<heap_use> use_at(std::size_t offset) const;
+  [[nodiscard]] const segment& memory() const noexcept { return *memory_; }
   /// A few lines for people: how much is taken by whom, largest first.
   [[nodiscard]] std::string report() const;
 
@@ -87,14 +108,21 @@ class symmetric_heap {
     std::size_t span = 0;   // bytes up to the next block
     std::size_t bytes = 0;  // as asked for
     bool taken = false;
-    std::string label;
+    bool retired = false;  // and taken
+    std::string label = {};
   };
   using blocks = std::map<std::size_t, block>;  // by offset; they cover the arena without gaps
 
   [[noreturn]] void refuse_size(std::size_t count, std::size_t size, std::string_view label) const;
   [[noreturn]] void refuse(std::size_t bytes, std::string_view label) const;
   void tell(const std::string& call) const;
-  void join_with_neighbours(blocks::iterator freed);
+  [[nodiscard]] blocks::iterator block_at(const void* local) noexcept;
+  /// What an allocation of so many bytes takes; they are no more than the capacity.
+  [[nodiscard]] std::size_t span_of(std::size_t bytes) const noexcept;
+  [[nodiscard]] blocks::const_iterator find_room(std::size_t bytes) const noexcept;
+  /// The free block that it is a part of now.
+  blocks::iterator release(blocks::iterator taken);
+  blocks::iterator join_with_neighbours(blocks::iterator freed);
   void write_guard(std::size_t offset, const block& b) const;
   void check_guard(std::size_t offset, const block& b) const;
 
@@ -104,6 +132,8 @@ class symmetric_heap {
   observer hears_;
   blocks blocks_;
   std::size_t used_ = 0;
+  std::size_t retired_ = 0;
+  heap_watch watched_;
 };
 
 }  // namespace untax

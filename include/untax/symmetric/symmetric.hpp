@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <untax/core/host_device.hpp>
+#include <untax/symmetric/heap_watch.hpp>
 
 namespace untax {
 
@@ -17,13 +18,25 @@ class symmetric {
  public:
   symmetric() = default;
   /// `local` is this rank's copy; `span` bytes lie between the copies of neighbouring ranks.
-  UNTAX_HOST_DEVICE symmetric(T* local, std::size_t size, int rank, std::size_t span) noexcept
-      : local_(local), size_(size), rank_(rank), span_(static_cast<std::ptrdiff_t>(span)) {}
+  /// `checked_ranks` is the size of the world if `at` has to check its arguments, else 0.
+  UNTAX_HOST_DEVICE symmetric(T* local, std::size_t size, int rank, std::size_t span,
+                              int checked_ranks = 0) noexcept
+      : local_(local),
+        size_(size),
+        rank_(rank),
+        checked_ranks_(checked_ranks),
+        span_(static_cast<std::ptrdiff_t>(span)) {}
 
   /// Element `i` at this rank.
   [[nodiscard]] UNTAX_HOST_DEVICE T* local(std::size_t i = 0) const noexcept { return local_ + i; }
-  /// Element `i` at rank `peer`, which has to be reachable (`world::reachable`).
-  [[nodiscard]] UNTAX_HOST_DEVICE T* at(int peer, std::size_t i = 0) const noexcept {
+  /// Element `i` at rank `peer`, which has to be reachable (`world::reachable`). Where heaps have
+  /// guards, the host throws `invalid_argument` for a rank that is not there, and for an element
+  /// behind the one past the last.
+  [[nodiscard]] UNTAX_HOST_DEVICE T* at(int peer, std::size_t i = 0) const {
+#ifndef __CUDA_ARCH__
+    if (checked_ranks_ > 0 && (peer < 0 || peer >= checked_ranks_ || i > size_)) [[unlikely]]
+      detail::refuse_place(rank_, peer, checked_ranks_, i, size_);
+#endif
     using byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
     return reinterpret_cast<T*>(reinterpret_cast<byte*>(local_) + (peer - rank_) * span_) + i;
   }
@@ -32,6 +45,8 @@ class symmetric {
     return size_ * sizeof(T);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE int rank() const noexcept { return rank_; }
+  /// Bytes from the copy of a rank to that of the next one.
+  [[nodiscard]] UNTAX_HOST_DEVICE std::ptrdiff_t span() const noexcept { return span_; }
   [[nodiscard]] UNTAX_HOST_DEVICE explicit operator bool() const noexcept {
     return local_ != nullptr;
   }
@@ -40,6 +55,7 @@ class symmetric {
   T* local_ = nullptr;
   std::size_t size_ = 0;
   int rank_ = 0;
+  int checked_ranks_ = 0;
   std::ptrdiff_t span_ = 0;
 };
 

@@ -15,9 +15,9 @@ class block {
  public:
   using memory = host_memory;
 
-  /// `owner` has to outlive the block, and stays where it is.
-  explicit block(const world& owner, int slot = 0) noexcept
-      : owner_(&owner), guard_(owner.make_watch(slot)) {}
+  /// `owner` has to outlive the block.
+  explicit block(const world& owner, int slot = 0)
+      : owner_(&owner.stable_view()), guard_(owner.make_watch(slot)) {}
 
   [[nodiscard]] static constexpr int thread_rank() noexcept { return 0; }
   [[nodiscard]] static constexpr int size() noexcept { return 1; }

@@ -14,6 +14,7 @@
 #include <untax/flow/device_control.hpp>
 #include <untax/flow/watch.hpp>
 #include <untax/symmetric/heap.hpp>
+#include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/world/options.hpp>
 
 namespace untax {
@@ -25,7 +26,8 @@ namespace untax {
 /// from `make_watch`, `fail`, `check`, `stopped` and the questions, which any thread may ask.
 ///
 /// A rank that destroys its world has finished; if an exception does it, the rank has failed, and
-/// the peers that wait for it learn it at once.
+/// the peers that wait for it learn it at once. A process that was forked from the rank's is no
+/// part of the world: its copy refuses collective calls, and its end means nothing to the ranks.
 class world {
  public:
   /// The views of `ranks` ranks that are threads of this process: give each to a thread of its own,
@@ -56,6 +58,8 @@ class world {
   world(world&& other) noexcept;
   world& operator=(world&& other) noexcept;
   ~world();
+  /// Whether it is a rank's, and was not moved from.
+  [[nodiscard]] explicit operator bool() const noexcept { return member_ != nullptr; }
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
@@ -75,11 +79,23 @@ class world {
   [[nodiscard]] device_control device_state() const;
   [[nodiscard]] std::chrono::milliseconds wait_limit() const noexcept;
 
-  /// Collective. `count` elements at every rank, aligned to 512 bytes; nothing is cleared and
-  /// nobody waits.
+  /// The same rank's world at an address that stays when this object is moved: what operators keep.
+  /// It is good for as long as the world lives. Throws `invalid_argument` if this one was moved.
+  [[nodiscard]] world& stable_view() const;
+
+  /// Collective. `count` elements at every rank, aligned to 512 bytes; nothing is cleared. Nobody
+  /// waits, unless the only room left is that of operators that ended: then all ranks meet once, so
+  /// that none of them is still in those operators.
   template <class T>
   [[nodiscard]] symmetric<T> allocate(std::size_t count, std::string_view label) {
+    make_room(count, sizeof(T), label);
     return heap().allocate<T>(count, label);
+  }
+  /// Collective. As `allocate`, for an owner whose end is not a meeting: its memory is retired, and
+  /// handed out again after the next collective call that waits for all ranks.
+  template <class T>
+  [[nodiscard]] owned_symmetric<T> allocate_owned(std::size_t count, std::string_view label) {
+    return {heap(), allocate<T>(count, label)};
   }
   /// Collective. As `allocate`, with all bytes of all ranks zero when it returns. It waits for all
   /// ranks twice, so it is safe even where peers may still write into something that was freed
@@ -90,12 +106,20 @@ class world {
     clear(made.local(), made.size_bytes());
     return made;
   }
+  /// Collective. As both of these.
+  template <class T>
+  [[nodiscard]] owned_symmetric<T> allocate_owned_cleared(std::size_t count,
+                                                          std::string_view label) {
+    owned_symmetric<T> made = allocate_owned<T>(count, label);
+    clear(made->local(), made->size_bytes());
+    return made;
+  }
   /// Collective. No rank may touch it any more; nobody waits.
   template <class T>
   void free(const symmetric<T>& allocation) {
     heap().free(allocation);
   }
-  [[nodiscard]] symmetric_heap& heap() noexcept;
+  [[nodiscard]] symmetric_heap& heap();
 
   /// Whether loads and stores reach the memory of `peer`.
   [[nodiscard]] bool reachable(int peer) const noexcept;
@@ -143,13 +167,16 @@ class world {
 
  private:
   struct member;
-  explicit world(std::unique_ptr<member> m) noexcept;
+  explicit world(std::shared_ptr<member> m) noexcept;
 
+  /// Refuses a world that was moved, and one that this process only has a copy of.
+  [[nodiscard]] member& own() const;
   [[nodiscard]] void* translate_address(const void* p, int peer) const;
+  void make_room(std::size_t count, std::size_t size, std::string_view label);
   void clear(void* local, std::size_t bytes);
-  void meet(verb what, std::string_view name);
+  void meet(verb what, std::string_view name, std::string call);
 
-  std::unique_ptr<member> member_;
+  std::shared_ptr<member> member_;  ///< of the stable view: shares nothing, and only points
 };
 
 }  // namespace untax

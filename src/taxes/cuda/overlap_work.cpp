@@ -16,7 +16,7 @@ std::size_t memory_for(std::int64_t bytes) {
 
 overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_problem& problem,
                            stream_ref stream)
-    : world_(&w),
+    : world_(&w.stable_view()),
       entry_(entry),
       problem_(problem),
       share_(entry.share(problem, w.size(), w.rank())),
