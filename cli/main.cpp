@@ -108,6 +108,7 @@ int run(int argc, char** argv) {
   add_taxes(app, status);
   add_bench(app, status);
   add_check(app, status);
+  add_select(app);
   add_help(app);
   add_version(app);
   app.get_formatter()->label("OPTIONS", "options");

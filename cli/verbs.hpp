@@ -19,5 +19,6 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
 void add_taxes(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
+void add_select(CLI::App& app);
 
 }  // namespace untax::cli

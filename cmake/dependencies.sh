@@ -5,6 +5,7 @@
 untax_build_packages=(
   g++ cmake ninja-build ccache git python3
   libfmt-dev libcli11-dev nlohmann-json3-dev libhwloc-dev libopenblas-pthread-dev libgtest-dev relacy-dev
+  libcsv-dev zlib1g-dev
 )
 
 # heading TEXT: a line with the time since the script started.

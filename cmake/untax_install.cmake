@@ -27,6 +27,7 @@ install(FILES
   ${PROJECT_BINARY_DIR}/untaxConfigVersion.cmake
   cmake/FindOpenBLAS.cmake
   cmake/FindHwloc.cmake
+  cmake/FindLibcsv.cmake
   DESTINATION ${package_dir})
 
 # For builds without CMake. The library is static, so what it needs is linked with it; where the file lies says where the

@@ -1,0 +1,204 @@
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/select/emit.hpp>
+#include <untax/select/evaluation.hpp>
+#include <untax/select/training.hpp>
+
+#include "arguments.hpp"
+#include "files.hpp"
+#include "names.hpp"
+#include "output.hpp"
+#include "verbs.hpp"
+
+namespace untax::cli {
+namespace {
+
+constexpr const char* guide =
+    "train:    --schema S --table T; --json, --header, --text and --svg take the trees\n"
+    "evaluate: --schema S --table T judges by cross-validation; --selector F --table T judges a\n"
+    "          selector on records that it has not seen; --json and --svg take the figures\n"
+    "explain:  --selector F NAME=VALUE ...; the way to the choice for one input\n"
+    "emit:     --selector F; --header, --text, --svg and --json\n"
+    "\n"
+    "A schema says what the columns of a table of run times mean; docs/select.md describes it.\n"
+    "\n"
+    "  untax select evaluate --schema bench/select/V100.json --table bench/select/V100.csv.gz\n"
+    "  untax select train --schema S --table T --json spmv.json --header spmv.hpp\n"
+    "  untax select explain --selector spmv.json rows=1000 cols=1000 nnz=9000 iterations=100";
+
+struct select_options {
+  std::string action;
+  std::string schema;
+  std::string table;
+  std::string selector;
+  std::string json;
+  std::string header;
+  std::string space = "selector";
+  std::string text;
+  std::string svg;
+  std::vector<std::string> values;
+  select::training_options training;
+  std::uint64_t deal = 11;
+};
+
+const std::string& needed(const std::string& value, const char* option, const char* action) {
+  if (!value.empty()) return value;
+  throw error(errc::invalid_argument,
+              fmt::format("untax select {} needs {} (untax select --help)", action, option));
+}
+
+select::schema schema_of(const select_options& options, const char* action) {
+  const std::string& path = needed(options.schema, "--schema", action);
+  return select::read_schema(select::text_of_file(path), path);
+}
+
+select::selector selector_of(const select_options& options, const char* action) {
+  const std::string& path = needed(options.selector, "--selector", action);
+  return select::read_selector(select::text_of_file(path), path);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (!path.empty()) write_text(path, text);
+}
+
+/// All that was asked for; the text on stdout where nothing was.
+void emit(const select::selector& made, const select_options& options) {
+  write_file(options.json, select::to_json(made));
+  if (!options.header.empty()) write_text(options.header, select::to_header(made, options.space));
+  write_file(options.svg, select::to_svg(made));
+  write_file(options.text, select::to_text(made));
+  const bool any = !(options.json + options.header + options.svg + options.text).empty();
+  if (!any) print(select::to_text(made));
+}
+
+void train(const select_options& options) {
+  const select::table table =
+      select::read_table(needed(options.table, "--table", "train"), schema_of(options, "train"));
+  emit(select::train(table, options.training), options);
+}
+
+void evaluate(const select_options& options) {
+  const std::string& path = needed(options.table, "--table", "evaluate");
+  if (options.schema.empty() == options.selector.empty()) {
+    throw error(errc::invalid_argument,
+                "untax select evaluate needs either --schema, for cross-validation, or --selector, "
+                "to judge one (untax select --help)");
+  }
+  select::judgement found;
+  std::string title;
+  if (options.selector.empty()) {
+    const select::table table = select::read_table(path, schema_of(options, "evaluate"));
+    title = table.what.title;
+    found = select::cross_validate(table, options.training.folds, options.deal, options.training);
+  } else {
+    const select::selector chooser = selector_of(options, "evaluate");
+    title = chooser.what().title;
+    found = select::evaluate(chooser, select::read_table(path, chooser.what()),
+                             options.training.weights);
+  }
+  write_file(options.json, select::json_of(found));
+  write_file(options.svg, select::svg_of(found, title));
+  if (options.json != "-" && options.svg != "-") print(select::text_of(found));
+}
+
+/// "rows=1000" for each value that is given.
+void explain(const select_options& options) {
+  const select::selector chooser = selector_of(options, "explain");
+  std::vector<std::string> names;
+  std::vector<double> given;
+  for (const select::feature& f : chooser.what().features) {
+    if (f.given) names.push_back(f.name);
+  }
+  names.emplace_back("iterations");
+  given.assign(names.size(), std::nan(""));
+  given.back() = 1;
+  for (const std::string& text : options.values) {
+    const std::size_t equals = text.find('=');
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const bool is_number = equals != std::string::npos &&
+                           std::from_chars(text.data() + equals + 1, end, value).ptr == end &&
+                           std::isfinite(value);
+    if (!is_number) {
+      throw error(errc::invalid_argument,
+                  fmt::format("\"{}\" is no value; it has to be NAME=NUMBER", text));
+    }
+    given[place_in("the feature", text.substr(0, equals), names)] = value;
+  }
+  const double iterations = given.back();
+  given.pop_back();
+  const auto known = chooser.features().given_known();
+  for (std::size_t i = 0; i < known; ++i) {
+    if (std::isnan(given[i])) {
+      throw error(errc::invalid_argument,
+                  fmt::format("{} is missing; give {}=NUMBER", names[i], names[i]));
+    }
+  }
+  for (std::size_t i = known; i < given.size(); ++i) {
+    if (std::isnan(given[i])) {
+      given.resize(known);
+      break;
+    }
+  }
+  print(chooser.explain(given, iterations));
+}
+
+void carry_out(const select_options& options) {
+  using action = void (*)(const select_options&);
+  const std::vector<std::string> names = {"train", "evaluate", "explain", "emit"};
+  const std::vector<action> actions = {
+      train, evaluate, explain, [](const select_options& o) { emit(selector_of(o, "emit"), o); }};
+  const std::size_t asked = place_in("what to do", options.action, names);
+  if (!options.values.empty() && names[asked] != "explain") {
+    throw error(errc::invalid_argument, fmt::format("untax select {} takes no \"{}\" (untax select "
+                                                    "--help)",
+                                                    names[asked], options.values.front()));
+  }
+  actions[asked](options);
+}
+
+}  // namespace
+
+void add_select(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand(
+      "select", "Decision trees that choose kernels, the cost of looking included");
+  const auto options = std::make_shared<select_options>();
+  verb->add_option("ACTION", options->action, "train, evaluate, explain or emit")->required();
+  verb->add_option("VALUES", options->values, "of explain: NAME=NUMBER");
+  verb->add_option("--schema", options->schema, "JSON that says what columns mean");
+  verb->add_option("--table", options->table, "run times: .csv, .json, or either with .gz");
+  verb->add_option("--selector", options->selector, "what train wrote with --json");
+  for (const auto& [name, to, what] :
+       {std::tuple{"--json", &options->json, "write the selector, or the figures, as JSON"},
+        std::tuple{"--header", &options->header, "write a C++ header"},
+        std::tuple{"--text", &options->text, "write the trees as text"},
+        std::tuple{"--svg", &options->svg, "write a picture"}}) {
+    verb->add_option(name, *to, fmt::format("{}; - for stdout", what))->check(writable_file());
+  }
+  verb->add_option("--namespace", options->space, "of the header")->capture_default_str();
+  verb->add_option("--folds", options->training.folds, "of cross-validation")
+      ->check(between(2, 1000))
+      ->capture_default_str();
+  verb->add_option("--seed", options->training.seed, "of training: deals its records")
+      ->capture_default_str();
+  verb->add_option("--deal", options->deal, "seed that deals records for evaluate")
+      ->capture_default_str();
+  verb->add_option("--depth", options->training.largest.depth, "of trees, at most")
+      ->check(between(0, 40))
+      ->capture_default_str();
+  verb->add_option("--leaves", options->training.largest.leaves, "of a tree, at most")
+      ->check(between(1, 1000))
+      ->capture_default_str();
+  verb->footer(guide);
+  verb->callback([options] { carry_out(*options); });
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/select/schema.hpp>
+
+namespace untax::select {
+
+/// Numbers in rows.
+class grid {
+ public:
+  grid() = default;
+  grid(std::size_t rows, std::size_t cols, double value = 0)
+      : cols_(cols), values_(rows * cols, value) {}
+
+  [[nodiscard]] std::size_t rows() const noexcept {
+    return cols_ == 0 ? 0 : values_.size() / cols_;
+  }
+  [[nodiscard]] std::size_t cols() const noexcept { return cols_; }
+  [[nodiscard]] std::span<const double> row(std::size_t i) const {
+    return {values_.data() + i * cols_, cols_};
+  }
+  [[nodiscard]] double operator()(std::size_t i, std::size_t j) const {
+    return values_[i * cols_ + j];
+  }
+  [[nodiscard]] double& operator()(std::size_t i, std::size_t j) { return values_[i * cols_ + j]; }
+  void add_row(std::span<const double> row) {
+    cols_ = row.size();
+    values_.insert(values_.end(), row.begin(), row.end());
+  }
+
+ private:
+  std::size_t cols_ = 0;
+  std::vector<double> values_;
+};
+
+/// Run times of candidates for inputs, one record an input. Times are seconds; a NaN is a failure.
+struct table {
+  schema what;
+  std::vector<std::string> labels;  ///< of the records
+  grid features;                    ///< records by features
+  grid times;                       ///< records by candidates, of one iteration
+  grid setups;                      ///< records by candidates
+  std::vector<double> gathering;    ///< what it costs to gather features, for each record
+  grid allowed;                     ///< 1 where the guard of a candidate holds
+
+  [[nodiscard]] std::size_t records() const noexcept { return labels.size(); }
+  /// Seconds of `iterations` iterations, setup included; NaN where the candidate fails.
+  [[nodiscard]] double cost(std::size_t record, std::size_t candidate, double iterations) const {
+    return setups(record, candidate) + iterations * times(record, candidate);
+  }
+};
+
+/// Reads comma-separated values with a line of names first. Records for which no candidate has a
+/// time are left out. Throws `invalid_argument` with origin and line for a column that is missing,
+/// a feature that is no finite number, and a time that is neither empty nor above 0; and if no
+/// record is left.
+[[nodiscard]] table read_csv(std::string_view text, std::string_view origin, const schema& what);
+/// The same from JSON: a list of objects, whose fields are the columns; null is an empty cell.
+[[nodiscard]] table read_json(std::string_view text, std::string_view origin, const schema& what);
+/// A file: JSON if its name ends so, else comma-separated values; decompressed if it ends in .gz.
+[[nodiscard]] table read_table(const std::string& path, const schema& what);
+
+/// What a file holds, decompressed if it was compressed by gzip. Throws `invalid_argument` if it
+/// cannot be read.
+[[nodiscard]] std::string text_of_file(const std::string& path);
+
+/// The records with these numbers.
+[[nodiscard]] table records_of(const table& all, std::span<const std::size_t> records);
+
+}  // namespace untax::select

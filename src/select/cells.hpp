@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace untax::select {
+
+/// A table as it was written: texts, with the names of its columns.
+struct cells {
+  std::string origin;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> lines;  ///< of each row, from 1; from a list of objects its number
+
+  /// The number of a column. Throws `invalid_argument` with those that there are.
+  [[nodiscard]] std::size_t column(std::string_view name) const;
+  /// The number in a cell; NaN if it is empty. Throws `invalid_argument` for any other text.
+  [[nodiscard]] double number(std::size_t row, std::size_t column) const;
+  /// Throws `invalid_argument`: "<origin>, line 3: <what>".
+  [[noreturn]] void refuse(std::size_t row, const std::string& what) const;
+};
+
+/// Throws `invalid_argument` for rows that have not as many cells as the first.
+[[nodiscard]] cells cells_of_csv(std::string_view text, std::string_view origin);
+[[nodiscard]] cells cells_of_json(std::string_view text, std::string_view origin);
+
+}  // namespace untax::select

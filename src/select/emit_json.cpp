@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/select/emit.hpp>
+
+#include "src/select/named_trees.hpp"
+
+namespace untax::select {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format_version = 1;
+
+json json_of(const decision_tree& tree) {
+  json nodes = json::array();
+  for (const decision_tree::node& n : tree.nodes()) {
+    json one = {{"choice", n.choice}, {"records", n.records}, {"loss", n.loss}};
+    if (n.feature >= 0) {
+      one["feature"] = n.feature;
+      one["threshold"] = n.threshold;
+      one["low"] = n.low;
+      one["high"] = n.high;
+    }
+    nodes.push_back(std::move(one));
+  }
+  return nodes;
+}
+
+decision_tree tree_of(const json& nodes) {
+  std::vector<decision_tree::node> made;
+  for (const json& one : nodes) {
+    decision_tree::node n;
+    n.choice = one.at("choice").get<int>();
+    n.records = one.at("records").get<std::size_t>();
+    n.loss = one.at("loss").get<double>();
+    if (one.contains("feature")) {
+      n.feature = one["feature"].get<int>();
+      n.threshold = one.at("threshold").get<double>();
+      n.low = one.at("low").get<int>();
+      n.high = one.at("high").get<int>();
+    }
+    made.push_back(n);
+  }
+  return decision_tree(std::move(made));
+}
+
+}  // namespace
+
+std::string to_json(const selector& s) {
+  json whole = {{"untax_selector", format_version},
+                {"schema", json::parse(to_json(s.what()))},
+                {"fallback", s.fallback()}};
+  for (const named_tree& t : trees_of(s)) whole["trees"][t.name] = json_of(*t.tree);
+  return whole.dump(1) + "\n";
+}
+
+selector read_selector(std::string_view text, std::string_view origin) {
+  const json whole = json::parse(text, nullptr, false);
+  const auto refuse = [&](const std::string& what) {
+    throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
+  };
+  if (whole.is_discarded()) refuse("this is no JSON");
+  if (!whole.is_object() || whole.value("untax_selector", json()) != format_version) {
+    refuse(fmt::format("this is no selector of version {}; `untax select train` makes one",
+                       format_version));
+  }
+  try {
+    schema what = read_schema(whole.at("schema").dump(), origin);
+    const json& trees = whole.at("trees");
+    return {std::move(what), tree_of(trees.at("known")), tree_of(trees.at("gathered")),
+            tree_of(trees.at("gather")), whole.at("fallback").get<int>()};
+  } catch (const json::exception& wrong) {
+    refuse(fmt::format("a field is missing or of another type: {}", wrong.what()));
+  } catch (const error& wrong) {
+    refuse(wrong.what());
+  }
+  throw error(errc::internal, "a selector that is refused is not read");
+}
+
+}  // namespace untax::select

@@ -1,0 +1,170 @@
+#include <untax/select/table.hpp>
+
+#include <zlib.h>
+
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/select/features.hpp>
+
+#include "src/select/cells.hpp"
+
+namespace untax::select {
+namespace {
+
+/// Makes records of cells, as a schema says.
+class table_reader {
+ public:
+  table_reader(const cells& from, const schema& what)
+      : from_(from), what_(what), features_(what), names_(feature_names(what)) {
+    for (const feature& f : what.features) {
+      if (f.given) given_.push_back(from.column(f.is));
+    }
+    std::vector<std::string> all = names_;
+    all.insert(all.end(), from.columns.begin(), from.columns.end());
+    for (const candidate& c : what.candidates) {
+      times_.push_back(from.column(c.time));
+      setups_.push_back(expression::parse(c.setup.empty() ? "0" : c.setup, all));
+    }
+    gathering_ = expression::parse(what.gathering, all);
+    for (const std::string& label : what.labels) labels_.push_back(from.column(label));
+  }
+
+  table read() {
+    require_usable(what_);
+    table made;
+    made.what = what_;
+    for (std::size_t i = 0; i < from_.rows.size(); ++i) add(i, made);
+    if (made.records() == 0)
+      throw error(errc::invalid_argument,
+                  fmt::format("{}: no line has a time of any candidate", from_.origin));
+    return made;
+  }
+
+ private:
+  void add(std::size_t row, table& made) const {
+    std::vector<double> times;
+    bool any = false;
+    for (std::size_t c = 0; c < times_.size(); ++c) {
+      times.push_back(from_.number(row, times_[c]) * what_.unit);
+      any = any || !std::isnan(times[c]);
+      if (!std::isnan(times[c]) && !(times[c] > 0 && std::isfinite(times[c]))) {
+        from_.refuse(row, fmt::format("the time of {} is {}; it has to be above 0, or empty where "
+                                      "the candidate failed",
+                                      what_.candidates[c].name, from_.rows[row][times_[c]]));
+      }
+    }
+    if (!any) return;
+    std::vector<double> given;
+    for (const std::size_t column : given_) given.push_back(from_.number(row, column));
+    const std::vector<double> features = features_.complete(given);
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      if (!std::isfinite(features[f])) {
+        from_.refuse(row, fmt::format("feature {} is {}; it has to be a finite number",
+                                      what_.features[f].name, features[f]));
+      }
+    }
+    std::vector<double> all = features;
+    for (std::size_t c = 0; c < from_.columns.size(); ++c) all.push_back(value_or_nan(row, c));
+    std::vector<double> setups;
+    std::vector<double> allowed;
+    for (std::size_t c = 0; c < setups_.size(); ++c) {
+      setups.push_back(cost_of(row, setups_[c], all, "the setup of " + what_.candidates[c].name));
+      allowed.push_back(features_.allows(c, features) ? 1 : 0);
+    }
+    made.gathering.push_back(cost_of(row, gathering_, all, "the cost of gathering"));
+    made.labels.push_back(label_of(row));
+    made.features.add_row(features);
+    made.times.add_row(times);
+    made.setups.add_row(setups);
+    made.allowed.add_row(allowed);
+  }
+
+  /// A column that no feature is made of may hold text.
+  [[nodiscard]] double value_or_nan(std::size_t row, std::size_t column) const {
+    try {
+      return from_.number(row, column);
+    } catch (const error&) {
+      return std::nan("");
+    }
+  }
+  [[nodiscard]] double cost_of(std::size_t row, const expression& e, std::span<const double> values,
+                               const std::string& what) const {
+    const double cost = e.value(values) * what_.unit;
+    if (!(cost >= 0) || !std::isfinite(cost))
+      from_.refuse(row, fmt::format("{} is {}; it has to be 0 or more", what, cost));
+    return cost;
+  }
+  [[nodiscard]] std::string label_of(std::size_t row) const {
+    if (labels_.empty()) return fmt::format("line {}", from_.lines[row]);
+    std::string label;
+    for (const std::size_t column : labels_)
+      label += (label.empty() ? "" : "/") + from_.rows[row][column];
+    return label;
+  }
+
+  const cells& from_;
+  schema what_;
+  feature_set features_;
+  std::vector<std::string> names_;
+  std::vector<std::size_t> given_;
+  std::vector<std::size_t> times_;
+  std::vector<expression> setups_;
+  expression gathering_;
+  std::vector<std::size_t> labels_;
+};
+
+}  // namespace
+
+table read_csv(std::string_view text, std::string_view origin, const schema& what) {
+  const cells read = cells_of_csv(text, origin);
+  return table_reader(read, what).read();
+}
+
+table read_json(std::string_view text, std::string_view origin, const schema& what) {
+  const cells read = cells_of_json(text, origin);
+  return table_reader(read, what).read();
+}
+
+std::string text_of_file(const std::string& path) {
+  const auto close = [](gzFile file) { gzclose(file); };
+  const std::unique_ptr<gzFile_s, decltype(close)> file(gzopen(path.c_str(), "rb"), close);
+  const auto refuse = [&](const char* what) {
+    throw error(errc::invalid_argument, fmt::format("{}: {}", path, what));
+  };
+  if (!file) refuse("cannot be opened");
+  std::string text;
+  std::vector<char> buffer(std::size_t{1} << 16);
+  for (;;) {
+    const int bytes = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    if (bytes < 0) refuse("cannot be read; it may be damaged, or a folder");
+    if (bytes == 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(bytes));
+  }
+  return text;
+}
+
+table read_table(const std::string& path, const schema& what) {
+  const std::string text = text_of_file(path);
+  const bool is_json = path.ends_with(".json") || path.ends_with(".json.gz");
+  return is_json ? read_json(text, path, what) : read_csv(text, path, what);
+}
+
+table records_of(const table& all, std::span<const std::size_t> records) {
+  table some;
+  some.what = all.what;
+  for (const std::size_t i : records) {
+    some.labels.push_back(all.labels[i]);
+    some.gathering.push_back(all.gathering[i]);
+    some.features.add_row(all.features.row(i));
+    some.times.add_row(all.times.row(i));
+    some.setups.add_row(all.setups.row(i));
+    some.allowed.add_row(all.allowed.row(i));
+  }
+  return some;
+}
+
+}  // namespace untax::select

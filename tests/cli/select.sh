@@ -1,0 +1,42 @@
+# untax select: trains on a public table, and what comes out of it is used; wrong input is one line.
+source "$(dirname "$0")/helpers.bash"
+schema=bench/select/V100.json
+table=bench/select/V100.csv.gz
+file=$folder/chooser.json
+
+expect 0 select train --schema $schema --table $table --folds 2 --leaves 8 --json "$file" --header "$folder/chooser.hpp" \
+  --namespace chooser --svg "$folder/chooser.svg" --text -
+says "$out" '^Does gathering pay\?$'
+says "$out" '^Which candidate, by what was gathered\?$'
+python3 - "$folder/chooser.svg" <<'PYTHON' || wrong "select train: the picture is no XML"
+import sys, xml.etree.ElementTree as xml
+assert xml.parse(sys.argv[1]).getroot().tag.endswith("svg")
+PYTHON
+
+expect 0 select evaluate --selector "$file" --table $table --json "$folder/figures.json" --svg "$folder/figures.svg"
+says "$out" '^gathered for free +1000 '
+python3 - "$folder" <<'PYTHON' || wrong "select evaluate: the figures say something else"
+import json, sys, xml.etree.ElementTree as xml
+found = json.load(open(sys.argv[1] + "/figures.json"))
+assert {f["iterations"] for f in found} == {1, 10, 100, 1000}
+for f in found:
+    assert f["records"] == 2838 and f["mean_ratio"] >= 1 and f["p99_ratio"] <= f["worst_ratio"]
+assert xml.parse(sys.argv[1] + "/figures.svg").getroot().tag.endswith("svg")
+PYTHON
+
+expect 0 select explain --selector "$file" rows=1000 cols=1000 nnz=9000 iterations=100
+says "$out" '^Which candidate, by what'
+expect 0 select emit --selector "$file"
+says "$out" '^Does gathering pay'
+
+expect 2 select guess
+expect 2 select train --schema $schema
+expect 2 select train --schema /etc --table $table
+expect 2 select train --schema $schema --table /nonexistent.csv
+expect 2 select evaluate --table $table
+expect 2 select explain --selector "$file" rows=1000
+expect 2 select explain --selector "$file" rows=many
+expect 2 select explain --selector "$file" width=3
+expect 2 select emit --selector $schema
+expect 2 select emit --selector "$file" nothing
+finish

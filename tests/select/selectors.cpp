@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <untax/select/emit.hpp>
+#include <untax/select/evaluation.hpp>
+#include <untax/select/training.hpp>
+
+#include "emitted.hpp"
+#include "support.hpp"
+
+namespace untax::select {
+namespace {
+
+using test::refusal;
+using test::sample_csv;
+using test::sample_schema;
+
+table sample(std::uint64_t seed, int records = 400) {
+  return read_csv(sample_csv(seed, records), "sample.csv", sample_schema());
+}
+
+/// What emitted.hpp was made of.
+selector emitted_selector() { return train(sample(1)); }
+
+TEST(selectors, learn_what_is_to_be_known) {
+  const judgement found = evaluate(train(sample(1, 2000)), sample(2, 2000));
+  const auto way = [&](const std::string& name, double iterations) {
+    for (const evaluation& e : found.ways) {
+      if (e.way == name && e.iterations == iterations) return e;
+    }
+    ADD_FAILURE() << name;
+    return evaluation{};
+  };
+  EXPECT_LT(way("gathered for free", 1).mean_ratio, 1.05);
+  EXPECT_LT(way("selector", 1000).mean_ratio, 1.05);
+  EXPECT_GT(way("always plain", 1).mean_ratio, 1.5);
+  EXPECT_EQ(way("always padded", 1).failures > 0, true);
+  for (const double iterations : {1.0, 1000.0}) {
+    const double better =
+        std::min(way("known", iterations).mean_ratio, way("gathered", iterations).mean_ratio);
+    EXPECT_LE(way("selector", iterations).mean_ratio, better * 1.01);
+    for (const char* name : {"known", "gathered", "selector"})
+      EXPECT_EQ(way(name, iterations).failures, 0) << name;
+  }
+}
+
+TEST(selectors, never_pass_a_guard) {
+  const selector s = train(sample(1));
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> n(1, 1e5);
+  std::uniform_real_distribution<double> longest(0, 50);
+  for (int i = 0; i < 10000; ++i) {
+    const std::vector<double> given = {n(random), longest(random)};
+    for (const double iterations : {1.0, 1000.0}) {
+      EXPECT_NE(s.by_known({given.data(), 1}, iterations), 2);
+      if (given[1] > 8) {
+        EXPECT_NE(s.by_gathered(given, iterations), 2);
+      }
+    }
+  }
+}
+
+TEST(selectors, gather_at_most_once_and_only_where_it_pays) {
+  const selector s = train(sample(1));
+  int gathered = 0;
+  for (const double n : {10.0, 1000.0, 60000.0}) {
+    for (const double iterations : {1.0, 1000.0}) {
+      int calls = 0;
+      const choice c = s.choose(std::vector<double>{n}, iterations, [&] {
+        ++calls;
+        return std::vector<double>{3};
+      });
+      EXPECT_EQ(calls, c.gathered ? 1 : 0);
+      EXPECT_EQ(c.gathered, s.gathers(std::vector<double>{n}, iterations));
+      gathered += calls;
+      const std::string told = s.explain(std::vector<double>{n, 3}, iterations);
+      const std::string name = s.what().candidates[static_cast<std::size_t>(c.candidate)].name;
+      EXPECT_TRUE(told.ends_with("  " + name + "\n")) << told;
+    }
+  }
+  EXPECT_GT(gathered, 0);
+}
+
+TEST(selectors, are_the_same_for_the_same_seed_and_come_back_from_json) {
+  const std::string text = to_json(train(sample(1)));
+  EXPECT_EQ(to_json(train(sample(1))), text);
+  const selector back = read_selector(text, "s.json");
+  EXPECT_EQ(to_json(back), text);
+  EXPECT_EQ(to_text(back), to_text(train(sample(1))));
+}
+
+TEST(selectors, that_are_damaged_are_refused) {
+  const std::string text = to_json(train(sample(1, 60)));
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = text;
+    const std::size_t at = random() % damaged.size();
+    if (i % 2 == 0) {
+      damaged.resize(at);
+    } else {
+      damaged[at] = static_cast<char>(random() % 256);
+    }
+    // A number or a name may change into another one; what cannot be used is refused.
+    try {
+      const selector s = read_selector(damaged, "damaged");
+      (void)s.by_gathered(std::vector<double>{10, 3}, 1);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+    }
+  }
+  for (const char* wrong : {"", "{}", "[]", R"({"untax_selector": 2})", R"({"untax_selector": 1})"})
+    EXPECT_NE(refusal([&] { (void)read_selector(wrong, "w"); }), "") << wrong;
+}
+
+TEST(emitted_headers, are_what_is_checked_in) {
+  const std::string path = UNTAX_SOURCE_DIR "/tests/select/emitted.hpp";
+  const std::string text = text_of_file(path);
+  EXPECT_TRUE(to_header(emitted_selector(), "emitted_sample") == text)
+      << "emit it again: UNTAX_EMIT=" << path << " select_test --gtest_filter='emitted*'";
+  if (const char* out = std::getenv("UNTAX_EMIT")) {
+    FILE* file = std::fopen(out, "wb");
+    const std::string header = to_header(emitted_selector(), "emitted_sample");
+    std::fwrite(header.data(), 1, header.size(), file);
+    std::fclose(file);
+  }
+}
+
+TEST(emitted_headers, choose_as_the_library_does) {
+  const selector s = emitted_selector();
+  std::mt19937_64 random(9);
+  std::uniform_real_distribution<double> logarithm(0, 18);
+  std::uniform_int_distribution<int> length(0, 45);
+  for (int i = 0; i < 100000; ++i) {
+    const double n =
+        i % 3 == 0 ? std::floor(std::exp2(logarithm(random))) : std::exp2(logarithm(random));
+    const double longest = length(random);
+    const double iterations = i % 2 == 0 ? 1 : std::exp2(logarithm(random));
+    const std::vector<double> given = {n, longest};
+    const std::span<const double> known(given.data(), 1);
+    ASSERT_EQ(emitted_sample::gathering_pays({n}, iterations), s.gathers(known, iterations));
+    ASSERT_EQ(static_cast<int>(emitted_sample::choose({n}, iterations)),
+              s.by_known(known, iterations));
+    ASSERT_EQ(static_cast<int>(emitted_sample::choose({n}, {longest}, iterations)),
+              s.by_gathered(given, iterations));
+  }
+}
+
+TEST(emitted_headers, need_a_namespace) {
+  for (const char* space : {"", "1a", "a b", "a::b"})
+    EXPECT_NE(refusal([&] { (void)to_header(emitted_selector(), space); }), "") << space;
+}
+
+/// Public run times of real matrices: bench/select/README.md.
+TEST(public_tables, are_learned_better_than_any_single_kernel) {
+  struct bar {
+    const char* device;
+    double mean_ratio;
+  };
+  for (const bar b : {bar{"V100", 1.035}, bar{"MI250X", 1.035}}) {
+    const std::string path = std::string(UNTAX_SOURCE_DIR "/bench/select/") + b.device;
+    schema what = read_schema(text_of_file(path + ".json"), path);
+    what.iterations = {1000};
+    const table all = read_table(path + ".csv.gz", what);
+    EXPECT_GT(all.records(), 2800U);
+    const judgement found = cross_validate(all, 5, 11);
+    double single = std::numeric_limits<double>::infinity();
+    evaluation gathered;
+    for (const evaluation& e : found.ways) {
+      if (e.way == "gathered for free") gathered = e;
+      if (e.way.starts_with("always ")) single = std::min(single, e.seconds);
+    }
+    EXPECT_LE(gathered.mean_ratio, b.mean_ratio) << b.device;
+    EXPECT_LT(gathered.seconds, single) << b.device;
+    EXPECT_EQ(gathered.failures, 0) << b.device;
+  }
+}
+
+}  // namespace
+}  // namespace untax::select

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include <untax/select/table.hpp>
+#include <untax/select/training.hpp>
+
+#include "support.hpp"
+
+namespace untax::select {
+namespace {
+
+using test::refusal;
+using test::sample_schema;
+
+const std::string head = "name,n,longest,t_plain,t_wide,t_padded\n";
+
+std::string said_of(const std::string& csv, const schema& what = sample_schema()) {
+  return refusal([&] { (void)read_csv(csv, "t.csv", what); });
+}
+
+TEST(tables, are_read) {
+  schema what = sample_schema();
+  what.labels = {"name"};
+  what.unit = 1e-3;
+  const table t =
+      read_csv(head + "\"one, two\",10,4,1,2,3\nx,20,40,4,,\ny,1,1,,,\n", "t.csv", what);
+  ASSERT_EQ(t.records(), 2U);  // the last has no time
+  EXPECT_EQ(t.labels[0], "one, two");
+  EXPECT_EQ(t.features(0, 0), 10);
+  EXPECT_EQ(t.features(0, 1), 5);
+  EXPECT_EQ(t.features(0, 2), 4);
+  EXPECT_DOUBLE_EQ(t.times(0, 2), 3e-3);
+  EXPECT_TRUE(std::isnan(t.times(1, 1)));
+  EXPECT_DOUBLE_EQ(t.setups(0, 2), 1e-8 * 1e-3);
+  EXPECT_EQ(t.allowed(0, 2), 1);
+  EXPECT_EQ(t.allowed(1, 2), 0);
+  EXPECT_DOUBLE_EQ(t.cost(0, 2, 10), 1e-11 + 10 * 3e-3);
+  EXPECT_DOUBLE_EQ(t.gathering[1], (1e-6 + 20e-10) * 1e-3);
+}
+
+TEST(tables, in_json_are_the_same) {
+  const table t =
+      read_json(R"([{"n": 10, "longest": 4, "t_plain": 1, "t_wide": 2, "t_padded": null}])",
+                "t.json", sample_schema());
+  ASSERT_EQ(t.records(), 1U);
+  EXPECT_EQ(t.features(0, 0), 10);
+  EXPECT_TRUE(std::isnan(t.times(0, 2)));
+  for (const char* wrong : {"", "{}", "[]", "[1]", "[{]", "[[1]]"})
+    EXPECT_NE(refusal([&] { (void)read_json(wrong, "t.json", sample_schema()); }), "") << wrong;
+}
+
+TEST(tables, that_are_wrong_are_refused_with_the_line) {
+  const auto expect = [](const std::string& csv, const std::string& words) {
+    const std::string said = said_of(csv);
+    EXPECT_NE(said.find(words), std::string::npos) << csv << "\nsays: " << said;
+  };
+  expect("", "empty");
+  expect(head, "no line has a time");
+  expect("name,n,t_plain,t_wide,t_padded\nx,1,1,1,1\n", "no column \"longest\"");
+  expect("name,n,longest,t_plain,t_wide\nx,1,1,1,1\n", "no column \"t_padded\"");
+  expect(head + "x,1,1,1,1\n", "line 2 has 5 cells");
+  expect(head + "x,1,1,1,1,1\ny,many,1,1,1,1\n", "line 3: \"many\" in column \"n\"");
+  expect(head + "x,1,1,fast,1,1\n", "\"fast\" in column \"t_plain\"");
+  expect(head + "x,1,1,-1,1,1\n", "the time of plain is -1");
+  expect(head + "x,1,1,1,0,1\n", "the time of wide is 0");
+  expect(head + "x,1,1,1,1,inf\n", "the time of padded is inf");
+  expect(head + "x,,1,1,1,1\n", "feature n is nan");
+  expect(head + "x,-1e12,1,1,1,1\n", "the setup of padded is -1000");
+  expect(head + "\"x,1,1,1,1,1\n", "no comma-separated text");
+}
+
+TEST(tables, files_that_cannot_be_read_are_refused) {
+  for (const char* path : {"/nonexistent/t.csv", "/"})
+    EXPECT_NE(refusal([&] { (void)read_table(path, sample_schema()); }), "") << path;
+}
+
+TEST(schemas, come_back_from_json) {
+  const schema s = sample_schema();
+  const schema back = read_schema(to_json(s), "s.json");
+  EXPECT_EQ(to_json(back), to_json(s));
+  ASSERT_EQ(back.features.size(), 3U);
+  EXPECT_FALSE(back.features[1].given);
+  EXPECT_TRUE(back.features[2].gathered);
+}
+
+TEST(schemas, that_are_wrong_are_refused) {
+  const auto expect = [](const std::string& text, const std::string& words) {
+    const std::string said = refusal([&] { (void)read_schema(text, "s.json"); });
+    EXPECT_NE(said.find(words), std::string::npos) << text << "\nsays: " << said;
+  };
+  const std::string two =
+      R"("candidates": [{"name": "a", "time": "t"}, {"name": "b", "time": "u"}])";
+  expect("", "no JSON");
+  expect("[]", "has to be an object");
+  expect("{" + two + "}", "costs nothing");
+  expect(R"({"known": ["n"]})", "no field \"candidates\"");
+  expect(R"({"known": ["n"], "candidates": [{"name": "a", "time": "t"}]})", "nothing to choose");
+  expect(R"({"known": ["n", "n"], )" + two + "}", "two features \"n\"");
+  expect(R"({"known": ["iterations"], )" + two + "}", "iterations");
+  expect(R"({"known": ["double"], )" + two + "}", "named as a variable");
+  expect(R"({"known": ["n"], "unit": -1, )" + two + "}", "above 0");
+  expect(R"({"known": ["n"], "iterations": [], )" + two + "}", "iterations");
+  expect(R"({"known": ["n"], "guess": 1, )" + two + "}", "means nothing");
+  expect(R"({"known": ["n"], "candidates": [{"name": "a", "time": "t", "guard": "n < 1"},
+          {"name": "b", "time": "u", "guard": "n < 1"}]})",
+         "without");
+}
+
+TEST(training, needs_something_to_learn_from) {
+  const table one = read_csv(head + "x,1,1,1,1,1\n", "t.csv", sample_schema());
+  EXPECT_NE(refusal([&] { (void)train(one); }).find("5 folds of 1 records"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace untax::select
