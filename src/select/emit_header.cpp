@@ -52,7 +52,8 @@ class header_writer {
   std::string write() {
     const schema& what = s_.what();
     text_ = fmt::format(
-        "// A selector, made by `untax select emit`{}. Do not edit.\n#pragma once\n\n"
+        "// A selector, made by `untax select emit`{}. Do not edit.\n// clang-format off\n#pragma "
+        "once\n\n"
         "#include <algorithm>\n#include <cmath>\n\nnamespace {} {{\n\n",
         what.title.empty() ? "" : " for " + one_line(what.title), space_);
     text_ += "enum class candidate : int {";

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the build that the command is of, and uses it as a stranger would: with pkg-config and a compiler that shows
 # all warnings, and with CMake.
-set -u
+set -euo pipefail
 build=$(cd "$(dirname "$1")" && while [ ! -f CMakeCache.txt ] && [ "$PWD" != / ]; do cd ..; done && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

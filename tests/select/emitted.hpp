@@ -1,4 +1,5 @@
 // A selector, made by `untax select emit` for sample. Do not edit.
+// clang-format off
 #pragma once
 
 #include <algorithm>

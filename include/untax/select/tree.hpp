@@ -53,8 +53,8 @@ struct tree_limits {
   int depth = 12;
   int leaves = 60;
   int records = 3;  ///< in each leaf, at least
-  /// How much it counts, beside what is lost, how differently the records of a side lose. Loss alone
-  /// sees nothing in a split that helps only together with the next one.
+  /// How much it counts, beside what is lost, how differently the records of a side lose. Loss
+  /// alone sees nothing in a split that helps only together with the next one.
   double scatter = 0.1;
 };
 
