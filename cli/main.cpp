@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
+#include <untax/world/placement.hpp>
 
 #include "help_formatter.hpp"
 #include "names.hpp"
@@ -95,8 +97,23 @@ void add_version(CLI::App& app) {
   app.add_subcommand("version", "Print the version")->callback([] { show("untax {}\n", version); });
 }
 
+/// Whether another one of several that a launcher started says why this verb does not run. Throws
+/// if this is the one.
+bool started_in_vain(const std::string& verb) {
+  const std::vector<std::string> alone = {"taxes", "bench", "check"};
+  if (std::find(alone.begin(), alone.end(), verb) == alone.end()) return false;
+  const placement here = placement_from(environment());
+  if (here.world_size == 1) return false;
+  if (here.rank > 0) return true;
+  throw error(errc::invalid_argument,
+              fmt::format("untax {} starts its ranks itself, and {} has started it {} times; start "
+                          "it once, without {}",
+                          verb, here.launcher, here.world_size, here.launcher));
+}
+
 int run(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && started_in_vain(arguments.front())) return usage_error;
   int status = 0;
   CLI::App app(description, "untax");
   app.formatter(std::make_shared<help_formatter>());

@@ -101,7 +101,15 @@ int run_as_rank(const run_request& request, const placement& here) {
   return report.right() ? 0 : 1;
 }
 
+/// Says once what every rank would say of the environment: any world reads it.
+void check_environment() {
+  world_options small;
+  small.heap_bytes = 1 << 16;
+  static_cast<void>(world::threads(1, small));
+}
+
 int start_processes(const run_request& request) {
+  check_environment();
   bench::require_memory(request.work, ranks_of(request));
   process_launch launch;
   launch.ranks = ranks_of(request);

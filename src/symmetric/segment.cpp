@@ -1,6 +1,7 @@
 #include <untax/symmetric/segment.hpp>
 
 #include <fcntl.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): pthread_sigmask(3) is POSIX
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,11 +25,12 @@ namespace untax {
 namespace {
 
 [[noreturn]] void refuse(const segment_layout& layout, int failure) {
+  const char* limit = failure == EFBIG ? ", by the limit of file sizes, ulimit -f" : "";
   throw error(errc::out_of_memory,
-              fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}); they have to be "
-                          "smaller than {} each ({}, or what the world was asked for)",
+              fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}{}); they have to "
+                          "be smaller than {} each ({}, or what the world was asked for)",
                           format_bytes(layout.total()), layout.ranks, system_message(failure),
-                          format_bytes(layout.arena_bytes), variable::heap_bytes.name));
+                          limit, format_bytes(layout.arena_bytes), variable::heap_bytes.name));
 }
 
 void check(const segment_layout& layout) {
@@ -49,6 +51,24 @@ std::byte* map(const segment_layout& layout, int flags, int descriptor) {
   return base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
 }
 
+/// Gives a file its size; the errno of the failure, or 0. A limit of file sizes also sends SIGXFSZ,
+/// which would end the process: it is taken back before anybody sees it.
+int resize(int descriptor, std::size_t bytes) {
+  sigset_t too_large;
+  sigemptyset(&too_large);
+  sigaddset(&too_large, SIGXFSZ);
+  sigset_t before;
+  sigset_t pending;
+  pthread_sigmask(SIG_BLOCK, &too_large, &before);
+  sigpending(&pending);
+  const int failure = ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  constexpr timespec at_once{};
+  if (failure == EFBIG && sigismember(&pending, SIGXFSZ) == 0)
+    sigtimedwait(&too_large, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return failure;
+}
+
 }  // namespace
 
 segment segment::anonymous(const segment_layout& layout) {
@@ -63,7 +83,7 @@ segment segment::shareable(const segment_layout& layout) {
   const int descriptor = memfd_create("untax", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) refuse(layout, errno);
   segment made(nullptr, layout, descriptor);
-  if (ftruncate(descriptor, static_cast<off_t>(layout.total())) != 0) refuse(layout, errno);
+  if (const int failure = resize(descriptor, layout.total())) refuse(layout, failure);
   // Nobody can shrink it any more, so no rank dies of SIGBUS because of another.
   if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     refuse(layout, errno);

@@ -85,9 +85,12 @@ void host::wait_for_all() {
   const deadline limit(settings_.join_limit);
   while (!trouble_ && !missing().empty()) {
     if (limit.passed()) {
-      note(errc::timeout,
-           fmt::format("rank {} did not come within {} ms ({})", fmt::join(missing(), ", rank "),
-                       settings_.join_limit.count(), variable::join_limit.name));
+      note(
+          errc::timeout,
+          fmt::format("rank {} did not come within {} ms ({}). If it runs, it is of another launch "
+                      "than rank 0 ({}): set {} to the same word for all ranks",
+                      fmt::join(missing(), ", rank "), settings_.join_limit.count(),
+                      variable::join_limit.name, placement_.launch, variable::launch.name));
       return;
     }
     poll_once(limit.poll_time());

@@ -23,23 +23,24 @@ using namespace std::chrono_literals;
 }
 
 unix_socket find_rank_0(const placement& p, const settings& s, const own_share& mine,
-                        const std::string& path) {
+                        const meeting_place& place) {
   // A rank that cannot take part says so to the others, but does not wait long for them.
   constexpr std::chrono::milliseconds short_limit = 12s;
   const bool hurried = mine.trouble && (s.join_limit.count() == 0 || s.join_limit > short_limit);
   const deadline limit(hurried ? short_limit : s.join_limit);
   while (true) {
-    if (auto found = unix_socket::connect(path)) return std::move(*found);
+    if (auto found = unix_socket::connect(place.socket_path())) return std::move(*found);
     if (limit.passed()) break;
     std::this_thread::sleep_for(2ms);
   }
   if (mine.trouble) throw *mine.trouble;
   refuse(errc::timeout, p,
-         fmt::format("rank 0 did not come to {} within {} ms ({}); if it runs, its job has another "
-                     "name: set {} to the same "
-                     "private directory for all ranks",
-                     path, s.join_limit.count(), variable::join_limit.name,
-                     variable::rendezvous.name));
+         fmt::format("rank 0 did not come to {} within {} ms ({}){}. If it runs, it is of another "
+                     "launch than this rank ({}) or meets elsewhere: set {} to the same word, and "
+                     "{} to the same private directory, for all ranks",
+                     place.socket_path(), s.join_limit.count(), variable::join_limit.name,
+                     place.others() > 0 ? ", and ranks of another launch meet there" : "", p.launch,
+                     variable::launch.name, variable::rendezvous.name));
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ unix_socket find_rank_0(const placement& p, const settings& s, const own_share& 
 membership join_rank_0(const placement& p, const settings& s, const own_share& mine,
                        const meeting_place& place) {
   place.check();
-  const unix_socket rank_0 = find_rank_0(p, s, mine, place.socket_path());
+  const unix_socket rank_0 = find_rank_0(p, s, mine, place);
   if (rank_0.other_side().user != geteuid()) {
     refuse(errc::invalid_argument, p,
            fmt::format("{} belongs to user {}", place.socket_path(), rank_0.other_side().user));

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <optional>
-#include <random>
 
 #include <fmt/format.h>
 
+#include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 #include <untax/world/launch.hpp>
@@ -17,32 +16,22 @@
 #include "child_process.hpp"
 #include "deadline.hpp"
 #include "interruption.hpp"
+#include "launch_place.hpp"
 
 namespace untax {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// The name of a directory for the ranks to meet in. Rank 0 makes it and removes it as soon as all
-/// have come, so there is none while the ranks work; if they were killed before, it goes with this
-/// object.
-class directory_name {
- public:
-  directory_name() {
-    std::random_device random;
-    path_ = fmt::format("/tmp/untax-launch-{}-{:08x}{:08x}", getpid(), random(), random());
+/// The directory that the user wants the ranks to meet in; empty for none. What a rank that
+/// launches others got from its own launcher is no wish of the user.
+std::string prescribed_place(const process_launch& launch) {
+  for (const auto& [name, value] : launch.variables) {
+    if (name == variable::rendezvous.name) return value;
   }
-  directory_name(const directory_name&) = delete;
-  directory_name& operator=(const directory_name&) = delete;
-  ~directory_name() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
+  const environment here;
+  return here.has(variable::rank) ? "" : here.text(variable::rendezvous).value_or("");
+}
 
 void set(std::vector<std::string>& variables, std::string_view name, std::string_view value) {
   const std::string start = fmt::format("{}=", name);
@@ -50,14 +39,15 @@ void set(std::vector<std::string>& variables, std::string_view name, std::string
   variables.push_back(start + std::string(value));
 }
 
-program program_of(const process_launch& launch, int rank, const std::string& directory) {
+program program_of(const process_launch& launch, int rank, const launch_place& place) {
   program p;
   p.command = launch.command;
   p.collect_output = static_cast<bool>(launch.output);
   for (char** v = environ; *v != nullptr; ++v) p.environment.emplace_back(*v);
   set(p.environment, variable::rank.name, std::to_string(rank));
   set(p.environment, variable::world_size.name, std::to_string(launch.ranks));
-  set(p.environment, variable::rendezvous.name, directory);
+  set(p.environment, variable::rendezvous.name, place.directory());
+  if (!place.word().empty()) set(p.environment, variable::launch.name, place.word());
   for (const auto& [name, value] : launch.variables) set(p.environment, name, value);
   return p;
 }
@@ -65,9 +55,10 @@ program program_of(const process_launch& launch, int rank, const std::string& di
 /// The running ranks.
 class crew {
  public:
-  explicit crew(const process_launch& launch) : launch_(launch), limit_(launch.limit) {
+  explicit crew(const process_launch& launch)
+      : launch_(launch), place_(prescribed_place(launch)), limit_(launch.limit) {
     for (int rank = 0; rank < launch.ranks; ++rank) {
-      members_.emplace_back(program_of(launch, rank, directory_.path()));
+      members_.emplace_back(program_of(launch, rank, place_));
       result_.ends.push_back({rank});
     }
     running_ = members_.size();
@@ -151,7 +142,7 @@ class crew {
   const process_launch& launch_;
   interruption interrupts_;
   kept_statuses statuses_;
-  directory_name directory_;  // outlives the ranks
+  launch_place place_;  // outlives the ranks
   std::vector<child_process> members_;
   std::size_t running_ = 0;
   std::vector<bool> buried_;

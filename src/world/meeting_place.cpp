@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <exception>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,9 +61,19 @@ making make_directory(const std::string& path) {
 }
 
 std::string base_directory(const environment& env) {
-  const auto runtime = env.text(variable::runtime_directory);
-  if (runtime && look_at(*runtime) == finding::private_directory) return *runtime + "/untax";
-  return fmt::format("/tmp/untax-{}", geteuid());
+  const std::string root = runtime_directory(env);
+  return root == "/tmp" ? fmt::format("/tmp/untax-{}", geteuid()) : root + "/untax";
+}
+
+/// What the sockets of a launch are named after.
+std::string mark_of(std::string_view launch) { return fmt::format("-{:016x}", hash_of(launch)); }
+
+bool is_socket(const std::filesystem::directory_entry& entry, std::string_view start) {
+  return entry.path().filename().string().starts_with(start) && entry.is_socket();
+}
+
+void remove_dead(const std::string& socket) {
+  if (!unix_socket::answers(socket)) unlink(socket.c_str());
 }
 
 // Worlds that a process makes one after another must not be mixed up.
@@ -72,6 +84,15 @@ int next_world() {
 
 }  // namespace
 
+std::string runtime_directory(const environment& env) {
+  const auto runtime = env.text(variable::runtime_directory);
+  return runtime && is_private_directory(*runtime) ? *runtime : "/tmp";
+}
+
+bool is_private_directory(const std::string& path) noexcept {
+  return look_at(path) == finding::private_directory;
+}
+
 meeting_place::meeting_place(const placement& p, const environment& env) {
   if (p.rendezvous.empty()) {
     base_ = base_directory(env);
@@ -79,21 +100,53 @@ meeting_place::meeting_place(const placement& p, const environment& env) {
   } else {
     directory_ = p.rendezvous;
   }
-  socket_ = fmt::format("{}/world-{}", directory_, next_world());
+  kind_ = fmt::format("world-{}", next_world());
+  socket_ = directory_ + "/" + kind_ + mark_of(p.launch);
 }
 
 void meeting_place::check() const { require_private(directory_); }
 
 unix_socket meeting_place::open() {
-  make_directories();
-  auto listener = unix_socket::listen(socket_);
-  if (!listener) {
-    throw error(errc::invalid_argument,
-                fmt::format("another job meets in {} at the moment; {} can name another directory",
-                            directory_, variable::rendezvous.name));
+  while (true) {
+    make_directories();
+    const directory_lock lock(directory_);
+    if (!lock) continue;  // a job that ended has removed it
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      if (is_socket(entry, "world-")) remove_dead(entry.path());
+    }
+    auto listener = unix_socket::listen(socket_, lock);
+    if (!listener) {
+      throw error(errc::invalid_argument,
+                  fmt::format("another job meets in {} at the moment; {} can name another "
+                              "directory",
+                              directory_, variable::rendezvous.name));
+    }
+    open_ = true;
+    return std::move(*listener);
   }
-  open_ = true;
-  return std::move(*listener);
+}
+
+int meeting_place::others() const {
+  int count = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, none)) {
+    if (is_socket(entry, kind_ + "-") && entry.path() != socket_) ++count;
+  }
+  return count;
+}
+
+void meeting_place::remove_sockets(const std::string& directory, std::string_view launch) noexcept {
+  try {
+    const directory_lock lock(directory);
+    if (!lock) return;
+    const std::string mark = mark_of(launch);
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string path = entry.path();
+      if (is_socket(entry, "world-") && path.ends_with(mark)) remove_dead(path);
+    }
+  } catch (const std::exception&) {
+    // It stays, and goes when the next job meets there.
+  }
 }
 
 void meeting_place::make_directories() {
@@ -117,6 +170,8 @@ void meeting_place::make_directories() {
 }
 
 void meeting_place::close() noexcept {
+  if (!open_ && !ours_) return;
+  const directory_lock lock(directory_);
   if (std::exchange(open_, false)) unlink(socket_.c_str());
   if (!std::exchange(ours_, false)) return;
   rmdir(directory_.c_str());

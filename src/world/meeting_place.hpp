@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <untax/core/environment.hpp>
 #include <untax/world/placement.hpp>
@@ -11,7 +12,8 @@ namespace untax {
 
 /// The directory, private to this user, in which the ranks of a job find the socket of rank 0. Rank
 /// 0 opens it and closes it as soon as all have come, so that nothing is left in the file system
-/// while the world works.
+/// while the world works. Jobs with the same name meet in the same directory, at sockets that are
+/// named after their launches: only ranks of the same launch find each other.
 class meeting_place {
  public:
   /// Where the ranks of `p` meet; makes nothing.
@@ -23,12 +25,18 @@ class meeting_place {
   /// Throws `invalid_argument` if the directory is there and does not belong to this user alone.
   void check() const;
   /// Makes the directory, or makes sure that the one that is there belongs to this user alone, and
-  /// listens in it. Throws `invalid_argument` if it does not, or if another job listens there.
+  /// listens in it. What dead jobs left there is removed. Throws `invalid_argument` if it does not
+  /// belong to this user alone, or if another rank 0 of the same launch listens there.
   [[nodiscard]] unix_socket open();
   /// Removes what `open` made.
   void close() noexcept;
 
   [[nodiscard]] const std::string& socket_path() const noexcept { return socket_; }
+  /// How many other launches meet here.
+  [[nodiscard]] int others() const;
+
+  /// Removes what ranks of `launch` left in `directory`, if they are dead.
+  static void remove_sockets(const std::string& directory, std::string_view launch) noexcept;
 
  private:
   void make_directories();
@@ -36,9 +44,15 @@ class meeting_place {
   std::string base_;  // holds the directories of all jobs of this user; empty if the directory was
                       // prescribed
   std::string directory_;
+  std::string kind_;  // begins the names of sockets of this world, whatever their launch
   std::string socket_;
   bool open_ = false;
   bool ours_ = false;  // the directory is, and goes when the place closes
 };
+
+/// XDG_RUNTIME_DIR, if it is private to this user, or /tmp.
+[[nodiscard]] std::string runtime_directory(const environment& env);
+/// Whether `path` is a directory that belongs to this user alone.
+[[nodiscard]] bool is_private_directory(const std::string& path) noexcept;
 
 }  // namespace untax

@@ -1,25 +1,47 @@
 #include <untax/world/placement.hpp>
 
-#include <unistd.h>
-
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 
+#include "launch_place.hpp"
+#include "process_identity.hpp"
+
 namespace untax {
 namespace {
 
-// All ranks that a launcher starts on this host are its children.
-std::string parent() { return fmt::format("child of {}", getppid()); }
+std::string setting(const environment& env, const environment_variable& v) {
+  return fmt::format("{}={}", v.name, env.text(v).value_or(""));
+}
 
 std::string torch_job(const environment& env) {
-  if (!env.has(variable::torch_port)) return parent();
   const auto part = [&env](const environment_variable& v) { return env.text(v).value_or(""); };
   return fmt::format("{}:{} {} {}", part(variable::torch_address), part(variable::torch_port),
                      part(variable::torch_run), part(variable::torch_restart));
+}
+
+// torchrun makes a directory for the errors of each launch: .../attempt_0/3/error.json of rank 3.
+// Its name of a run is the user's, and "none" without one.
+std::string torch_launch(const environment& env) {
+  if (const auto errors = env.text(variable::torch_errors)) {
+    const std::filesystem::path of_rank = std::filesystem::path(*errors).parent_path();
+    return fmt::format("{} in {}", variable::torch_errors.name, of_rank.parent_path().string());
+  }
+  const auto run = env.text(variable::torch_run);
+  return run && *run != "none" ? setting(env, variable::torch_run) : "";
+}
+
+std::string open_mpi_launch(const environment& env) {
+  return env.has(variable::open_mpi_job) ? setting(env, variable::open_mpi_job) : "";
+}
+
+std::string slurm_launch(const environment& env) {
+  if (!env.has(variable::slurm_job)) return "";
+  return setting(env, variable::slurm_job) + " " + setting(env, variable::slurm_step);
 }
 
 std::string slurm_job(const environment& env) {
@@ -34,18 +56,20 @@ struct launcher {
   const environment_variable* size;
   const environment_variable* here;  // ranks on this host, where the launcher tells
   std::string (*job)(const environment& env);
+  std::string (*launch)(const environment& env);  // what it tells the ranks of one launch, or ""
 };
 
+std::string nothing(const environment& /*env*/) { return ""; }
+
 constexpr std::array<launcher, 5> launchers = {{
-    {"untax", &variable::rank, &variable::world_size, nullptr,
-     [](const environment&) { return parent(); }},
+    {"untax", &variable::rank, &variable::world_size, nullptr, nothing, nothing},
     {"torchrun", &variable::torch_rank, &variable::torch_world_size, &variable::torch_local_size,
-     torch_job},
+     torch_job, torch_launch},
     {"Open MPI", &variable::open_mpi_rank, &variable::open_mpi_size, &variable::open_mpi_local_size,
-     [](const environment& env) { return env.text(variable::open_mpi_job).value_or(parent()); }},
-    {"MPICH", &variable::pmi_rank, &variable::pmi_size, &variable::pmi_local_size,
-     [](const environment&) { return parent(); }},
-    {"Slurm", &variable::slurm_rank, &variable::slurm_size, nullptr, slurm_job},
+     open_mpi_launch, open_mpi_launch},
+    {"MPICH", &variable::pmi_rank, &variable::pmi_size, &variable::pmi_local_size, nothing,
+     nothing},
+    {"Slurm", &variable::slurm_rank, &variable::slurm_size, nullptr, slurm_job, slurm_launch},
 }};
 
 // Batch scripts and interactive shells of Slurm run in steps with reserved numbers, and are not
@@ -77,6 +101,14 @@ void refuse_other_hosts(const launcher& l, const environment& env, int size) {
                                              l.name, size, v.name, env.text(v).value_or("")));
 }
 
+std::string launch_of(const launcher& l, const environment& env) {
+  if (env.has(variable::launch)) return setting(env, variable::launch);
+  const std::filesystem::path place = env.text(variable::rendezvous).value_or("");
+  if (place.filename().string().starts_with(launch_directory)) return place;
+  const std::string told = l.launch(env);
+  return told.empty() ? launcher_process(setting(env, *l.rank)) : told;
+}
+
 }  // namespace
 
 placement placement_from(const environment& env) {
@@ -88,6 +120,7 @@ placement placement_from(const environment& env) {
     p.rank = static_cast<int>(env.number_or_fallback(*l.rank, 0, p.world_size - 1));
     refuse_other_hosts(l, env, p.world_size);
     p.job = fmt::format("{} {}", l.name, l.job(env));
+    p.launch = launch_of(l, env);
     p.rendezvous = env.text(variable::rendezvous).value_or("");
     return p;
   }

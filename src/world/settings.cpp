@@ -21,9 +21,8 @@ constexpr std::int64_t longest_ms = std::int64_t{1000} * 60 * 60 * 24 * 365;
 constexpr int most_ranks_per_gpu = 8;
 constexpr std::int64_t most_queues = 32;  // of a GPU, and a rank has several streams
 
-std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& given,
-                                const environment& env, const environment_variable& v) {
-  return given ? *given : std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
+std::chrono::milliseconds limit(const environment& env, const environment_variable& v) {
+  return std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
 }
 
 memory_kind memory_of(const environment& env) {
@@ -63,14 +62,17 @@ int sharing_of(const world_options& options, const environment& env) {
 
 settings settings::of(const world_options& options, const environment& env) {
   settings s;
-  s.heap_bytes =
-      options.heap_bytes ? *options.heap_bytes : env.bytes_or_fallback(variable::heap_bytes);
-  s.heap_guards = options.heap_guards
-                      ? *options.heap_guards
-                      : env.number(variable::heap_guards, 0, 1).value_or(debug_build ? 1 : 0) == 1;
-  s.memory = options.memory ? *options.memory : memory_of(env);
-  s.wait_limit = limit(options.wait_limit, env, variable::wait_limit);
-  s.join_limit = limit(options.join_limit, env, variable::join_limit);
+  // A variable that makes no sense is an error, also where an option is stronger.
+  s.heap_bytes = env.bytes_or_fallback(variable::heap_bytes);
+  s.heap_guards = env.number(variable::heap_guards, 0, 1).value_or(debug_build ? 1 : 0) == 1;
+  s.memory = memory_of(env);
+  s.wait_limit = limit(env, variable::wait_limit);
+  s.join_limit = limit(env, variable::join_limit);
+  s.heap_bytes = options.heap_bytes.value_or(s.heap_bytes);
+  s.heap_guards = options.heap_guards.value_or(s.heap_guards);
+  s.memory = options.memory.value_or(s.memory);
+  s.wait_limit = options.wait_limit.value_or(s.wait_limit);
+  s.join_limit = options.join_limit.value_or(s.join_limit);
   return s;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -48,15 +49,26 @@ const sockaddr* plain(const sockaddr_un& address) {
 }  // namespace
 
 std::optional<unix_socket> unix_socket::listen(const std::string& path) {
+  return listen(path, directory_lock(std::filesystem::path(path).parent_path()));
+}
+
+std::optional<unix_socket> unix_socket::listen(const std::string& path,
+                                               const directory_lock& /*lock*/) {
   const sockaddr_un address = address_of(path);
   descriptor made = make_socket();
   while (bind(made.get(), plain(address), sizeof address) != 0) {
     if (errno != EADDRINUSE) refuse(path);
-    if (connect(path)) return std::nullopt;
+    if (answers(path)) return std::nullopt;
     if (unlink(path.c_str()) != 0 && errno != ENOENT) refuse(path);
   }
   if (::listen(made.get(), SOMAXCONN) != 0) refuse(path);
   return unix_socket(std::move(made));
+}
+
+bool unix_socket::answers(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  const descriptor made = make_socket();
+  return ::connect(made.get(), plain(address), sizeof address) == 0 || errno == EAGAIN;
 }
 
 std::optional<unix_socket> unix_socket::connect(const std::string& path) {

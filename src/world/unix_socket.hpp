@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "descriptor.hpp"
+#include "directory_lock.hpp"
 
 namespace untax {
 
@@ -25,9 +26,14 @@ class unix_socket {
     std::vector<descriptor> attachments{};  ///< the descriptors that came with it
   };
 
-  /// Listens at `path`. False if somebody else listens there; what nobody listens at is removed
-  /// first.
+  /// Listens at `path`, whose directory has to be there. False if somebody else listens there; what
+  /// nobody listens at is removed first. What another process has just made, and will listen at, is
+  /// not taken for that: whoever listens holds `lock`, or here, for a moment, one of its own.
   [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path);
+  [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path,
+                                                         const directory_lock& lock);
+  /// Whether somebody listens at `path`, also if no more callers are let in at the moment.
+  [[nodiscard]] static bool answers(const std::string& path);
   /// Nothing if nobody listens at `path`.
   [[nodiscard]] static std::optional<unix_socket> connect(const std::string& path);
 

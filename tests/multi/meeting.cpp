@@ -183,17 +183,25 @@ TEST_F(prescribed, socket_that_a_dead_job_left_is_replaced) {
 }
 
 TEST_F(prescribed, socket_of_a_living_job_is_left_alone) {
-  const auto other = unix_socket::listen(directory_ + "/world-0");
+  // The socket of the first world of a job that says the same word.
+  untax::placement p;
+  p.rendezvous = directory_;
+  p.launch = "UNTAX_LAUNCH=word";
+  std::string path = untax::meeting_place(p, environment()).socket_path();
+  const auto number = path.find("/world-") + 7;
+  path.replace(number, path.find('-', number) - number, "0");
+  const auto other = unix_socket::listen(path);
   ASSERT_TRUE(other);
-  const outcome o =
-      launch("simple", 2, {{"UNTAX_RENDEZVOUS", directory_}, {"UNTAX_JOIN_LIMIT_MS", "500"}},
-             [&](int rank, const std::string&) {
-               // Rank 0 has said its error; rank 1 must not wait for somebody who
-               // never answers.
-               if (rank == 0) (void)other->accept();
-             });
+  const outcome o = launch(
+      "simple", 2,
+      {{"UNTAX_RENDEZVOUS", directory_}, {"UNTAX_LAUNCH", "word"}, {"UNTAX_JOIN_LIMIT_MS", "500"}},
+      [&](int rank, const std::string&) {
+        // Rank 0 has said its error; rank 1 must not wait for somebody who
+        // never answers.
+        if (rank == 0) (void)other->accept();
+      });
   expect_error(o, 0, errc::invalid_argument, {"another job meets in", "UNTAX_RENDEZVOUS"});
-  EXPECT_TRUE(std::filesystem::exists(directory_ + "/world-0"));
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 TEST_F(prescribed, directory_that_others_can_enter_is_refused) {

@@ -1,5 +1,9 @@
 #include <untax/world/placement.hpp>
 
+#include <unistd.h>
+
+#include <fmt/format.h>
+
 #include <untax/world/world.hpp>
 
 #include "support.hpp"
@@ -80,6 +84,32 @@ TEST(placement, jobs_have_names_of_their_own) {
   };
   EXPECT_NE(slurm("1", "0"), slurm("1", "1"));
   EXPECT_NE(slurm("1", "0"), slurm("2", "0"));
+}
+
+TEST(placement, launches_say_what_others_cannot) {
+  const auto launch = [](variables v) {
+    v.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}});
+    return place(v).launch;
+  };
+  const std::string by_parent = fmt::format("child of process {}, which started at ", getppid());
+  EXPECT_TRUE(launch({}).starts_with(by_parent)) << launch({});
+  EXPECT_FALSE(launch({}).ends_with(" 0")) << "the start of a process that can be seen";
+  EXPECT_EQ(launch({{"TORCHELASTIC_RUN_ID", "none"}}), launch({})) << "torchrun's name for nothing";
+  EXPECT_EQ(launch({{"TORCHELASTIC_RUN_ID", "x"}}), "TORCHELASTIC_RUN_ID=x");
+  const auto with_errors = [&](const char* file) {
+    return launch({{"TORCHELASTIC_RUN_ID", "none"}, {"TORCHELASTIC_ERROR_FILE", file}});
+  };
+  EXPECT_EQ(with_errors("/tmp/t_a/none_b/attempt_0/0/error.json"),
+            with_errors("/tmp/t_a/none_b/attempt_0/1/error.json"));
+  EXPECT_NE(with_errors("/tmp/t_a/none_b/attempt_0/0/error.json"),
+            with_errors("/tmp/t_a/none_c/attempt_0/0/error.json"));
+  EXPECT_EQ(launch({{"TORCHELASTIC_RUN_ID", "x"}, {"UNTAX_LAUNCH", "word"}}), "UNTAX_LAUNCH=word");
+  const std::string slurm = place({{"SLURM_PROCID", "0"},
+                                   {"SLURM_STEP_NUM_TASKS", "2"},
+                                   {"SLURM_JOB_ID", "77"},
+                                   {"SLURM_STEP_ID", "3"}})
+                                .launch;
+  EXPECT_EQ(slurm, "SLURM_JOB_ID=77 SLURM_STEP_ID=3");
 }
 
 TEST(placement, slurm_shells_are_no_ranks) {

@@ -51,6 +51,9 @@ inline constexpr environment_variable world_size{
 inline constexpr environment_variable rendezvous{
     "UNTAX_RENDEZVOUS", "directory, private to this user, in which the ranks meet; the same for all of them",
     ""};
+inline constexpr environment_variable launch{
+    "UNTAX_LAUNCH", "a word that all processes of a job have, and no others; without it, and without one of their "
+    "launcher, they have to be started by the same process", ""};
 inline constexpr environment_variable runtime_directory{
     "XDG_RUNTIME_DIR", "where the directory to meet in is made; /tmp if it is not there", ""};
 
@@ -62,6 +65,8 @@ inline constexpr environment_variable torch_local_size{
 inline constexpr environment_variable torch_address{"MASTER_ADDR", "torchrun: part of the job's name", ""};
 inline constexpr environment_variable torch_port{"MASTER_PORT", "torchrun: part of the job's name", ""};
 inline constexpr environment_variable torch_run{"TORCHELASTIC_RUN_ID", "torchrun: part of the job's name", ""};
+inline constexpr environment_variable torch_errors{
+    "TORCHELASTIC_ERROR_FILE", "torchrun: its directory is that of one launch", ""};
 inline constexpr environment_variable torch_restart{
     "TORCHELASTIC_RESTART_COUNT", "torchrun: part of the job's name", ""};
 

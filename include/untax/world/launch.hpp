@@ -26,7 +26,9 @@ struct process_launch {
   int ranks = 1;
   std::vector<std::string>
       command;  ///< program (looked up in PATH) and arguments, the same for every rank
-  /// Variables to set besides UNTAX_RANK, UNTAX_WORLD_SIZE and UNTAX_RENDEZVOUS.
+  /// Variables to set besides UNTAX_RANK, UNTAX_WORLD_SIZE and UNTAX_RENDEZVOUS. The last is a
+  /// directory in XDG_RUNTIME_DIR, or in /tmp, unless it is set here or in the environment; then
+  /// UNTAX_LAUNCH tells the ranks from those of others that meet there.
   std::vector<std::pair<std::string, std::string>> variables;
   /// How long the other ranks may go on after one has failed, or after an interrupt; then they are
   /// killed.

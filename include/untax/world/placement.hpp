@@ -12,7 +12,8 @@ struct placement {
   int world_size = 1;
   std::string
       launcher;     ///< "untax", "torchrun", "Open MPI", "MPICH", "Slurm"; empty if there is none
-  std::string job;  ///< the same for the ranks of a job, and for no other job of this host
+  std::string job;  ///< its name: the same for the ranks of a job, and for jobs named the same
+  std::string launch;      ///< what only ranks of the same launch can say
   std::string rendezvous;  ///< the directory to meet in, if one is prescribed
 };
 
