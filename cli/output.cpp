@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <initializer_list>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -51,7 +51,7 @@ void finish_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) note_failure();
   if (failure_of_stdout == 0) return;
   throw output_lost(fmt::format("cannot write to stdout: {}; what was printed is not complete",
-                                std::strerror(failure_of_stdout)));
+                                std::generic_category().message(failure_of_stdout)));
 }
 
 void complain(std::string_view text) {
@@ -72,8 +72,8 @@ void write_text(const std::string& path, std::string_view text) {
     failure = errno;
   }
   if (!whole) {
-    throw output_lost(
-        fmt::format("cannot write {}: {}; the file is not complete", path, std::strerror(failure)));
+    throw output_lost(fmt::format("cannot write {}: {}; the file is not complete", path,
+                                  std::generic_category().message(failure)));
   }
 }
 
