@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the command, with CUDA where nvcc is, and measures the taxes of a real model's layers
-# on this machine: on its GPUs where there are two or more, else on its processor.
+# Installs what is missing, builds the command, with CUDA where nvcc and a GPU are, and measures the taxes of a real
+# model's layers on this machine: on its GPUs where there are two or more, else on its processor.
 #
-#   --host   compiles nothing for GPUs, which takes most of the time of a build with CUDA
+#   --cuda   builds with CUDA also where no GPU is seen; kernels take most of an hour on two cores
+#   --host   compiles nothing for GPUs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source cmake/dependencies.sh
@@ -10,13 +11,15 @@ source cmake/dependencies.sh
 model=models/llama-3.2-1b.json
 page=build/taxes.html
 
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true)
 preset=release
-if has_nvcc; then preset=cuda; fi
+if has_nvcc && ((gpus > 0)); then preset=cuda; fi
 case ${1:-} in
   "") ;;
+  --cuda) preset=cuda ;;
   --host) preset=release ;;
   *)
-    echo "./demo.sh takes --host or nothing" >&2
+    echo "./demo.sh takes --cuda, --host or nothing" >&2
     exit 2
     ;;
 esac
@@ -28,6 +31,8 @@ choose_compiler
 
 if [[ $preset == cuda ]]; then
   heading "Build with CUDA (the first time most of an hour on two cores; ./demo.sh --host leaves GPUs out)"
+elif has_nvcc && ((gpus == 0)); then
+  heading "Build (a few minutes the first time; nvcc is here and no GPU is, so without CUDA; --cuda adds it)"
 else
   heading "Build (a few minutes the first time)"
 fi
@@ -39,7 +44,6 @@ $untax doctor
 
 # Four ranks, or two where there are only two or three GPUs for them.
 ranks=4
-gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true)
 if [[ $preset == cuda ]] && ((gpus == 2 || gpus == 3)); then ranks=2; fi
 heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
 $untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
