@@ -25,7 +25,7 @@ constexpr std::size_t example_indent = 4;
 int descriptor(stream where) { return where == stream::out ? STDOUT_FILENO : STDERR_FILENO; }
 
 std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): untax never sets one
   return value == nullptr ? std::string_view{} : value;
 }
 
