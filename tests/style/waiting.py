@@ -33,6 +33,7 @@ ALLOWED = {
     "include/untax/rma/atomic.hpp": ({"exchange"}, "min and max, which C++20 lacks: retried only if another won"),
     "include/untax/rma/device_atomic.cuh": ({"exchange"}, "the same in kernels"),
     "src/flow/fault_plan.cpp": ({"yield"}, "injects the delays that fault tests ask for"),
+    "src/world/directory_lock.cpp": ({"yield"}, "tries again to lock a directory, not memory, and for 10 s at most"),
     "src/world/join_rank_0.cpp": ({"yield"}, "tries again to reach a socket, not memory"),
     "bench/suites/host.cpp": ({"yield", "load"}, "the bare atomic ping-pong that a signal is compared with"),
     "engines/sm90/ptx/barrier.cuh": ({"load"}, "barriers in shared memory, which blocks of a cluster alone raise"),

@@ -77,7 +77,7 @@ struct attention_room {
     const auto rows = static_cast<std::size_t>(shape.rows());
     const auto ranks = static_cast<std::size_t>(all_ranks);
     const auto row_packets = static_cast<std::size_t>(packets_of_row(shape.head_dim));
-    const auto part = static_cast<std::size_t>(most_heads_of_group * (shape.head_dim / 2 + 1));
+    const auto part = most_heads_of_group * (static_cast<std::size_t>(shape.head_dim) / 2 + 1);
     return {receives || follows ? 2 * rows * ranks * row_packets : 1,
             2 * static_cast<std::size_t>(all_blocks) * part, follows ? 2 * rows * row_packets : 0,
             rows * ranks * static_cast<std::size_t>(shape.words())};
