@@ -6,22 +6,17 @@
 #include <untax/core/error.hpp>
 #include <untax/select/emit.hpp>
 
+#include "src/select/double_literal.hpp"
 #include "src/select/named_trees.hpp"
 
 namespace untax::select {
 namespace {
 
-/// The shortest text that is read back as the same number.
-std::string literal(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
-
 void write_table(const named_tree& t, std::string& text) {
   text += fmt::format("inline constexpr node {}_tree[] = {{\n", t.name);
   for (const decision_tree::node& n : t.tree->nodes()) {
-    text += fmt::format("    {{{}, {}, {}, {}, {}}},\n", n.feature, literal(n.threshold), n.low,
-                        n.high, n.choice);
+    text += fmt::format("    {{{}, {}, {}, {}, {}}},\n", n.feature, double_literal(n.threshold),
+                        n.low, n.high, n.choice);
   }
   text += "};\n\n";
 }
@@ -38,7 +33,7 @@ void write_branch(const named_tree& t, int at, int depth, const std::string& kin
     return;
   }
   text += fmt::format("{}if ({} <= {}) {{\n", space,
-                      t.features[static_cast<std::size_t>(n.feature)], literal(n.threshold));
+                      t.features[static_cast<std::size_t>(n.feature)], double_literal(n.threshold));
   write_branch(t, n.low, depth + 1, kind, text);
   text += space + "}\n";
   write_branch(t, n.high, depth, kind, text);

@@ -10,15 +10,11 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/select/double_literal.hpp"
+
 namespace untax::select {
 
 namespace {
-
-/// With a point or an exponent, so that it is no integer to C++.
-std::string double_literal(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
 
 constexpr int most_nested = 50;  // brackets, so that no text exhausts the stack of the parser
 
