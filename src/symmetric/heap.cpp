@@ -85,9 +85,15 @@ void symmetric_heap::retire_bytes(const void* local) noexcept {
 void symmetric_heap::reclaim() {
   for (auto at = blocks_.begin(); retired_ > 0 && at != blocks_.end(); ++at) {
     if (!at->second.retired) continue;
-    if (guards_) check_guard(at->first, at->second);
     retired_ -= at->second.span;
     at = release(at);
+  }
+}
+
+void symmetric_heap::check_retired() const {
+  if (!guards_ || retired_ == 0) return;
+  for (const auto& [offset, b] : blocks_) {
+    if (b.retired) check_guard(offset, b);
   }
 }
 

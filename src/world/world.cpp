@@ -80,6 +80,7 @@ void world::meet(verb what, std::string_view name, std::string call) {
   const bool frees = mine.heap.retired() > 0;
   if (frees) call += ", after which all ranks are done with " + mine.heap.retired_text();
   mine.ledger.post(call);
+  mine.heap.check_retired();
   watch guard(mine.state, mine.rank, own_slot, mine.wait_limit, mine.alive.get());
   const wait_outcome outcome = mine.meeting.arrive_and_wait(guard, what);
   if (outcome != wait_outcome::ok) throw_failure(outcome, name);

@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,8 +29,8 @@ namespace {
 
 constexpr int most_stall_ms = 25;
 constexpr int at_once = 3;  // most of its time a trial sleeps
-constexpr std::byte poison_byte{
-    0xFF};  // NaN where it is read, and far ahead where it is waited for
+/// NaN where it is read, and far ahead where it is waited for.
+constexpr std::uint64_t poison_word = 0xFFFFFFFFFFFFFFFF;
 
 std::uint64_t number_in_environment(const char* name, std::uint64_t fallback) {
   const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
@@ -187,7 +188,9 @@ int end_early(world& w, const ending& e) {
   auto load =
       e.make(w, std::make_shared<fault_plans>(e.stalls[static_cast<std::size_t>(w.rank())]));
   taken = w.heap().used() - taken;
-  if (e.tight) (void)w.allocate<std::byte>(w.heap().largest_free(), "what takes the rest");
+  // What an allocation can have of so many bytes of the heap.
+  const std::size_t guard = w.heap().guarded() ? symmetric_heap::guard_bytes : 0;
+  if (e.tight) (void)w.allocate<std::byte>(w.heap().largest_free() - guard, "what takes the rest");
   for (int epoch = 1; epoch <= e.epochs; ++epoch) {
     load->refresh(static_cast<std::uint64_t>(epoch));
     load->poison_result();
@@ -197,9 +200,13 @@ int end_early(world& w, const ending& e) {
   }
   load.reset();
   if (taken > 0) {
-    const auto next = w.allocate<std::byte>(taken, "what comes next");
-    for (int peer = 0; peer < w.size(); ++peer)
-      std::memset(next.at(peer), std::to_integer<int>(poison_byte), next.size_bytes());
+    const auto next =
+        w.allocate<std::uint64_t>((taken - guard) / sizeof(std::uint64_t), "what comes next");
+    for (int peer = 0; peer < w.size(); ++peer) {
+      // Ranks poison the same words. Atomics race with nobody but whoever still uses the memory.
+      for (std::size_t i = 0; i < next.size(); ++i)
+        std::atomic_ref(*next.at(peer, i)).store(poison_word, std::memory_order_relaxed);
+    }
   }
   w.barrier();
   return wrong;

@@ -192,13 +192,13 @@ TEST(heap, what_is_retired_stays_taken_until_it_is_reclaimed) {
   }
 }
 
-TEST(heap, guards_of_what_is_retired_are_looked_at_when_it_is_reclaimed) {
+TEST(heap, guards_of_what_is_retired_are_looked_at_before_it_is_reclaimed) {
   const segment memory = memory_of(1);
   symmetric_heap heap(memory, 0, true);
   const auto broken = heap.allocate<std::byte>(300, "the culprit");
   *broken.local(300) ^= std::byte{1};
   heap.retire_bytes(broken.local());
-  expect_error(error_of([&] { heap.reclaim(); }), errc::internal, {"\"the culprit\""});
+  expect_error(error_of([&] { heap.check_retired(); }), errc::internal, {"\"the culprit\""});
 }
 
 TEST(heap, guards_notice_a_write_past_the_end) {

@@ -71,9 +71,12 @@ class symmetric_heap {
   /// Ends an allocation of this rank, which peers may still touch; nothing if it is none. It stays
   /// taken until `reclaim`. The observer does not hear of it.
   void retire_bytes(const void* local) noexcept;
-  /// Frees what was retired. No rank may touch it any more. Throws `internal` if one of the guard
-  /// bands was overwritten.
+  /// Frees what was retired. No rank may touch it any more. It looks at no guard band: a peer that
+  /// was quicker may have been given the memory, and may have written to it here.
   void reclaim();
+  /// Throws `internal` that names what was retired and has its guard band overwritten at this rank;
+  /// nothing without guards. To be called before peers may reclaim.
+  void check_retired() const;
   /// Bytes that are retired, with rounding and guards.
   [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
   /// What is retired: labels, sizes and offsets, the same text at ranks that retired the same.
