@@ -15,8 +15,8 @@ namespace {
 /// Adds up what one way costs.
 class account {
  public:
-  account(const table& records, const loss_weights& weights, std::string way, double iterations)
-      : records_(records), costs_(records, weights) {
+  account(const table& records, const cost_model& costs, std::string way, double iterations)
+      : records_(records), costs_(costs) {
     made_.way = std::move(way);
     made_.iterations = iterations;
   }
@@ -52,7 +52,7 @@ class account {
 
  private:
   const table& records_;
-  cost_model costs_;
+  const cost_model& costs_;
   evaluation made_;
   double best_ = 0;
   double logarithms_ = 0;
@@ -87,12 +87,13 @@ verdicts verdicts_of(const selector& chooser, const table& from, std::size_t rec
 template <class Ask>
 judgement judge(const table& records, const loss_weights& weights, const Ask& ask) {
   judgement all;
+  const cost_model costs(records, weights);
   const auto& candidates = records.what.candidates;
   for (const double iterations : records.what.iterations) {
-    account known(records, weights, "known", iterations);
-    account gathered(records, weights, "gathered", iterations);
-    account chosen(records, weights, "selector", iterations);
-    account free(records, weights, "gathered for free", iterations);
+    account known(records, costs, "known", iterations);
+    account gathered(records, costs, "gathered", iterations);
+    account chosen(records, costs, "selector", iterations);
+    account free(records, costs, "gathered for free", iterations);
     for (std::size_t i = 0; i < records.records(); ++i) {
       const verdicts v = ask(i, iterations);
       const double paid = records.gathering[i];
@@ -107,7 +108,7 @@ judgement judge(const table& records, const loss_weights& weights, const Ask& as
     all.ways.push_back(chosen.finish());
     all.ways.push_back(free.finish());
     for (std::size_t c = 0; c < candidates.size(); ++c) {
-      account single(records, weights, "always " + candidates[c].name, iterations);
+      account single(records, costs, "always " + candidates[c].name, iterations);
       for (std::size_t i = 0; i < records.records(); ++i) single.add(i, c);
       all.ways.push_back(single.finish());
     }
