@@ -4,7 +4,7 @@ namespace untax::sm90 {
 
 class engine::launcher {};
 
-engine::engine(world& w, const std::string& name, transfer_code /*code*/) {
+engine::engine(world& w, const std::string& name, transfer_code&& /*code*/) {
   throw error(errc::unsupported,
               "rank " + std::to_string(w.rank()) + ": " + name +
                   ": this untax was built without CUDA; build it with -DUNTAX_CUDA=ON (or "

@@ -153,7 +153,7 @@ class engine::launcher {
   const void* known_out_ = nullptr;
 };
 
-engine::engine(world& w, const std::string& name, transfer_code code) {
+engine::engine(world& w, const std::string& name, transfer_code&& code) {
   // Its stream is made before anything else of it.
   w.use_device();
   launcher_ = std::make_unique<launcher>(w, name, std::move(code));

@@ -19,7 +19,7 @@ class engine {
   /// Loads the kernels, since loading one while a peer's kernel spins could wait for that kernel.
   /// Throws `out_of_memory`, `invalid_argument` if more blocks are asked for than the GPU can hold
   /// at once, `unsupported` without CUDA.
-  engine(world& w, const std::string& name, transfer_code code);
+  engine(world& w, const std::string& name, transfer_code&& code);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   /// Waits until all that runs on this GPU, and on those of the peers, has ended, then frees the
