@@ -52,8 +52,9 @@ event matrix_map::unordered_read(const cell& c, const vector_clock& now) const {
   return {};
 }
 
-void matrix_map::write(cell& c, const event& by, std::uint64_t epoch, bool complete) {
-  c = {.written = by, .epoch = epoch, .complete = complete, .readers = -1};
+void matrix_map::write(cell& c, const event& by, std::uint64_t epoch, bool complete,
+                       const origin& from) {
+  c = {.written = by, .epoch = epoch, .complete = complete, .readers = -1, .from = from};
 }
 
 std::int64_t matrix_map::position_of(const std::vector<int>& index, int number) {

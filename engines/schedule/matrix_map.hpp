@@ -26,6 +26,23 @@ struct event {
   }
 };
 
+/// What the words of a rectangle stand for: the one at (row, col) of its matrix is that at
+/// (row - down, col - right) of `of`.
+struct origin {
+  operand of = operand::none;  ///< a, or product, that is a x b^T; none: not known
+  int rank = -1;               ///< whose; -1: of all ranks, combined
+  std::int64_t down = 0;
+  std::int64_t right = 0;
+
+  [[nodiscard]] bool known() const noexcept { return of != operand::none; }
+  /// Of the same words, where they are put at `to` after they lay at `from`.
+  [[nodiscard]] origin moved(const place& from, const place& to) const noexcept {
+    return known() ? origin{of, rank, down - from.row + to.row, right - from.col + to.col}
+                   : origin{};
+  }
+  [[nodiscard]] bool operator==(const origin&) const = default;
+};
+
 /// The history of one matrix of one rank, kept for the rectangles into which all accesses cut it.
 class matrix_map {
  public:
@@ -40,6 +57,7 @@ class matrix_map {
     std::uint64_t epoch = 0;  ///< in which it was written last
     bool complete = false;    ///< whether that was more than a partial result
     int readers = -1;         ///< first of a list of reads since then
+    origin from = {};         ///< what was written
   };
 
   /// Calls `visit(cell)` for the cells of a rectangle until it returns false.
@@ -62,7 +80,8 @@ class matrix_map {
   /// A read that does not come before `now`; an event that has not happened if there is none.
   [[nodiscard]] event unordered_read(const cell& c, const vector_clock& now) const;
   /// A write of the cell.
-  static void write(cell& c, const event& by, std::uint64_t epoch, bool complete);
+  static void write(cell& c, const event& by, std::uint64_t epoch, bool complete,
+                    const origin& from);
 
   [[nodiscard]] extent size() const noexcept { return size_; }
   /// Where a cell lies.

@@ -19,7 +19,7 @@ constexpr int slot_of(operand of) {
 }  // namespace
 
 memory_map::memory_map(std::span<const rank_plan> plans, problem_list& problems)
-    : plans_(plans), problems_(&problems) {
+    : plans_(plans), problems_(&problems), seen_in_c_(plans.size()) {
   for (const rank_plan& plan : plans) {
     maps_.push_back({matrix_map(plan.extent_of(watched[0])), matrix_map(plan.extent_of(watched[1])),
                      matrix_map(plan.extent_of(watched[2])),
@@ -43,10 +43,11 @@ void memory_map::carry_out(const step_position& at, int lane, std::uint32_t time
       at.who, at.epoch)[static_cast<std::size_t>(at.index)];
   if (s.what == action::none) return;
   const event by{lane, time, name(at, false)};
+  const origin from = origin_of(s, by);
   each_access(s, [&](const access& a) {
     if (slot_of(a.at.of) < 0) return;
     if (a.writes) {
-      write(a, s, by, at.epoch, now);
+      write(a, s, from, by, at.epoch, now);
     } else {
       read(a, by, at.epoch, now);
     }
@@ -58,8 +59,8 @@ void memory_map::callers_turn(int rank, std::uint64_t ended, int lane, std::uint
   const event by{lane, time, name({rank, {}, ended, 0}, true)};
   if (ended > 0) check_result(rank, ended);
   // Taking c away again is a write, so it also shows whether somebody may still be writing there.
-  overwrite({operand::c, rank}, by, ended, false, now);
-  overwrite({operand::a, rank}, by, ended + 1, true, now);
+  overwrite({operand::c, rank}, {}, by, ended, false, now);
+  overwrite({operand::a, rank}, {operand::a, rank}, by, ended + 1, true, now);
 }
 
 void memory_map::read(const access& a, const event& by, std::uint64_t epoch,
@@ -78,9 +79,10 @@ void memory_map::read(const access& a, const event& by, std::uint64_t epoch,
   });
 }
 
-void memory_map::write(const access& a, const step& s, const event& by, std::uint64_t epoch,
-                       const vector_clock& now) {
+void memory_map::write(const access& a, const step& s, const origin& from, const event& by,
+                       std::uint64_t epoch, const vector_clock& now) {
   matrix_map& map = of(a.at);
+  if (a.at.of == operand::c) expect_in_place(a.at, from, by);
   const bool begins = s.what != action::multiply || s.first;
   const bool completes = s.what != action::multiply || s.last;
   map.each_cell(a.at.row, a.at.col, a.rows, a.cols, [&](matrix_map::cell& c) {
@@ -90,7 +92,7 @@ void memory_map::write(const access& a, const step& s, const event& by, std::uin
                                  text_of(map, c, a.at), text_of(c.written)));
       return false;
     }
-    matrix_map::write(c, by, epoch, completes);
+    matrix_map::write(c, by, epoch, completes, from);
     return true;
   });
 }
@@ -106,14 +108,14 @@ void memory_map::check_result(int rank, std::uint64_t epoch) {
   });
 }
 
-void memory_map::overwrite(const place& at, const event& by, std::uint64_t epoch, bool complete,
-                           const vector_clock& now) {
+void memory_map::overwrite(const place& at, const origin& from, const event& by,
+                           std::uint64_t epoch, bool complete, const vector_clock& now) {
   matrix_map& map = of(at);
   const access whole{at, map.size().rows, map.size().cols, true};
   bool reported = false;
   map.each_cell(0, 0, whole.rows, whole.cols, [&](matrix_map::cell& c) {
     reported = reported || races(map, c, whole, by, now);
-    matrix_map::write(c, by, epoch, complete);
+    matrix_map::write(c, by, epoch, complete, from);
     return true;
   });
 }

@@ -14,7 +14,9 @@ namespace untax::schedule {
 /// All matrices of all ranks, and who touched them. Finds, for any timing of the ranks:
 /// * two accesses, one of them a write, that nothing orders;
 /// * reads of what was not written, or not finished, in the epoch of the reader;
-/// * elements of c that are completed twice in an epoch, or never.
+/// * elements of c that are completed twice in an epoch, or never;
+/// * words that stand for something else than those that they are moved, added or stored with: what
+///   was left in a room from a tile before, say.
 ///
 /// The caller takes part as he does in life: before each epoch of a rank he writes a, after it he
 /// reads c and writes something else there.
@@ -31,15 +33,36 @@ class memory_map {
  private:
   [[nodiscard]] matrix_map& of(const place& at);
   void read(const access& a, const event& by, std::uint64_t epoch, const vector_clock& now);
-  void write(const access& a, const step& s, const event& by, std::uint64_t epoch,
-             const vector_clock& now);
+  void write(const access& a, const step& s, const origin& from, const event& by,
+             std::uint64_t epoch, const vector_clock& now);
   void check_result(int rank, std::uint64_t epoch);
-  void overwrite(const place& at, const event& by, std::uint64_t epoch, bool complete,
-                 const vector_clock& now);
+  void overwrite(const place& at, const origin& from, const event& by, std::uint64_t epoch,
+                 bool complete, const vector_clock& now);
   /// Whether the cell was touched by somebody whom `now` does not know to be done with it; reports
   /// that.
   bool races(const matrix_map& map, const matrix_map::cell& c, const access& a, const event& by,
              const vector_clock& now);
+
+  // What words stand for; in origins.cpp.
+
+  /// Private tiles of a lane.
+  struct private_tiles {
+    origin product;
+    origin sum;
+  };
+  /// Of what a step writes. Notes it where that is a private tile.
+  [[nodiscard]] origin origin_of(const step& s, const event& by);
+  /// Of what lies in a rectangle, which has to be one.
+  [[nodiscard]] origin origin_in(const place& at, std::int64_t rows, std::int64_t cols,
+                                 const event& by);
+  /// Of two that are combined: both have to be the same, of whatever ranks.
+  [[nodiscard]] origin combined(const origin& one, const origin& other, const event& by);
+  /// In c, what comes from one rank lies at the same distance from there.
+  void expect_in_place(const place& at, const origin& from, const event& by);
+  [[nodiscard]] private_tiles& private_of(const event& by);
+  [[nodiscard]] const rank_plan& plan_of(const event& by) const;
+  [[nodiscard]] static std::string text_of(const origin& from, const place& at);
+
   /// Notes an event under a number.
   int name(const step_position& at, bool caller);
   [[nodiscard]] std::string text_of(const event& e) const;
@@ -55,6 +78,8 @@ class memory_map {
   problem_list* problems_;
   std::vector<std::array<matrix_map, 4>> maps_;  // [rank]: a, c, inbox, outbox
   std::vector<happening> happenings_;
+  std::vector<private_tiles> private_;          // by lane
+  std::vector<std::vector<origin>> seen_in_c_;  // by rank of c: one for each place it comes from
 };
 
 }  // namespace untax::schedule

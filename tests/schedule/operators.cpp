@@ -58,6 +58,8 @@ const std::vector<change>& changes() {
          s.first = !s.first;
          return s.what == action::multiply;
        }},
+      {"has a row less", [=](step& s) { return moves(s) && s.rows > 0 && --s.rows >= 0; }},
+      {"has a column less", [=](step& s) { return moves(s) && s.cols > 0 && --s.cols >= 0; }},
   };
   return all;
 }
@@ -65,7 +67,7 @@ const std::vector<change>& changes() {
 TEST(schedules, with_a_step_that_touches_something_else_are_wrong) {
   std::mt19937_64 random(7);
   int tried = 0;
-  each_case(operators(), 2, [&](const schedule_case& c) {
+  const auto try_some = [&](const schedule_case& c) {
     const auto right = c.plans();
     std::size_t moving = 0;
     for (const schedule::rank_plan& plan : right) {
@@ -73,7 +75,7 @@ TEST(schedules, with_a_step_that_touches_something_else_are_wrong) {
         if (s.what != action::none) ++moving;
       });
     }
-    for (int trial = 0; trial < 12 && moving > 0; ++trial) {
+    for (int trial = 0; trial < 24 && moving > 0; ++trial) {
       const change& one = changes()[random() % changes().size()];
       const std::size_t chosen = random() % moving;
       auto wrong = right;
@@ -88,8 +90,34 @@ TEST(schedules, with_a_step_that_touches_something_else_are_wrong) {
       ++tried;
       EXPECT_FALSE(schedule::check_schedule(wrong).ok()) << c.name << ": " << one.name;
     }
+  };
+  each_case(operators(), 2, try_some);
+  each_case(collectives(), 2, try_some);
+  EXPECT_GT(tried, 500);
+}
+
+// A room of a ring holds tile after tile within an epoch: what a tile leaves out is there from the
+// one before, finished and of this epoch.
+TEST(schedules, of_which_a_tile_leaves_out_a_row_are_wrong) {
+  int tried = 0;
+  each_case(operators(), 2, [&](const schedule_case& c) {
+    const auto right = c.plans();
+    std::size_t count = 0;
+    for (std::size_t chosen = 0; chosen == 0 || chosen < count; ++chosen) {
+      auto wrong = right;
+      count = 0;
+      for (schedule::rank_plan& plan : wrong) {
+        edit_steps(plan, [&](step& s) {
+          if (s.what == action::multiply && s.to.of == operand::outbox && count++ == chosen)
+            --s.rows;
+        });
+      }
+      if (count == 0) continue;
+      ++tried;
+      EXPECT_FALSE(schedule::check_schedule(wrong).ok()) << c.name << ": the " << chosen << "th";
+    }
   });
-  EXPECT_GT(tried, 50);
+  EXPECT_GT(tried, 20);
 }
 
 }  // namespace

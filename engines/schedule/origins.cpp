@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engines/schedule/memory_map.hpp"
+
+// The part of `memory_map` that knows what words stand for.
+
+namespace untax::schedule {
+
+origin memory_map::origin_of(const step& s, const event& by) {
+  const int rank = plan_of(by).rank();
+  switch (s.what) {
+    case action::copy:
+    case action::store:
+      return origin_in(s.from, s.rows, s.cols, by).moved(s.from, s.to);
+    case action::multiply: {
+      const origin made =
+          s.from.of == operand::a
+              ? origin{operand::product, rank, s.to.row - s.from.row, s.to.col - s.weights.row}
+              : origin{};
+      if (s.to.of == operand::product) private_of(by).product = made;
+      return made;
+    }
+    case action::add: {
+      const origin addend = origin_in(s.from, s.rows, s.cols, by).moved(s.from, place{});
+      origin& sum = private_of(by).sum;
+      sum = s.first ? addend : combined(sum, addend, by);
+      return {};
+    }
+    case action::reduce: {
+      origin all;
+      for (std::int64_t i = 0; i < s.depth; ++i) {
+        const place at = addend(s, i);
+        const origin one = origin_in(at, s.rows, s.cols, by).moved(at, s.to);
+        all = i == 0 ? one : combined(all, one, by);
+      }
+      return all;
+    }
+    default:
+      return {};
+  }
+}
+
+origin memory_map::origin_in(const place& at, std::int64_t rows, std::int64_t cols,
+                             const event& by) {
+  if (at.of == operand::product) return private_of(by).product;
+  if (at.of == operand::sum) return private_of(by).sum;
+  if (at.of == operand::panel || at.of == operand::b) return {};
+  matrix_map& map = of(at);
+  const matrix_map::cell* first = nullptr;
+  map.each_cell(at.row, at.col, rows, cols, [&](matrix_map::cell& c) {
+    if (first == nullptr) first = &c;
+    if (c.from == first->from) return true;
+    problems_->add(fmt::format("{} takes {}, which is {}, together with {}, which is {}",
+                               text_of(by), text_of(map, *first, at),
+                               text_of(first->from, map.corner_of(*first)), text_of(map, c, at),
+                               text_of(c.from, map.corner_of(c))));
+    return false;
+  });
+  return first == nullptr ? origin{} : first->from;
+}
+
+origin memory_map::combined(const origin& one, const origin& other, const event& by) {
+  origin both = one;
+  both.rank = other.rank;
+  if (both != other) {
+    problems_->add(
+        fmt::format("{} combines {} with {}", text_of(by), text_of(one, {}), text_of(other, {})));
+  }
+  both.rank = -1;
+  return both;
+}
+
+void memory_map::expect_in_place(const place& at, const origin& from, const event& by) {
+  if (!from.known()) return;
+  auto& seen = seen_in_c_[static_cast<std::size_t>(at.rank)];
+  const auto known = std::ranges::find_if(
+      seen, [&](const origin& o) { return o.of == from.of && o.rank == from.rank; });
+  if (known == seen.end()) {
+    seen.push_back(from);
+  } else if (*known != from) {
+    problems_->add(fmt::format("{} puts {} at row {}, column {} of c of rank {}, where {} belongs",
+                               text_of(by), text_of(from, at), at.row, at.col, at.rank,
+                               text_of(*known, at)));
+  }
+}
+
+memory_map::private_tiles& memory_map::private_of(const event& by) {
+  const auto lane = static_cast<std::size_t>(by.lane);
+  if (lane >= private_.size()) private_.resize(lane + 1);
+  return private_[lane];
+}
+
+const rank_plan& memory_map::plan_of(const event& by) const {
+  return plans_[static_cast<std::size_t>(happenings_[static_cast<std::size_t>(by.id)].at.rank)];
+}
+
+/// "row 3, column 0 of the product of rank 1"
+std::string memory_map::text_of(const origin& from, const place& at) {
+  if (!from.known()) return "nothing that is known";
+  return fmt::format("row {}, column {} of {} of {}", at.row - from.down, at.col - from.right,
+                     from.of == operand::product ? "the product" : "a",
+                     from.rank < 0 ? "all ranks" : fmt::format("rank {}", from.rank));
+}
+
+}  // namespace untax::schedule
