@@ -37,6 +37,8 @@ struct gather_plan {
   int segment_slices = 0;  ///< slices of each source, with gather = k, or all of them
 
   [[nodiscard]] std::string text() const;
+  /// What all ranks have to have planned alike.
+  [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
 /// Plans for a GPU of `processors` multiprocessors, the one that the model of the GEMM likes best

@@ -68,8 +68,8 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
   plan_.how = made->how();
   explanation_ = made->text();
   device_ = make_process_owned<device_runner>(w, name, std::move(made));
-  // No rank runs while another one still takes memory or loads kernels.
-  w.barrier();
+  // No rank runs while another one still takes memory or loads kernels; and all run the same.
+  w.agree(name, fmt::format("made {}", name_of(plan_.how)));
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;

@@ -18,6 +18,7 @@
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/all_gather_gemm/packets.hpp"
 #include "ops/common/kernel_start.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
@@ -256,6 +257,7 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const operator_options& options) {
   sm90::require_own_gpu(w, options.how);
   auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
+  agree_on_lines(w, "all_gather_gemm", plans.front().agreed());
   return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()));
 }
 

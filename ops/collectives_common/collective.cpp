@@ -11,6 +11,7 @@
 #include "engines/sm90/transfer/engine.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/plan_agreement.hpp"
 
 namespace untax {
 namespace {
@@ -49,13 +50,11 @@ void collective::start(world& w, const std::string& problem, const program& p,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   world_ = &w.stable_view();
   tables_ = std::move(tables);
-  w.agree(name_, fmt::format("{}, {}, {}, {} phases, {} workers, chunks of {}, {}, {}",
-                             name_of(type_), name_of(plan_.how), name_of(plan_.wire), plan_.phases,
-                             plan_.workers, plan_.chunk, way_of(plan_), problem));
+  agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
     device_engine_ = make_process_owned<sm90::engine>(w, std::string(name_), kernels());
     // No rank runs while another one still takes memory or loads kernels.
-    w.barrier();
+    w.agree(name_, "made");
     return;
   }
   engine_ = make_process_owned<host::engine>(

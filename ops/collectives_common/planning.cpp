@@ -203,6 +203,18 @@ std::string way_of(const collective_plan& plan) {
                      plan.depth);
 }
 
+std::string fields_of(const collective_plan& plan) {
+  // All fields but the rank: a new one cannot be left out.
+  const auto& [world, rank, how, wire, phases, workers, chunk, depth, direct, pushes, keepers,
+               serves] = plan;
+  static_cast<void>(rank);
+  return fmt::format(
+      "ranks {}, pattern {}, wire {}, phases {}, workers {}, chunk {}, depth {}, direct {}, pushes "
+      "{}, keepers {}, serves {}",
+      world, name_of(how), name_of(wire), phases, workers, chunk, depth, direct, pushes, keepers,
+      serves);
+}
+
 planned_collective plan_collective(int world, int rank, const collective_need& need,
                                    const collective_options& options, memory_kind memory,
                                    int sharing) {

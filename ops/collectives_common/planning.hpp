@@ -40,6 +40,9 @@ struct planned_collective {
 /// "4 rooms in turn", "direct, without rooms".
 [[nodiscard]] std::string way_of(const collective_plan& plan);
 
+/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+[[nodiscard]] std::string fields_of(const collective_plan& plan);
+
 /// Bytes of symmetric heap that a planned collective takes from each rank, at most.
 [[nodiscard]] std::size_t heap_for(const collective_plan& plan, dtype type) noexcept;
 

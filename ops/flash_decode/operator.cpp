@@ -4,6 +4,7 @@
 #include <untax/ops/flash_decode.hpp>
 
 #include "ops/common/arguments.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -16,13 +17,11 @@ flash_decode::flash_decode(world& w, const flash_decode_problem& problem,
   auto made = make_plan(w, problem, options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  w.agree(flash_decode_name,
-          fmt::format("{}, {}, {} workers, {} movers, {} splits", describe(problem),
-                      name_of(plan_.how), plan_.workers, plan_.movers, plan_.splits));
+  agree_on_lines(w, flash_decode_name, {describe(problem), fields_of(plan_)});
   backend_ = w.memory() == memory_kind::cuda ? device_attention(w, problem_, plan_)
                                              : host_attention(w, problem_, plan_, options);
   // No rank runs while another one still takes memory or loads kernels.
-  if (w.memory() == memory_kind::cuda) w.barrier();
+  if (w.memory() == memory_kind::cuda) w.agree(flash_decode_name, "made");
 }
 flash_decode::flash_decode(flash_decode&&) noexcept = default;
 flash_decode& flash_decode::operator=(flash_decode&&) noexcept = default;

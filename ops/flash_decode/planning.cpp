@@ -126,6 +126,14 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
   return result;
 }
 
+std::string fields_of(const flash_decode_plan& plan) {
+  // All fields but the rank: a new one cannot be left out.
+  const auto& [world, rank, how, workers, movers, splits] = plan;
+  static_cast<void>(rank);
+  return fmt::format("ranks {}, pattern {}, workers {}, movers {}, splits {}", world, name_of(how),
+                     workers, movers, splits);
+}
+
 std::string describe(const flash_decode_problem& p) {
   std::string text = fmt::format("batch {}, heads {} / {} of {}, {} keys", p.batch, p.heads,
                                  p.kv_heads, p.head_dim, p.keys);

@@ -29,6 +29,9 @@ struct planned_flash_decode {
 [[nodiscard]] planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
                                              const flash_decode_options& options);
 
+/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+[[nodiscard]] std::string fields_of(const flash_decode_plan& plan);
+
 /// "batch 1, heads 32 / 8 of 128, 4096 keys, pages of 16, bf16".
 [[nodiscard]] std::string describe(const flash_decode_problem& problem);
 

@@ -9,6 +9,7 @@
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/gemm/variant.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/leaving.hpp"
 
 namespace untax {
@@ -167,6 +168,16 @@ std::string scatter_plan::text() const {
                                    bands, band_rows);
   };
   return fmt::format("{}; {}", movers(), gemm.text());
+}
+
+plan_lines scatter_plan::agreed() const {
+  const auto& [as_program, as_gemm, placement, leading_ctas, own_grid, dma_streams, parts_of_tile,
+               row_splits, rows_of_split] = *this;
+  return {fmt::format("placement {}, leading CTAs {}, CTAs of their own grid {}, DMA streams {}, "
+                      "parts of a tile {}, row splits {}, rows of a split {}",
+                      static_cast<int>(placement), leading_ctas, own_grid, dma_streams,
+                      parts_of_tile, row_splits, rows_of_split),
+          fields_of(as_program), fields_of(as_gemm)};
 }
 
 }  // namespace untax

@@ -32,6 +32,8 @@ struct scatter_plan {
   std::int64_t band_rows = 0;
 
   [[nodiscard]] std::string text() const;
+  /// What all ranks have to have planned alike.
+  [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
 /// Plans for a GPU of `processors` multiprocessors, the one that the model of the GEMM, or of when

@@ -82,8 +82,8 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   plan_.how = made->how();
   explanation_ = made->text();
   device_ = make_process_owned<device_runner>(w, name, std::move(made));
-  // No rank runs while another one still takes memory or loads kernels.
-  w.barrier();
+  // No rank runs while another one still takes memory or loads kernels; and all run the same.
+  w.agree(name, fmt::format("made {}", name_of(plan_.how)));
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;

@@ -14,6 +14,7 @@
 #include "engines/sm90/processors.hpp"
 #include "engines/sm90/whole_run.hpp"
 #include "ops/common/kernel_start.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
@@ -247,6 +248,7 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             std::int64_t between) {
   sm90::require_own_gpu(w, options.how);
   auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
+  agree_on_lines(w, name, plans.front().agreed());
   return std::make_unique<device_scatter>(w, problem, options, std::move(plans.front()), between);
 }
 

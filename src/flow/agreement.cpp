@@ -1,6 +1,7 @@
 #include <untax/flow/agreement.hpp>
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,34 @@ std::string side(int rank, const std::optional<ledger_line>& line) {
   return fmt::format("\n  rank {}: {}", rank, line ? line->text : "(too long ago to say)");
 }
 
+std::vector<std::string_view> items_of(std::string_view text) {
+  constexpr std::string_view between = ", ";
+  std::vector<std::string_view> items;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(between);
+    items.push_back(text.substr(0, end));
+    if (end != std::string_view::npos) text.remove_prefix(end + between.size());
+  }
+  return items;
+}
+
+// Of two lists of the same items, such as plans, those that differ: a person would have to look for
+// them. Nothing where the calls are something else altogether.
+std::string differing_items(int first, std::string_view one, int second, std::string_view two) {
+  const auto ours = items_of(one);
+  const auto theirs = items_of(two);
+  if (ours.size() != theirs.size() || ours.size() < 3) return "";
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] == theirs[i]) continue;
+    ++count;
+    text += fmt::format("{} \"{}\" at rank {} and \"{}\" at rank {}", text.empty() ? "" : ",",
+                        ours[i], first, theirs[i], second);
+  }
+  return count < ours.size() ? "\n  what differs:" + text : "";
+}
+
 }  // namespace
 
 void agreement::post(std::string_view call) {
@@ -57,7 +86,9 @@ std::string agreement::sides(int peer, std::uint64_t sequence) const {
   const auto one = world_.posted_at(first, sequence);
   const auto two = world_.posted_at(second, sequence);
   const bool hidden = one && two && one->call != two->call && one->text == two->text;
-  return side(first, one) + side(second, two) +
+  const std::string items =
+      one && two ? differing_items(first, one->text, second, two->text) : std::string();
+  return side(first, one) + side(second, two) + items +
          (hidden ? "\n  (they differ in the bytes that are left out)" : "");
 }
 

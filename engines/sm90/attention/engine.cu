@@ -40,6 +40,8 @@ class attention_engine::launcher {
            int blocks)
       : world_(&w.stable_view()), name_(name), kernel_(kernel_for(check(shape))), blocks_(blocks) {
     load();
+    // Blocks send to blocks of other ranks, by number.
+    world_->note(name_, fmt::format("blocks {}, sink {}", blocks_, static_cast<int>(sink)));
     a_.shape = shape;
     a_.sink = sink;
     a_.ranks = w.size();

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/ops/problems.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/sm90/gemm/plan.hpp"
+
+namespace untax {
+
+/// What of a plan has to be the same at all ranks: everything that decides what a kernel reads,
+/// writes, waits for or signals, and nothing that differs by rank. Each line is a list of fields,
+/// "name value, name value", that the ledger of the world keeps as a whole.
+using plan_lines = std::vector<std::string>;
+
+/// The plan of a protocol, without the rank.
+[[nodiscard]] std::string fields_of(const gemm_plan& plan);
+/// The plan of a GEMM kernel, without what the model expects of it.
+[[nodiscard]] std::string fields_of(const sm90::gemm_plan& plan);
+
+/// Collective: compares the plan that this rank made with those of the others, and waits for them.
+/// Ranks plan apart, each for its own GPU. A difference is `disagreement` on every rank; its text
+/// names two ranks and the fields in which they differ.
+void agree_on_lines(world& w, std::string_view operator_name, const plan_lines& lines);
+
+}  // namespace untax
