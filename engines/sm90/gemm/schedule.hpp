@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <untax/core/host_device.hpp>
+#include <untax/order/raster.hpp>
 
 namespace untax::sm90 {
 
@@ -90,28 +91,10 @@ struct tile_schedule {
     return helper;
   }
 
-  /// Where a tile lies.
-  struct cell {
-    int x;
-    int y;
-  };
-  /// Tiles are gone through in bands, so that those that run at the same time share what they read.
+  using cell = order::cell;
+  /// Where a tile lies: in bands, so that those that run at the same time share what they read.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int tile) const {
-    // Divisions hold a GPU up, so there are no more than have to be.
-    if (y_tiles == 1) return {tile, 0};
-    int before = 0;  // tiles along x, of segments
-    int width = x_tiles;
-    if (segments > 1) {
-      width = x_tiles / segments;
-      const int segment = tile / (width * y_tiles);
-      before = segment * width;
-      tile -= before * y_tiles;
-    }
-    const int first = tile / (band * y_tiles) * band;
-    const int in_band = tile - first * y_tiles;
-    const int height = width - first < band ? width - first : band;  // the last may be narrower
-    const int y = in_band / height;
-    return {before + first + in_band - y * height, y};
+    return order::in_bands(*this, tile);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int x_of(int tile) const { return at(tile).x; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int y_of(int tile) const { return at(tile).y; }

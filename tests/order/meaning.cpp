@@ -1,0 +1,140 @@
+// What orders are for: who runs where, and what follows what.
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/order/attention.hpp>
+#include <untax/order/curves.hpp>
+#include <untax/order/raster.hpp>
+#include <untax/order/rectangles.hpp>
+#include <untax/order/remap.hpp>
+#include <untax/order/steps.hpp>
+
+#include "engines/sm90/gemm/schedule.hpp"
+
+namespace untax::order {
+namespace {
+
+// Orders are values that the compiler can work with.
+static_assert(full_remap(12, 8).block(8) == 1);
+static_assert(through{hilbert{4, 4}}.position(5) == 2);
+static_assert(swizzled_head_first({1, 16, 1, 4}, 8).block(8) == 1);
+
+TEST(orders, a_full_remap_gives_each_domain_one_run) {
+  for (const int blocks : {1, 5, 8, 41, 1000, 4332}) {
+    for (const int domains : {1, 2, 3, 8}) {
+      const chunked_remap remap = full_remap(blocks, domains);
+      std::map<int, std::set<int>> of;
+      for (int p = 0; p < blocks; ++p) of[p % domains].insert(remap.block(p));
+      int before = -1;
+      for (const auto& [domain, mine] : of) {
+        EXPECT_EQ(*mine.begin(), before + 1);
+        EXPECT_EQ(*mine.rbegin() - *mine.begin() + 1, static_cast<int>(mine.size()));
+        before = *mine.rbegin();
+      }
+    }
+  }
+}
+
+TEST(orders, a_chunk_runs_in_one_domain) {
+  const chunked_remap remap{1000, 8, 25};
+  for (int block = 0; block < 1000; ++block)
+    EXPECT_EQ(remap.position(block) % 8, block / 25 % 8) << block;
+}
+
+TEST(orders, a_head_runs_in_one_domain) {
+  // Where domains divide heads, as the paper's figures have it.
+  const attention_grid g{2, 16, 1, 12};
+  for (int p = 0; p < g.size(); ++p) {
+    const int head = naive_block_first(g).block(p) / g.blocks % 16;
+    EXPECT_EQ(head % 8, p % 8) << "block-first keeps heads apart by their number";
+    const int swizzled = swizzled_block_first(g, 8).block(p) / g.blocks % 16;
+    EXPECT_EQ(swizzled / 2, p % 8) << "swizzled: heads that follow each other";
+    const int first = swizzled_head_first(g, 8).block(p) / g.blocks;
+    EXPECT_EQ(first / 4, p % 8) << "heads of both batches, four to a domain";
+  }
+}
+
+TEST(orders, hilbert_goes_from_neighbour_to_neighbour) {
+  for (const int side : {2, 4, 16, 64}) {
+    const hilbert curve{side, side};
+    for (int p = 1; p < side * side; ++p) {
+      const cell a = curve.at(p - 1);
+      const cell b = curve.at(p);
+      ASSERT_EQ(std::abs(a.x - b.x) + std::abs(a.y - b.y), 1) << side << ", " << p;
+    }
+  }
+}
+
+TEST(orders, a_snake_goes_on_where_the_band_before_ended) {
+  const snake way{6, 5, 2};
+  for (int p = 10; p < 30; p += 10) EXPECT_EQ(way.at(p - 1).y, way.at(p).y);
+}
+
+TEST(orders, diagonals_come_after_what_they_need) {
+  const diagonals way{7, 4};
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 7; ++x) {
+      if (x > 0) {
+        EXPECT_LT(way.position({x - 1, y}), way.position({x, y}));
+      }
+      if (y > 0) {
+        EXPECT_LT(way.position({x, y - 1}), way.position({x, y}));
+      }
+    }
+  }
+}
+
+TEST(orders, rectangles_come_one_after_the_other) {
+  const rectangles way{10, 9, 2, 3, 4};
+  std::set<std::pair<int, int>> left;
+  std::pair<int, int> current{-1, -1};
+  for (int p = 0; p < 90; ++p) {
+    const cell where = way.at(p);
+    const std::pair<int, int> in{where.x / 5, where.y / 3};
+    if (in != current) {
+      ASSERT_TRUE(left.insert(in).second) << p;
+    }
+    current = in;
+  }
+  EXPECT_EQ(left.size(), 6U);
+}
+
+TEST(orders, longest_first_begins_with_the_last_rows) {
+  const attention_grid g{2, 3, 2, 5};
+  const auto order = longest_first(naive_group_first(g), g);
+  EXPECT_EQ(order.block(0), 4);
+  EXPECT_EQ(order.block(1), 9) << "the other head that has the same keys";
+  EXPECT_EQ(order.block(2), 3);
+}
+
+TEST(orders, sawtooth_turns_round) {
+  EXPECT_EQ((step_order{8, direction::sawtooth, 0}.block(7)), 7);
+  EXPECT_EQ((step_order{8, direction::sawtooth, 1}.block(0)), 7);
+  EXPECT_EQ((step_order{8, direction::staggered, 3, 2}.block(0)), 6);
+}
+
+TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    sm90::tile_schedule schedule;
+    schedule.segments = 1 + static_cast<int>(random() % 4);
+    schedule.x_tiles = schedule.segments * (1 + static_cast<int>(random() % 30));
+    schedule.y_tiles = 1 + static_cast<int>(random() % 60);
+    schedule.band = 1 + static_cast<int>(random() % 12);
+    const banded raster{schedule.x_tiles, schedule.y_tiles, schedule.band, schedule.segments};
+    for (int tile = 0; tile < schedule.tiles(); ++tile) {
+      const auto where = schedule.at(tile);
+      ASSERT_EQ(raster.at(tile), (cell{where.x, where.y})) << tile;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace untax::order
