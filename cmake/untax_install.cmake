@@ -2,9 +2,10 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/untax)
 
-install(TARGETS untax EXPORT untaxTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS untax untax_c EXPORT untaxTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/untax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.h")
 # Headers named from the project's root ("engines/...", "ops/..."): whoever writes an operator needs them.
 install(DIRECTORY engines/host engines/schedule
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/untax/tree/engines

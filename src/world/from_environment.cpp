@@ -32,8 +32,10 @@ void map_devices(const placement& p, own_share& mine, membership& m) {
 }  // namespace
 
 world world::from_environment(const world_options& options, const environment& env) {
-  const placement p = placement_from(env);
-  settings s = settings::of(options, env);
+  return member::meet_processes(placement_from(env), settings::of(options, env), env);
+}
+
+world world::member::meet_processes(const placement& p, settings s, const environment& env) {
   if (s.memory == memory_kind::automatic) {
     s.memory = memory_for(p.world_size, found_devices(), env.has(variable::visible_devices));
   }

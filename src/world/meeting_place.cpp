@@ -100,7 +100,7 @@ meeting_place::meeting_place(const placement& p, const environment& env) {
   } else {
     directory_ = p.rendezvous;
   }
-  kind_ = fmt::format("world-{}", next_world());
+  kind_ = p.once ? "world-once" : fmt::format("world-{}", next_world());
   socket_ = directory_ + "/" + kind_ + mark_of(p.launch);
 }
 

@@ -10,6 +10,7 @@
 #include <untax/core/process_owned.hpp>
 #include <untax/flow/agreement.hpp>
 #include <untax/flow/barrier.hpp>
+#include <untax/world/placement.hpp>
 #include <untax/world/world.hpp>
 
 #include "device_monitor.hpp"
@@ -50,6 +51,8 @@ struct world::member {
   [[nodiscard]] static std::vector<world> threads(int ranks, const settings& s);
   /// Likewise of a world of GPUs.
   [[nodiscard]] static std::vector<world> local_gpus(int ranks, const settings& s);
+  /// The world of this process and those that it meets where `p` says. Collective.
+  [[nodiscard]] static world meet_processes(const placement& p, settings s, const environment& env);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
   }

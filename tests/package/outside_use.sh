@@ -20,7 +20,7 @@ if ! cmake --install "$build" --prefix "$folder/installed" >"$folder/log" 2>&1; 
   tail -5 "$folder/log"
   exit 1
 fi
-for file in include/untax/untax.hpp bin/untax share/untax/models/llama-3.2-1b.json; do
+for file in include/untax/untax.hpp include/untax/untax.h include/untax/c/world.h bin/untax share/untax/models/llama-3.2-1b.json; do
   [ -f "$folder/installed/$file" ] || wrong "$file is not installed"
 done
 [ "$(find models -name '*.json' | wc -l)" -eq "$(find "$folder/installed/share/untax/models" -name '*.json' | wc -l)" ] ||
@@ -77,6 +77,18 @@ if command -v pkg-config >/dev/null; then
   done
 else
   echo "pkg-config is not here"
+fi
+
+# The C ABI, with all warnings of C, by the name of its library alone.
+if "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$folder/installed/include" examples/08_in_c/in_c.c \
+  -L"$(dirname "$(find "$folder/installed" -name libuntax_c.so)")" -luntax_c -pthread "${flags[@]}" -o "$folder/in_c" \
+  2>"$folder/log"; then
+  said=$(LD_LIBRARY_PATH=$(dirname "$(find "$folder/installed" -name libuntax_c.so)") "$folder/in_c" | grep -c 'c\[0\] is 512') ||
+    true
+  [ "$said" = 4 ] || wrong "of the ranks in C $said have the result, should be 4"
+else
+  head -20 "$folder/log"
+  wrong "the example in C does not compile"
 fi
 
 mkdir "$folder/project"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 SKIPPED = 77  # the exit status that ctest counts as skipped
-CODE = {".hpp", ".cpp", ".cuh", ".cu"}
+CODE = {".hpp", ".cpp", ".cuh", ".cu", ".h", ".c"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -15,6 +15,7 @@ struct placement {
   std::string job;  ///< its name: the same for the ranks of a job, and for jobs named the same
   std::string launch;      ///< what only ranks of the same launch can say
   std::string rendezvous;  ///< the directory to meet in, if one is prescribed
+  bool once = false;       ///< nobody else ever meets there, for no other world either
 };
 
 /// Reads the variables of the known launchers, innermost first. Throws `invalid_argument` for

@@ -15,6 +15,7 @@
 #include <untax/flow/watch.hpp>
 #include <untax/symmetric/heap.hpp>
 #include <untax/symmetric/owned_symmetric.hpp>
+#include <untax/world/byte_exchange.hpp>
 #include <untax/world/options.hpp>
 
 namespace untax {
@@ -54,6 +55,13 @@ class world {
   /// not come, `peer_lost` when one dies.
   [[nodiscard]] static world from_environment(const world_options& options = {},
                                               const environment& env = environment());
+
+  /// A world of processes of this host that can already exchange bytes, by the store of a process
+  /// group, say: this one is rank `rank` of `ranks`, which may be some of the processes only.
+  /// `exchange` is called once, by every rank. For the rest it is as `from_environment`. Throws
+  /// also `unsupported` if the ranks are on several hosts, and what `exchange` throws.
+  [[nodiscard]] static world from_exchange(int rank, int ranks, const byte_exchange& exchange,
+                                           const world_options& options = {});
 
   world(world&& other) noexcept;
   world& operator=(world&& other) noexcept;

@@ -1,0 +1,93 @@
+#ifndef UNTAX_C_GEMM_H
+#define UNTAX_C_GEMM_H
+
+#include <untax/c/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How GEMM operators are carried out. */
+typedef struct untax_operator_options {
+  size_t size;
+  int32_t pattern;          /* untax_pattern */
+  int32_t pull;             /* 1: readers move, not owners; where the operator gathers */
+  int32_t eager;            /* 1: start threads for each run; of the host only */
+  int32_t workers;          /* computing workers of a rank; GPU: blocks that multiply, at most */
+  int32_t movers;           /* moving workers of a rank, where the pattern has them */
+  int32_t constant_weights; /* 1: nothing ahead in the stream writes the weights; of GPUs only */
+  int64_t tile_m;           /* rows of a tile; this and the next two of the host only */
+  int64_t tile_n;           /* columns of a tile */
+  int64_t panel_k;          /* columns of a piece, where A is gathered by k */
+} untax_operator_options;
+
+/* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is dealt in shards of ceil(m / W) rows or, with
+ * gather_k, of ceil(k / W) columns rounded up to a multiple of 8; the last ones are shorter. */
+typedef struct untax_all_gather_gemm_problem {
+  size_t size;
+  int64_t m;
+  int64_t n; /* columns of the result of one rank */
+  int64_t k;
+  int32_t type;
+  int32_t gather_k; /* 1: A is dealt by columns */
+} untax_all_gather_gemm_problem;
+
+UNTAX_API int32_t untax_all_gather_gemm_plan(untax_world* world,
+                                             const untax_all_gather_gemm_problem* problem,
+                                             const untax_operator_options* options,
+                                             untax_operator** op);
+/* `a`: this rank's shard. `weights`: [n, k]. `c`: [m, n]. */
+UNTAX_API int32_t untax_all_gather_gemm_run(untax_operator* op, const untax_const_matrix* a,
+                                            const untax_const_matrix* weights,
+                                            const untax_matrix* c, void* stream);
+
+/* C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is dealt in
+ * shards of ceil(n / W) rows rounded up to a multiple of 8. */
+typedef struct untax_gemm_all_scatter_problem {
+  size_t size;
+  int64_t m;
+  int64_t n; /* columns of the whole result */
+  int64_t k;
+  int32_t type;
+} untax_gemm_all_scatter_problem;
+
+UNTAX_API int32_t untax_gemm_all_scatter_plan(untax_world* world,
+                                              const untax_gemm_all_scatter_problem* problem,
+                                              const untax_operator_options* options,
+                                              untax_operator** op);
+/* `a`: [m, k]. `weights`: this rank's shard. `c`: [m, n] in symmetric memory, at the same offset at
+ * all ranks; NULL for the operator's own. Peers write into it from the call of the run to its
+ * return. */
+UNTAX_API int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_const_matrix* a,
+                                             const untax_const_matrix* weights,
+                                             const untax_matrix* c, void* stream);
+/* The operator's own C. */
+UNTAX_API int32_t untax_gemm_all_scatter_result(const untax_operator* op, untax_matrix* c);
+
+/* C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is dealt in shards of ceil(k
+ * / W) rounded up to a multiple of 8, and a rank ends with its ceil(m / W) rows. Summed in fp32 in
+ * rank order. */
+typedef struct untax_gemm_reduce_scatter_problem {
+  size_t size;
+  int64_t m;
+  int64_t n;
+  int64_t k; /* of all ranks together */
+  int32_t type;
+  int32_t partials; /* element type of partial results on the way: untax_f32, or `type` */
+} untax_gemm_reduce_scatter_problem;
+
+UNTAX_API int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
+                                                 const untax_gemm_reduce_scatter_problem* problem,
+                                                 const untax_operator_options* options,
+                                                 untax_operator** op);
+/* `a`: [m, k_r]. `weights`: [n, k_r]. `c`: this rank's rows. Worlds of the host only, so `stream`
+ * is NULL. */
+UNTAX_API int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matrix* a,
+                                                const untax_const_matrix* weights,
+                                                const untax_matrix* c, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* UNTAX_C_GEMM_H */

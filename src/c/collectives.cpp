@@ -1,0 +1,152 @@
+#include <untax/c/collectives.h>
+
+#include <untax/ops/collectives.hpp>
+
+#include "planned.hpp"
+#include "reading.hpp"
+
+namespace untax::c {
+namespace {
+
+/// What is alike in all collectives.
+template <class Operator, class Problem>
+struct moving {
+  using op = Operator;
+  using problem = Problem;
+  static std::vector<operand_size> operands(const problem& p, int world, int rank) {
+    return {{"in", 1, op::in_count(p, world, rank), p.type},
+            {"out", 1, op::out_count(p, world, rank), p.type}};
+  }
+};
+struct gathering : moving<all_gather, all_gather_problem> {
+  static constexpr const char* name = "all_gather";
+};
+struct scattering : moving<reduce_scatter, reduce_scatter_problem> {
+  static constexpr const char* name = "reduce_scatter";
+};
+struct reducing : moving<all_reduce, all_reduce_problem> {
+  static constexpr const char* name = "all_reduce";
+};
+struct exchanging : moving<all_to_all, all_to_all_problem> {
+  static constexpr const char* name = "all_to_all";
+};
+struct casting : moving<broadcast, broadcast_problem> {
+  static constexpr const char* name = "broadcast";
+};
+
+collective_options options_of(const untax_collective_options* given) {
+  const auto o = taken_if_given(given, "untax_collective_options");
+  return {.how = pattern_of(o.pattern),
+          .phases = o.phases,
+          .launch = launch_of(o.eager),
+          .wire = chosen("wire", o.wire, wire_kind::packets),
+          .workers = o.workers,
+          .chunk_bytes = o.chunk_bytes,
+          .depth = o.depth,
+          .direct = o.direct != 0,
+          .inputs = chosen("inputs", o.inputs, input_path::rooms)};
+}
+
+reduction reduction_of(std::int32_t given) {
+  static_assert(static_cast<int>(reduction::min) == untax_min);
+  return chosen("reduction", given, reduction::min);
+}
+
+template <class Traits, class ProblemOf>
+std::int32_t planned_one(untax_world* world, const void* given,
+                         const untax_collective_options* options, untax_operator** op,
+                         const ProblemOf& problem) {
+  return plan<Traits>(world, given, op, problem, [&] { return options_of(options); });
+}
+
+template <class Traits>
+std::int32_t run_one(untax_operator* op, const untax_const_array* in, const untax_array* out,
+                     void* stream) {
+  return run<Traits>(op, [&](typename Traits::op& it) {
+    it.run(array_of("in", in), array_of("out", out), stream_of(stream));
+  });
+}
+
+}  // namespace
+}  // namespace untax::c
+
+using namespace untax::c;
+
+int32_t untax_all_gather_plan(untax_world* world, const untax_all_gather_problem* problem,
+                              const untax_collective_options* options, untax_operator** op) {
+  return planned_one<gathering>(world, problem, options, op, [&]() -> untax::all_gather_problem {
+    const auto p = taken(problem, "untax_all_gather_problem");
+    return {.count = p.count, .type = type_of("type", p.type)};
+  });
+}
+
+int32_t untax_all_gather_run(untax_operator* op, const untax_const_array* in,
+                             const untax_array* out, void* stream) {
+  return run_one<gathering>(op, in, out, stream);
+}
+
+int32_t untax_reduce_scatter_plan(untax_world* world, const untax_reduce_scatter_problem* problem,
+                                  const untax_collective_options* options, untax_operator** op) {
+  return planned_one<scattering>(
+      world, problem, options, op, [&]() -> untax::reduce_scatter_problem {
+        const auto p = taken(problem, "untax_reduce_scatter_problem");
+        return {
+            .count = p.count, .type = type_of("type", p.type), .how = reduction_of(p.reduction)};
+      });
+}
+
+int32_t untax_reduce_scatter_run(untax_operator* op, const untax_const_array* in,
+                                 const untax_array* out, void* stream) {
+  return run_one<scattering>(op, in, out, stream);
+}
+
+int32_t untax_all_reduce_plan(untax_world* world, const untax_all_reduce_problem* problem,
+                              const untax_collective_options* options, untax_operator** op) {
+  return planned_one<reducing>(world, problem, options, op, [&]() -> untax::all_reduce_problem {
+    const auto p = taken(problem, "untax_all_reduce_problem");
+    return {.count = p.count, .type = type_of("type", p.type), .how = reduction_of(p.reduction)};
+  });
+}
+
+int32_t untax_all_reduce_run(untax_operator* op, const untax_const_array* in,
+                             const untax_array* out, void* stream) {
+  return run_one<reducing>(op, in, out, stream);
+}
+
+int32_t untax_all_to_all_plan(untax_world* world, const untax_all_to_all_problem* problem,
+                              const untax_collective_options* options, untax_operator** op) {
+  return planned_one<exchanging>(world, problem, options, op, [&]() -> untax::all_to_all_problem {
+    const auto p = taken(problem, "untax_all_to_all_problem");
+    if (p.counts_size < 0) {
+      throw untax::error(untax::errc::invalid_argument,
+                         fmt::format("counts_size is {}; it is 0, or the square of the number "
+                                     "of ranks",
+                                     p.counts_size));
+    }
+    if (p.counts_size > 0) require(p.counts, "counts");
+    return {.count = p.count,
+            .type = type_of("type", p.type),
+            .counts = {p.counts, p.counts + p.counts_size}};
+  });
+}
+
+int32_t untax_all_to_all_run(untax_operator* op, const untax_const_array* in,
+                             const untax_array* out, void* stream) {
+  return run_one<exchanging>(op, in, out, stream);
+}
+
+int32_t untax_broadcast_plan(untax_world* world, const untax_broadcast_problem* problem,
+                             const untax_collective_options* options, untax_operator** op) {
+  return planned_one<casting>(world, problem, options, op, [&]() -> untax::broadcast_problem {
+    const auto p = taken(problem, "untax_broadcast_problem");
+    return {.count = p.count, .type = type_of("type", p.type), .root = p.root};
+  });
+}
+
+int32_t untax_broadcast_run(untax_operator* op, const untax_const_array* in, const untax_array* out,
+                            void* stream) {
+  return run<casting>(op, [&](untax::broadcast& it) {
+    const auto given = in == nullptr ? untax::const_array_view{} : array_of("in", in);
+    it.run(given, array_of("out", out), stream_of(stream));
+  });
+}

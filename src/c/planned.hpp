@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "failure.hpp"
+
+namespace untax::c {
+
+/// An operator with its problem. `Traits` says what the ABI has to know of one: `name`, the types
+/// `op` and `problem`, and `operands(problem, world, rank)`.
+template <class Traits>
+struct planned final : untax_operator {
+  template <class Options>
+  planned(untax_world& w, const typename Traits::problem& p, const Options& options)
+      : untax_operator(w), problem(p), op(w.ranks, p, options) {}
+
+  [[nodiscard]] const char* kind() const noexcept override { return Traits::name; }
+  [[nodiscard]] const std::string& explain() const noexcept override { return op.explain(); }
+  [[nodiscard]] pattern how() const noexcept override { return op.plan().how; }
+  [[nodiscard]] std::vector<operand_size> operands() const override {
+    return Traits::operands(problem, owner->ranks.size(), owner->ranks.rank());
+  }
+
+  typename Traits::problem problem;
+  typename Traits::op op;
+};
+
+/// Plans one; `problem` and `options` are made inside, so that what is wrong with them is told.
+template <class Traits, class ProblemOf, class OptionsOf>
+[[nodiscard]] std::int32_t plan(untax_world* w, const void* given, untax_operator** made,
+                                const ProblemOf& problem, const OptionsOf& options) noexcept {
+  return guarded(w, [&] {
+    require(w, "world");
+    require(given, "problem");
+    require(made, "op");
+    *made = std::make_unique<planned<Traits>>(*w, problem(), options()).release();
+  });
+}
+
+/// The operator behind a handle. Throws `invalid_argument` if it is another one.
+template <class Traits>
+[[nodiscard]] typename Traits::op& opened(untax_operator* op) {
+  require(op, "op");
+  if (auto* mine = dynamic_cast<planned<Traits>*>(op)) return mine->op;
+  throw error(errc::invalid_argument, fmt::format("op is {}; untax_{}_run carries out {} only",
+                                                  op->kind(), Traits::name, Traits::name));
+}
+
+/// Runs one: `body` gets the operator.
+template <class Traits, class Body>
+[[nodiscard]] std::int32_t run(untax_operator* op, const Body& body) noexcept {
+  return guarded(op == nullptr ? nullptr : op->owner, [&] { body(opened<Traits>(op)); });
+}
+
+}  // namespace untax::c

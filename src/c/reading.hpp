@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <untax/c/operator.h>
+#include <untax/core/array_view.hpp>
+#include <untax/core/error.hpp>
+#include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
+
+#include "failure.hpp"
+
+namespace untax::c {
+
+/// A structure of the caller, as long as this library knows it: what an older caller does not have
+/// is zero. Throws `invalid_argument` where `size` is not set, or where a newer caller has set what
+/// this library does not know.
+template <class T>
+[[nodiscard]] T taken(const T* given, std::string_view name) {
+  T known{};
+  std::size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  if (size < sizeof size) {
+    throw error(errc::invalid_argument,
+                fmt::format("size of {} is {}; set it to sizeof({}), which is {}", name, size, name,
+                            sizeof(T)));
+  }
+  const auto* bytes = reinterpret_cast<const char*>(given);
+  const auto set = [](char byte) { return byte != 0; };
+  if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, set)) {
+    throw error(errc::unsupported,
+                fmt::format("{} has fields that this library, version {}, does not know", name,
+                            untax_version()));
+  }
+  std::memcpy(&known, given, std::min(size, sizeof(T)));
+  return known;
+}
+
+/// The same, of options, which may be left out.
+template <class T>
+[[nodiscard]] T taken_if_given(const T* given, std::string_view name) {
+  return given == nullptr ? T{} : taken(given, name);
+}
+
+/// An enumeration of the caller's.
+template <class Enum>
+[[nodiscard]] Enum chosen(std::string_view name, std::int32_t value, Enum last) {
+  const auto most = static_cast<std::int32_t>(last);
+  if (value < 0 || value > most) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} is {}; it can be 0 to {}", name, value, most));
+  }
+  return static_cast<Enum>(value);
+}
+
+[[nodiscard]] inline dtype type_of(std::string_view name, std::int32_t value) {
+  static_assert(static_cast<int>(dtype::bf16) == untax_bf16);
+  return chosen(name, value, dtype::bf16);
+}
+
+[[nodiscard]] inline pattern pattern_of(std::int32_t value) {
+  static_assert(static_cast<int>(pattern::fused_warp_specialized) == untax_fused_warp_specialized);
+  return chosen("pattern", value, pattern::fused_warp_specialized);
+}
+
+[[nodiscard]] inline launch_mode launch_of(std::int32_t eager) {
+  return eager != 0 ? launch_mode::eager : launch_mode::graph;
+}
+
+[[nodiscard]] inline const_matrix matrix_of(std::string_view name, const untax_const_matrix* m) {
+  require(m, name);
+  return {m->data, type_of(fmt::format("type of {}", name), m->type), m->rows, m->cols, m->stride};
+}
+
+[[nodiscard]] inline matrix matrix_of(std::string_view name, const untax_matrix* m) {
+  require(m, name);
+  return {m->data, type_of(fmt::format("type of {}", name), m->type), m->rows, m->cols, m->stride};
+}
+
+[[nodiscard]] inline const_array_view array_of(std::string_view name, const untax_const_array* a) {
+  require(a, name);
+  return {a->data, type_of(fmt::format("type of {}", name), a->type), a->count};
+}
+
+[[nodiscard]] inline array_view array_of(std::string_view name, const untax_array* a) {
+  require(a, name);
+  return {a->data, type_of(fmt::format("type of {}", name), a->type), a->count};
+}
+
+[[nodiscard]] inline stream_ref stream_of(void* stream) {
+  return static_cast<CUstream_st*>(stream);
+}
+
+}  // namespace untax::c

@@ -1,0 +1,203 @@
+#include <untax/c/world.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/flow/control_block.hpp>
+
+#include "reading.hpp"
+
+namespace untax::c {
+namespace {
+
+std::optional<std::chrono::milliseconds> limit_of(std::int64_t ms) {
+  if (ms == 0) return std::nullopt;
+  return std::chrono::milliseconds(ms < 0 ? 0 : ms);
+}
+
+std::optional<memory_kind> memory_of(std::int32_t given) {
+  constexpr memory_kind kinds[] = {memory_kind::host, memory_kind::cuda, memory_kind::automatic};
+  const auto wish = chosen("memory", given, untax_memory_automatic);
+  if (wish == untax_memory_default) return std::nullopt;
+  return kinds[wish - 1];
+}
+
+world_options options_of(const untax_world_options* given) {
+  const auto o = taken_if_given(given, "untax_world_options");
+  world_options made;
+  if (o.heap_bytes > 0) made.heap_bytes = o.heap_bytes;
+  made.memory = memory_of(o.memory);
+  if (o.ranks_per_gpu != 0) made.ranks_per_gpu = o.ranks_per_gpu;
+  if (o.heap_guards != 0) made.heap_guards = o.heap_guards > 0;
+  made.wait_limit = limit_of(o.wait_limit_ms);
+  made.join_limit = limit_of(o.join_limit_ms);
+  return made;
+}
+
+void hand_over(std::vector<world> views, untax_world** to) {
+  std::vector<std::unique_ptr<untax_world>> handles;
+  for (world& view : views) handles.push_back(std::make_unique<untax_world>(std::move(view)));
+  for (auto& handle : handles) *to++ = handle.release();
+}
+
+// What a rank leaves with after it has failed; it says so to the others.
+void end_badly(world& ranks) noexcept {
+  try {
+    ranks.run([](world& /*w*/) { throw error(errc::aborted, "the rank has failed"); });
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it was thrown to be seen on its way
+  }
+}
+
+}  // namespace
+}  // namespace untax::c
+
+using untax::c::guarded;
+using untax::c::require;
+
+int32_t untax_world_threads(int32_t ranks, const untax_world_options* options,
+                            untax_world** worlds) {
+  return guarded(nullptr, [&] {
+    require(worlds, "worlds");
+    untax::c::hand_over(untax::world::threads(ranks, untax::c::options_of(options)), worlds);
+  });
+}
+
+int32_t untax_world_gpus(int32_t ranks, const untax_world_options* options, untax_world** worlds) {
+  return guarded(nullptr, [&] {
+    require(worlds, "worlds");
+    untax::c::hand_over(untax::world::local_gpus(ranks, untax::c::options_of(options)), worlds);
+  });
+}
+
+int32_t untax_world_from_environment(const untax_world_options* options, untax_world** world) {
+  return guarded(nullptr, [&] {
+    require(world, "world");
+    *world = new untax_world(untax::world::from_environment(untax::c::options_of(options)));
+  });
+}
+
+int32_t untax_world_from_exchange(int32_t rank, int32_t ranks, untax_exchange exchange,
+                                  void* context, const untax_world_options* options,
+                                  untax_world** world) {
+  return guarded(nullptr, [&] {
+    require(reinterpret_cast<const void*>(exchange), "exchange");
+    require(world, "world");
+    const auto call = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
+      if (const int failed = exchange(context, mine.data(), mine.size(), all.data())) {
+        throw untax::error(untax::errc::aborted,
+                           fmt::format("rank {}: exchange returned {}, so the ranks do not know "
+                                       "each other",
+                                       rank, failed));
+      }
+    };
+    *world = new untax_world(
+        untax::world::from_exchange(rank, ranks, call, untax::c::options_of(options)));
+  });
+}
+
+int32_t untax_world_destroy(untax_world* world) {
+  if (world == nullptr) return untax_ok;
+  return guarded(world, [&] {
+    if (world->operators > 0) {
+      throw untax::error(untax::errc::invalid_argument,
+                         fmt::format("rank {}: {} operators are left that were made on this world; "
+                                     "destroy them first",
+                                     world->ranks.rank(), world->operators));
+    }
+    if (world->failed) untax::c::end_badly(world->ranks);
+    delete world;
+  });
+}
+
+int32_t untax_world_fail(untax_world* world, const char* text) {
+  return guarded(nullptr, [&] {
+    require(world, "world");
+    world->failed = true;
+    world->ranks.fail(untax::errc::aborted, text == nullptr ? "it says not why" : text);
+  });
+}
+
+int32_t untax_world_rank(const untax_world* world) {
+  return world == nullptr ? -1 : world->ranks.rank();
+}
+
+int32_t untax_world_size(const untax_world* world) {
+  return world == nullptr ? -1 : world->ranks.size();
+}
+
+const char* untax_world_kind(const untax_world* world) {
+  return world == nullptr ? "" : world->ranks.kind().data();
+}
+
+int32_t untax_world_device(const untax_world* world) {
+  return world == nullptr ? -1 : world->ranks.device();
+}
+
+int32_t untax_world_use_device(const untax_world* world) {
+  return guarded(world, [&] {
+    require(world, "world");
+    world->ranks.use_device();
+  });
+}
+
+int32_t untax_world_barrier(untax_world* world) {
+  return guarded(world, [&] {
+    require(world, "world");
+    world->ranks.barrier();
+  });
+}
+
+int32_t untax_world_agree(untax_world* world, const char* what, const char* description) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(what, "what");
+    require(description, "description");
+    world->ranks.agree(what, description);
+  });
+}
+
+int32_t untax_world_check(const untax_world* world) {
+  return guarded(world, [&] {
+    require(world, "world");
+    world->ranks.check();
+  });
+}
+
+int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label, void** local) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(local, "local");
+    const auto made =
+        world->ranks.allocate<std::byte>(bytes, label == nullptr ? "memory of the caller" : label);
+    world->allocations.emplace(made.local(), made);
+    *local = made.local();
+  });
+}
+
+int32_t untax_world_free(untax_world* world, void* local) {
+  return guarded(world, [&] {
+    require(world, "world");
+    const auto found = world->allocations.find(local);
+    if (found == world->allocations.end()) {
+      throw untax::error(untax::errc::invalid_argument,
+                         fmt::format("rank {}: {} was not given by untax_world_allocate, or is "
+                                     "free already",
+                                     world->ranks.rank(), fmt::ptr(local)));
+    }
+    world->ranks.free(found->second);
+    world->allocations.erase(found);
+  });
+}
+
+int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,
+                              void** at_peer) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(at_peer, "at_peer");
+    *at_peer = world->ranks.translate(const_cast<void*>(local), peer);
+  });
+}

@@ -1,0 +1,260 @@
+// Every operator through the ABI, with small integers, whose sums fp32 holds exactly.
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/registry.hpp"
+#include "support.hpp"
+
+namespace {
+
+using namespace c_test;
+
+constexpr int ranks = 3;
+
+struct operand {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::vector<float> memory;
+
+  operand(const untax_operator* op, const char* name) {
+    std::int32_t type = -1;
+    EXPECT_OK(untax_operator_operand(op, name, &rows, &cols, &type));
+    EXPECT_EQ(type, untax_f32);
+    memory.resize(static_cast<std::size_t>(rows * cols));
+  }
+  [[nodiscard]] untax_const_matrix in() const { return {memory.data(), rows, cols, 0, untax_f32}; }
+  [[nodiscard]] untax_matrix out() { return {memory.data(), rows, cols, 0, untax_f32}; }
+  [[nodiscard]] untax_const_array in_array() const { return {memory.data(), cols, untax_f32}; }
+  [[nodiscard]] untax_array out_array() { return {memory.data(), cols, untax_f32}; }
+};
+
+/// Element (i, j) of a whole matrix of small integers.
+float element(std::int64_t i, std::int64_t j, int seed) {
+  return static_cast<float>((i * 7 + j * 3 + seed) % 5 - 2);
+}
+
+void fill(operand& to, std::int64_t row, std::int64_t col, int seed) {
+  for (std::int64_t i = 0; i < to.rows; ++i) {
+    for (std::int64_t j = 0; j < to.cols; ++j)
+      to.memory[static_cast<std::size_t>(i * to.cols + j)] = element(row + i, col + j, seed);
+  }
+}
+
+float product(std::int64_t i, std::int64_t j, std::int64_t k, int seed_of_b) {
+  float sum = 0;
+  for (std::int64_t x = 0; x < k; ++x) sum += element(i, x, 1) * element(j, x, seed_of_b);
+  return sum;
+}
+
+TEST(c_operators, all_gather_gemm_gathers_and_multiplies) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_all_gather_gemm_problem p{};
+    p.size = sizeof p;
+    p.m = 10;
+    p.n = 6;
+    p.k = 16;
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_all_gather_gemm_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    EXPECT_STREQ(untax_operator_kind(op), "all_gather_gemm");
+    EXPECT_GT(untax_operator_pattern(op), untax_automatic);
+    EXPECT_NE(std::string(untax_operator_explain(op)), "");
+    operand a(op, "a");
+    operand weights(op, "weights");
+    operand c(op, "c");
+    fill(a, rank * 4, 0, 1);
+    fill(weights, 0, 0, 2 + rank);
+    const auto in = a.in();
+    const auto by = weights.in();
+    const auto out = c.out();
+    for (int run = 0; run < 3; ++run) {
+      std::fill(c.memory.begin(), c.memory.end(), -99.0F);
+      EXPECT_OK(untax_all_gather_gemm_run(op, &in, &by, &out, nullptr));
+      for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j)
+          EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)], product(i, j, p.k, 2 + rank));
+      }
+    }
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
+TEST(c_operators, gemm_all_scatter_ends_with_all_columns) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_gemm_all_scatter_problem p{};
+    p.size = sizeof p;
+    p.m = 5;
+    p.n = 24;
+    p.k = 16;
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_gemm_all_scatter_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    operand a(op, "a");
+    operand weights(op, "weights");
+    fill(a, 0, 0, 1);
+    fill(weights, rank * 8, 0, 2);
+    const auto in = a.in();
+    const auto by = weights.in();
+    untax_matrix c{};
+    EXPECT_OK(untax_gemm_all_scatter_result(op, &c));
+    EXPECT_EQ(c.rows, p.m);
+    EXPECT_EQ(c.cols, p.n);
+    EXPECT_OK(untax_gemm_all_scatter_run(op, &in, &by, nullptr, nullptr));
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j)
+        EXPECT_EQ(static_cast<const float*>(c.data)[i * c.stride + j], product(i, j, p.k, 2));
+    }
+    std::vector<float> elsewhere(static_cast<std::size_t>(p.m * p.n));
+    const untax_matrix private_c{elsewhere.data(), p.m, p.n, 0, untax_f32};
+    expect_failure(untax_gemm_all_scatter_run(op, &in, &by, &private_c, nullptr),
+                   untax_not_symmetric, {"gemm_all_scatter"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
+TEST(c_operators, gemm_reduce_scatter_sums_over_ranks) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_gemm_reduce_scatter_problem p{};
+    p.size = sizeof p;
+    p.m = 7;
+    p.n = 4;
+    p.k = 24;
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_gemm_reduce_scatter_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    operand a(op, "a");
+    operand weights(op, "weights");
+    operand c(op, "c");
+    fill(a, 0, rank * 8, 1);
+    fill(weights, 0, rank * 8, 2);
+    const auto in = a.in();
+    const auto by = weights.in();
+    const auto out = c.out();
+    EXPECT_OK(untax_gemm_reduce_scatter_run(op, &in, &by, &out, nullptr));
+    for (std::int64_t i = 0; i < c.rows; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j)
+        EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)],
+                  product(rank * 3 + i, j, p.k, 2));
+    }
+    expect_failure(untax_gemm_reduce_scatter_run(op, &in, &by, &out, op), untax_unsupported,
+                   {"stream"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
+// With keys that are zero all keys count alike, so the result is the mean of the values.
+TEST(c_operators, flash_decode_attends_to_the_keys_of_all_ranks) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_flash_decode_problem p{};
+    p.size = sizeof p;
+    p.batch = 2;
+    p.heads = 4;
+    p.kv_heads = 2;
+    p.head_dim = 16;
+    p.keys = 8;
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_flash_decode_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    operand q(op, "q");
+    operand keys(op, "keys");
+    operand values(op, "values");
+    operand out(op, "out");
+    std::fill(q.memory.begin(), q.memory.end(), 1.0F);
+    std::fill(values.memory.begin(), values.memory.end(), static_cast<float>(rank));
+    const std::vector<std::int32_t> lengths = {4, rank == 1 ? 8 : 0};
+    const auto q_in = q.in();
+    const auto k_in = keys.in();
+    const auto v_in = values.in();
+    const auto o_out = out.out();
+    EXPECT_OK(
+        untax_flash_decode_run(op, &q_in, &k_in, &v_in, lengths.data(), nullptr, &o_out, nullptr));
+    for (const float x : out.memory) EXPECT_NEAR(x, 1.0F, 1e-6F);
+    expect_failure(
+        untax_flash_decode_run(op, &q_in, &k_in, &v_in, nullptr, nullptr, &o_out, nullptr),
+        untax_invalid_argument, {"lengths is null"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
+using run_function = int32_t (*)(untax_operator*, const untax_const_array*, const untax_array*,
+                                 void*);
+
+/// Plans, runs twice and destroys one collective, and looks at the result.
+template <class Expected>
+void expect_moves(untax_operator* op, run_function run, int rank, const Expected& expected) {
+  operand in(op, "in");
+  operand out(op, "out");
+  for (std::int64_t i = 0; i < in.cols; ++i)
+    in.memory[static_cast<std::size_t>(i)] = static_cast<float>(rank * 100 + i);
+  const auto from = in.in_array();
+  const auto to = out.out_array();
+  for (int twice = 0; twice < 2; ++twice) {
+    std::fill(out.memory.begin(), out.memory.end(), -1.0F);
+    EXPECT_OK(run(op, &from, &to, nullptr));
+    for (std::int64_t i = 0; i < out.cols; ++i)
+      EXPECT_EQ(out.memory[static_cast<std::size_t>(i)], expected(i)) << untax_operator_kind(op);
+  }
+  EXPECT_OK(untax_operator_destroy(op));
+}
+
+TEST(c_operators, collectives_move_and_combine) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_operator* op = nullptr;
+    const untax_all_gather_problem gather{sizeof gather, 9, untax_f32};
+    ASSERT_EQ(untax_all_gather_plan(world, &gather, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_all_gather_run, rank,
+                 [](std::int64_t i) { return static_cast<float>(i / 3 * 100 + i % 3); });
+
+    const untax_reduce_scatter_problem scatter{sizeof scatter, 9, untax_f32, untax_max};
+    ASSERT_EQ(untax_reduce_scatter_plan(world, &scatter, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_reduce_scatter_run, rank,
+                 [rank](std::int64_t i) { return static_cast<float>(200 + rank * 3 + i); });
+
+    const untax_all_reduce_problem reduce{sizeof reduce, 9, untax_f32, untax_sum};
+    ASSERT_EQ(untax_all_reduce_plan(world, &reduce, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_all_reduce_run, rank,
+                 [](std::int64_t i) { return static_cast<float>(300 + 3 * i); });
+
+    const untax_all_to_all_problem exchange{sizeof exchange, 2, untax_f32, 0, nullptr};
+    ASSERT_EQ(untax_all_to_all_plan(world, &exchange, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_all_to_all_run, rank, [rank](std::int64_t i) {
+      return static_cast<float>(i / 2 * 100 + rank * 2 + i % 2);
+    });
+
+    // Part (from, to) has `to` elements, so rank 0 gets nothing.
+    const std::vector<std::int64_t> counts = {0, 1, 2, 0, 1, 2, 0, 1, 2};
+    const untax_all_to_all_problem uneven{sizeof uneven, 0, untax_f32, 9, counts.data()};
+    ASSERT_EQ(untax_all_to_all_plan(world, &uneven, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_all_to_all_run, rank, [rank](std::int64_t i) {
+      return static_cast<float>(rank == 1 ? i * 100 : i / 2 * 100 + 1 + i % 2);
+    });
+
+    const untax_broadcast_problem cast{sizeof cast, 5, untax_f32, 1};
+    ASSERT_EQ(untax_broadcast_plan(world, &cast, nullptr, &op), untax_ok) << last_text();
+    expect_moves(op, untax_broadcast_run, rank,
+                 [](std::int64_t i) { return static_cast<float>(100 + i); });
+  });
+}
+
+// What the library has and the ABI has not would be out of reach from C and Python.
+TEST(c_operators, the_abi_has_all_of_the_registry) {
+  std::set<std::string> exported;
+  std::ifstream list("tests/c_abi/exports.txt");
+  for (std::string line; std::getline(list, line);) exported.insert(line);
+  std::vector<std::string> known;
+  for (const auto& entry : untax::operators()) known.push_back(entry.name);
+  for (const auto& entry : untax::collectives()) known.push_back(entry.name);
+  std::set<std::string> named;
+  for (std::int32_t i = 0; untax_operator_name(i) != nullptr; ++i) {
+    named.insert(untax_operator_name(i));
+    known.emplace_back(untax_operator_name(i));
+  }
+  for (const std::string& name : known) {
+    EXPECT_TRUE(named.contains(name)) << name;
+    EXPECT_TRUE(exported.contains("untax_" + name + "_plan")) << name;
+    EXPECT_TRUE(exported.contains("untax_" + name + "_run")) << name;
+  }
+  EXPECT_TRUE(named.contains("flash_decode"));
+  EXPECT_EQ(untax_operator_name(-1), nullptr);
+}
+
+}  // namespace
