@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import attention
+import seer
 from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
 from tables import table, timed
 
@@ -376,7 +377,7 @@ def generated(root):
     steps = root / "docs" / "flash_decode_evolution.md"
     if found["untax-bench-attention"]:
         texts[steps] = between_marks(steps, attention.evolution(found["untax-bench-attention"], place))
-    return texts
+    return texts | seer.texts(root, found["untax-bench-tune-check"])
 
 
 def main():

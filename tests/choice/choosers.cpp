@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/select/table.hpp>
+
+#include "bench/choosers/async_tp.hpp"
+#include "bench/choosers/lessons.hpp"
+#include "bench/choosers/study.hpp"
+#include "sample.hpp"
+
+namespace untax::bench {
+namespace {
+
+using choice_test::gathered;
+
+std::vector<tuning_entry> checked() {
+  const std::string folder = UNTAX_SOURCE_DIR "/bench/results/";
+  std::vector<tuning_entry> all;
+  for (const char* file :
+       {"h200-2-2026-11-23-tune-check.json", "h200-4-2026-11-22-tune-check.json"}) {
+    const std::vector<tuning_entry> some = read_check(select::text_of_file(folder + file), file);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+TEST(choosers, have_the_figures_that_are_on_record) {
+  // Those that take no time; the program makes all of them.
+  std::vector<way> ways = all_ways();
+  std::erase_if(ways, [](const way& one) {
+    return one.name == "a tree a family" || one.name == "tree over expected times";
+  });
+  ASSERT_EQ(ways.size(), 5U);
+  const auto made =
+      nlohmann::json::parse(to_json(study_choosers(built_in_tables(), checked(), ways)));
+  const auto on_record =
+      nlohmann::json::parse(select::text_of_file(UNTAX_SOURCE_DIR "/bench/choosers/choosers.json"));
+  int found = 0;
+  for (const auto& one : made) {
+    for (const auto& other : on_record) {
+      bool same = true;
+      for (const char* key : {"split", "of", "ranks", "way"}) same = same && one[key] == other[key];
+      if (!same) continue;
+      ++found;
+      EXPECT_EQ(one["problems"], other["problems"]);
+      // A compiler may round otherwise.
+      for (const char* key : {"within_3_percent", "mean_ratio", "p95_ratio", "worst_ratio"})
+        EXPECT_NEAR(double{one[key]}, double{other[key]}, 0.0011)
+            << one.dump() << "\nmake it again: untax_choosers bench/choosers/choosers.json "
+            << "bench/results/*tune-check.json";
+    }
+  }
+  EXPECT_EQ(found, static_cast<int>(made.size()));
+  EXPECT_GT(found, 20);
+}
+
+TEST(choosers, learn_from_other_shapes_only) {
+  const std::vector<tuning_table> rest = without_shape(built_in_tables(), gathered(1, 7168, 8192));
+  ASSERT_EQ(rest.size(), built_in_tables().size());
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    EXPECT_LT(rest[i].entries.size(), built_in_tables()[i].entries.size());
+    for (const tuning_entry& entry : rest[i].entries)
+      EXPECT_FALSE(entry.problem.n == 7168 && entry.problem.k == 8192);
+  }
+}
+
+TEST(choosers, see_features_of_every_entry) {
+  const std::vector<tuning_table> tables = built_in_tables();
+  const lessons sizes(lesson_kind::sizes, tables);
+  const select::table all = sizes.all();
+  EXPECT_EQ(all.records(), tables[0].entries.size() + tables[1].entries.size());
+  EXPECT_EQ(all.features.cols(), all.what.features.size());
+  for (std::size_t i = 0; i < tables[0].entries.size(); ++i) {
+    const std::vector<double> same = sizes.features(tables[0].entries[i].problem);
+    for (std::size_t f = 0; f < same.size(); ++f) {
+      EXPECT_EQ(all.features(i, f), same[f]);
+      EXPECT_TRUE(std::isfinite(same[f]));
+    }
+  }
+}
+
+TEST(choosers, published_tree_decides_as_described) {
+  EXPECT_TRUE(async_tp_fuses(gathered(16, 14336, 4096)));     // a small result
+  EXPECT_FALSE(async_tp_fuses(gathered(16, 14336, 16384)));   // whose k is long
+  EXPECT_TRUE(async_tp_fuses(gathered(16, 65536, 16384)));    // unless n is large
+  EXPECT_FALSE(async_tp_fuses(gathered(2048, 4096, 4096)));   // narrow, little of A
+  EXPECT_TRUE(async_tp_fuses(gathered(2048, 14336, 4096)));   // wide
+  EXPECT_FALSE(async_tp_fuses(gathered(4096, 14336, 4096)));  // tall
+  EXPECT_TRUE(async_tp_fuses(gathered(8192, 4096, 8192)));    // much of A
+  EXPECT_FALSE(async_tp_fuses(gathered(8192, 65536, 8192)));  // very wide
+  EXPECT_TRUE(async_tp_fuses(gathered(16384, 65536, 8192)));  // and tall
+}
+
+TEST(choosers, refuse_what_is_no_check) {
+  for (const char* text : {"", "[]", "{}", R"({"format": "untax-bench-tune-check"})",
+                           R"({"format": "untax-bench-tune-check", "problems": [{}]})"})
+    EXPECT_THROW((void)read_check(text, "x.json"), error) << text;
+}
+
+}  // namespace
+}  // namespace untax::bench
