@@ -10,6 +10,7 @@
 #include "engines/sm90/matrix/matrix.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
+#include "ops/common/library_run.hpp"
 
 namespace untax {
 namespace {
@@ -68,7 +69,8 @@ class added_products {
 class library_all_gather_gemm final : public device_operator {
  public:
   library_all_gather_gemm(world& w, const all_gather_gemm_problem& p)
-      : problem_(p),
+      : world_(&w.stable_view()),
+        problem_(p),
         shards_(a_sharding(p, w.size())),
         gather_(w, slab_bytes(p, w.size())),
         alone_(w.size() == 1),
@@ -83,8 +85,9 @@ class library_all_gather_gemm final : public device_operator {
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (alone_) return whole_->run(a, weights, c, stream);
-    gather_.run(a, gathered_.data(), stream);
-    multiply(weights, c, stream);
+    gather_then_multiply(
+        *world_, [&] { gather_.run(a, gathered_.data(), stream); },
+        [&] { multiply(weights, c, stream); });
   }
   [[nodiscard]] pattern how() const override { return pattern::bulk_library; }
   [[nodiscard]] std::string text() const override {
@@ -130,6 +133,7 @@ class library_all_gather_gemm final : public device_operator {
         "joining and one GEMM", 1e6 * seconds[0], "GEMMs that add", 1e6 * seconds[1]);
   }
 
+  world* world_;
   all_gather_gemm_problem problem_;
   sharding shards_;
   bulk::slab_gather gather_;

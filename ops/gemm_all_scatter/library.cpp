@@ -6,6 +6,7 @@
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
 #include "engines/sm90/matrix/matrix.hpp"
+#include "ops/common/library_run.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 
 namespace untax {
@@ -18,7 +19,8 @@ namespace {
 class library_gemm_all_scatter final : public device_operator {
  public:
   library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p)
-      : problem_(p),
+      : world_(&w.stable_view()),
+        problem_(p),
         shards_{p.n, w.size(), shard_granularity},
         gather_(w, slab_bytes()),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
@@ -32,9 +34,13 @@ class library_gemm_all_scatter final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (shards_.parts == 1) return gemm_->run(a, weights, c, stream);
     void* own = slabs_.data(static_cast<std::size_t>(gather_.own_at()));
-    if (gemm_) gemm_->run(a, weights, own, stream);
-    gather_.run(own, slabs_.data(), stream);
-    sm90::join_slabs(slabs_.data(), c, problem_.m, shards_, stream);
+    multiply_then_gather(
+        *world_,
+        [&] {
+          if (gemm_) gemm_->run(a, weights, own, stream);
+        },
+        [&] { gather_.run(own, slabs_.data(), stream); },
+        [&] { sm90::join_slabs(slabs_.data(), c, problem_.m, shards_, stream); });
   }
   [[nodiscard]] pattern how() const override { return pattern::bulk_library; }
   [[nodiscard]] std::string text() const override {
@@ -48,6 +54,7 @@ class library_gemm_all_scatter final : public device_operator {
     return {problem_.n * column, shards_.parts, shard_granularity * column};
   }
 
+  world* world_;
   gemm_all_scatter_problem problem_;
   sharding shards_;
   bulk::slab_gather gather_;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "engines/sm90/whole_run.hpp"
+
+namespace untax {
+
+/// What bulk_library launches in a run, in order; with the rule of `whole_run`: where one fails
+/// behind others, the world is stopped with the reason. A gather that fails counts as begun, since
+/// peers may have joined what this rank launched of it. `gather()`, `multiply()`, `join()` launch.
+template <class Gather, class Multiply>
+void gather_then_multiply(world& w, const Gather& gather, const Multiply& multiply) {
+  sm90::whole_run all(w);
+  all.all_of(gather);
+  all(multiply);
+}
+
+/// The same, where it is the result that is gathered and then laid out.
+template <class Multiply, class Gather, class Join>
+void multiply_then_gather(world& w, const Multiply& multiply, const Gather& gather,
+                          const Join& join) {
+  sm90::whole_run all(w);
+  all(multiply);
+  all.all_of(gather);
+  all(join);
+}
+
+}  // namespace untax
