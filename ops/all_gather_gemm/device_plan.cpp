@@ -71,20 +71,20 @@ class planner {
     made_.protocol.workers = 1;
   }
 
+  /// Empty where no kernel can multiply.
   std::vector<gather_plan> make() {
+    if (moves_beside() && most_beside() < 2) return {};
     choose_movers();
     choose_segments();
     std::vector<gather_plan> plans;
     if (made_.boxes && options_.movers == 0 && !at_once()) {
-      const int most = std::min(most_leading, processors_ - 2);
+      const int most = std::min(most_leading, most_beside());
       // Of those that take the same time, the one in which fewest move: the first box of a block
       // comes later, the more others are on their way.
       for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
     } else {
       add(plans, made_.leading + made_.apart);
     }
-    if (plans.empty())
-      sm90::refuse_plan("all_gather_gemm", made_.protocol.rank, problem_.m, options_.workers);
     std::ranges::stable_sort(plans, {}, [](const gather_plan& p) { return p.gemm.cycles; });
     return plans;
   }
@@ -123,6 +123,11 @@ class planner {
   [[nodiscard]] int part_slices(const sm90::gemm_plan& gemm) const {
     return by_rows() ? gemm.schedule.slices : made_.segment_slices;
   }
+  /// Blocks that only move, beside two that multiply: pairs, as clusters of blocks start together.
+  [[nodiscard]] int most_beside() const { return (processors_ - 2) / 2 * 2; }
+  [[nodiscard]] bool moves_beside() const {
+    return concurrent() || options_.how == pattern::fused_specialized;
+  }
   [[nodiscard]] bool concurrent() const { return options_.how == pattern::producer_consumer; }
   [[nodiscard]] bool at_once() const { return options_.how == pattern::bulk_synchronous; }
 
@@ -133,7 +138,7 @@ class planner {
         made_.who = gather_movers::leading_blocks;
         made_.boxes = goes_in_boxes();
         // Clusters of blocks start together.
-        made_.leading = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), processors_ - 2);
+        made_.leading = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), most_beside());
         break;
       case pattern::fused_sequential:
         made_.who = gather_movers::all_blocks;
@@ -143,7 +148,7 @@ class planner {
         break;
       case pattern::producer_consumer:
         made_.boxes = goes_in_boxes();
-        made_.apart = std::min(asked > 0 ? round_up(asked, 2) : usual_apart, processors_ - 2);
+        made_.apart = std::min(asked > 0 ? round_up(asked, 2) : usual_apart, most_beside());
         break;
       case pattern::copy_engine:
         made_.streams = asked > 0 ? asked : usual_streams;
@@ -245,7 +250,17 @@ class planner {
 
 std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, int world, int rank,
                                       const operator_options& options, int processors) {
-  return planner(problem, world, rank, options, processors).make();
+  const auto plans_of = [&](const operator_options& with, int of) {
+    return planner(problem, world, rank, with, of).make();
+  };
+  std::vector<gather_plan> plans = plans_of(options, processors);
+  if (!plans.empty()) return plans;
+  sm90::refuse_plan("all_gather_gemm", rank, problem.m, options.workers, processors,
+                    [&](int workers, int of) {
+                      operator_options other = options;
+                      other.workers = workers;
+                      return !plans_of(other, of).empty();
+                    });
 }
 
 }  // namespace untax

@@ -30,8 +30,8 @@ constexpr sm90::tile_config kernels[] = {
 
 /// How many blocks may be those that only move: pairs, as clusters of blocks start together.
 std::vector<int> numbers_of_movers(const operator_options& options, int processors) {
-  const int most = processors - 2;
-  if (options.movers > 0) return {std::min(round_up(options.movers, 2), most)};
+  const int most = (processors - 2) / 2 * 2;
+  if (options.movers > 0 && most > 0) return {std::min(round_up(options.movers, 2), most)};
   std::vector<int> numbers;
   for (int moving = least_moving; moving <= std::min(most_moving, most); moving += 2)
     numbers.push_back(moving);
@@ -102,10 +102,10 @@ std::vector<scatter_plan> flagged_plans(const gemm_all_scatter_problem& problem,
   return plans;
 }
 
-}  // namespace
-
-std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
-                                        int rank, const operator_options& options, int processors) {
+/// Empty where no kernel can multiply.
+std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem, int world,
+                                         int rank, const operator_options& options,
+                                         int processors) {
   scatter_plan made;
   made.protocol.world = world;
   made.protocol.rank = rank;
@@ -143,13 +143,26 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
   } else {
     add_plans(problem, made, free, problem.m, plans);
   }
-  if (plans.empty()) sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers);
-  for (int bands = 2; made.streams > 0 && bands <= most_bands; ++bands) {
+  for (int bands = 2; made.streams > 0 && bands <= most_bands && !plans.empty(); ++bands) {
     const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, bands), band_unit);
     if (rows < plans.back().band_rows) add_plans(problem, made, free, rows, plans);
   }
   std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
   return plans;
+}
+
+}  // namespace
+
+std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
+                                        int rank, const operator_options& options, int processors) {
+  std::vector<scatter_plan> plans = possible_plans(problem, world, rank, options, processors);
+  if (!plans.empty()) return plans;
+  sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, processors,
+                    [&](int workers, int of) {
+                      operator_options other = options;
+                      other.workers = workers;
+                      return !possible_plans(problem, world, rank, other, of).empty();
+                    });
 }
 
 std::string scatter_plan::text() const {

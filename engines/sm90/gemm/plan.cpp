@@ -182,7 +182,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors) {
   std::vector<gemm_plan> plans;
   for (const tile_config& c : tile_configs()) {
     const int places = places_of(c, processors);
-    if (places == 0) continue;
+    if (places < 1) continue;
     const gemm_plan p = plan_of(shape, c);
     // Several times the same weights, at different moments, would be read from memory as often.
     if (c.swapped && p.schedule.y_tiles > 1) continue;
@@ -217,11 +217,21 @@ std::string gemm_plan::text() const {
           : std::string());
 }
 
-void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, int workers) {
-  throw error(errc::unsupported,
-              fmt::format("rank {}: {}: no kernel multiplies {} rows with so few blocks (option "
-                          "workers is {}); 2 would do",
-                          rank, operator_name, rows, workers));
+void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, int workers,
+                 int processors, const std::function<bool(int, int)>& possible) {
+  constexpr int most_processors = 256;  // more than any GPU has
+  std::string why = fmt::format("with so few blocks (option workers is {})", workers);
+  int least = workers + 1;
+  while (workers > 0 && least <= processors && !possible(least, processors)) ++least;
+  if (workers == 0 || least > processors) {
+    why = fmt::format("with the {} multiprocessors that the rank has of its GPU", processors);
+    least = processors + 1;
+    while (least <= most_processors && !possible(0, least)) ++least;
+  }
+  throw error(
+      errc::unsupported,
+      fmt::format("rank {}: {}: no kernel multiplies {} rows {}{}", rank, operator_name, rows, why,
+                  least <= most_processors ? fmt::format("; {} would do", least) : ""));
 }
 
 }  // namespace untax::sm90

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,8 +77,11 @@ struct gemm_plan {
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int processors);
 
 /// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
-/// clusters of two blocks, so one block is too few for them.
+/// clusters of two blocks, and blocks that move are pairs, so what is too few is what somebody
+/// asked for (option workers, 0 if nobody did), or else the multiprocessors. `possible(workers,
+/// processors)` says whether there would be a plan with so many.
 [[noreturn]] void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows,
-                              int workers);
+                              int workers, int processors,
+                              const std::function<bool(int, int)>& possible);
 
 }  // namespace untax::sm90
