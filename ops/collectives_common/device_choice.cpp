@@ -189,7 +189,7 @@ class chooser {
         round_up<std::int64_t>(ceil_div<std::int64_t>(share, chunks), 512), 512);
   }
   static int blocks_for(std::int64_t bytes, std::int64_t each, int most) {
-    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, most));
+    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, std::max(most, 1)));
   }
 
   /// Of blocks, where ranks share a GPU.

@@ -87,7 +87,7 @@ class Reader:
             before = self.tokens[i - 1]
             binary = before.kind in OPERAND_ENDS and before.text not in KEYWORDS or before.text in (")", "]")
             if token.text in RELATIONS and token.spaced:
-                choices = RELATIONS[token.text]
+                choices = RELATIONS[token.text][self.is_choice(i) :]
             elif token.text in ARITHMETIC and binary and token.spaced:
                 choices = ARITHMETIC[token.text]
             elif token.text in LOGIC and binary and token.spaced:
@@ -110,6 +110,16 @@ class Reader:
                 self.condition(i + 1)
             if token.text == "(" and before.kind == "name" and before.text not in KEYWORDS:
                 self.swapped(i, first, last)
+
+    def is_choice(self, i):
+        """`a < b ? a : b` and `if (a > b) a = b`: where both are equal it is the same value, so `<` may be `<=`."""
+        if self.tokens[i].text not in ("<", "<=", ">", ">="):
+            return False
+        start, end = self.span_around(i, 0, len(self.tokens) - 1)
+        one, other = self.text(start, i), self.text(i + 1, end)
+        rest = self.text(end, min(end + 2 * (end - start) + 6, len(self.tokens)))
+        return any(rest.startswith(f"{how} : {that}") for how, that in ((f"? {one}", other), (f"? {other}", one))) or any(
+            rest.startswith(f") {a} = {b};") for a, b in ((one, other), (other, one)))
 
     def constant(self, i, start, end):
         text = self.tokens[i].text

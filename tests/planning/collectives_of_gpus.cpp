@@ -200,5 +200,56 @@ TEST(collectives_of_gpus, have_rooms_that_begin_where_vectors_do) {
   EXPECT_EQ(chunk(12, 20), 3);
 }
 
+TEST(collectives_of_gpus, are_as_asked) {
+  const collective_need needs[] = {gather(16 * mib), scatter(16 * mib), reduce(64 * mib, 4),
+                                   broadcast(64 * mib, 4)};
+  for (const collective_need& need : needs) {
+    for (const bool direct : {false, true}) {
+      const auto with = [&](auto collective_options::*what, auto value) {
+        collective_options options{
+            .how = pattern::fused_sequential, .wire = wire_kind::stores, .direct = direct};
+        options.*what = value;
+        return plan_of(4, need, options);
+      };
+      for (const int count : {1, 2, 3, 50})
+        EXPECT_EQ(with(&collective_options::workers, count).workers, count);
+      for (const int depth : {2, 4, 6}) {  // of 8 chunks
+        const collective_plan plan = with(&collective_options::depth, depth);
+        EXPECT_TRUE(plan.direct || plan.depth == depth) << plan.depth;
+      }
+      for (const std::int64_t bytes : {512, 4096, 1 << 20}) {
+        const collective_plan plan = with(&collective_options::chunk_bytes, bytes);
+        EXPECT_TRUE(plan.direct || plan.chunk == bytes / 4) << plan.chunk;
+      }
+    }
+  }
+  for (const int keepers : {1, 2, 5, 40}) {
+    const collective_options asked{.keepers = keepers, .direct = true};
+    EXPECT_EQ(plan_of(4, gather(80 * mib), asked).keepers, keepers);
+    EXPECT_EQ(plan_of(4, broadcast(80 * mib, 4), asked).keepers, keepers);
+  }
+  for (const int serves : {1, 2, 5})
+    EXPECT_EQ(plan_of(4, gather(80 * mib), {.serves = serves}).serves, serves);
+  // Packets take two phases where these exist, unless one was asked for.
+  EXPECT_EQ(plan_of(4, reduce(mib, 4), {.wire = wire_kind::packets}).phases, 2);
+  EXPECT_EQ(plan_of(4, reduce(mib, 4), {.phases = 1, .wire = wire_kind::packets}).phases, 1);
+  EXPECT_EQ(plan_of(4, reduce(kib, 4), {.phases = 2}).phases, 2);
+}
+
+/// However few blocks a rank has for itself, it has one.
+TEST(collectives_of_gpus, have_a_block_on_the_smallest_part) {
+  for (const int sharing : {16, 32, 100, 128, 300}) {
+    for (const pattern how : {pattern::fused_sequential, pattern::fused_specialized}) {
+      for (const bool direct : {false, true}) {
+        if (direct && how == pattern::fused_specialized) continue;  // which is refused
+        const collective_options options{.how = how, .wire = wire_kind::stores, .direct = direct};
+        EXPECT_GE(plan_of(4, gather(80 * mib), options, sharing).workers, 1);
+        EXPECT_GE(plan_of(4, reduce(80 * mib, 4), options, sharing).workers, 1);
+        EXPECT_GE(plan_of(4, gather(4), {.wire = wire_kind::packets}, sharing).workers, 1);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace untax

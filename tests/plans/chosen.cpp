@@ -83,6 +83,30 @@ void add_gemms(lines& all) {
   }
 }
 
+/// What the model expects of all plans of a shape, of GPUs whole, cut down, and shared.
+void add_expectations(lines& all) {
+  for (const int places : {132, 131, 114, 66, 34, 16, 7}) {
+    for (const std::int64_t m : {1, 24, 64, 100, 256, 700, 2048, 16384}) {
+      for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7168, 1024}, {520, 264}}) {
+        std::string text;
+        for (const sm90::gemm_plan& p : sm90::gemm_plans({m, n, k}, places))
+          text += fmt::format(" {:.6g}", p.cycles);
+        all.push_back(
+            fmt::format("gemm {} x {} x {}, {} processors, cycles:{}", m, n, k, places, text));
+      }
+    }
+  }
+}
+
+/// What a plan says of itself, and what the model expects of those that come next.
+template <class Plan>
+void add_all(lines& all, const std::vector<Plan>& plans) {
+  std::string text = plans.front().text() + "; cycles";
+  for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 8); ++i)
+    text += fmt::format(" {:.6g}", plans[i].gemm.cycles);
+  all.push_back("  " + text);
+}
+
 void add_gathers(lines& all) {
   for (const std::int64_t m : {1, 16, 17, 64, 128, 256, 512, 1000, 2048, 8192}) {
     for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
@@ -95,6 +119,7 @@ void add_gathers(lines& all) {
                                         options, processors);
         all.push_back(fmt::format("all_gather_gemm {} x {} x 8192, {} of {} ranks, {}: {}", m, n,
                                   name_of(gather), world, name_of(how), text_of(plans.front())));
+        add_all(all, plans);
       }
     }
   }
@@ -144,6 +169,7 @@ void add_scatters(lines& all) {
       const auto plans = scatter_plans({m, n, 4096}, world, 1, options, processors);
       all.push_back(fmt::format("gemm_all_scatter {} x {} x 4096, {} ranks, {}: {}", m, n, world,
                                 name_of(how), text_of(plans.front())));
+      add_all(all, plans);
       if (m != 1024) continue;
       options.movers = 5;
       options.workers = 50;
@@ -168,7 +194,7 @@ void add_collectives(lines& all) {
       }
     }
   };
-  for (const int world : {2, 4, 8}) {
+  for (const int world : {1, 2, 3, 4, 8}) {
     for (const std::int64_t count :
          {std::int64_t{1} << 10, std::int64_t{100'000}, std::int64_t{1} << 20,
           std::int64_t{3'000'000}, std::int64_t{1} << 24, std::int64_t{100'000'000}}) {
@@ -184,6 +210,7 @@ void add_collectives(lines& all) {
 lines all_lines() {
   lines all;
   add_gemms(all);
+  add_expectations(all);
   add_gathers(all);
   add_scatters(all);
   add_small(all);

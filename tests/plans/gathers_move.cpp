@@ -77,6 +77,13 @@ TEST(gathers_move, steps_lie_where_operands_do) {
           if (s.what != action::copy) return;
           ASSERT_EQ(address(moved.at(s.from)), address_of(p, s.from));
           ASSERT_EQ(address(moved.at(s.to)), address_of(p, s.to));
+          const sm90::copied_rows rows = moved.rows_of(s);
+          ASSERT_EQ(address(rows.from), address_of(p, s.from));
+          ASSERT_EQ(address(rows.to), address_of(p, s.to));
+          ASSERT_EQ(static_cast<std::int64_t>(rows.rows), s.rows);
+          ASSERT_EQ(static_cast<std::int64_t>(rows.row_bytes), s.cols * 2);
+          ASSERT_EQ(static_cast<std::int64_t>(rows.from_pitch), moved.stride_of(s.from.of) * 2);
+          ASSERT_EQ(static_cast<std::int64_t>(rows.to_pitch), moved.stride_of(s.to.of) * 2);
           for (const place& at : {s.from, s.to}) {
             const std::int64_t last =
                 address(moved.at(at)) + ((s.rows - 1) * moved.stride_of(at.of) + s.cols) * 2;
@@ -89,6 +96,56 @@ TEST(gathers_move, steps_lie_where_operands_do) {
       }
     }
   });
+}
+
+/// Elements of every operand that a step can name, each with rows of its own length.
+TEST(gathers_move, elements_of_all_operands) {
+  plans_test::numbers number(11);
+  for (int round = 0; round < 200; ++round) {
+    sm90::moved_operands moved;
+    moved.run.world.rank = static_cast<int>(number(0, 7));
+    moved.run.in = static_cast<const std::byte*>(operand_at(a_begin));
+    moved.run.out = static_cast<std::byte*>(operand_at(c_begin));
+    moved.run.between = number(1, 1000) * 512;
+    moved.run.inbox = inbox_of(moved.run.world.rank);
+    moved.a_stride = number(1, 5000);
+    moved.c_stride = number(1, 5000);
+    moved.inbox_stride = number(1, 5000);
+    moved.outbox_stride = number(1, 5000);
+    moved.outbox_begin = number(1, 1000) * 512;
+    const auto rank = static_cast<int>(number(0, 7));
+    const std::int64_t row = number(0, 3000);
+    const std::int64_t column = number(0, 3000);
+    const auto lies_at = [&](operand of, std::int64_t first, std::int64_t stride) {
+      EXPECT_EQ(address(moved.at({of, rank, row, column})), first + (row * stride + column) * 2);
+      EXPECT_EQ(moved.stride_of(of), stride);
+    };
+    const std::int64_t inbox = inbox_begin + rank * inbox_span;
+    lies_at(operand::a, a_begin, moved.a_stride);
+    lies_at(operand::c, c_begin + (rank - moved.run.world.rank) * moved.run.between,
+            moved.c_stride);
+    lies_at(operand::inbox, inbox, moved.inbox_stride);
+    lies_at(operand::outbox, inbox + moved.outbox_begin, moved.outbox_stride);
+  }
+}
+
+/// Rows that follow each other without gaps, at both ends, are one copy.
+TEST(gathers_move, rows_without_gaps_are_dense) {
+  sm90::moved_operands moved;
+  moved.a_stride = moved.inbox_stride = 64;
+  const step whole{.what = action::copy,
+                   .rows = 3,
+                   .cols = 64,
+                   .from = {operand::a, 0},
+                   .to = {operand::inbox, 0}};
+  EXPECT_TRUE(moved.rows_of(whole).dense());
+  moved.inbox_stride = 72;
+  EXPECT_FALSE(moved.rows_of(whole).dense());
+  moved.inbox_stride = 64;
+  moved.a_stride = 72;
+  EXPECT_FALSE(moved.rows_of(whole).dense());
+  moved.inbox_stride = 72;
+  EXPECT_FALSE(moved.rows_of(whole).dense());
 }
 
 /// A box has the rows and columns of its piece, or ends with its matrix where the piece does.

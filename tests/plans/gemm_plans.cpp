@@ -221,14 +221,16 @@ TEST(gemm_plans, fit_their_shapes) {
 
 TEST(gemm_plans, refuse_what_cannot_be_computed) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
-  const auto refused = [](const gemm_shape& shape) {
+  const auto refusal = [](const gemm_shape& shape) -> std::string {
     try {
       (void)gemm_plans(shape, 132);
     } catch (const error& e) {
-      return e.code() == errc::invalid_argument;
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      return e.what();
     }
-    return false;
+    return {};
   };
+  const auto refused = [&](const gemm_shape& shape) { return !refusal(shape).empty(); };
   const gemm_shape good{16, 64, 64};
   EXPECT_FALSE(refused(good));
   EXPECT_FALSE(refused({1, 8, 8}));
@@ -243,6 +245,18 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
                                 {16, 64, most},
                                 {16, 64, 64, dtype::f32}})
     EXPECT_TRUE(refused(bad)) << bad.m << " x " << bad.n << " x " << bad.k;
+  // For the reason that it is.
+  const auto says = [&](const gemm_shape& shape, const char* reason) {
+    EXPECT_NE(refusal(shape).find(reason), std::string::npos) << refusal(shape);
+  };
+  for (const gemm_shape& none : {gemm_shape{0, 64, 64}, {16, 0, 64}, {16, 64, 0}, {-8, 64, 64}})
+    says(none, "1 or more");
+  for (const gemm_shape& large : {gemm_shape{most, 64, 64}, {16, most, 64}, {16, 64, most}})
+    says(large, "below 2^30");
+  for (const gemm_shape& odd :
+       {gemm_shape{16, 1, 64}, {16, 64, 1}, {16, most - 1, 64}, {16, 64, most - 1}})
+    says(odd, "multiples of 8");
+  says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }
 
 /// Blocks that wait for each other, or for other ranks, are there at the same time; and a plan's

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <gtest/gtest.h>
+
 #include "engines/sm90/gemm/plan.hpp"
 
 // What each block of a GEMM reads and multiplies, as the roles of engines/sm90/gemm/block.cuh find
@@ -48,6 +50,7 @@ void each_read(const untax::sm90::gemm_plan& plan, const Visit& visit) {
     const int place = in_cluster % c.cluster;
     const int piece = in_cluster / c.cluster;
     const auto look = [&](const tile_work& w) {
+      EXPECT_LT(w.begin, w.end) << "a block has nothing to multiply, and stores it";
       const tile_schedule::cell at = order.at(w.tile);
       const row_span x{(at.x * c.cluster + place) * tile_rows(c), tile_rows(c)};
       const row_span y{at.y * c.columns, y_there};

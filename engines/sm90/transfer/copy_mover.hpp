@@ -42,16 +42,11 @@ class copy_mover {
 
  private:
   void copy(const step& s) const {
-    const auto bytes = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * 2; };
-    const std::int64_t to_stride = operands_.stride_of(s.to.of);
-    const std::int64_t from_stride = operands_.stride_of(s.from.of);
-    const bool dense = to_stride == s.cols && from_stride == s.cols;
+    const copied_rows c = operands_.rows_of(s);
     const cudaError_t result =
-        dense ? cudaMemcpyAsync(operands_.at(s.to), operands_.at(s.from), bytes(s.rows * s.cols),
-                                cudaMemcpyDefault, stream_)
-              : cudaMemcpy2DAsync(operands_.at(s.to), bytes(to_stride), operands_.at(s.from),
-                                  bytes(from_stride), bytes(s.cols),
-                                  static_cast<std::size_t>(s.rows), cudaMemcpyDefault, stream_);
+        c.dense() ? cudaMemcpyAsync(c.to, c.from, c.rows * c.row_bytes, cudaMemcpyDefault, stream_)
+                  : cudaMemcpy2DAsync(c.to, c.to_pitch, c.from, c.from_pitch, c.row_bytes, c.rows,
+                                      cudaMemcpyDefault, stream_);
     gpu::require(result, "a copy engine cannot move");
   }
 

@@ -10,6 +10,19 @@
 
 namespace untax::sm90 {
 
+/// What a copy moves: rows of bytes, and how many lie between the beginnings of two.
+struct copied_rows {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t to_pitch = 0;
+  std::size_t from_pitch = 0;
+  std::size_t row_bytes = 0;
+  std::size_t rows = 0;
+
+  /// Whether nothing lies between them.
+  [[nodiscard]] bool dense() const { return to_pitch == row_bytes && from_pitch == row_bytes; }
+};
+
 /// Where the operands of moving steps lie, for elements of 2 bytes: rows of so many elements.
 struct moved_operands {
   run_arguments run;
@@ -30,6 +43,15 @@ struct moved_operands {
   [[nodiscard]] UNTAX_HOST_DEVICE std::int64_t stride_of(operand of) const {
     if (of == operand::c) return c_stride;
     return of == operand::a ? a_stride : of == operand::inbox ? inbox_stride : outbox_stride;
+  }
+  [[nodiscard]] copied_rows rows_of(const step& s) const {
+    const auto bytes = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * 2; };
+    return {.to = at(s.to),
+            .from = at(s.from),
+            .to_pitch = bytes(stride_of(s.to.of)),
+            .from_pitch = bytes(stride_of(s.from.of)),
+            .row_bytes = bytes(s.cols),
+            .rows = static_cast<std::size_t>(s.rows)};
   }
 
  private:
