@@ -126,6 +126,7 @@ int run(int argc, char** argv) {
   add_bench(app, status);
   add_check(app, status);
   add_select(app);
+  add_machine(app);
   add_help(app);
   add_version(app);
   app.get_formatter()->label("OPTIONS", "options");

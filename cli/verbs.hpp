@@ -20,5 +20,6 @@ void add_taxes(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_select(CLI::App& app);
+void add_machine(CLI::App& app);
 
 }  // namespace untax::cli

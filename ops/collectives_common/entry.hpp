@@ -42,6 +42,15 @@ template <class Operator, class ProblemOf>
                             const collective_options& o) {
     return plan_collective(world, rank, need_of(problem_of(p, world), world), o).plan;
   };
+  entry.device_plan = [problem_of](const collective_problem& p, int world, int rank,
+                                   const collective_options& o) {
+    return plan_collective(world, rank, need_of(problem_of(p, world), world), o, memory_kind::cuda)
+        .plan;
+  };
+  entry.program_of = [problem_of](const collective_problem& p, const collective_plan& plan) {
+    return with_protocol_for(problem_of(p, plan.world), plan,
+                             [](auto protocol) { return program(std::move(protocol)); });
+  };
   const auto in_count = [problem_of](const collective_problem& p, int world, int rank) {
     return Operator::in_count(problem_of(p, world), world, rank);
   };

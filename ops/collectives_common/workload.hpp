@@ -10,6 +10,7 @@
 #include <untax/core/array_view.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/collective_problems.hpp>
+#include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
 
 #include "engines/schedule/plan.hpp"
@@ -72,6 +73,11 @@ struct collective_entry {
   std::function<schedule::rank_plan(const collective_problem&, const collective_plan&,
                                     std::uint64_t epochs)>
       schedule;
+  /// What a rank does on GPUs: its plan, and the programs of one.
+  std::function<collective_plan(const collective_problem&, int world, int rank,
+                                const collective_options&)>
+      device_plan;
+  std::function<program(const collective_problem&, const collective_plan&)> program_of;
   /// Bytes that have to cross the busiest link at least: what rates are made of.
   std::function<double(const collective_problem&, int world)> bytes;
 };

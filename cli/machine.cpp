@@ -1,0 +1,104 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/taxes/text_table.hpp>
+
+#include "arguments.hpp"
+#include "files.hpp"
+#include "machine_files.hpp"
+#include "machine_report.hpp"
+#include "ops/timing/judgement.hpp"
+#include "output.hpp"
+#include "terminal.hpp"
+#include "verbs.hpp"
+
+namespace untax::cli {
+namespace {
+
+/// A fit sees no more GPUs than that.
+constexpr int most_fitted_ranks = 2;
+constexpr int most_ranks = 1 << 20;
+
+struct machine_options {
+  std::string file;
+  std::vector<std::string> fit;
+  std::vector<std::string> judge;
+  std::string out = "-";
+  std::string json;
+  std::string markdown;
+};
+
+int carry_out(const machine_options& options) {
+  const timing::machine m = timing::load_machine(options.file);
+  if (!options.fit.empty()) {
+    const measurements known = read_measurements(options.fit, m.device, 1, most_fitted_ranks);
+    if (known.figures.empty()) {
+      throw error(errc::invalid_argument,
+                  fmt::format("--fit: no figures of 1 or 2 x {} among these files", m.device));
+    }
+    write_text(options.out, to_json(fit(m, known)));
+    return 0;
+  }
+  if (!options.judge.empty()) {
+    predictor p(m, calibration_of(m, options.file));
+    const measurements known =
+        read_measurements(options.judge, m.device, most_fitted_ranks + 1, most_ranks);
+    if (known.figures.empty()) {
+      throw error(errc::invalid_argument,
+                  fmt::format("--judge: no figures of more than {} x {} among these files",
+                              most_fitted_ranks, m.device));
+    }
+    const judgement found = judge(p, known);
+    if (!options.json.empty()) write_json(options.json, json_of(found, m));
+    if (!options.markdown.empty()) write_text(options.markdown, markdown_of(found, m));
+    if (options.json != "-" && options.markdown != "-")
+      print(text_of(found, m, width(stream::out), style(stream::out).utf8));
+    return 0;
+  }
+  if (!options.json.empty()) {
+    write_json(options.json, timing::to_json(m));
+    if (options.json == "-") return 0;
+  }
+  print(text_of(m, width(stream::out), style(stream::out).utf8));
+  return 0;
+}
+
+}  // namespace
+
+void add_machine(CLI::App& app) {
+  auto* verb = app.add_subcommand(
+      "machine", "Show, check and judge descriptions of machines that times are predicted for");
+  auto options = std::make_shared<machine_options>();
+  verb->add_option("FILE", options->file, "a description, such as machines/h200-8.json")
+      ->required();
+  auto* fitting = verb->add_option("--fit", options->fit,
+                                   "files or folders of measurements; those of 1 and 2 GPUs are "
+                                   "fitted, others are not looked at");
+  verb->add_option("--out", options->out, "where the calibration goes that --fit makes")
+      ->check(writable_file())
+      ->needs(fitting)
+      ->capture_default_str();
+  auto* judging =
+      verb->add_option("--judge", options->judge,
+                       "files or folders of measurements; those of more than 2 GPUs are predicted")
+          ->excludes(fitting);
+  verb->add_option("--json", options->json, "write what is shown as JSON; - for stdout")
+      ->check(writable_file())
+      ->excludes(fitting);
+  verb->add_option("--markdown", options->markdown, "write the judgement as Markdown; - for stdout")
+      ->check(writable_file())
+      ->needs(judging);
+  verb->footer(
+      "  untax machine machines/h200-8.json\n"
+      "  untax machine machines/h200-8.json --judge bench/results\n"
+      "  untax machine machines/h200-8.json --fit bench/results ops/choice/tables --out "
+      "machines/h200.calibration.json");
+  verb->callback([options] { carry_out(*options); });
+}
+
+}  // namespace untax::cli

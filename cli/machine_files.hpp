@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "engines/timing/machine.hpp"
+#include "ops/timing/calibration.hpp"
+
+namespace untax::cli {
+
+/// The calibration that a machine names, which lies beside its file; an empty one if it names none.
+[[nodiscard]] calibration calibration_of(const timing::machine& m, const std::string& file);
+
+}  // namespace untax::cli

@@ -1,0 +1,177 @@
+#include "machine_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/taxes/text_table.hpp>
+
+namespace untax::cli {
+namespace {
+
+constexpr std::size_t shown = 20;  // of the worst
+
+std::string percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }
+std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
+
+struct bar {
+  std::string what;
+  std::string value;
+  std::string right;
+  bool met;
+};
+
+std::vector<bar> bars_of(const judgement& j) {
+  const auto share = [](int part, int of) { return of == 0 ? 1.0 : 1.0 * part / of; };
+  const double orders = share(j.orders_right, j.orders);
+  std::vector<bar> bars = {
+      {"mean absolute error", fmt::format("{:.1f} %", 100 * j.mean_error), "at most 12 %",
+       j.mean_error <= 0.12},
+      {"figures within 25 %", fmt::format("{:.1f} %", 100 * j.within_quarter), "at least 90 %",
+       j.within_quarter >= 0.9},
+      {"best two patterns in the right order, or within 3 %",
+       fmt::format("{:.1f} %", 100 * orders), "at least 90 %", orders >= 0.9}};
+  if (!j.terms.empty()) {
+    bars.push_back({"terms E0 to E4 within 25 %, or 5 % of E0",
+                    fmt::format("{} of {}", j.good_terms(), j.terms.size()), "all",
+                    j.good_terms() == static_cast<int>(j.terms.size())});
+  }
+  return bars;
+}
+
+std::string head_of(const judgement& j, const timing::machine& m) {
+  return fmt::format(
+      "{} figures of {} GPUs, predicted by the numbers of {}; of these figures nothing was fitted.",
+      j.figures.size(), j.ranks, m.title());
+}
+
+using rows = std::vector<std::vector<std::string>>;
+
+rows rows_of_bars(const judgement& j) {
+  rows all;
+  for (const bar& b : bars_of(j)) all.push_back({b.what, b.value, b.right, b.met ? "met" : "missed"});
+  return all;
+}
+rows rows_of_groups(const judgement& j) {
+  rows all;
+  for (const judged_group& g : j.groups) {
+    all.push_back({g.name, std::to_string(g.figures), fmt::format("{:.1f} %", 100 * g.mean),
+                   percent(g.worst), fmt::format("{:.0f} %", 100 * g.within)});
+  }
+  return all;
+}
+rows rows_of_terms(const judgement& j) {
+  rows all;
+  for (const judged_term& t : j.terms) {
+    timed_case c = t.row.what;
+    c.by = fmt::format("E{}", t.term);
+    all.push_back({c.text(), microseconds(t.row.steps[t.term]), microseconds(t.seconds),
+                   percent(t.error()), t.good() ? "" : "missed"});
+  }
+  return all;
+}
+rows rows_of_worst(const judgement& j) {
+  rows all;
+  for (std::size_t i = 0; i < std::min(shown, j.figures.size()); ++i) {
+    const judged& one = j.figures[i];
+    all.push_back({one.what.what.text(), microseconds(one.what.seconds),
+                   microseconds(one.seconds), percent(one.error())});
+  }
+  return all;
+}
+
+struct section {
+  std::string title;
+  std::vector<text_table::column> columns;
+  rows lines;
+};
+
+std::vector<section> sections_of(const judgement& j) {
+  constexpr auto right = text_table::align::right;
+  std::vector<section> all = {
+      {"Bars", {{"what"}, {"found", right}, {"bar"}, {""}}, rows_of_bars(j)},
+      {"By operator and way, the worst first",
+       {{"what"}, {"figures", right}, {"mean error", right}, {"worst", right},
+        {"within 25 %", right}},
+       rows_of_groups(j)}};
+  if (!j.terms.empty()) {
+    all.push_back({"Terms of the taxes, the worst first",
+                   {{"term"}, {"measured, us", right}, {"predicted, us", right}, {"error", right},
+                    {""}},
+                   rows_of_terms(j)});
+  }
+  all.push_back({"The worst figures",
+                 {{"figure"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}},
+                 rows_of_worst(j)});
+  return all;
+}
+
+}  // namespace
+
+std::string text_of(const timing::machine& m, int width, bool utf8) {
+  text_table table({{"number"}, {"value", text_table::align::right}, {"unit"}, {"what it is"},
+                    {"from"}});
+  for (const timing::number_kind& kind : timing::number_kinds) {
+    const auto from = m.sources.find(kind.key);
+    table.add({std::string(kind.key), fmt::format("{:g}", m.numbers.*kind.value),
+               std::string(kind.unit), std::string(kind.meaning),
+               from == m.sources.end() ? "" : from->second});
+  }
+  return fmt::format("{}: {} GPUs, {} a host, links: {}\n\n{}", m.title(), m.gpus, m.gpus_of_host,
+                     name_of(m.links), table.render(width, utf8));
+}
+
+std::string text_of(const judgement& found, const timing::machine& m, int width, bool utf8) {
+  std::string text = wrapped(head_of(found, m), width);
+  for (const section& s : sections_of(found)) {
+    text_table table(s.columns);
+    for (const auto& line : s.lines) table.add(line);
+    text += fmt::format("\n{}\n\n{}", s.title, table.render(width, utf8));
+  }
+  return text;
+}
+
+std::string markdown_of(const judgement& found, const timing::machine& m) {
+  std::string text = head_of(found, m) + "\n";
+  for (const section& s : sections_of(found)) {
+    text += fmt::format("\n### {}\n\n|", s.title);
+    for (const auto& column : s.columns) text += fmt::format(" {} |", column.title);
+    text += "\n|";
+    for (const auto& column : s.columns)
+      text += column.side == text_table::align::right ? "---:|" : "---|";
+    for (const auto& line : s.lines) {
+      text += "\n|";
+      for (const std::string& cell : line) text += fmt::format(" {} |", cell);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string json_of(const judgement& found, const timing::machine& m) {
+  using json = nlohmann::ordered_json;
+  json out = {{"format", "untax-judgement"},
+              {"format_version", 1},
+              {"machine", m.name},
+              {"ranks", found.ranks},
+              {"figures", found.figures.size()},
+              {"mean_error", found.mean_error},
+              {"within_quarter", found.within_quarter},
+              {"orders", found.orders},
+              {"orders_right", found.orders_right},
+              {"terms", found.terms.size()},
+              {"good_terms", found.good_terms()}};
+  for (const judged& one : found.figures) {
+    out["all"].push_back({{"what", one.what.what.text()},
+                          {"file", one.what.file},
+                          {"seconds", one.what.seconds},
+                          {"predicted", one.seconds}});
+  }
+  return out.dump(1) + "\n";
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+
+#include "engines/sm90/gemm/plan.hpp"
+#include "engines/timing/workload.hpp"
+
+namespace untax::timing {
+
+/// The clusters of a GEMM kernel, as workers that go through the tiles of its schedule.
+struct gemm_team {
+  sm90::tile_schedule order;
+  double seconds = 0;        ///< of the GEMM alone
+  /// Adds what a cluster does before it multiplies. May be empty.
+  std::function<void(int cluster)> before;
+  /// Adds what has to have come before slices [begin, end) of a tile are read. May be empty.
+  std::function<void(int cluster, int tile, int begin, int end)> needs;
+  /// Slices that are waited for together, at most.
+  int portion = 0;
+  /// Called behind the last slice of a tile: adds what becomes of it.
+  std::function<void(int cluster, int tile)> finished;
+};
+
+/// Seconds that a slice takes a cluster, if the GEMM alone takes `team.seconds`.
+[[nodiscard]] double seconds_of_slice(const gemm_team& team);
+
+/// Adds a worker for each cluster to a kernel. Each takes its tiles in the order of the schedule,
+/// and waits before each portion of slices for what these need.
+void add_gemm(workload& work, int kernel, const gemm_team& team);
+
+}  // namespace untax::timing

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engines/timing/machine.hpp"
+#include "engines/timing/network.hpp"
+#include "engines/timing/workload.hpp"
+
+namespace untax::timing {
+
+/// Where the time of a worker, of a rank or of the critical path goes, in seconds.
+struct time_parts {
+  double launch = 0;     ///< until its kernel works
+  double compute = 0;    ///< it multiplies, attends or adds
+  double move = 0;       ///< it moves bytes itself
+  double late_peer = 0;  ///< it waits for a signal that has not been sent
+  double in_flight = 0;  ///< the signal was sent, but is on its way
+  double tail = 0;       ///< it has ended and others have not
+
+  [[nodiscard]] double total() const noexcept {
+    return launch + compute + move + late_peer + in_flight + tail;
+  }
+  void add(const time_parts& other) noexcept;
+};
+
+/// A piece of the critical path: why the run ended no earlier.
+struct path_piece {
+  int rank = 0;
+  int kernel = 0;
+  double begin = 0;
+  double end = 0;
+  double time_parts::*part = nullptr;
+};
+
+/// What one worker did at one time, for tests and timelines.
+struct work_span {
+  std::size_t worker = 0;
+  double begin = 0;
+  double end = 0;
+  double time_parts::*part = nullptr;
+};
+
+struct simulation_options {
+  std::uint64_t seed = 1;
+  bool keeps_path = false;   ///< fills `path`, which takes memory for each activity
+  bool keeps_spans = false;  ///< fills `spans` and `bookings`
+};
+
+struct simulation {
+  double seconds = 0;               ///< from the first rank's begin to the last one's end
+  std::vector<double> rank_seconds;  ///< when each rank ended
+  std::vector<time_parts> ranks;     ///< mean of the workers of each rank
+  std::vector<time_parts> workers;   ///< in the order of the workload
+  std::vector<path_piece> path;      ///< the last piece first; together as long as `seconds`
+  std::vector<lane> lanes;           ///< what each link carried
+  std::vector<work_span> spans;
+  std::vector<booking> bookings;
+  std::uint64_t activities = 0;
+
+  /// The critical path, by part.
+  [[nodiscard]] time_parts path_parts() const;
+};
+
+/// Carries a workload out in simulated time: a queue of events, in each of which a worker goes on
+/// or a signal arrives. The same seed gives the same times. Throws `internal`, and says who waits
+/// for what, if workers wait for signals that nobody sends.
+[[nodiscard]] simulation simulate(const workload& work, const machine& m,
+                                  const simulation_options& options = {});
+
+}  // namespace untax::timing

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace untax::timing {
+
+/// A counter at a rank that reaches a value.
+struct signal {
+  int rank = 0;
+  int counter = 0;
+  std::uint64_t value = 0;
+};
+
+/// How a signal travels.
+enum class signal_way : std::uint8_t {
+  released,  ///< behind the data before it
+  inside,    ///< the data carry it
+  at_once,   ///< the data arrive with the worker's own time: within a rank
+};
+
+/// What one worker does next: it waits, then computes or moves, then signals. All waits come
+/// first, and signals go when the work is done.
+struct activity {
+  double busy = 0;         ///< seconds of computing
+  double bytes = 0;        ///< that move
+  double pace = 0;         ///< bytes a second that this worker can move at most; 0: any
+  double begin_after = 0;  ///< seconds until the move begins, the worker being busy
+  int from = -1;           ///< of the bytes
+  int to = -1;
+  std::uint32_t first_wait = 0;
+  std::uint32_t waits = 0;
+  std::uint32_t first_raise = 0;
+  std::uint32_t raises = 0;
+  signal_way way = signal_way::released;
+  bool detached = false;  ///< the worker goes on while its bytes are on their way
+  bool awaits = false;    ///< the worker goes on when its bytes have arrived
+};
+
+struct timed_worker {
+  int rank = 0;
+  int kernel = 0;
+  std::size_t first = 0;  ///< of its activities
+  std::size_t count = 0;
+};
+
+/// Workers that start together, `launch` seconds after all kernels of the stage before at the same
+/// rank have ended, or the rank has begun.
+struct timed_kernel {
+  int rank = 0;
+  int stage = 0;
+  std::string name;
+  double launch = 0;
+};
+
+/// What all ranks do, as the simulation takes it: programs whose steps have costs.
+class workload {
+ public:
+  explicit workload(int ranks) : ranks_(ranks) {}
+
+  int add_kernel(int rank, int stage, std::string name, double launch) {
+    kernels_.push_back({rank, stage, std::move(name), launch});
+    return static_cast<int>(kernels_.size()) - 1;
+  }
+  /// The activities that follow are this worker's.
+  void add_worker(int kernel) {
+    workers_.push_back(
+        {kernels_[static_cast<std::size_t>(kernel)].rank, kernel, activities_.size(), 0});
+  }
+  /// Waits and signals that were added since the last activity belong to this one.
+  void act(activity a) {
+    a.first_wait = waits_taken_;
+    a.waits = static_cast<std::uint32_t>(waits_.size()) - waits_taken_;
+    a.first_raise = raises_taken_;
+    a.raises = static_cast<std::uint32_t>(raises_.size()) - raises_taken_;
+    waits_taken_ = static_cast<std::uint32_t>(waits_.size());
+    raises_taken_ = static_cast<std::uint32_t>(raises_.size());
+    activities_.push_back(a);
+    ++workers_.back().count;
+  }
+  void wait(signal s) { waits_.push_back(s); }
+  void raise(signal s) { raises_.push_back(s); }
+  /// Of the waits or signals that no activity has yet.
+  [[nodiscard]] bool pending() const {
+    return waits_taken_ < waits_.size() || raises_taken_ < raises_.size();
+  }
+
+  [[nodiscard]] int ranks() const noexcept { return ranks_; }
+  [[nodiscard]] const std::vector<timed_kernel>& kernels() const noexcept { return kernels_; }
+  [[nodiscard]] const std::vector<timed_worker>& workers() const noexcept { return workers_; }
+  [[nodiscard]] const std::vector<activity>& activities() const noexcept { return activities_; }
+  [[nodiscard]] std::vector<activity>& activities() noexcept { return activities_; }
+  [[nodiscard]] const std::vector<signal>& waits() const noexcept { return waits_; }
+  [[nodiscard]] const std::vector<signal>& raises() const noexcept { return raises_; }
+
+ private:
+  int ranks_;
+  std::vector<timed_kernel> kernels_;
+  std::vector<timed_worker> workers_;
+  std::vector<activity> activities_;
+  std::vector<signal> waits_;
+  std::vector<signal> raises_;
+  std::uint32_t waits_taken_ = 0;
+  std::uint32_t raises_taken_ = 0;
+};
+
+}  // namespace untax::timing

@@ -1,0 +1,152 @@
+#include "ops/timing/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::string_view format_name = "untax-calibration";
+constexpr int format_version = 1;
+constexpr std::size_t most_lines = 4;
+
+double log_ratio(double a, double b) { return std::log2(a / b); }
+
+[[noreturn]] void refuse(const std::string& origin, const std::string& what) {
+  throw error(errc::invalid_argument,
+              fmt::format("{}: {}; `untax machine --fit` writes such files", origin, what));
+}
+
+void read_entry(const json& one, const std::string& origin, std::size_t number, calibration& into) {
+  const bool right = one.is_array() && one.size() == 5 && one[0].is_string() &&
+                     std::all_of(one.begin() + 1, one.end(), [](const json& v) {
+                       return v.is_number() && v.get<double>() > 0;
+                     });
+  if (!right) {
+    refuse(origin, fmt::format("entry {} is {}; it has to be [kind, m, n, k, ratio], the last four "
+                               "above 0",
+                               number, one.dump()));
+  }
+  into.add({one[0].get<std::string>(), one[1].get<double>(), one[2].get<double>(),
+            one[3].get<double>()},
+           one[4].get<double>());
+}
+
+}  // namespace
+
+void calibration::add(const calibration_key& key, double ratio) {
+  value& v = lines_[key.what][{key.n, key.k}][key.m];
+  v.log_sum += std::log(ratio);
+  ++v.count;
+}
+
+std::size_t calibration::entries() const {
+  std::size_t all = 0;
+  for (const auto& [what, lines] : lines_) {
+    for (const auto& [size, one] : lines) all += one.size();
+  }
+  return all;
+}
+
+double calibration::ratio(const calibration_key& key) const {
+  const auto kind = lines_.find(key.what);
+  if (kind == lines_.end()) return 1;
+  struct found {
+    double distance;
+    double log;
+  };
+  std::vector<found> near;
+  for (const auto& [size, one] : kind->second) {
+    const auto mean = [](const line::const_iterator at) {
+      return at->second.log_sum / at->second.count;
+    };
+    const auto above = one.lower_bound(key.m);
+    double distance = std::pow(log_ratio(key.n, size.first), 2) +
+                      std::pow(log_ratio(key.k, size.second), 2);
+    double log = 0;
+    if (above == one.end() || above == one.begin()) {
+      const auto end = above == one.end() ? std::prev(above) : above;
+      distance += std::pow(log_ratio(key.m, end->first), 2);
+      log = mean(end);
+    } else {
+      const auto below = std::prev(above);
+      const double share = log_ratio(key.m, below->first) / log_ratio(above->first, below->first);
+      log = mean(below) + share * (mean(above) - mean(below));
+    }
+    near.push_back({distance, log});
+  }
+  std::ranges::sort(near, {}, &found::distance);
+  if (near.size() > most_lines) near.resize(most_lines);
+  double sum = 0;
+  double weights = 0;
+  for (const found& one : near) {
+    const double weight = 1 / (one.distance + 1e-9);
+    sum += weight * one.log;
+    weights += weight;
+  }
+  return std::exp(sum / weights);
+}
+
+calibration parse_calibration(std::string_view text, const std::string& origin) {
+  const json in = json::parse(text.begin(), text.end(), nullptr, false);
+  if (in.is_discarded() || !in.is_object()) refuse(origin, "it is no JSON object");
+  if (in.value("format", json()) != format_name ||
+      in.value("format_version", json()) != format_version) {
+    refuse(origin,
+           fmt::format("its format has to be \"{}\" {}", format_name, format_version));
+  }
+  calibration made;
+  if (!in.contains("device") || !in["device"].is_string())
+    refuse(origin, "\"device\" has to be a text");
+  made.device = in["device"].get<std::string>();
+  if (!in.contains("files") || !in["files"].is_array())
+    refuse(origin, "\"files\" have to be a list");
+  for (const json& file : in["files"]) {
+    if (!file.is_string()) refuse(origin, "\"files\" have to be texts");
+    made.files.push_back(file.get<std::string>());
+  }
+  if (!in.contains("entries") || !in["entries"].is_array())
+    refuse(origin, "\"entries\" have to be a list");
+  std::size_t number = 0;
+  for (const json& one : in["entries"]) read_entry(one, origin, ++number, made);
+  return made;
+}
+
+calibration load_calibration(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) refuse(path, "it cannot be read");
+  return parse_calibration(text.str(), path);
+}
+
+std::string to_json(const calibration& c) {
+  std::string text = fmt::format(
+      "{{\n \"format\": \"{}\",\n \"format_version\": {},\n \"device\": {},\n \"files\": {},\n "
+      "\"entries\": [\n",
+      format_name, format_version, json(c.device).dump(), json(c.files).dump());
+  std::string separator;
+  for (const auto& [what, lines] : c.lines_) {
+    for (const auto& [size, one] : lines) {
+      for (const auto& [m, v] : one) {
+        text += fmt::format("{}  [{}, {:.10g}, {:.10g}, {:.10g}, {:.4f}]", separator,
+                            json(what).dump(), m, size.first, size.second,
+                            std::exp(v.log_sum / v.count));
+        separator = ",\n";
+      }
+    }
+  }
+  return text + "\n ]\n}\n";
+}
+
+}  // namespace untax

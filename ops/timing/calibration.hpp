@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace untax {
+
+/// What a figure is looked up by: its kind, and three sizes.
+struct calibration_key {
+  std::string what;  ///< "all_gather_gemm rows fused_sequential", "NCCL all_reduce"
+  double m = 1;
+  double n = 1;
+  double k = 1;
+};
+
+/// How much longer figures took than the timing engine says without it, by kind and size. Fitted
+/// from measurements of one and two GPUs.
+class calibration {
+ public:
+  /// Of several measurements of the same thing the geometric mean counts.
+  void add(const calibration_key& key, double ratio);
+  /// 1 if nothing of the kind was measured. Entries with the same n and k are a line, along which
+  /// the logarithm of the ratio is linear in log m, and constant beyond its ends; of the four
+  /// nearest lines in (log n, log k) it is the mean, weighted by 1 / distance^2.
+  [[nodiscard]] double ratio(const calibration_key& key) const;
+
+  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
+  [[nodiscard]] std::size_t entries() const;
+
+  std::string device;
+  std::vector<std::string> files;  ///< it was fitted from
+
+ private:
+  friend std::string to_json(const calibration& c);
+  struct value {
+    double log_sum = 0;
+    int count = 0;
+  };
+  using line = std::map<double, value>;  // by m
+  std::map<std::string, std::map<std::pair<double, double>, line>, std::less<>> lines_;
+};
+
+/// Reads what `to_json` wrote. Throws `invalid_argument` that names `origin` and the entry.
+[[nodiscard]] calibration parse_calibration(std::string_view text, const std::string& origin);
+[[nodiscard]] calibration load_calibration(const std::string& path);
+/// One line for each entry.
+[[nodiscard]] std::string to_json(const calibration& c);
+
+}  // namespace untax

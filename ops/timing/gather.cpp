@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <untax/tile/order.hpp>
+#include <untax/tile/program.hpp>
+
+#include "engines/sm90/transfer/mover_warps.hpp"
+#include "engines/timing/gemm_team.hpp"
+#include "engines/timing/reader.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/timing/predictor.hpp"
+
+namespace untax {
+namespace {
+
+using timing::signal_way;
+
+constexpr std::uint64_t epoch = 1;
+/// Portions of a tile between which a cluster looks for what comes.
+constexpr int portions = 8;
+
+/// What a rank's kernels do, as activities of a workload.
+class gather_lowering {
+ public:
+  gather_lowering(predictor& p, const all_gather_gemm_problem& problem, int ranks, pattern how)
+      : p_(p),
+        problem_(problem),
+        ranks_(ranks),
+        how_(how),
+        plan_(gather_plans(problem, ranks, 0,
+                           {.how = how,
+                            .constant_weights = how != pattern::bulk_synchronous},
+                           p.processors())
+                  .front()),
+        work_(ranks) {
+    seconds_ = gemm_seconds();
+  }
+
+  timing::workload lower() {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      gemm_plan own = plan_.protocol;
+      own.rank = rank;
+      protocol_ = std::make_unique<all_gather_gemm_protocol>(problem_, own);
+      source_ = std::make_unique<program>(*protocol_);
+      sources_.clear();
+      for (int hop = 0; hop < protocol_->last_source() + 1; ++hop)
+        sources_.push_back(source_at_hop(rank, hop, protocol_->last_source() + 1));
+      add_rank(rank);
+    }
+    return std::move(work_);
+  }
+
+ private:
+  [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
+  [[nodiscard]] bool collected() const { return plan_.protocol.collect; }
+
+  /// Of the GEMM that the plan has, without movers: its model's time, as far off as that of the
+  /// GEMM alone.
+  double gemm_seconds() {
+    const auto parts = static_cast<std::int64_t>(plan_.sources.size());
+    const sm90::gemm_shape shape{
+        plan_.segment_rows > 0 ? parts * plan_.segment_rows : problem_.m, problem_.n,
+        by_rows() ? problem_.k : parts * plan_.segment_slices * sm90::slice_depth, problem_.type};
+    const sm90::gemm_shape like{problem_.m, problem_.n, problem_.k, problem_.type};
+    const int beside = plan_.leading + (how_ == pattern::producer_consumer ? plan_.apart : 0);
+    const sm90::tile_schedule& order = plan_.gemm.schedule;
+    for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
+      if (one.config.columns == plan_.gemm.config.columns &&
+          one.config.swapped == plan_.gemm.config.swapped &&
+          one.config.cluster == plan_.gemm.config.cluster &&
+          one.config.pieces == plan_.gemm.config.pieces &&
+          one.schedule.clusters == order.clusters && one.schedule.streamed == order.streamed)
+        return p_.seconds_of(one, shape, like);
+    }
+    return p_.seconds_of(plan_.gemm, shape, like);
+  }
+
+  void add_rank(int rank) {
+    const timing::machine_numbers& n = p_.numbers();
+    const bool at_once = how_ == pattern::bulk_synchronous;
+    int movers_kernel = -1;
+    if (at_once || how_ == pattern::producer_consumer || how_ == pattern::copy_engine)
+      movers_kernel = work_.add_kernel(rank, 0, "gather", n.start);
+    if (movers_kernel >= 0) {
+      for (int mover = 0; mover < plan_.protocol.movers; ++mover) {
+        work_.add_worker(movers_kernel);
+        timing::add_steps(work_, *source_, 0, mover, epoch, moving());
+      }
+      if (at_once) wait_for_all(movers_kernel);
+    }
+    const double launch = at_once ? n.launch_graph : movers_kernel >= 0 ? n.launch_graph : 0;
+    const int gemm = work_.add_kernel(rank, at_once ? 1 : 0, "gemm", launch);
+    if (movers_kernel < 0 && plan_.who != gather_movers::all_blocks) {
+      for (int mover = 0; mover < plan_.protocol.movers; ++mover) {
+        work_.add_worker(gemm);
+        work_.act({.busy = n.start});
+        timing::add_steps(work_, *source_, 0, mover, epoch, moving());
+      }
+    }
+    add_clusters(rank, gemm);
+  }
+
+  [[nodiscard]] timing::step_costs moving() const {
+    const timing::machine_numbers& n = p_.numbers();
+    timing::step_costs costs;
+    costs.element_bytes = static_cast<double>(size_of(problem_.type));
+    costs.move_pace = n.block_rate;
+    costs.way = plan_.packets ? signal_way::inside : signal_way::released;
+    costs.bytes_on_wire = plan_.packets ? 2 : 1;
+    costs.detached = plan_.packets;
+    if (plan_.streams > 0) {
+      costs.move_pace = 0;
+      costs.begin_after = n.copy_start;
+    } else if (!plan_.boxes && (plan_.leading + plan_.apart) > 0) {
+      costs.move_pace /= sm90::mover_warps;
+    } else if (plan_.who == gather_movers::storers && plan_.pace > 0) {
+      costs.move_pace = plan_.pace * 1e9 / plan_.protocol.movers;
+    }
+    return costs;
+  }
+
+  /// A worker that has seen everything come, behind which the next stage begins.
+  void wait_for_all(int kernel) {
+    work_.add_worker(kernel);
+    for (int source = 0; source < ranks_; ++source) {
+      for (int i = 0; i < protocol_->pieces_of(source); ++i)
+        need(protocol_->arrival_of(protocol_->piece_at(source, i), epoch));
+    }
+    work_.act({});
+  }
+  void need(const room& r) {
+    if (r.named()) work_.wait({r.consumer, r.ready, r.use});
+  }
+
+  void add_clusters(int rank, int kernel) {
+    timing::gemm_team team;
+    team.order = plan_.gemm.schedule;
+    team.seconds = seconds_;
+    team.portion = std::max(1, ceil_div(team.order.slices, portions));
+    seen_.assign(static_cast<std::size_t>(ranks_), {});
+    for (int source = 0; source < ranks_; ++source)
+      seen_[static_cast<std::size_t>(source)].assign(
+          static_cast<std::size_t>(protocol_->pieces_of(source)), -1);
+    if (how_ != pattern::bulk_synchronous) {
+      team.needs = [this, rank](int cluster, int tile, int begin, int end) {
+        add_needs(rank, cluster, tile, begin, end);
+      };
+    }
+    if (plan_.who == gather_movers::all_blocks) {
+      const int blocks = cluster_blocks(plan_.gemm.config);
+      team.before = [this, blocks](int cluster) {
+        timing::step_costs costs = moving();
+        costs.move_pace *= blocks;
+        const int each = plan_.protocol.movers / plan_.gemm.schedule.clusters;
+        for (int i = 0; i < each; ++i)
+          timing::add_steps(work_, *source_, 0, cluster * each + i, epoch, costs);
+      };
+    }
+    timing::add_gemm(work_, kernel, team);
+  }
+
+  /// Waits for the pieces of A in the rows of a tile and in slices [begin, end).
+  void add_needs(int rank, int cluster, int tile, int begin, int end) {
+    const sm90::tile_config& config = plan_.gemm.config;
+    const sm90::tile_schedule& order = plan_.gemm.schedule;
+    const std::int64_t depth = sm90::slice_depth;
+    if (config.swapped || collected()) {
+      range rows{0, problem_.m};
+      if (!config.swapped) {
+        const std::int64_t tall = std::int64_t{tile_rows(config)} * config.cluster;
+        rows = {order.x_of(tile) * tall, tall};
+      }
+      needs_of_rows(rank, cluster, rows, begin, end);
+      return;
+    }
+    for (int block = 0; block < config.cluster; ++block) {
+      const std::int64_t row =
+          (std::int64_t{order.x_of(tile)} * config.cluster + block) * tile_rows(config);
+      if (plan_.segment_rows == 0) {
+        needs_of_rows(rank, cluster, {row, tile_rows(config)}, begin, end);
+        continue;
+      }
+      const auto hop = static_cast<std::size_t>(row / plan_.segment_rows);
+      if (hop >= sources_.size()) continue;
+      const range shard = protocol_->shard(sources_[hop]);
+      const std::int64_t offset = row % plan_.segment_rows;
+      if (offset >= shard.size) continue;
+      wait_for(cluster, sources_[hop], {shard.begin + offset, tile_rows(config)},
+               {begin * depth, (end - begin) * depth});
+    }
+  }
+  /// The same where rows of A are those of tiles.
+  void needs_of_rows(int rank, int cluster, range rows, int begin, int end) {
+    const std::int64_t depth = sm90::slice_depth;
+    if (by_rows()) {
+      for (int source = 0; source < ranks_; ++source) {
+        if (source == rank && !collected()) continue;
+        wait_for(cluster, source, rows, {begin * depth, (end - begin) * depth});
+      }
+      return;
+    }
+    const int each = std::max(plan_.segment_slices, 1);
+    for (int slice = begin; slice < end;) {
+      const auto hop = static_cast<std::size_t>(slice / each);
+      const int until = std::min(end, (slice / each + 1) * each);
+      if (hop >= sources_.size()) return;
+      const range shard = protocol_->shard(sources_[hop]);
+      wait_for(cluster, sources_[hop], rows,
+               {shard.begin + (slice % each) * depth, (until - slice) * depth});
+      slice = until;
+    }
+  }
+  /// Waits for the pieces of a source that lie in a rectangle of A.
+  void wait_for(int cluster, int source, range rows, range cols) {
+    const pieces down = protocol_->row_pieces(source);
+    const pieces across = protocol_->col_pieces(source);
+    const auto span = [](const pieces& all, range part) {
+      const std::int64_t first = std::max<std::int64_t>(part.begin - all.whole.begin, 0);
+      const std::int64_t last = std::min(part.end() - all.whole.begin, all.whole.size);
+      return last <= first ? range{0, 0}
+                           : range{first / all.step, (last - 1) / all.step - first / all.step + 1};
+    };
+    const range r = span(down, rows);
+    const range c = span(across, cols);
+    for (std::int64_t i = r.begin; i < r.end(); ++i) {
+      for (std::int64_t j = c.begin; j < c.end(); ++j) {
+        const auto index = static_cast<int>(i * across.count() + j);
+        int& seen = seen_[static_cast<std::size_t>(source)][static_cast<std::size_t>(index)];
+        if (seen == cluster) continue;
+        seen = cluster;
+        need(protocol_->arrival_of(protocol_->piece_at(source, index), epoch));
+      }
+    }
+  }
+
+  predictor& p_;
+  all_gather_gemm_problem problem_;
+  int ranks_;
+  pattern how_;
+  gather_plan plan_;
+  timing::workload work_;
+  double seconds_ = 0;
+  // Of the rank that is being added.
+  std::unique_ptr<all_gather_gemm_protocol> protocol_;
+  std::unique_ptr<program> source_;
+  std::vector<int> sources_;
+  std::vector<std::vector<int>> seen_;  // the last cluster that waited for each piece
+};
+
+}  // namespace
+
+predicted simulate_gather(predictor& p, const timed_case& c) {
+  if (c.by.starts_with("bulk_library")) {
+    const timing::machine_numbers& n = p.numbers();
+    const double bytes = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.k);
+    const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
+    double seconds = p.library_collective("all_gather", c.ranks, bytes) + between +
+                     p.gemm_alone({c.m, c.n, c.k}, true);
+    // What came by columns is laid out in rows.
+    if (c.gather == gather_axis::k) seconds += between + 2 * bytes / n.memory_rate;
+    if (c.by.ends_with("eager")) seconds += n.launch_eager;
+    return {seconds, seconds, {}};
+  }
+  gather_lowering lowering(p, {c.m, c.n, c.k, dtype::bf16, c.gather}, c.ranks, pattern_of(c.by));
+  predicted made;
+  made.detail = p.run(lowering.lower());
+  made.seconds = made.simulated = made.detail.seconds;
+  return made;
+}
+
+}  // namespace untax

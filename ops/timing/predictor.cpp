@@ -1,0 +1,151 @@
+#include "ops/timing/predictor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/tile/shard.hpp>
+
+namespace untax {
+namespace {
+
+constexpr double element_bytes = 2;
+
+bool is_gemm(const timed_case& c) {
+  return c.op == "gemm" || c.op == "all_gather_gemm" || c.op == "gemm_all_scatter";
+}
+/// Columns that one rank multiplies.
+double local_columns(const timed_case& c) {
+  if (c.op != "gemm_all_scatter") return static_cast<double>(c.n);
+  return static_cast<double>(sharding{c.n, c.ranks, shard_granularity}.full());
+}
+/// Bytes out of the busiest rank in a collective, and hops of a ring.
+struct ring_way {
+  double sent = 0;
+  int hops = 1;
+};
+ring_way ring_of(const std::string& name, int ranks, double bytes) {
+  const double others = ranks - 1.0;
+  if (name == "all_reduce") return {2 * bytes * others / ranks, 2 * (ranks - 1)};
+  if (name == "broadcast") return {bytes, ranks - 1};
+  if (name == "all_to_all") return {bytes * others / ranks, 1};
+  return {bytes * others / ranks, ranks - 1};
+}
+
+}  // namespace
+
+std::string timed_case::text() const {
+  if (heads > 0)
+    return fmt::format("{} batch {}, heads {} / {} of {}, {} keys, {}", op, m, heads, kv_heads,
+                       head_dim, keys, by);
+  if (bytes > 0) return fmt::format("{} {:.0f} bytes, {}", op, bytes, by);
+  return fmt::format("{} {} x {} x {}{}, {}", op, m, n, k,
+                     op == "all_gather_gemm" ? fmt::format(", {}", name_of(gather)) : "", by);
+}
+
+pattern pattern_of(const std::string& name) {
+  for (const pattern p : all_patterns) {
+    if (name_of(p) == name) return p;
+  }
+  throw error(errc::invalid_argument, fmt::format("\"{}\" is no pattern", name));
+}
+
+predictor::predictor(timing::machine m, calibration known, timing::simulation_options options)
+    : machine_(std::move(m)), known_(std::move(known)), options_(options) {}
+
+int predictor::processors() const { return static_cast<int>(numbers().processors); }
+
+calibration_key predictor::key_of(const timed_case& c) {
+  if (c.by == "GEMM alone" || c.by == "cuBLASLt alone") {
+    return {c.by, static_cast<double>(c.m), local_columns(c), static_cast<double>(c.k)};
+  }
+  if (c.by == "NCCL" || c.by == "NCCL alone") {
+    std::string name = c.op;
+    double bytes = c.bytes;
+    if (c.op == "all_gather_gemm") bytes = element_bytes * static_cast<double>(c.m * c.k);
+    if (c.op == "gemm_all_scatter") bytes = element_bytes * static_cast<double>(c.m * c.n);
+    if (is_gemm(c)) name = "all_gather";
+    return {"NCCL " + name, ring_of(name, c.ranks, bytes).sent};
+  }
+  if (is_gemm(c)) {
+    const std::string axis =
+        c.op == "all_gather_gemm" ? fmt::format(" {}", name_of(c.gather)) : std::string();
+    return {fmt::format("{}{} {}", c.op, axis, c.by), static_cast<double>(c.m), local_columns(c),
+            static_cast<double>(c.k)};
+  }
+  if (c.op == "flash_decode") {
+    const double cache = 2 * element_bytes * static_cast<double>(c.m * c.kv_heads * c.head_dim) *
+                         static_cast<double>(c.keys);
+    return {"flash_decode " + c.by, cache, static_cast<double>(c.m * c.heads * c.head_dim)};
+  }
+  return {c.op + " " + c.by, ring_of(c.op, c.ranks, c.bytes).sent};
+}
+
+predicted predictor::predict(const timed_case& c) {
+  predicted made = simulate(c);
+  made.seconds = made.simulated * known_.ratio(key_of(c));
+  return made;
+}
+
+predicted predictor::simulate(const timed_case& c) {
+  const auto alone = [](double seconds) { return predicted{seconds, seconds, {}}; };
+  if (c.by == "GEMM alone" || c.by == "cuBLASLt alone") {
+    const sm90::gemm_shape shape{c.m, static_cast<std::int64_t>(local_columns(c)), c.k};
+    const auto& best = plans(shape, processors()).front();
+    return alone(seconds_of(best, shape, {}));
+  }
+  if (c.by == "NCCL" || c.by == "NCCL alone") {
+    const std::string name = is_gemm(c) ? "all_gather" : c.op;
+    double bytes = c.bytes;
+    if (c.op == "all_gather_gemm") bytes = element_bytes * static_cast<double>(c.m * c.k);
+    if (c.op == "gemm_all_scatter") bytes = element_bytes * static_cast<double>(c.m * c.n);
+    const ring_way way = ring_of(name, c.ranks, bytes);
+    return alone(numbers().library_start + (way.hops - 1) * numbers().library_hop +
+                 way.sent / numbers().link_rate);
+  }
+  if (c.op == "all_gather_gemm") return simulate_gather(*this, c);
+  if (c.op == "gemm_all_scatter") return simulate_scatter(*this, c);
+  if (c.op == "flash_decode") return simulate_attention(*this, c);
+  return simulate_collective(*this, c);
+}
+
+double predictor::gemm_alone(const sm90::gemm_shape& shape, bool by_library) {
+  return predict({.op = "gemm",
+                  .by = by_library ? "cuBLASLt alone" : "GEMM alone",
+                  .m = shape.m,
+                  .n = shape.n,
+                  .k = shape.k})
+      .seconds;
+}
+
+double predictor::seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape& shape,
+                             const sm90::gemm_shape& like) {
+  const double bytes = element_bytes * static_cast<double>(shape.m * shape.k + shape.n * shape.k +
+                                                           shape.m * shape.n);
+  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                       static_cast<double>(shape.k);
+  const double raw = std::max({plan.cycles / numbers().hertz, bytes / numbers().memory_rate,
+                               flops / numbers().flops * 0.5});
+  if (like.m == 0) return raw;
+  return raw * known_.ratio(key_of({.op = "gemm",
+                                    .by = "GEMM alone",
+                                    .m = like.m,
+                                    .n = like.n,
+                                    .k = like.k}));
+}
+
+const std::vector<sm90::gemm_plan>& predictor::plans(const sm90::gemm_shape& shape,
+                                                     int processors) {
+  auto& found = plans_[{shape.m, shape.n, shape.k, processors}];
+  if (found.empty()) found = sm90::gemm_plans(shape, processors);
+  return found;
+}
+
+double predictor::library_collective(const std::string& name, int ranks, double bytes) {
+  if (ranks == 1) return 0;
+  return predict({.op = name, .by = "NCCL", .ranks = ranks, .bytes = bytes}).seconds;
+}
+
+}  // namespace untax

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include <untax/core/pattern.hpp>
+
+#include "engines/sm90/gemm/plan.hpp"
+#include "engines/timing/simulate.hpp"
+#include "ops/timing/calibration.hpp"
+#include "ops/timing/timed_case.hpp"
+
+namespace untax {
+
+/// What the timing engine says of a case.
+struct predicted {
+  double seconds = 0;
+  double simulated = 0;       ///< before calibration
+  timing::simulation detail;  ///< empty for what is no program: a library, a GEMM alone
+};
+
+/// Predicts figures on a machine: lowers plans and programs to a workload, simulates it, and
+/// corrects it by what the same kind of figure took on one or two GPUs.
+class predictor {
+ public:
+  predictor(timing::machine m, calibration known, timing::simulation_options options = {});
+
+  /// Throws `invalid_argument` for what is no figure, and `unsupported` for what GPUs refuse.
+  [[nodiscard]] predicted predict(const timed_case& c);
+  /// The same without the calibration of this figure, but with that of its parts.
+  [[nodiscard]] predicted simulate(const timed_case& c);
+  /// What calibration files call a case.
+  [[nodiscard]] static calibration_key key_of(const timed_case& c);
+
+  [[nodiscard]] const timing::machine& machine() const noexcept { return machine_; }
+  [[nodiscard]] calibration& known() noexcept { return known_; }
+
+  // The parts that operators are put together from.
+
+  /// Seconds of a GEMM alone, by untax's kernels or by the library.
+  [[nodiscard]] double gemm_alone(const sm90::gemm_shape& shape, bool by_library);
+  /// The same of one plan, on as many multiprocessors as it was made for.
+  [[nodiscard]] double seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape& shape,
+                                  const sm90::gemm_shape& like);
+  [[nodiscard]] const std::vector<sm90::gemm_plan>& plans(const sm90::gemm_shape& shape,
+                                                          int processors);
+  /// Seconds of a collective of the library among so many ranks.
+  [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
+  [[nodiscard]] int processors() const;
+  [[nodiscard]] const timing::machine_numbers& numbers() const { return machine_.numbers; }
+  [[nodiscard]] timing::simulation run(const timing::workload& work) const {
+    return timing::simulate(work, machine_, options_);
+  }
+
+ private:
+  timing::machine machine_;
+  calibration known_;
+  timing::simulation_options options_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int>, std::vector<sm90::gemm_plan>>
+      plans_;
+};
+
+// One function an operator, each in a file of its own.
+
+[[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
+[[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);
+[[nodiscard]] predicted simulate_attention(predictor& p, const timed_case& c);
+[[nodiscard]] predicted simulate_collective(predictor& p, const timed_case& c);
+
+/// A pattern by its name. Throws `invalid_argument`.
+[[nodiscard]] pattern pattern_of(const std::string& name);
+
+}  // namespace untax

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <memory>
+
+#include <untax/tile/order.hpp>
+#include <untax/tile/program.hpp>
+
+#include "engines/timing/gemm_team.hpp"
+#include "engines/timing/reader.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/timing/predictor.hpp"
+
+namespace untax {
+namespace {
+
+using timing::signal_way;
+
+constexpr std::uint64_t epoch = 1;
+
+class scatter_lowering {
+ public:
+  scatter_lowering(predictor& p, const gemm_all_scatter_problem& problem, int ranks, pattern how)
+      : p_(p),
+        problem_(problem),
+        ranks_(ranks),
+        how_(how),
+        plan_(scatter_plans(problem, ranks, 0,
+                            {.how = how,
+                             .constant_weights = how != pattern::bulk_synchronous},
+                            p.processors())
+                  .front()),
+        work_(ranks) {
+    seconds_ = gemm_seconds();
+  }
+
+  timing::workload lower() {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      gemm_plan own = plan_.protocol;
+      own.rank = rank;
+      protocol_ = std::make_unique<gemm_all_scatter_protocol>(problem_, own);
+      source_ = std::make_unique<program>(*protocol_);
+      if (plan_.streams > 0) {
+        add_copies(rank);
+      } else if (plan_.way == scatter_way::straight) {
+        add_straight(rank);
+      } else {
+        add_movers(rank);
+      }
+    }
+    return std::move(work_);
+  }
+
+ private:
+  double gemm_seconds() {
+    const std::int64_t columns = sharding{problem_.n, ranks_, shard_granularity}.full();
+    const std::int64_t rows = plan_.bands > 1 ? plan_.band_rows : problem_.m;
+    const sm90::gemm_shape shape{rows, columns, problem_.k, problem_.type};
+    const int beside = plan_.leading + (how_ == pattern::producer_consumer ? plan_.apart : 0) +
+                       (plan_.streams > 0 ? 2 : 0);
+    const sm90::tile_schedule& order = plan_.gemm.schedule;
+    for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
+      if (one.config.columns == plan_.gemm.config.columns &&
+          one.config.swapped == plan_.gemm.config.swapped &&
+          one.config.cluster == plan_.gemm.config.cluster &&
+          one.config.pieces == plan_.gemm.config.pieces &&
+          one.schedule.clusters == order.clusters && one.schedule.streamed == order.streamed)
+        return p_.seconds_of(one, shape, {problem_.m, columns, problem_.k, problem_.type});
+    }
+    return p_.seconds_of(plan_.gemm, shape, {problem_.m, columns, problem_.k, problem_.type});
+  }
+  [[nodiscard]] double tile_bytes() const {
+    const double rank = static_cast<double>(problem_.m) *
+                        static_cast<double>(protocol_->tiles().cols.whole.size) *
+                        static_cast<double>(size_of(problem_.type));
+    return rank / plan_.gemm.schedule.tiles() / plan_.bands;
+  }
+  [[nodiscard]] timing::gemm_team team() const {
+    timing::gemm_team made;
+    made.order = plan_.gemm.schedule;
+    made.seconds = seconds_;
+    return made;
+  }
+
+  /// Every cluster sends its tiles to all peers; each tile has a counter of its own there.
+  void add_straight(int rank) {
+    const int kernel = work_.add_kernel(rank, 0, "gemm_all_scatter", 0);
+    const int tiles = plan_.gemm.schedule.tiles();
+    timing::gemm_team clusters = team();
+    clusters.finished = [&](int /*cluster*/, int tile) {
+      for (int hop = 1; hop < ranks_; ++hop) {
+        const int peer = receiver_at_hop(rank, hop, ranks_);
+        work_.raise({peer, rank * tiles + tile, 1});
+        work_.act({.bytes = tile_bytes(), .from = rank, .to = peer, .detached = true});
+      }
+    };
+    timing::add_gemm(work_, kernel, clusters);
+    wait_for_tiles(rank, kernel, tiles);
+  }
+  void wait_for_tiles(int rank, int kernel, int tiles) {
+    work_.add_worker(kernel);
+    for (int hop = 1; hop < ranks_; ++hop) {
+      for (int tile = 0; tile < tiles; ++tile)
+        work_.wait({rank, source_at_hop(rank, hop, ranks_) * tiles + tile, 1});
+    }
+    work_.act({});
+  }
+
+  [[nodiscard]] timing::step_costs moving() const {
+    timing::step_costs costs;
+    costs.element_bytes = static_cast<double>(size_of(problem_.type));
+    costs.move_pace = p_.numbers().block_rate;
+    return costs;
+  }
+  /// Movers beside the GEMM, as tiles are flagged, or behind it.
+  void add_movers(int rank) {
+    const timing::machine_numbers& n = p_.numbers();
+    const bool behind = plan_.way == scatter_way::kept;
+    const int gemm = work_.add_kernel(rank, 0, "gemm", 0);
+    timing::gemm_team clusters = team();
+    if (!behind) {
+      clusters.finished = [&](int /*cluster*/, int tile) {
+        flag(tile);
+        if (work_.pending()) work_.act({.way = signal_way::at_once});
+      };
+    }
+    timing::add_gemm(work_, gemm, clusters);
+    for (int i = 1; i < source_->kernels(); ++i) {
+      const timing::step_costs costs = moving();
+      const untax::kernel k = source_->kernel_at(i);
+      const double launch = !behind ? n.start : k.workers > 1 ? n.launch_graph : 0;
+      const int added = work_.add_kernel(rank, k.stage, k.name, launch);
+      for (int worker = 0; worker < k.workers; ++worker) {
+        work_.add_worker(added);
+        timing::add_steps(work_, *source_, i, worker, epoch, costs);
+      }
+    }
+  }
+  /// Raises the flags of the protocol's tiles that a cluster has finished.
+  void flag(int tile) {
+    const sm90::tile_config& c = plan_.gemm.config;
+    const auto at = plan_.gemm.schedule.at(tile);
+    for (int block = 0; block < c.cluster; ++block) {
+      const std::int64_t x = (std::int64_t{at.x} * c.cluster + block) * tile_rows(c);
+      const std::int64_t y = std::int64_t{at.y} * c.columns;
+      const int number = c.swapped ? protocol_->tile_at(y, x) : protocol_->tile_at(x, y);
+      if (number < 0) continue;
+      const room r = protocol_->tile_flag(number, epoch);
+      if (r.named()) work_.raise({r.consumer, r.ready, r.use});
+    }
+  }
+
+  /// Kernels that multiply bands of rows, behind each of which copy engines begin.
+  void add_copies(int rank) {
+    const timing::machine_numbers& n = p_.numbers();
+    const int bands = plan_.bands;
+    const int flags = ranks_ * bands;  // counters of what peers send come first
+    const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
+    work_.add_worker(kernel);
+    for (int band = 0; band < bands; ++band) {
+      work_.raise({rank, flags + band, 1});
+      work_.act({.busy = seconds_ + (band > 0 ? n.launch_graph : 0), .way = signal_way::at_once});
+    }
+    const double bytes = tile_bytes() * plan_.gemm.schedule.tiles();
+    for (int stream = 0; stream < plan_.streams; ++stream) {
+      work_.add_worker(kernel);
+      int turn = 0;
+      for (int band = 0; band < bands; ++band) {
+        for (int hop = 1; hop < ranks_; ++hop) {
+          if (turn++ % plan_.streams != stream) continue;
+          const int peer = receiver_at_hop(rank, hop, ranks_);
+          work_.wait({rank, flags + band, 1});
+          work_.raise({peer, rank * bands + band, 1});
+          work_.act({.bytes = bytes, .begin_after = n.copy_start, .from = rank, .to = peer});
+        }
+      }
+    }
+    wait_for_tiles(rank, kernel, bands);
+  }
+
+  predictor& p_;
+  gemm_all_scatter_problem problem_;
+  int ranks_;
+  pattern how_;
+  scatter_plan plan_;
+  timing::workload work_;
+  double seconds_ = 0;
+  std::unique_ptr<gemm_all_scatter_protocol> protocol_;
+  std::unique_ptr<program> source_;
+};
+
+}  // namespace
+
+predicted simulate_scatter(predictor& p, const timed_case& c) {
+  if (c.by.starts_with("bulk_library")) {
+    const timing::machine_numbers& n = p.numbers();
+    const double bytes = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n);
+    const bool eager = c.by.ends_with("eager");
+    const std::int64_t columns = sharding{c.n, c.ranks, shard_granularity}.full();
+    // What was gathered by ranks is laid out in rows.
+    const double seconds = p.gemm_alone({c.m, columns, c.k}, true) +
+                           p.library_collective("all_gather", c.ranks, bytes) +
+                           2 * (eager ? n.launch_eager : n.launch_graph) +
+                           2 * bytes / n.memory_rate;
+    return {seconds, seconds, {}};
+  }
+  scatter_lowering lowering(p, {c.m, c.n, c.k, dtype::bf16}, c.ranks, pattern_of(c.by));
+  predicted made;
+  made.detail = p.run(lowering.lower());
+  made.seconds = made.simulated = made.detail.seconds;
+  return made;
+}
+
+}  // namespace untax

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <untax/ops/problems.hpp>
+
+namespace untax {
+
+/// One figure: an operator at one size on so many ranks, by one way to carry it out.
+struct timed_case {
+  std::string op;  ///< "gemm", "all_gather_gemm", ..., "all_reduce"
+  /// "fused_sequential", ..., "bulk_library graph", "bulk_library eager", "GEMM alone",
+  /// "cuBLASLt alone", "NCCL", "untax", "untax direct", "local"
+  std::string by;
+  int ranks = 1;
+  gather_axis gather = gather_axis::rows;
+  std::int64_t m = 0;  ///< of GEMMs, as `untax bench` has them; of flash_decode the batch
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  double bytes = 0;  ///< of a collective, as `untax bench collectives` has them
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t keys = 0;  ///< that one rank holds of each sequence
+
+  /// "all_gather_gemm 64 x 7168 x 8192, rows, fused_sequential".
+  [[nodiscard]] std::string text() const;
+};
+
+}  // namespace untax
