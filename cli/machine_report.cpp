@@ -28,13 +28,12 @@ struct bar {
 std::vector<bar> bars_of(const judgement& j) {
   const auto share = [](int part, int of) { return of == 0 ? 1.0 : 1.0 * part / of; };
   const double orders = share(j.orders_right, j.orders);
-  std::vector<bar> bars = {
-      {"mean absolute error", fmt::format("{:.1f} %", 100 * j.mean_error), "at most 12 %",
-       j.mean_error <= 0.12},
-      {"figures within 25 %", fmt::format("{:.1f} %", 100 * j.within_quarter), "at least 90 %",
-       j.within_quarter >= 0.9},
-      {"best two patterns in the right order, or within 3 %",
-       fmt::format("{:.1f} %", 100 * orders), "at least 90 %", orders >= 0.9}};
+  std::vector<bar> bars = {{"mean absolute error", fmt::format("{:.1f} %", 100 * j.mean_error),
+                            "at most 12 %", j.mean_error <= 0.12},
+                           {"figures within 25 %", fmt::format("{:.1f} %", 100 * j.within_quarter),
+                            "at least 90 %", j.within_quarter >= 0.9},
+                           {"best two patterns in the right order, or within 3 %",
+                            fmt::format("{:.1f} %", 100 * orders), "at least 90 %", orders >= 0.9}};
   if (!j.terms.empty()) {
     bars.push_back({"terms E0 to E4 within 25 %, or 5 % of E0",
                     fmt::format("{} of {}", j.good_terms(), j.terms.size()), "all",
@@ -53,7 +52,8 @@ using rows = std::vector<std::vector<std::string>>;
 
 rows rows_of_bars(const judgement& j) {
   rows all;
-  for (const bar& b : bars_of(j)) all.push_back({b.what, b.value, b.right, b.met ? "met" : "missed"});
+  for (const bar& b : bars_of(j))
+    all.push_back({b.what, b.value, b.right, b.met ? "met" : "missed"});
   return all;
 }
 rows rows_of_groups(const judgement& j) {
@@ -78,8 +78,8 @@ rows rows_of_worst(const judgement& j) {
   rows all;
   for (std::size_t i = 0; i < std::min(shown, j.figures.size()); ++i) {
     const judged& one = j.figures[i];
-    all.push_back({one.what.what.text(), microseconds(one.what.seconds),
-                   microseconds(one.seconds), percent(one.error())});
+    all.push_back({one.what.what.text(), microseconds(one.what.seconds), microseconds(one.seconds),
+                   percent(one.error())});
   }
   return all;
 }
@@ -95,14 +95,17 @@ std::vector<section> sections_of(const judgement& j) {
   std::vector<section> all = {
       {"Bars", {{"what"}, {"found", right}, {"bar"}, {""}}, rows_of_bars(j)},
       {"By operator and way, the worst first",
-       {{"what"}, {"figures", right}, {"mean error", right}, {"worst", right},
+       {{"what"},
+        {"figures", right},
+        {"mean error", right},
+        {"worst", right},
         {"within 25 %", right}},
        rows_of_groups(j)}};
   if (!j.terms.empty()) {
-    all.push_back({"Terms of the taxes, the worst first",
-                   {{"term"}, {"measured, us", right}, {"predicted, us", right}, {"error", right},
-                    {""}},
-                   rows_of_terms(j)});
+    all.push_back(
+        {"Terms of the taxes, the worst first",
+         {{"term"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}, {""}},
+         rows_of_terms(j)});
   }
   all.push_back({"The worst figures",
                  {{"figure"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}},
@@ -113,8 +116,8 @@ std::vector<section> sections_of(const judgement& j) {
 }  // namespace
 
 std::string text_of(const timing::machine& m, int width, bool utf8) {
-  text_table table({{"number"}, {"value", text_table::align::right}, {"unit"}, {"what it is"},
-                    {"from"}});
+  text_table table(
+      {{"number"}, {"value", text_table::align::right}, {"unit"}, {"what it is"}, {"from"}});
   for (const timing::number_kind& kind : timing::number_kinds) {
     const auto from = m.sources.find(kind.key);
     table.add({std::string(kind.key), fmt::format("{:g}", m.numbers.*kind.value),

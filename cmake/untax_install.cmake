@@ -7,7 +7,7 @@ install(TARGETS untax untax_c EXPORT untaxTargets
 install(DIRECTORY include/untax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.h")
 # Headers named from the project's root ("engines/...", "ops/..."): whoever writes an operator needs them.
-install(DIRECTORY engines/host engines/schedule
+install(DIRECTORY engines/host engines/schedule engines/timing
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/untax/tree/engines
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 install(DIRECTORY ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/untax/tree
@@ -16,7 +16,7 @@ if(TARGET untax_cli)
   install(TARGETS untax_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/untax FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY models machines DESTINATION ${CMAKE_INSTALL_DATADIR}/untax FILES_MATCHING PATTERN "*.json")
 
 install(EXPORT untaxTargets NAMESPACE untax:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/untaxConfig.cmake.in ${PROJECT_BINARY_DIR}/untaxConfig.cmake

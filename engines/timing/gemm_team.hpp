@@ -10,7 +10,7 @@ namespace untax::timing {
 /// The clusters of a GEMM kernel, as workers that go through the tiles of its schedule.
 struct gemm_team {
   sm90::tile_schedule order;
-  double seconds = 0;        ///< of the GEMM alone
+  double seconds = 0;  ///< of the GEMM alone
   /// Adds what a cluster does before it multiplies. May be empty.
   std::function<void(int cluster)> before;
   /// Adds what has to have come before slices [begin, end) of a tile are read. May be empty.

@@ -100,8 +100,7 @@ passage network::send(int from, int to, double bytes, double pace, double now, b
   if (from == to) return copy(from, bytes, pace, now);
   double left = now;
   double there = now;
-  const double factor =
-      reads ? std::min(1.0, m_->numbers.read_rate / m_->numbers.link_rate) : 1.0;
+  const double factor = reads ? std::min(1.0, m_->numbers.read_rate / m_->numbers.link_rate) : 1.0;
   switch (way_between(from, to)) {
     case way::memory:
       break;

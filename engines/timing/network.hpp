@@ -9,12 +9,12 @@ namespace untax::timing {
 
 /// A link, a port or a memory in one direction: bytes pass one transfer after the other.
 struct lane {
-  double rate = 0;     ///< bytes a second
-  double free = 0;     ///< when the next transfer may begin
-  double busy = 0;     ///< seconds it carried something
-  double bytes = 0;    ///< that it carried
-  int rank = -1;       ///< whose it is
-  char what = ' ';     ///< see `name_of_lane`
+  double rate = 0;   ///< bytes a second
+  double free = 0;   ///< when the next transfer may begin
+  double busy = 0;   ///< seconds it carried something
+  double bytes = 0;  ///< that it carried
+  int rank = -1;     ///< whose it is
+  char what = ' ';   ///< see `name_of_lane`
 };
 
 [[nodiscard]] const char* name_of_lane(char what) noexcept;

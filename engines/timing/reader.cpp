@@ -94,6 +94,10 @@ class step_reader {
     current_ = {};
   }
   void finish(const step& s) {
+    if (costs_.signal_after > 0 && current_.bytes > 0 && s.publish.named()) {
+      next();
+      current_.busy = costs_.signal_after;
+    }
     if (s.publish.named()) work_.raise({s.publish.consumer, s.publish.ready, s.publish.use});
     if (s.retire.named() && s.retire.free >= 0)
       work_.raise({s.retire.producer, s.retire.free + s.reader, s.retire.use});

@@ -12,15 +12,16 @@ namespace untax::timing {
 /// What steps of programs cost a worker.
 struct step_costs {
   double element_bytes = 2;
-  double multiply_rate = 0;    ///< FLOP/s of a worker
-  double bytes_on_wire = 1;    ///< times the bytes of data: 2 for packets
-  double move_pace = 0;        ///< bytes a second of a worker that moves; 0: any
-  double local_pace = 0;       ///< the same within a rank
-  double begin_after = 0;      ///< seconds until a move begins
-  double launch_first = 0;     ///< of the first stage
-  double launch_next = 0;      ///< of each further stage
+  double multiply_rate = 0;  ///< FLOP/s of a worker
+  double bytes_on_wire = 1;  ///< times the bytes of data: 2 for packets
+  double move_pace = 0;      ///< bytes a second of a worker that moves; 0: any
+  double local_pace = 0;     ///< the same within a rank
+  double begin_after = 0;    ///< seconds until a move begins
+  double signal_after = 0;   ///< the same of a signal behind it, where that is a copy of its own
+  double launch_first = 0;   ///< of the first stage
+  double launch_next = 0;    ///< of each further stage
   signal_way way = signal_way::released;
-  bool detached = false;       ///< moves go on by themselves
+  bool detached = false;  ///< moves go on by themselves
 };
 
 /// Adds one epoch of one worker's steps to the worker that was added last. Every step becomes at

@@ -40,6 +40,7 @@ struct work_span {
   double begin = 0;
   double end = 0;
   double time_parts::*part = nullptr;
+  std::size_t activity = 0;  ///< of the worker; of a wait, that which waits
 };
 
 struct simulation_options {
@@ -49,7 +50,7 @@ struct simulation_options {
 };
 
 struct simulation {
-  double seconds = 0;               ///< from the first rank's begin to the last one's end
+  double seconds = 0;                ///< from the first rank's begin to the last one's end
   std::vector<double> rank_seconds;  ///< when each rank ended
   std::vector<time_parts> ranks;     ///< mean of the workers of each rank
   std::vector<time_parts> workers;   ///< in the order of the workload

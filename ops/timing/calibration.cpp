@@ -37,9 +37,9 @@ void read_entry(const json& one, const std::string& origin, std::size_t number, 
                                "above 0",
                                number, one.dump()));
   }
-  into.add({one[0].get<std::string>(), one[1].get<double>(), one[2].get<double>(),
-            one[3].get<double>()},
-           one[4].get<double>());
+  into.add(
+      {one[0].get<std::string>(), one[1].get<double>(), one[2].get<double>(), one[3].get<double>()},
+      one[4].get<double>());
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ double calibration::ratio(const calibration_key& key) const {
       return at->second.log_sum / at->second.count;
     };
     const auto above = one.lower_bound(key.m);
-    double distance = std::pow(log_ratio(key.n, size.first), 2) +
-                      std::pow(log_ratio(key.k, size.second), 2);
+    double distance =
+        std::pow(log_ratio(key.n, size.first), 2) + std::pow(log_ratio(key.k, size.second), 2);
     double log = 0;
     if (above == one.end() || above == one.begin()) {
       const auto end = above == one.end() ? std::prev(above) : above;
@@ -102,8 +102,7 @@ calibration parse_calibration(std::string_view text, const std::string& origin) 
   if (in.is_discarded() || !in.is_object()) refuse(origin, "it is no JSON object");
   if (in.value("format", json()) != format_name ||
       in.value("format_version", json()) != format_version) {
-    refuse(origin,
-           fmt::format("its format has to be \"{}\" {}", format_name, format_version));
+    refuse(origin, fmt::format("its format has to be \"{}\" {}", format_name, format_version));
   }
   calibration made;
   if (!in.contains("device") || !in["device"].is_string())
@@ -139,9 +138,9 @@ std::string to_json(const calibration& c) {
   for (const auto& [what, lines] : c.lines_) {
     for (const auto& [size, one] : lines) {
       for (const auto& [m, v] : one) {
-        text += fmt::format("{}  [{}, {:.10g}, {:.10g}, {:.10g}, {:.4f}]", separator,
-                            json(what).dump(), m, size.first, size.second,
-                            std::exp(v.log_sum / v.count));
+        text +=
+            fmt::format("{}  [{}, {:.10g}, {:.10g}, {:.10g}, {:.4f}]", separator, json(what).dump(),
+                        m, size.first, size.second, std::exp(v.log_sum / v.count));
         separator = ",\n";
       }
     }

@@ -45,8 +45,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   if (c.op == "all_to_all") problem.count = ceil_div<std::int64_t>(problem.count, c.ranks);
   collective_options options;
   options.direct = c.by == "untax direct";
-  const bool packets =
-      entry.device_plan(problem, c.ranks, 0, options).wire == wire_kind::packets;
+  const bool packets = entry.device_plan(problem, c.ranks, 0, options).wire == wire_kind::packets;
   timing::step_costs costs;
   costs.element_bytes = element_bytes;
   costs.move_pace = n.block_rate;

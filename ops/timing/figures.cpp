@@ -130,8 +130,8 @@ class file_reader {
     for (const json& r : in.at("rows")) {
       const auto op = r.at("operator").get<std::string>();
       measured_row row;
-      row.what = op == "flash_decode" ? attention_case(r, ranks_, "m", "k")
-                                      : gemm_case(r, op, ranks_);
+      row.what =
+          op == "flash_decode" ? attention_case(r, ranks_, "m", "k") : gemm_case(r, op, ranks_);
       row.file = name_;
       for (const json& s : r.at("steps")) {
         const auto id = s.at("id").get<std::string>();

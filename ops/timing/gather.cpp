@@ -30,8 +30,7 @@ class gather_lowering {
         ranks_(ranks),
         how_(how),
         plan_(gather_plans(problem, ranks, 0,
-                           {.how = how,
-                            .constant_weights = how != pattern::bulk_synchronous},
+                           {.how = how, .constant_weights = how != pattern::bulk_synchronous},
                            p.processors())
                   .front()),
         work_(ranks) {
@@ -112,7 +111,7 @@ class gather_lowering {
     costs.detached = plan_.packets;
     if (plan_.streams > 0) {
       costs.move_pace = 0;
-      costs.begin_after = n.copy_start;
+      costs.begin_after = costs.signal_after = n.copy_start;  // a signal is a copy of 8 bytes
     } else if (!plan_.boxes && (plan_.leading + plan_.apart) > 0) {
       costs.move_pace /= sm90::mover_warps;
     } else if (plan_.who == gather_movers::storers && plan_.pace > 0) {

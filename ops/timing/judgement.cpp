@@ -74,8 +74,7 @@ std::vector<std::string> patterns_of_term(const std::string& op, int term) {
   if (term == 0) return {"bulk_library eager"};
   if (term == 1) return {"bulk_library graph"};
   if (term == 2) return {"bulk_synchronous"};
-  if (op == "flash_decode")
-    return {term == 3 ? "producer_consumer" : "fused_sequential"};
+  if (op == "flash_decode") return {term == 3 ? "producer_consumer" : "fused_sequential"};
   if (term == 3) return {"producer_consumer", "copy_engine"};
   return {"fused_sequential", "fused_specialized", "fused_warp_specialized"};
 }

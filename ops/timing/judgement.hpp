@@ -37,13 +37,13 @@ struct judged_group {
 };
 
 struct judgement {
-  std::vector<judged> figures;      ///< the worst first
-  std::vector<judged_term> terms;   ///< the worst first
+  std::vector<judged> figures;       ///< the worst first
+  std::vector<judged_term> terms;    ///< the worst first
   std::vector<judged_group> groups;  ///< the worst first
-  double mean_error = 0;            ///< absolute
-  double within_quarter = 0;        ///< share
-  int orders = 0;                   ///< problems with two patterns or more
-  int orders_right = 0;             ///< the best two in the right order, or within 3 %
+  double mean_error = 0;             ///< absolute
+  double within_quarter = 0;         ///< share
+  int orders = 0;                    ///< problems with two patterns or more
+  int orders_right = 0;              ///< the best two in the right order, or within 3 %
   int ranks = 0;
 
   [[nodiscard]] int good_terms() const noexcept;

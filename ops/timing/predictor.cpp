@@ -129,11 +129,8 @@ double predictor::seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape
   const double raw = std::max({plan.cycles / numbers().hertz, bytes / numbers().memory_rate,
                                flops / numbers().flops * 0.5});
   if (like.m == 0) return raw;
-  return raw * known_.ratio(key_of({.op = "gemm",
-                                    .by = "GEMM alone",
-                                    .m = like.m,
-                                    .n = like.n,
-                                    .k = like.k}));
+  return raw * known_.ratio(key_of(
+                   {.op = "gemm", .by = "GEMM alone", .m = like.m, .n = like.n, .k = like.k}));
 }
 
 const std::vector<sm90::gemm_plan>& predictor::plans(const sm90::gemm_shape& shape,

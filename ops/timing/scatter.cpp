@@ -25,8 +25,7 @@ class scatter_lowering {
         ranks_(ranks),
         how_(how),
         plan_(scatter_plans(problem, ranks, 0,
-                            {.how = how,
-                             .constant_weights = how != pattern::bulk_synchronous},
+                            {.how = how, .constant_weights = how != pattern::bulk_synchronous},
                             p.processors())
                   .front()),
         work_(ranks) {

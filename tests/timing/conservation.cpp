@@ -1,0 +1,208 @@
+// What holds of every simulation, on random workloads and on the programs of collectives.
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+#include <untax/tile/program.hpp>
+
+#include "checker.hpp"
+#include "engines/timing/gemm_team.hpp"
+#include "engines/timing/reader.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "random_work.hpp"
+#include "tests/errors.hpp"
+
+namespace timing_test {
+namespace {
+
+using timing::link_kind;
+using timing::simulate;
+using timing::simulation;
+
+constexpr link_kind all_links[] = {link_kind::nvswitch, link_kind::ring, link_kind::pairs,
+                                   link_kind::host};
+constexpr int seeds = 60;
+
+random_shape shape_of(std::uint64_t seed) {
+  return {.ranks = 1 + static_cast<int>(seed % 7),
+          .workers = 1 + static_cast<int>(seed % 4),
+          .activities = 20 + static_cast<int>(seed * 7 % 150)};
+}
+
+std::string all_of(const std::vector<std::string>& problems) {
+  std::string text;
+  for (const std::string& one : problems) text += one + "\n";
+  return text;
+}
+
+TEST(conservation, holds_on_random_workloads) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (const link_kind links : all_links) {
+      timing::machine m = sample_machine(links);
+      m.numbers.jitter = seed % 2 == 0 ? 1e-6 : 0;
+      const random_work random(shape_of(seed), seed);
+      const simulation run = simulate(random.work, m, {.seed = seed, .keeps_spans = true});
+      EXPECT_EQ(all_of(checker(random.work, m, run).problems()), "")
+          << "seed " << seed << ", links " << name_of(links);
+    }
+  }
+}
+
+TEST(conservation, holds_over_hosts) {
+  timing::machine m = sample_machine();
+  m.gpus_of_host = 2;
+  m.cards_of_host = 1;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const random_work random({.ranks = 6, .workers = 2, .activities = 120}, seed);
+    const simulation run = simulate(random.work, m, {.keeps_spans = true});
+    EXPECT_EQ(all_of(checker(random.work, m, run).problems()), "") << "seed " << seed;
+  }
+}
+
+TEST(conservation, holds_for_the_programs_of_collectives) {
+  const timing::machine m = sample_machine();
+  for (const untax::collective_entry& entry : untax::collectives()) {
+    for (const int ranks : {1, 2, 5}) {
+      std::vector<untax::program> programs;
+      const untax::collective_problem problem{.count = 40'000, .type = untax::dtype::bf16};
+      for (int rank = 0; rank < ranks; ++rank) {
+        programs.push_back(entry.program_of(
+            problem, entry.plan(problem, ranks, rank, {.workers = 3, .chunk_bytes = 8192})));
+      }
+      const timing::workload work = timing::read_programs(programs, 1, {.move_pace = 4e10});
+      const simulation run = simulate(work, m, {.keeps_spans = true});
+      EXPECT_EQ(all_of(checker(work, m, run).problems()), "") << entry.name << ", " << ranks;
+      // Between ranks everything that a collective has to send was sent.
+      double sent = 0;
+      for (const timing::lane& l : run.lanes) sent = std::max(sent, l.what == 'o' ? l.bytes : 0);
+      EXPECT_GE(sent * 1.001, entry.bytes(problem, ranks)) << entry.name << ", " << ranks;
+    }
+  }
+}
+
+TEST(conservation, what_is_planted_is_found) {
+  const timing::machine m = sample_machine();
+  const random_work random({}, 3);
+  const simulation right = simulate(random.work, m, {.keeps_spans = true});
+  ASSERT_EQ(all_of(checker(random.work, m, right).problems()), "");
+  const auto found = [&](auto&& plant) {
+    simulation wrong = right;
+    plant(wrong);
+    return !checker(random.work, m, wrong).problems().empty();
+  };
+  EXPECT_TRUE(found([](simulation& s) { s.bookings[5].end -= 1e-7; })) << "more than the rate";
+  EXPECT_TRUE(found([](simulation& s) {
+    s.bookings[5].begin -= 1e-5;
+    s.bookings[5].end -= 1e-5;
+  })) << "before it was there";
+  EXPECT_TRUE(found([](simulation& s) { s.bookings.push_back(s.bookings[7]); })) << "two at once";
+  EXPECT_TRUE(found([](simulation& s) { s.seconds *= 0.1; })) << "quicker than the bound";
+  EXPECT_TRUE(found([](simulation& s) { s.workers[0].compute += 1e-6; })) << "parts";
+  // Every span of work, longer at its front, runs into what its worker did before.
+  int longer = 0;
+  int seen = 0;
+  for (std::size_t i = 0; i < right.spans.size(); ++i) {
+    if (right.spans[i].part != &timing::time_parts::compute) continue;
+    ++longer;
+    seen += found([i](simulation& s) { s.spans[i].begin -= 2e-5; }) ? 1 : 0;
+  }
+  EXPECT_GT(seen, longer / 2);
+}
+
+TEST(conservation, a_signal_that_is_ignored_is_found) {
+  // The machine under test is that of a fault: signals arrive before they are sent.
+  const timing::machine m = sample_machine();
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const random_work random({.ranks = 4, .workers = 2, .activities = 80}, seed);
+    timing::workload deaf = random.work;
+    for (timing::activity& a : deaf.activities()) a.waits = 0;
+    const simulation run = simulate(deaf, m, {.keeps_spans = true});
+    found += checker(random.work, m, run).problems().empty() ? 0 : 1;
+  }
+  EXPECT_GT(found, seeds * 3 / 4);
+}
+
+TEST(conservation, the_same_seed_gives_the_same_times) {
+  timing::machine m = sample_machine();
+  m.numbers.jitter = 1e-6;
+  const random_work random({}, 5);
+  EXPECT_EQ(simulate(random.work, m, {.seed = 9}).seconds,
+            simulate(random.work, m, {.seed = 9}).seconds);
+  EXPECT_NE(simulate(random.work, m, {.seed = 9}).rank_seconds,
+            simulate(random.work, m, {.seed = 1}).rank_seconds);
+}
+
+TEST(conservation, what_is_faster_is_no_slower) {
+  // Transfers that wait for a link go in the order in which they come, so one that comes earlier
+  // may hold another one up: by no more than what passes a link at once.
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const random_work random(shape_of(seed), seed);
+    const timing::machine m = sample_machine();
+    const double before = simulate(random.work, m).seconds;
+    timing::machine faster = m;
+    faster.numbers.link_rate *= 1.5;
+    faster.numbers.read_rate *= 1.5;
+    const double once = 300e3 / m.numbers.link_rate;
+    EXPECT_LE(simulate(random.work, faster).seconds, before + once) << "seed " << seed;
+    timing::workload quicker = random.work;
+    for (timing::activity& a : quicker.activities()) a.busy *= 0.7;
+    EXPECT_LE(simulate(quicker, m).seconds, before + once) << "seed " << seed;
+    // Everything twice as fast takes half the time.
+    timing::machine twice = m;
+    for (auto member : {&timing::machine_numbers::memory_rate, &timing::machine_numbers::link_rate,
+                        &timing::machine_numbers::read_rate})
+      twice.numbers.*member *= 2;
+    for (auto member : {&timing::machine_numbers::store, &timing::machine_numbers::release,
+                        &timing::machine_numbers::look})
+      twice.numbers.*member /= 2;
+    timing::workload half(random.work);
+    for (timing::activity& a : half.activities()) {
+      a.busy /= 2;
+      a.pace *= 2;
+    }
+    const double launches = 2e-6;  // stay as they are
+    EXPECT_LE(simulate(half, twice).seconds, before / 2 + launches + once / 2);
+  }
+}
+
+TEST(conservation, one_rank_alone_takes_compute_and_launch) {
+  const timing::machine m = sample_machine();
+  for (const int m_rows : {1, 100, 2000}) {
+    const auto plans = untax::sm90::gemm_plans({m_rows, 4096, 4096}, 132);
+    for (const auto& plan : plans) {
+      timing::workload work(1);
+      const int kernel = work.add_kernel(0, 0, "gemm", 3e-6);
+      timing::gemm_team team;
+      team.order = plan.schedule;
+      team.seconds = 1e-4;
+      timing::add_gemm(work, kernel, team);
+      const simulation run = simulate(work, m, {.keeps_path = true});
+      EXPECT_NEAR(run.seconds, 1.03e-4, 1e-12) << plan.text();
+      EXPECT_NEAR(run.path_parts().compute, 1e-4, 1e-12);
+      EXPECT_NEAR(run.path_parts().launch, 3e-6, 1e-12);
+    }
+  }
+}
+
+TEST(conservation, the_critical_path_is_as_long_as_the_run) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const random_work random(shape_of(seed), seed);
+    const simulation run = simulate(random.work, sample_machine(), {.keeps_path = true});
+    EXPECT_NEAR(run.path_parts().total(), run.seconds, 1e-12) << "seed " << seed;
+  }
+}
+
+TEST(conservation, who_waits_for_nobody_is_named) {
+  timing::workload work(2);
+  work.add_worker(work.add_kernel(0, 0, "lonely", 0));
+  work.wait({0, 4, 2});
+  work.act({.busy = 1e-6});
+  untax_test::expect_error(untax_test::error_of([&] { (void)simulate(work, sample_machine()); }),
+                           untax::errc::internal,
+                           {"rank 0, kernel lonely", "counter 4", "needs 2, has 0"});
+}
+
+}  // namespace
+}  // namespace timing_test
