@@ -145,6 +145,41 @@ TEST(predictions, leave_out_what_the_nearest_entries_do_not_have) {
   EXPECT_EQ(seconds_of(found, pattern::fused_sequential), 0);
 }
 
+/// Of sizes that were measured as such, only their own entries count; of others, those on both
+/// sides.
+TEST(predictions, weigh_the_sizes_around_a_problem) {
+  const auto expected = [](std::int64_t n, std::int64_t k, double of_the_wide, double of_the_deep) {
+    tuning_table table = empty_table();
+    const auto add = [&](std::int64_t columns, std::int64_t depth, double factor) {
+      table.entries.push_back(
+          {gathered(1024, columns, depth),
+           {{pattern::bulk_library,
+             1e-4 * factor * static_cast<double>(columns) * static_cast<double>(depth) / 3e7}}});
+    };
+    add(4096, 8192, 1);
+    add(8192, 8192, of_the_wide);
+    add(4096, 16384, of_the_deep);
+    return seconds_of(predict(table, gathered(1024, n, k), 4), pattern::bulk_library);
+  };
+  // Between two: both count.
+  EXPECT_GT(expected(5500, 8192, 2, 1), 1.05 * expected(5500, 8192, 1, 1));
+  EXPECT_GT(expected(4096, 12000, 1, 2), 1.05 * expected(4096, 12000, 1, 1));
+  // At one: no other does.
+  EXPECT_DOUBLE_EQ(expected(4096, 8192, 2, 2), expected(4096, 8192, 1, 1));
+}
+
+TEST(predictions, of_other_operators_are_no_help) {
+  tuning_table table = empty_table();
+  table.entries = {
+      {gathered(64, 4096, 8192, 2), {{pattern::bulk_library, 1e-5}}},
+      {{"gemm_all_scatter", gather_axis::rows, 8, 64, 4096, 8192}, {{pattern::bulk_library, 1e-5}}},
+      {{"all_gather_gemm", gather_axis::k, 7, 64, 4096, 8192}, {{pattern::bulk_library, 1e-5}}}};
+  EXPECT_EQ(untax::nearest_ranks(table, gathered(64, 4096, 8192, 8)), 2);
+  EXPECT_EQ(untax::nearest_ranks(table, {"gemm_all_scatter", gather_axis::rows, 2, 64, 4096, 8192}),
+            8);
+  EXPECT_EQ(untax::nearest_ranks(empty_table(), gathered(64, 4096, 8192, 8)), 0);
+}
+
 TEST(choices, the_least_expected_time_comes_first) {
   const choice small = choose(gathered(64, 5000, 8192), "GPU X", nullptr, {sample_table()});
   EXPECT_EQ(small.order, (std::vector{pattern::bulk_library, pattern::fused_specialized,

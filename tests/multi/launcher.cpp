@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "ranks.hpp"
+#include "tests/temporary_file.hpp"
 
 namespace {
 
@@ -87,6 +88,37 @@ TEST(launcher, kills_the_others_after_a_failure_and_a_grace) {
     EXPECT_TRUE(r.ends[rank].killed);
     EXPECT_NE(r.ends[rank].text().find("stopped by the launcher"), std::string::npos);
   }
+}
+
+// The first one is what the others may only suffer from, whatever its number.
+TEST(launcher, names_the_first_failure) {
+  for (const int first : {0, 1}) {
+    untax_test::temporary_file file;
+    // The other one fails when the first is not only dead, but buried.
+    process_launch l = shell(
+        2,
+        fmt::format("if test $UNTAX_RANK = {0}; then echo $$ >{1}.new; mv {1}.new {1}; exit 3; fi; "
+                    "until test -s {1}; do sleep 0.01; done; "
+                    "while kill -0 $(cat {1}) 2>/dev/null; do sleep 0.01; done; sleep 0.3; exit 4",
+                    first, file.path()));
+    l.grace = 30s;
+    const untax::launch_result r = untax::launch_processes(l);
+    EXPECT_EQ(r.first_failure, first);
+    EXPECT_EQ(r.ends[static_cast<std::size_t>(first)].exit_code, 3);
+    EXPECT_EQ(r.ends[static_cast<std::size_t>(1 - first)].exit_code, 4);
+  }
+}
+
+TEST(launcher, has_words_for_every_end) {
+  using untax::process_end;
+  EXPECT_EQ((process_end{.rank = 3, .exit_code = 0}.text()), "rank 3 exited with code 0");
+  EXPECT_EQ((process_end{.rank = 3, .exit_code = 1}.text()), "rank 3 exited with code 1");
+  EXPECT_NE(process_end{.rank = 3}.text().find("rank 3 ended, and how is not known"),
+            std::string::npos);
+  EXPECT_EQ((process_end{.rank = 3, .signal = SIGKILL, .killed = true}.text()),
+            "rank 3 was stopped by the launcher by signal 9 (Killed)");
+  EXPECT_EQ((process_end{.rank = 3, .signal = SIGHUP}.text()),
+            "rank 3 was ended by signal 1 (Hangup)");
 }
 
 TEST(launcher, ends_everything_at_the_limit) {

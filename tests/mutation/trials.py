@@ -14,12 +14,12 @@ RUN = re.compile(r"^\[ +(OK|FAILED) +\] ([\w/]+\.[\w/]+)(?:.*\((\d+) ms\))?", re
 WAIT_LIMIT_MS = "6000"
 
 
-def run(command, environment, limit):
+def run(command, environment, limit, folder):
     """(exit status or None after the limit, output, seconds). Takes the children along."""
     begin = time.monotonic()
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         process = subprocess.Popen([*map(str, command)], stdout=out, stderr=subprocess.STDOUT,
-                                   env={**os.environ, **environment}, start_new_session=True)  # fmt: skip
+                                   env={**os.environ, **environment}, cwd=folder, start_new_session=True)  # fmt: skip
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -64,7 +64,7 @@ class Cases:
             reached.truncate(self.count)
             environment = {**self.environment, "MUTANT_REACHED": reached.name}
             for _ in range(2):
-                status, _, seconds = run([path, f"--gtest_filter={case[1]}"], environment, 300)
+                status, _, seconds = run([path, f"--gtest_filter={case[1]}"], environment, 300, self.scratch.folder)
                 if status == 0:
                     break
             else:
@@ -107,12 +107,13 @@ def verdict_of(cases, mutant):
     covering = cases.of(mutant)
     if not covering:
         return "unreached", ""
+    folder = cases.scratch.folder  # where files that tests read do not change under them
     for program, names in groups(covering, cases.seconds):
         path = cases.scratch.program(program)
         limit = 15 + 5 * sum(cases.seconds[program, n] for n in names)
         command = [path, "--gtest_fail_fast", f"--gtest_filter={':'.join(names)}"]
         for _ in range(2):
-            status, output, _ = run(command, {**cases.environment, "MUTANT_ACTIVE": str(mutant)}, limit)
+            status, output, _ = run(command, {**cases.environment, "MUTANT_ACTIVE": str(mutant)}, limit, folder)
             if status == 0:
                 break
             if status is None:
@@ -120,7 +121,7 @@ def verdict_of(cases, mutant):
             failed = [name for how, name, _ in RUN.findall(output) if how == "FAILED"]
             culprit = failed[:1] or unfinished(output, names)
             control = [path, f"--gtest_filter={':'.join(culprit)}"]
-            if run(control, cases.environment, limit)[0] == 0:  # not the test's own doing
+            if run(control, cases.environment, limit, folder)[0] == 0:  # not the test's own doing
                 return "killed", f"{program}: {culprit[0]}"
     return "survived", ""
 

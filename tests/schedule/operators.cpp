@@ -120,5 +120,61 @@ TEST(schedules, of_which_a_tile_leaves_out_a_row_are_wrong) {
   EXPECT_GT(tried, 20);
 }
 
+// In the bulk patterns barriers order everything, and nothing else is told of.
+TEST(schedules, of_bulk_patterns_signal_in_barriers_alone) {
+  int looked_at = 0;
+  const auto look = [&](const schedule_case& c) {
+    if (c.name.find("bulk_") == std::string::npos) return;
+    ++looked_at;
+    for (const schedule::rank_plan& plan : c.plans()) {
+      schedule::each_step(plan, [&](const schedule::step_position& at, const step& s) {
+        if (s.what == action::none) return;
+        schedule::each_verb(s, [&](channel_verb verb, const room& r) {
+          // Workers of a rank may tell each other.
+          EXPECT_EQ(r.producer, r.consumer)
+              << c.name << ": " << schedule::describe(plan, at) << ": " << schedule::name_of(verb);
+        });
+      });
+    }
+  };
+  for (const int ranks : {2, 3}) {
+    each_case(operators(), ranks, look);
+    each_case(collectives(), ranks, look);
+    each_case(std::vector{attention_entry()}, ranks, look);
+  }
+  EXPECT_GT(looked_at, 10);
+}
+
+// What goes from one place to several ranks goes to the nearest first, so that all links are busy
+// and no rank is sent to by all at once.
+TEST(schedules, of_all_operators_send_to_the_nearest_first) {
+  int looked_at = 0;
+  const auto look = [&](const schedule_case& c) {
+    for (const schedule::rank_plan& plan : c.plans()) {
+      place last;
+      schedule::step_position before;
+      int hop = 0;
+      schedule::each_step(plan, [&](const schedule::step_position& at, const step& s) {
+        if (s.what != action::copy || s.to.rank == plan.rank() || s.from.rank != plan.rank())
+          return;
+        const int next = (s.to.rank - plan.rank() + plan.world()) % plan.world();
+        const bool same = at.epoch == before.epoch && at.who.kernel == before.who.kernel &&
+                          at.who.worker == before.who.worker && last.of == s.from.of &&
+                          last.row == s.from.row && last.col == s.from.col;
+        if (same) {
+          ++looked_at;
+          EXPECT_GT(next, hop) << c.name << ": " << schedule::describe(plan, at);
+        }
+        hop = next;
+        last = s.from;
+        before = at;
+      });
+    }
+  };
+  each_case(operators(), 3, look);
+  each_case(std::vector{attention_entry()}, 3, look);
+  EXPECT_GT(looked_at, 10);
+}
+
 }  // namespace
 }  // namespace untax::test

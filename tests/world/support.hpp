@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <untax/flow/control.hpp>
+#include <untax/flow/control_block.hpp>
 #include <untax/world/options.hpp>
 
 #include "tests/errors.hpp"
@@ -43,6 +44,10 @@ class lone_control {
       : words_((untax::control::bytes(ranks) + 7) / 8),
         view(reinterpret_cast<std::byte*>(words_.data()), ranks) {
     for (int rank = 0; rank < ranks; ++rank) view.set_status(rank, untax::rank_status::running);
+  }
+  /// Its words, as another rank may have left them.
+  [[nodiscard]] untax::control_block& block() const {
+    return *reinterpret_cast<untax::control_block*>(const_cast<std::uint64_t*>(words_.data()));
   }
 
  private:

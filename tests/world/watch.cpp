@@ -188,4 +188,28 @@ TEST(watch, gives_up_on_a_reporter_that_never_writes_its_report) {
       errc::aborted, {"rank 0", "op", "before it said why"});
 }
 
+// Who stops the world first writes why, and may be killed before that: others give it a second.
+TEST(watch, a_claim_that_is_never_explained_ends_the_wait_all_the_same) {
+  const world_test::lone_control c(2);
+  c.block().stop.claim = 2;
+  std::uint64_t counter = 0;
+  watch guard(c.view, 0, 0, 1ms);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(wait_for(counter, guard), wait_outcome::aborted);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s) << "it gave the other no time";
+  EXPECT_FALSE(c.view.stopped());
+}
+
+TEST(watch, a_claim_that_is_explained_ends_the_wait) {
+  const world_test::lone_control c(2);
+  c.block().stop.claim = 2;
+  std::uint64_t counter = 0;
+  std::jthread winner([&] {
+    while (!c.view.wait_at(0, 0)) std::this_thread::sleep_for(1ms);
+    std::atomic_ref(c.block().stop.flag).store(1);
+  });
+  watch guard(c.view, 0, 0, 1ms);
+  EXPECT_EQ(wait_for(counter, guard), wait_outcome::aborted);
+}
+
 }  // namespace
