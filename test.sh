@@ -8,14 +8,16 @@ source cmake/dependencies.sh
 
 usage() {
   cat <<'TEXT'
-Usage: ./test.sh [--quick | --all] [--preset NAME]...
-Without arguments: the release build, which is the one called cuda where nvcc is found.
+Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch]
+Without arguments: the release build, which is the one called cuda where nvcc is found, and the Python
+package, for hosts, in a virtual environment.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, the
                   sources that need CUDA, but neither the tests that need GPUs nor the kernels of the
                   GEMM and of attention, of which the gate ptx compiles one of each kind; clang-tidy
                   looks at a half of the sources, and a half of the headers is compiled alone,
                   others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
+  --with-torch    installs torch, too, which takes gigabytes, and runs the tests of untax.torch
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
 TEXT
@@ -26,6 +28,7 @@ release=release
 if has_nvcc; then release=cuda; fi
 
 quick=no
+torch=no
 presets=()
 while (($# > 0)); do
   case "$1" in
@@ -34,6 +37,7 @@ while (($# > 0)); do
       presets+=(release)
       export UNTAX_GATE_SHARE=2
       ;;
+    --with-torch) torch=yes ;;
     --all) presets+=("$release" tsan asan) ;;
     --preset)
       if (($# < 2)); then
@@ -67,7 +71,7 @@ for preset in "${presets[@]}"; do
 done
 
 heading "Packages"
-install_packages "${untax_build_packages[@]}"
+install_packages "${untax_build_packages[@]}" python3-dev python3-venv
 install_optional clang-format-14 clang-tidy-14 shellcheck pkg-config
 choose_compiler
 
@@ -99,6 +103,32 @@ run_stage() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# test_python PRESET: makes a wheel, installs it in a virtual environment of its own, looks at it and runs pytest. The
+# compiler is that of the build PRESET, so that ccache has its objects.
+test_python() {
+  local venv=build/venv wheels=build/wheels counts
+  heading "Python: wheel"
+  # shellcheck disable=SC2046
+  if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
+    quietly build/python-packages.log "$venv/bin/pip" install -q \
+      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit $([[ "$torch" == yes ]] && echo torch) &&
+    CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
+      "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&
+    quietly build/python-install.log "$venv/bin/pip" install --force-reinstall --no-deps "$wheels"/untax-*.whl &&
+    quietly build/python-abi3.log "$venv/bin/abi3audit" --verbose "$wheels"/untax-*.whl; }; then
+    failed=$((failed + 1))
+    return
+  fi
+  find "$wheels" -name '*.whl' -printf '%f, %k KiB\n'
+  heading "Python: tests"
+  rm -f build/pytest.xml
+  "$venv/bin/python" -m pytest -q -rs --junitxml build/pytest.xml </dev/null || true
+  counts=$(python3 tests/summary.py --pytest build/pytest.xml)
+  echo "Python: $counts"
+  read -r p _ f _ s _ <<<"$counts"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
 # What a text says does not depend on the build, so the gates run once, in the build that sees most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
@@ -114,6 +144,7 @@ for preset in "${presets[@]}"; do
   fi
   heading "$preset: tests"
   run_stage "$preset" tests --label-exclude '^style$'
+  if [[ "$preset" == release || "$preset" == cuda ]]; then test_python "$preset"; fi
 done
 
 heading "Done"

@@ -2,7 +2,7 @@
 """Counts the results of one ctest run: "N passed, N failed, N skipped", and says why tests were skipped.
 
 A GoogleTest program counts with its single cases, read from the file that it wrote; any other test counts as one.
-A program that failed without a failed case (it crashed, ran out of time, or a sanitizer objected) adds a failure.
+With --pytest the file is one that pytest wrote. A program that failed without a failed case (it crashed, ran out of time, or a sanitizer objected) adds a failure.
 """
 import sys
 from collections import Counter
@@ -59,7 +59,21 @@ def reasons(results):
     return [f"  skipped: {number} of {program}: {why}" for (program, why), number in found.items()]
 
 
+def count_pytest(path):
+    """(passed, failed, skipped) of a file of pytest; without one, something failed before it was written."""
+    try:
+        suites = list(xml.parse(path).getroot().iter("testsuite"))
+    except (OSError, xml.ParseError):
+        return 0, 1, 0
+    total, failures, errors, skipped = (sum(int(suite.get(what, 0)) for suite in suites)
+                                        for what in ("tests", "failures", "errors", "skipped"))
+    return total - failures - errors - skipped, failures + errors, skipped
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--pytest":
+        print("{} passed, {} failed, {} skipped".format(*count_pytest(sys.argv[2])))
+        sys.exit()
     folder = Path(sys.argv[1])
     print("{} passed, {} failed, {} skipped".format(*count(folder)))
     for line in reasons(folder):

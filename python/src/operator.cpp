@@ -1,0 +1,156 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fields.hpp"
+#include "plans.hpp"
+#include "raise.hpp"
+#include "views.hpp"
+#include "world.hpp"
+
+namespace untax::python {
+namespace {
+
+/// Owns an operator of the C ABI. Whoever made it keeps the world.
+class planned {
+ public:
+  planned(untax_operator* op, const plan_entry& entry, bool on_gpu)
+      : handle_(op), entry_(&entry), on_gpu_(on_gpu) {}
+  planned(const planned&) = delete;
+  planned& operator=(const planned&) = delete;
+  ~planned() { untax_operator_destroy(handle_); }
+
+  [[nodiscard]] untax_operator* open() const {
+    if (handle_ == nullptr) refuse("this operator is closed");
+    return handle_;
+  }
+  [[nodiscard]] bool closed() const noexcept { return handle_ == nullptr; }
+  void close() {
+    if (handle_ == nullptr) return;
+    checked([&] { return untax_operator_destroy(handle_); });
+    handle_ = nullptr;
+  }
+  [[nodiscard]] const plan_entry& entry() const noexcept { return *entry_; }
+  [[nodiscard]] bool on_gpu() const noexcept { return on_gpu_; }
+
+ private:
+  untax_operator* handle_;
+  const plan_entry* entry_;
+  bool on_gpu_;
+};
+
+std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb::dict& problem,
+                              const nb::dict& options) {
+  for (const plan_entry& entry : plan_entries()) {
+    if (name != entry.name) continue;
+    return std::make_unique<planned>(entry.plan(w.open(), problem, options), entry, w.on_gpu());
+  }
+  refuse("there is no operator " + name);
+}
+
+using extents = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
+
+extents operand(const planned& p, const std::string& name) {
+  extents e{};
+  auto& [rows, cols, type] = e;
+  untax_operator* const op = p.open();
+  checked([&] { return untax_operator_operand(op, name.c_str(), &rows, &cols, &type); });
+  return e;
+}
+
+void* stream_at(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
+
+void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
+              std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  if (p.entry().gemm == nullptr) refuse(std::string(p.entry().name) + " multiplies nothing");
+  read_array a_keeper;
+  read_array weights_keeper;
+  written_array c_keeper;
+  const auto in = matrix_of("a", a, p.on_gpu(), a_keeper);
+  const auto by = matrix_of("weights", weights, p.on_gpu(), weights_keeper);
+  untax_matrix out{};
+  if (!c.is_none()) out = matrix_of("out", c, p.on_gpu(), c_keeper);
+  const untax_matrix* const result = c.is_none() ? nullptr : &out;
+  checked([&] { return p.entry().gemm(op, &in, &by, result, stream_at(stream)); });
+}
+
+void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  if (p.entry().collective == nullptr) refuse(std::string(p.entry().name) + " is no collective");
+  read_array in_keeper;
+  written_array out_keeper;
+  untax_const_array from{};
+  if (!in.is_none()) from = array_of("a", in, p.on_gpu(), in_keeper);
+  const auto to = array_of("out", out, p.on_gpu(), out_keeper);
+  const untax_const_array* const given = in.is_none() ? nullptr : &from;
+  checked([&] { return p.entry().collective(op, given, &to, stream_at(stream)); });
+}
+
+void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
+                nb::handle lengths, nb::handle page_table, nb::handle out,
+                std::tuple<std::int64_t, std::int64_t> numbers, std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  read_array keepers[5];
+  written_array out_keeper;
+  const bool gpu = p.on_gpu();
+  const auto in = matrix_of("q", q, gpu, keepers[0]);
+  const auto k = matrix_of("keys", keys, gpu, keepers[1]);
+  const auto v = matrix_of("values", values, gpu, keepers[2]);
+  const auto* n = numbers_of("lengths", lengths, std::get<0>(numbers), gpu, keepers[3]);
+  const auto* t = numbers_of("page_table", page_table, std::get<1>(numbers), gpu, keepers[4]);
+  const auto to = matrix_of("out", out, gpu, out_keeper);
+  checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
+}
+
+std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
+  untax_matrix c{};
+  untax_operator* const op = p.open();
+  checked([&] { return untax_gemm_all_scatter_result(op, &c); });
+  return {reinterpret_cast<std::uintptr_t>(c.data), c.rows, c.cols, c.type};
+}
+
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names;
+  for (std::int32_t i = 0; untax_operator_name(i) != nullptr; ++i)
+    names.emplace_back(untax_operator_name(i));
+  return names;
+}
+
+}  // namespace
+
+void bind_operator(nb::module_& m) {
+  m.def("operator_names", operator_names);
+  m.def("version", untax_version);
+  m.def("plan", plan);
+  nb::class_<planned>(m, "Operator")
+      .def_prop_ro("kind", [](const planned& p) { return untax_operator_kind(p.open()); })
+      .def_prop_ro("pattern", [](const planned& p) { return untax_operator_pattern(p.open()); })
+      .def_prop_ro("closed", &planned::closed)
+      .def("explain", [](const planned& p) { return untax_operator_explain(p.open()); })
+      .def("operand", operand)
+      .def("close", &planned::close)
+      .def("result", result)
+      .def("run_gemm", run_gemm, nb::arg("a"), nb::arg("weights"), nb::arg("c").none(),
+           nb::arg("stream"))
+      .def("run_collective", run_collective, nb::arg("a").none(), nb::arg("out"), nb::arg("stream"))
+      .def("run_decode", run_decode, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
+           nb::arg("lengths").none(), nb::arg("page_table").none(), nb::arg("out"),
+           nb::arg("numbers"), nb::arg("stream"));
+}
+
+}  // namespace untax::python
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C ABI of untax, as the package untax uses it.";
+  untax::python::bind_world(m);
+  untax::python::bind_operator(m);
+}

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+
+#include <untax/untax.h>
+
+namespace untax::python {
+
+namespace nb = nanobind;
+
+/// Throws untax.Error, or what of its kind there is for the status, as a Python exception.
+[[noreturn]] inline void raise(std::int32_t status, const std::string& text, std::int32_t suspect) {
+  const nb::object made =
+      nb::module_::import_("untax.errors").attr("made")(untax_status_name(status), text, suspect);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  throw nb::python_error();
+}
+
+[[noreturn]] inline void refuse(const std::string& text) {
+  raise(untax_invalid_argument, text, -1);
+}
+
+/// Calls the C ABI without the interpreter's lock, since it may wait for other ranks, which may be
+/// threads of this interpreter. Raises what went wrong.
+template <class Call>
+void checked(const Call& call) {
+  std::int32_t status = untax_ok;
+  {
+    const nb::gil_scoped_release others_run;
+    status = call();
+  }
+  if (status == untax_ok) return;
+  const untax_error_info e = untax_last_error();
+  raise(status, e.text, e.suspect);
+}
+
+}  // namespace untax::python

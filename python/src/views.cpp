@@ -1,0 +1,147 @@
+#include "views.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <string>
+#include <tuple>
+
+#include "raise.hpp"
+
+namespace untax::python {
+namespace {
+
+struct layout {
+  void* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t stride = 0;
+  std::int32_t type = 0;
+};
+
+std::string described(nb::handle given) {
+  return nb::cast<std::string>(nb::str(given.type().attr("__name__")));
+}
+
+template <class Array>
+void open(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  try {
+    keeper = nb::cast<Array>(given);
+  } catch (const nb::cast_error&) {
+    refuse(std::string(name) + " is a " + described(given) +
+           "; it has to be an array with __dlpack__ or a buffer" +
+           (std::is_same_v<Array, written_array> ? " that may be written" : ""));
+  }
+  const bool there = keeper.device_type() == nb::device::cuda::value ||
+                     keeper.device_type() == nb::device::cuda_managed::value;
+  if (there == on_gpu) return;
+  refuse(std::string(name) + " lies " + (there ? "on a GPU" : "in host memory") +
+         ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
+}
+
+template <class Array>
+std::int32_t type_of(const char* name, const Array& a) {
+  const auto type = a.dtype();
+  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+  if (type.lanes == 1 && code == nb::dlpack::dtype_code::Float && type.bits == 32) return untax_f32;
+  if (type.lanes == 1 && code == nb::dlpack::dtype_code::Float && type.bits == 16) return untax_f16;
+  if (type.lanes == 1 && code == nb::dlpack::dtype_code::Bfloat && type.bits == 16)
+    return untax_bf16;
+  refuse(std::string(name) + " has elements that untax has not; it has fp32, fp16 and bf16");
+}
+
+layout of_tuple(const char* name, nb::handle given) {
+  try {
+    const auto [data, rows, cols, stride, type] = nb::cast<
+        std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>>(given);
+    return {reinterpret_cast<void*>(data), rows, cols, stride, type};
+  } catch (const nb::cast_error&) {
+    refuse(std::string(name) +
+           " is a tuple, which has to be (address, rows, columns, elements "
+           "from row to row, type)");
+  }
+}
+
+template <class Array>
+void* address(const Array& a) {
+  return const_cast<void*>(static_cast<const void*>(a.data()));
+}
+
+template <class Array>
+layout rows_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  if (PyTuple_Check(given.ptr())) return of_tuple(name, given);
+  open(name, given, on_gpu, keeper);
+  if (keeper.ndim() != 2) {
+    refuse(std::string(name) + " has " + std::to_string(keeper.ndim()) +
+           " dimensions; it has to be a matrix, with 2");
+  }
+  layout l{address(keeper), static_cast<std::int64_t>(keeper.shape(0)),
+           static_cast<std::int64_t>(keeper.shape(1)), 0, type_of(name, keeper)};
+  if (l.cols > 1 && l.rows > 0 && keeper.stride(1) != 1) {
+    refuse("columns of " + std::string(name) + " lie " + std::to_string(keeper.stride(1)) +
+           " elements apart; they have to lie side by side");
+  }
+  if (l.rows > 1) l.stride = keeper.stride(0);
+  return l;
+}
+
+template <class Array>
+bool side_by_side(const Array& a) {
+  std::int64_t expected = 1;
+  for (std::size_t d = a.ndim(); d-- > 0;) {
+    if (a.shape(d) > 1 && a.stride(d) != expected) return false;
+    expected *= static_cast<std::int64_t>(a.shape(d));
+  }
+  return true;
+}
+
+template <class Array>
+layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  if (PyTuple_Check(given.ptr())) {
+    layout l = of_tuple(name, given);
+    l.cols *= l.rows;
+    return l;
+  }
+  open(name, given, on_gpu, keeper);
+  if (keeper.size() > 0 && !side_by_side(keeper))
+    refuse("elements of " + std::string(name) + " have to lie side by side, in their order");
+  return {address(keeper), 1, static_cast<std::int64_t>(keeper.size()), 0, type_of(name, keeper)};
+}
+
+}  // namespace
+
+untax_const_matrix matrix_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
+  const layout l = rows_of(name, given, on_gpu, keeper);
+  return {l.data, l.rows, l.cols, l.stride, l.type};
+}
+
+untax_matrix matrix_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
+  const layout l = rows_of(name, given, on_gpu, keeper);
+  return {l.data, l.rows, l.cols, l.stride, l.type};
+}
+
+untax_const_array array_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
+  const layout l = elements_of(name, given, on_gpu, keeper);
+  return {l.data, l.cols, l.type};
+}
+
+untax_array array_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
+  const layout l = elements_of(name, given, on_gpu, keeper);
+  return {l.data, l.cols, l.type};
+}
+
+const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count, bool on_gpu,
+                               read_array& keeper) {
+  if (given.is_none()) return nullptr;
+  if (PyLong_Check(given.ptr()))
+    return reinterpret_cast<const std::int32_t*>(nb::cast<std::uintptr_t>(given));
+  open(name, given, on_gpu, keeper);
+  const bool right = keeper.dtype() == nb::dtype<std::int32_t>() && side_by_side(keeper);
+  if (!right || static_cast<std::int64_t>(keeper.size()) != count) {
+    refuse(std::string(name) + " has " + std::to_string(keeper.size()) +
+           " elements; it has to hold " + std::to_string(count) + " of int32, side by side");
+  }
+  return static_cast<const std::int32_t*>(keeper.data());
+}
+
+}  // namespace untax::python

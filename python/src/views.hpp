@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+
+#include <untax/untax.h>
+
+namespace untax::python {
+
+namespace nb = nanobind;
+
+using read_array = nb::ndarray<nb::ro>;
+using written_array = nb::ndarray<>;
+
+/// An array of Python as the C ABI takes it. It is anything that has DLPack or a buffer, or a tuple
+/// (address, rows, columns, elements from row to row, type) of who keeps the memory itself. Raises
+/// InvalidArgument for a type that untax has not, for memory of another device than `on_gpu` says,
+/// and for elements that do not lie as untax needs them.
+[[nodiscard]] untax_const_matrix matrix_of(const char* name, nb::handle given, bool on_gpu,
+                                           read_array& keeper);
+[[nodiscard]] untax_matrix matrix_of(const char* name, nb::handle given, bool on_gpu,
+                                     written_array& keeper);
+[[nodiscard]] untax_const_array array_of(const char* name, nb::handle given, bool on_gpu,
+                                         read_array& keeper);
+[[nodiscard]] untax_array array_of(const char* name, nb::handle given, bool on_gpu,
+                                   written_array& keeper);
+/// Numbers of 32 bits that lie side by side, or an address; null for None.
+[[nodiscard]] const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count,
+                                             bool on_gpu, read_array& keeper);
+
+}  // namespace untax::python

@@ -1,0 +1,161 @@
+#include "world.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fields.hpp"
+#include "raise.hpp"
+
+namespace untax::python {
+namespace {
+
+using owned_world = std::unique_ptr<world>;
+
+constexpr field option_fields[] = {UNTAX_FIELD(untax_world_options, heap_bytes),
+                                   UNTAX_FIELD(untax_world_options, wait_limit_ms),
+                                   UNTAX_FIELD(untax_world_options, join_limit_ms),
+                                   UNTAX_FIELD(untax_world_options, memory),
+                                   UNTAX_FIELD(untax_world_options, ranks_per_gpu),
+                                   UNTAX_FIELD(untax_world_options, heap_guards)};
+
+using maker = std::int32_t (*)(std::int32_t, const untax_world_options*, untax_world**);
+
+std::vector<owned_world> several(maker make, int ranks, const nb::dict& options) {
+  const auto o = filled<untax_world_options>(options, option_fields);
+  std::vector<untax_world*> made(static_cast<std::size_t>(ranks > 0 ? ranks : 1));
+  checked([&] { return make(ranks, &o, made.data()); });
+  std::vector<owned_world> owned;
+  for (untax_world* w : made) owned.push_back(std::make_unique<world>(w));
+  return owned;
+}
+
+owned_world from_environment(const nb::dict& options) {
+  const auto o = filled<untax_world_options>(options, option_fields);
+  untax_world* made = nullptr;
+  checked([&] { return untax_world_from_environment(&o, &made); });
+  return std::make_unique<world>(made);
+}
+
+/// What the exchange calls, and what it threw.
+struct exchanger {
+  nb::callable call;
+  std::exception_ptr thrown;
+};
+
+int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
+  auto& e = *static_cast<exchanger*>(context);
+  const nb::gil_scoped_acquire own;
+  try {
+    const auto gathered = nb::cast<std::vector<nb::bytes>>(e.call(nb::bytes(mine, bytes)));
+    auto* to = static_cast<char*>(all);
+    for (const nb::bytes& one : gathered) {
+      if (one.size() != bytes) return 1;
+      std::memcpy(to, one.c_str(), bytes);
+      to += bytes;
+    }
+    return 0;
+  } catch (...) {
+    e.thrown = std::current_exception();
+    return 2;
+  }
+}
+
+owned_world from_exchange(int rank, int ranks, nb::callable call, const nb::dict& options) {
+  const auto o = filled<untax_world_options>(options, option_fields);
+  exchanger e{std::move(call), nullptr};
+  untax_world* made = nullptr;
+  std::int32_t status = untax_ok;
+  {
+    const nb::gil_scoped_release others_run;
+    status = untax_world_from_exchange(rank, ranks, exchange, &e, &o, &made);
+  }
+  if (e.thrown) std::rethrow_exception(e.thrown);
+  if (status != untax_ok) raise(status, untax_last_error().text, untax_last_error().suspect);
+  return std::make_unique<world>(made);
+}
+
+std::uintptr_t allocate(const world& w, std::size_t bytes, const std::string& label) {
+  void* local = nullptr;
+  untax_world* const handle = w.open();
+  checked([&] { return untax_world_allocate(handle, bytes, label.c_str(), &local); });
+  return reinterpret_cast<std::uintptr_t>(local);
+}
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+std::uintptr_t translate(const world& w, std::uintptr_t local, int peer) {
+  void* there = nullptr;
+  untax_world* const handle = w.open();
+  checked([&] { return untax_world_translate(handle, pointer(local), peer, &there); });
+  return reinterpret_cast<std::uintptr_t>(there);
+}
+
+}  // namespace
+
+untax_world* world::open() const {
+  if (handle_ == nullptr) refuse("this world is closed");
+  return handle_;
+}
+
+void world::close() {
+  if (handle_ == nullptr) return;
+  checked([&] { return untax_world_destroy(handle_); });
+  handle_ = nullptr;
+}
+
+void bind_world(nb::module_& m) {
+  m.def("threads",
+        [](int ranks, const nb::dict& o) { return several(untax_world_threads, ranks, o); });
+  m.def("gpus", [](int ranks, const nb::dict& o) { return several(untax_world_gpus, ranks, o); });
+  m.def("from_environment", from_environment);
+  m.def("from_exchange", from_exchange);
+
+  nb::class_<world>(m, "World")
+      .def_prop_ro("rank", [](const world& w) { return untax_world_rank(w.open()); })
+      .def_prop_ro("size", [](const world& w) { return untax_world_size(w.open()); })
+      .def_prop_ro("kind", [](const world& w) { return untax_world_kind(w.open()); })
+      .def_prop_ro("device", [](const world& w) { return untax_world_device(w.open()); })
+      .def_prop_ro("closed", &world::closed)
+      .def("close", &world::close)
+      .def("use_device",
+           [](const world& w) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_use_device(handle); });
+           })
+      .def("barrier",
+           [](const world& w) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_barrier(handle); });
+           })
+      .def("agree",
+           [](const world& w, const std::string& what, const std::string& description) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_agree(handle, what.c_str(), description.c_str()); });
+           })
+      .def("check",
+           [](const world& w) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_check(handle); });
+           })
+      .def("fail",
+           [](const world& w, const std::string& text) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_fail(handle, text.c_str()); });
+           })
+      .def("allocate", allocate)
+      .def("free",
+           [](const world& w, std::uintptr_t local) {
+             untax_world* const handle = w.open();
+             checked([&] { return untax_world_free(handle, pointer(local)); });
+           })
+      .def("translate", translate);
+}
+
+}  // namespace untax::python

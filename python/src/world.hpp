@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <untax/untax.h>
+
+namespace untax::python {
+
+namespace nb = nanobind;
+
+/// Owns a world of the C ABI.
+class world {
+ public:
+  explicit world(untax_world* w) : handle_(w) {}
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+  ~world() { untax_world_destroy(handle_); }
+
+  /// Raises InvalidArgument if it was closed.
+  [[nodiscard]] untax_world* open() const;
+  [[nodiscard]] bool closed() const noexcept { return handle_ == nullptr; }
+  void close();
+  [[nodiscard]] bool on_gpu() const { return untax_world_device(open()) >= 0; }
+
+ private:
+  untax_world* handle_;
+};
+
+void bind_world(nb::module_& m);
+void bind_operator(nb::module_& m);
+
+}  // namespace untax::python

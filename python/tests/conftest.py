@@ -1,0 +1,17 @@
+"""Small heaps, and waits that a busy machine does not bring to their limit."""
+
+import os
+import random
+
+import pytest
+
+os.environ.setdefault("UNTAX_HEAP_BYTES", "32M")
+os.environ.setdefault("UNTAX_WAIT_LIMIT_MS", "60000")
+
+
+@pytest.fixture
+def seed():
+    """A seed that is printed where a test fails; UNTAX_TEST_SEED sets it."""
+    value = int(os.environ.get("UNTAX_TEST_SEED", random.SystemRandom().randrange(2**31)))
+    print(f"UNTAX_TEST_SEED={value}")
+    return value

@@ -1,0 +1,145 @@
+"""What is refused, and what ranks hear whose peers fail."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import untax
+
+f32 = np.float32
+
+
+def test_errors_have_a_kind_a_text_and_a_suspect():
+    assert issubclass(untax.PeerLost, untax.Error) and issubclass(untax.Timeout, TimeoutError)
+    with pytest.raises(untax.InvalidArgument, match="0 ranks") as caught:
+        untax.World.threads(0)
+    assert caught.value.suspect == -1 and isinstance(caught.value, ValueError)
+    assert caught.value.code == "invalid_argument"
+
+
+@pytest.mark.parametrize("wrong, text", [
+    (lambda w: untax.AllReduce(w, 4, "int8"), "int8"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", reduction="mean"), "'mean'; it can be sum, max, min"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", pattern="magic"), "'magic'"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", speed=3), "there is no speed; there are pattern"),
+    (lambda w: untax.AllReduce(w, "four", "fp32"), "count is 'four'"),
+    (lambda w: untax.AllGatherGemm(w, 4, 4, -1, "fp32"), "-1"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(3, f32)), "has 3 elements"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4, np.float16)), "fp16"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4)), "elements that untax has not"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(8, f32)[::2]), "side by side"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")("four", np.ones(4, f32)), "a is a str"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")([1.0] * 4), "pass out="),
+    (lambda w: untax.AllGatherGemm(w, 4, 4, 4, "fp32")(np.ones(16, f32), np.ones((4, 4), f32)), "has 1 dimensions"),
+    (lambda w: untax.AllGatherGemm(w, 4, 2, 4, "fp32")(np.ones((4, 4), f32), np.ones((4, 2), f32).T), "columns of weights"),
+    (lambda w: untax.AllGatherGemm(w, 4, 3, 4, "fp32")(np.ones((4, 4), f32), np.ones((4, 4), f32)), "weights is 4 x 4"),
+])
+def test_what_cannot_be_is_refused_with_the_reason(wrong, text):
+    with untax.World.threads(1)[0] as world:
+        with pytest.raises(untax.InvalidArgument) as caught:
+            wrong(world)
+        assert text in str(caught.value)
+        assert (untax.AllReduce(world, 2, "fp32")(np.ones(2, f32)) == 1).all()
+
+
+def test_a_result_that_may_not_be_written_is_refused():
+    out = np.ones(4, f32)
+    out.flags.writeable = False
+    with untax.World.threads(1)[0] as world, pytest.raises(untax.InvalidArgument, match="may be written"):
+        untax.AllReduce(world, 4, "fp32").run(np.ones(4, f32), out)
+
+
+def test_ranks_that_plan_different_things_hear_of_it():
+    def body(world):
+        with pytest.raises(untax.Disagreement, match="all_reduce"):
+            untax.AllReduce(world, 4 + world.rank, "fp32")
+
+    untax.run_threads(2, body)
+
+
+def test_a_rank_that_raises_is_named_by_the_others():
+    heard = []
+
+    def body(world):
+        if world.rank == 1:
+            raise KeyError("the tokenizer")
+        with pytest.raises(untax.Aborted, match="KeyError: 'the tokenizer'") as caught:
+            world.barrier()
+        heard.append(caught.value.suspect)
+
+    with pytest.raises(KeyError):
+        untax.run_threads(3, body)
+    assert heard == [1, 1]
+
+
+def test_a_rank_that_leaves_is_named_by_the_others():
+    def body(world):
+        if world.rank == 2:
+            return
+        with pytest.raises(untax.PeerLost) as caught:
+            world.barrier()
+        assert caught.value.suspect == 2
+
+    untax.run_threads(3, body)
+
+
+def test_what_was_closed_says_so():
+    world = untax.World.threads(1)[0]
+    op = untax.AllReduce(world, 2, "fp32")
+    world.close()
+    assert world.closed and op.closed
+    world.close()
+    with pytest.raises(untax.InvalidArgument, match="closed"):
+        op(np.ones(2, f32))
+    with pytest.raises(untax.InvalidArgument, match="closed"):
+        world.barrier()
+
+
+KILLED = """
+    import os, signal, sys, untax
+    world = untax.World.from_environment()
+    world.barrier()
+    if world.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        world.barrier()
+    except untax.PeerLost as error:
+        print("suspect", error.suspect, flush=True)
+        sys.exit(7)
+"""
+
+
+def test_a_process_that_is_killed_is_named_and_nobody_hangs(tmp_path):
+    ranks = []
+    for rank in range(3):
+        environment = {**os.environ, "UNTAX_RANK": str(rank), "UNTAX_WORLD_SIZE": "3",
+                       "UNTAX_RENDEZVOUS": str(tmp_path / "meet")}
+        ranks.append(subprocess.Popen([sys.executable, "-c", textwrap.dedent(KILLED)], env=environment,
+                                      stdout=subprocess.PIPE, text=True))
+    ends = [(rank.communicate(timeout=60)[0], rank.returncode) for rank in ranks]
+    assert ends[1][1] == -signal.SIGKILL
+    for text, status in (ends[0], ends[2]):
+        assert (text.strip(), status) == ("suspect 1", 7)
+
+
+def test_worlds_and_plans_leave_nothing_behind():
+    def pages():
+        return int(open("/proc/self/statm").read().split()[1])
+
+    def once():
+        with untax.World.threads(1)[0] as world:
+            for _ in range(10):
+                untax.AllReduce(world, 64, "fp32").close()
+
+    for _ in range(20):
+        once()
+    before, open_before = pages(), len(os.listdir("/proc/self/fd"))
+    for _ in range(200):
+        once()
+    assert pages() - before < 1000
+    assert len(os.listdir("/proc/self/fd")) == open_before

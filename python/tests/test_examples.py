@@ -1,0 +1,12 @@
+"""The examples do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
+
+
+def test_hello():
+    done = subprocess.run([sys.executable, EXAMPLES / "hello.py"], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines() == [f"rank {rank}: c[0] is 512" for rank in range(4)]

@@ -1,0 +1,177 @@
+"""Every operator, with numpy, in random worlds of threads, against numpy in fp64."""
+
+import numpy as np
+import pytest
+
+import untax
+from untax import _core, operators
+
+
+def shard(total, ranks, rank, step=1):
+    """The slice of `total` that a rank has, in shards of ceil(total / ranks) rounded up to `step`."""
+    size = -(-(-(-total // ranks)) // step) * step
+    return slice(min(rank * size, total), min((rank + 1) * size, total))
+
+
+def close(got, expected, k):
+    return np.linalg.norm(np.asarray(got, np.float64) - expected) <= 1e-6 * k**0.5 * max(np.linalg.norm(expected), 1)
+
+
+@pytest.fixture
+def case(seed):
+    rng = np.random.default_rng(seed)
+    ranks, m, n, k = (int(rng.integers(*bounds)) for bounds in ((1, 5), (1, 40), (1, 50), (1, 60)))
+    return rng, ranks, m, n, k
+
+
+def test_python_has_all_that_the_library_has():
+    assert set(_core.operator_names()) == set(operators.kinds)
+    for name, kind in operators.kinds.items():
+        assert kind.__name__ in untax.__all__, name
+        assert kind.__doc__, name
+
+
+@pytest.mark.parametrize("gather", ["rows", "k"])
+def test_all_gather_gemm(case, gather):
+    rng, ranks, m, n, k = case
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((ranks, n, k)).astype(np.float32)
+
+    def body(world):
+        r = world.rank
+        mine = a[shard(m, ranks, r)] if gather == "rows" else a[:, shard(k, ranks, r, 8)]
+        with untax.AllGatherGemm(world, m, n, k, "fp32", gather=gather) as op:
+            assert op.plan["a"] == (mine.shape, "fp32")
+            for _ in range(3):
+                assert close(op(mine, b[r]), a.astype(np.float64) @ b[r].T, k)
+            wide = np.zeros((n, k + 5), np.float32)
+            wide[:, :k] = b[r]
+            out = np.full((m, n), np.nan, np.float32)
+            assert op.run(mine, wide[:, :k], out) is out
+            assert close(out, a.astype(np.float64) @ b[r].T, k)
+
+    untax.run_threads(ranks, body)
+
+
+def test_gemm_all_scatter(case):
+    rng, ranks, m, n, k = case
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((n, k)).astype(np.float32)
+
+    def body(world):
+        op = untax.GemmAllScatter(world, m, n, k, "fp32")
+        mine = np.ascontiguousarray(b[shard(n, ranks, world.rank, 8)])
+        assert close(np.asarray(op(a, mine)), a.astype(np.float64) @ b.T, k)
+        own = world.allocate((m, n), "fp32", "c of the test")
+        assert op(a, mine, own) is own
+        assert close(np.asarray(own), a.astype(np.float64) @ b.T, k)
+        with pytest.raises(untax.NotSymmetric):
+            op(a, mine, np.empty((m, n), np.float32))
+
+    untax.run_threads(ranks, body)
+
+
+def test_gemm_reduce_scatter(case):
+    rng, ranks, m, n, k = case
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((n, k)).astype(np.float32)
+
+    def body(world):
+        part = shard(k, ranks, world.rank, 8)
+        op = untax.GemmReduceScatter(world, m, n, k, "fp32")
+        c = op(np.ascontiguousarray(a[:, part]), np.ascontiguousarray(b[:, part]))
+        assert close(c, (a.astype(np.float64) @ b.T)[shard(m, ranks, world.rank)], k)
+
+    untax.run_threads(ranks, body)
+
+
+@pytest.mark.parametrize("page_size", [0, 4])
+def test_flash_decode(seed, page_size):
+    rng = np.random.default_rng(seed)
+    ranks, batch, kv_heads, group, dim, keys = 3, 2, 2, 2, 16, 10
+    heads = kv_heads * group
+    lengths = rng.integers(0, keys + 1, (ranks, batch)).astype(np.int32)
+    lengths[:, 1] = 0
+    q = rng.standard_normal((batch * heads, dim)).astype(np.float32)
+    k, v = (rng.standard_normal((ranks, batch, keys, kv_heads, dim)).astype(np.float32) for _ in range(2))
+    expected = np.zeros((batch, heads, dim))
+    for b in range(batch):
+        for h in range(heads):
+            ks = np.concatenate([k[r, b, : lengths[r, b], h // group] for r in range(ranks)]).astype(np.float64)
+            vs = np.concatenate([v[r, b, : lengths[r, b], h // group] for r in range(ranks)]).astype(np.float64)
+            if len(ks):
+                weights = np.exp(ks @ q[b * heads + h] / dim**0.5)
+                expected[b, h] = weights @ vs / weights.sum()
+    per_sequence = -(-keys // page_size) if page_size else 0
+    table = rng.permutation(batch * per_sequence).reshape(batch, per_sequence).astype(np.int32)
+
+    def cache(x):
+        if not page_size:
+            return x.reshape(batch * keys, kv_heads * dim)
+        pages = np.zeros((batch * per_sequence, page_size, kv_heads * dim), np.float32)
+        for b in range(batch):
+            for i in range(keys):
+                pages[table[b, i // page_size], i % page_size] = x[b, i].reshape(-1)
+        return pages.reshape(-1, kv_heads * dim)
+
+    def body(world):
+        op = untax.FlashDecode(world, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=keys,
+                               page_size=page_size, pages=batch * per_sequence, dtype="fp32")
+        out = op(q, cache(k[world.rank]), cache(v[world.rank]), lengths[world.rank],
+                 page_table=table if page_size else None)
+        return out
+
+    for out in untax.run_threads(ranks, body):
+        assert np.allclose(out.reshape(expected.shape), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_collectives(seed, dtype):
+    rng = np.random.default_rng(seed)
+    ranks, count = int(rng.integers(1, 5)), int(rng.integers(1, 200))
+    root = int(rng.integers(ranks))
+    x = rng.integers(-8, 9, (ranks, count)).astype(dtype)
+    parts = rng.integers(-8, 9, (ranks, ranks, 3)).astype(dtype)
+    name = np.dtype(dtype)
+
+    def body(world):
+        r = world.rank
+        mine = shard(count, ranks, r)
+        assert (untax.AllGather(world, count, name)(x[0][mine]) == x[0]).all()
+        assert (untax.ReduceScatter(world, count, name)(x[r]) == x.sum(0)[mine]).all()
+        assert (untax.AllReduce(world, count, name, reduction="max")(x[r]) == x.max(0)).all()
+        assert (untax.AllToAll(world, 3, name)(parts[r]).reshape(ranks, 3) == parts[:, r]).all()
+        uneven = [to for _ in range(ranks) for to in range(ranks)]
+        sent = np.concatenate([np.full(to, 10 * r + to) for to in range(ranks)]).astype(dtype)
+        got = untax.AllToAll(world, dtype=name, counts=uneven)(sent)
+        assert (got == np.repeat(10 * np.arange(ranks) + r, r)).all()
+        out = np.empty(count, dtype)
+        untax.Broadcast(world, count, name, root=root).run(x[r] if r == root else None, out)
+        assert (out == x[root]).all()
+        in_place = x[r].copy()
+        assert untax.AllReduce(world, count, name, phases=2, pattern="fused_sequential").run(in_place, in_place) is in_place
+        assert (in_place == x.sum(0)).all()
+
+    untax.run_threads(ranks, body)
+
+
+class OnlyInterface:
+    """An array that has nothing but `__array_interface__`."""
+
+    def __init__(self, array):
+        self._array, self.__array_interface__ = array, array.__array_interface__
+
+
+def test_arrays_of_others_are_taken():
+    x = np.arange(6, dtype=np.float32)
+
+    def body(world):
+        out = np.empty(6, np.float32)
+        op = untax.AllReduce(world, 6, "fp32")
+        assert (op.run(OnlyInterface(x), OnlyInterface(out)) is not None) and (out == 2 * x).all()
+        assert (op.run(memoryview(x), out) == 2 * x).all()
+        read_only = x.copy()
+        read_only.flags.writeable = False
+        assert (op.run(read_only, out) == 2 * x).all()
+
+    untax.run_threads(2, body)

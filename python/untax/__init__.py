@@ -1,0 +1,31 @@
+"""untax: fused operators of compute and communication, on tile-grained symmetric memory.
+
+    import numpy
+    import untax
+
+    def body(world):
+        op = untax.AllGatherGemm(world, m=512, n=256, k=1024, dtype="fp32")
+        a = numpy.ones((512 // world.size, 1024), numpy.float32)
+        weights = numpy.full((256, 1024), 0.5, numpy.float32)
+        return op(a, weights)[0, 0]
+
+    print(untax.run_threads(4, body))
+"""
+
+from . import _core
+from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
+                     Timeout, Unsupported)
+from .operators import (AllGather, AllGatherGemm, AllReduce, AllToAll, Broadcast, FlashDecode, GemmAllScatter,
+                        GemmReduceScatter, Operator, ReduceScatter)
+from .taxes import Taxes, taxes
+from .types import Pattern
+from .world import Memory, World, run_threads
+
+__version__ = _core.version()
+
+__all__ = [
+    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
+    "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
+    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Unsupported", "World", "run_threads",
+    "taxes",
+]

@@ -1,0 +1,80 @@
+"""What untax raises. All of it is an `Error`, with the text that the library has, and the suspect."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Something went wrong.
+
+    `suspect` is the rank that others wait for in vain, or that failed; -1 if it is nobody in particular. `code` is
+    the word that the library has for it, such as "peer_lost".
+    """
+
+    code = "internal"
+
+    def __init__(self, text: str, suspect: int = -1) -> None:
+        super().__init__(text)
+        self.suspect = suspect
+
+
+class InvalidArgument(Error, ValueError):
+    """A shape, array, type or option that cannot be used."""
+
+    code = "invalid_argument"
+
+
+class NotSymmetric(Error, ValueError):
+    """Memory that does not lie in the symmetric heap where it has to."""
+
+    code = "not_symmetric"
+
+
+class OutOfMemory(Error, MemoryError):
+    """The symmetric heap, or the machine, has no room."""
+
+    code = "out_of_memory"
+
+
+class Unsupported(Error, RuntimeError):
+    """A combination that this machine or build does not offer."""
+
+    code = "unsupported"
+
+
+class Disagreement(Error, RuntimeError):
+    """Ranks do not do the same thing."""
+
+    code = "disagreement"
+
+
+class PeerLost(Error, RuntimeError):
+    """A rank ended, or was killed, while others waited for it."""
+
+    code = "peer_lost"
+
+
+class Timeout(Error, TimeoutError):
+    """A bounded wait reached its limit."""
+
+    code = "timeout"
+
+
+class Aborted(Error, RuntimeError):
+    """Another rank failed and stopped the world."""
+
+    code = "aborted"
+
+
+class Internal(Error, RuntimeError):
+    """A broken invariant of untax itself."""
+
+    code = "internal"
+
+
+_of_code = {kind.code: kind for kind in (
+    InvalidArgument, NotSymmetric, OutOfMemory, Unsupported, Disagreement, PeerLost, Timeout, Aborted, Internal)}
+
+
+def made(code: str, text: str, suspect: int) -> Error:
+    """The error for a status of the library, by its word."""
+    return _of_code.get(code, Internal)(text, suspect)

@@ -1,0 +1,269 @@
+"""The operators and collectives, as objects that are planned once and run many times.
+
+Planning, running and closing are collective: all ranks do the same in the same order. Arrays are anything with
+`__dlpack__`, a buffer or `__array_interface__`: numpy, torch, cupy. In a world of the host they lie in host memory, and
+a run returns when its result is complete; in a world of GPUs they lie on the rank's GPU, and with `stream` (an address,
+or a stream of torch or cupy) a run only launches. All of them raise `InvalidArgument` before anything moves, and
+`Timeout`, `PeerLost` or `Aborted` when a wait fails.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, ClassVar
+
+from . import _core
+from .types import Pattern, as_operand, empty_like, number_of, stream_number, type_name, type_names, type_number
+from .world import Memory, World
+
+_reductions = ("sum", "max", "min")
+_wires = ("automatic", "stores", "bulk", "packets")
+_inputs = ("automatic", "in_place", "rooms")
+
+
+def _as_numbers(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as the extension takes them: words become numbers."""
+    numbers = dict(options)
+    for name, words in (("pattern", tuple(p.name for p in Pattern)), ("wire", _wires), ("inputs", _inputs)):
+        if name in numbers:
+            numbers[name] = number_of(name, numbers[name], words)
+    return {name: int(value) for name, value in numbers.items()}
+
+
+class Operator:
+    """What all operators have."""
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
+        self.world = world
+        self._core = _core.plan(world._core, self.name, problem, _as_numbers(options))
+        world._keep(self)
+
+    @property
+    def pattern(self) -> Pattern:
+        """The pattern that was chosen."""
+        return Pattern(self._core.pattern)
+
+    def explain(self) -> str:
+        """What was chosen, and why."""
+        return self._core.explain()
+
+    def operand(self, name: str) -> tuple[tuple[int, int], str]:
+        """Shape and type of what this rank passes for an operand; arrays have one row."""
+        rows, cols, number = self._core.operand(name)
+        return (rows, cols), type_names[number]
+
+    @property
+    def plan(self) -> dict[str, tuple[tuple[int, int], str]]:
+        """Shape and type of every operand of this rank."""
+        return {name: self.operand(name) for name in self.operands}
+
+    operands: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    def close(self) -> None:
+        """Collective. Ends it. Waits for no peer in a world of the host."""
+        self._core.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.run(*arguments, **named)
+
+    def run(self, *arguments: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<untax {self.name}, closed>" if self.closed else f"<untax {self.name}: {self.explain()}>"
+
+
+class _Gemm(Operator):
+    operands = ("a", "weights", "c")
+
+    def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """One run. Returns `out`, which is made like `a` if it is not given."""
+        if out is None:
+            out = empty_like(a, self.operand("c")[0])
+        self._core.run_gemm(as_operand(a), as_operand(weights), as_operand(out), stream_number(stream))
+        return out
+
+
+class AllGatherGemm(_Gemm):
+    """C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T.
+
+    A is dealt in shards of ceil(m / W) rows or, with `gather="k"`, of ceil(k / W) columns rounded up to a multiple of
+    8; the last ones are shorter. `a` is this rank's shard, `weights` its own [n, k], `c` is [m, n].
+    """
+
+    name = "all_gather_gemm"
+
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, gather: str = "rows",
+                 **options: Any) -> None:
+        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype),
+                   "gather_k": number_of("gather", gather, ("rows", "k"))}
+        super().__init__(world, problem, options)
+
+
+class GemmAllScatter(_Gemm):
+    """C [m, n] = A [m, k] x B [n, k]^T, complete at every rank.
+
+    A is the same everywhere; B is dealt in shards of ceil(n / W) rows rounded up to a multiple of 8. C lies in
+    symmetric memory: the operator's own, `result`, or memory of `World.allocate`. Peers write into it from the call of
+    `run` to its return.
+    """
+
+    name = "gemm_all_scatter"
+
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", **options: Any) -> None:
+        super().__init__(world, {"m": m, "n": n, "k": k, "type": type_number(dtype)}, options)
+
+    @property
+    def result(self) -> Memory:
+        """The operator's own C."""
+        address, rows, cols, number = self._core.result()
+        return Memory(self, address, (rows, cols), type_names[number])
+
+    def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """One run. Returns `out`, or `result` if it is not given."""
+        self._core.run_gemm(as_operand(a), as_operand(weights), _symmetric(out), stream_number(stream))
+        return self.result if out is None else out
+
+
+def _symmetric(out: Any) -> Any:
+    if not isinstance(out, Memory):
+        return as_operand(out)
+    rows, cols = out.shape
+    return (out.address, rows, cols, 0, type_number(out.dtype))
+
+
+class GemmReduceScatter(_Gemm):
+    """Rows of C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, summed in fp32 in rank order.
+
+    k, of all ranks together, is dealt in shards of ceil(k / W) rounded up to a multiple of 8; a rank ends with its
+    ceil(m / W) rows. `partials` is the type of partial results on the way: "fp32", or that of the problem. Worlds of the
+    host only.
+    """
+
+    name = "gemm_reduce_scatter"
+
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = "fp32",
+                 **options: Any) -> None:
+        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": type_number(partials)}
+        super().__init__(world, problem, options)
+
+
+class FlashDecode(Operator):
+    """Attention of one token of each sequence to keys and values that are dealt to the ranks by position.
+
+    `q`, `out`: [batch * heads, head_dim], the same at every rank. `keys_`, `values`: [batch * keys, kv_heads *
+    head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, how many keys this rank holds of each sequence.
+    `page_table`: [batch, ceil(keys / page_size)] of int32, where there are pages.
+    """
+
+    name = "flash_decode"
+    operands = ("q", "keys", "values", "out")
+
+    def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, keys: int,
+                 page_size: int = 0, pages: int = 0, dtype: Any = "bf16", partials: Any = "fp32", scale: float = 0,
+                 logit_cap: float = 0, **options: Any) -> None:
+        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "keys": keys,
+                   "page_size": page_size, "pages": pages, "type": type_number(dtype),
+                   "partials": type_number(partials), "scale": float(scale), "logit_cap": float(logit_cap)}
+        super().__init__(world, problem, options)
+        pages_of_one = -(-keys // page_size) if page_size else 0
+        self._numbers = (batch, batch * pages_of_one)
+
+    def run(self, q: Any, keys: Any, values: Any, lengths: Any, out: Any = None, *, page_table: Any = None,
+            stream: Any = None) -> Any:
+        """One run. Returns `out`, which is made like `q` if it is not given."""
+        if out is None:
+            out = empty_like(q, self.operand("out")[0])
+        self._core.run_decode(as_operand(q), as_operand(keys), as_operand(values), as_operand(lengths),
+                              as_operand(page_table), as_operand(out), self._numbers, stream_number(stream))
+        return out
+
+
+class _Collective(Operator):
+    operands = ("in", "out")
+
+    def run(self, a: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """One run. Elements lie side by side; any shape will do. Returns `out`, which is made like `a` if it is not
+        given."""
+        if out is None:
+            out = empty_like(a, (self.operand("out")[0][1],))
+        self._core.run_collective(as_operand(a), as_operand(out), stream_number(stream))
+        return out
+
+
+class AllGather(_Collective):
+    """Every rank ends with the shards of all: `count` elements, of which a rank has ceil(count / W)."""
+
+    name = "all_gather"
+
+    def __init__(self, world: World, count: int, dtype: Any = "bf16", **options: Any) -> None:
+        super().__init__(world, {"count": count, "type": type_number(dtype)}, options)
+
+
+class ReduceScatter(_Collective):
+    """Rank r ends with shard r of the sum, "max" or "min" of all inputs of `count` elements."""
+
+    name = "reduce_scatter"
+
+    def __init__(self, world: World, count: int, dtype: Any = "bf16", *, reduction: str = "sum",
+                 **options: Any) -> None:
+        problem = {"count": count, "type": type_number(dtype),
+                   "reduction": number_of("reduction", reduction, _reductions)}
+        super().__init__(world, problem, options)
+
+
+class AllReduce(_Collective):
+    """Every rank ends with the sum, "max" or "min" of all inputs of `count` elements: the same bits everywhere."""
+
+    name = "all_reduce"
+
+    def __init__(self, world: World, count: int, dtype: Any = "bf16", *, reduction: str = "sum",
+                 **options: Any) -> None:
+        problem = {"count": count, "type": type_number(dtype),
+                   "reduction": number_of("reduction", reduction, _reductions)}
+        super().__init__(world, problem, options)
+
+
+class AllToAll(_Collective):
+    """Every rank has a part for every rank, in rank order, and ends with those that the ranks have for it.
+
+    Parts have `count` elements each or, with `counts`, part (from, to) has counts[from * W + to]; the numbers are the
+    same at all ranks.
+    """
+
+    name = "all_to_all"
+
+    def __init__(self, world: World, count: int = 0, dtype: Any = "bf16", *, counts: list[int] | None = None,
+                 **options: Any) -> None:
+        problem: dict[str, Any] = {"count": count, "type": type_number(dtype)}
+        if counts is not None:
+            problem["counts"] = [int(c) for c in counts]
+        super().__init__(world, problem, options)
+
+
+class Broadcast(_Collective):
+    """Every rank ends with the `count` elements of rank `root`; `a` is looked at nowhere else."""
+
+    name = "broadcast"
+
+    def __init__(self, world: World, count: int, dtype: Any = "bf16", *, root: int = 0, **options: Any) -> None:
+        super().__init__(world, {"count": count, "type": type_number(dtype), "root": root}, options)
+
+
+kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
+    AllGatherGemm, GemmAllScatter, GemmReduceScatter, FlashDecode, AllGather, ReduceScatter, AllReduce, AllToAll,
+    Broadcast)}
+"""The classes by the names that the library has for them."""

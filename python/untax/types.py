@@ -1,0 +1,82 @@
+"""Element types, patterns and the arrays of others, by the names that they have there."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from .errors import InvalidArgument
+
+_types = {"fp32": 0, "fp16": 1, "bf16": 2}
+_aliases = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16", "float": "fp32"}
+type_names = tuple(_types)
+item_sizes = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+
+class Pattern(enum.IntEnum):
+    """Ways to overlap communication with computation; docs/design.md describes them."""
+
+    automatic = 0
+    bulk_library = 1
+    bulk_synchronous = 2
+    producer_consumer = 3
+    copy_engine = 4
+    fused_sequential = 5
+    fused_specialized = 6
+    fused_warp_specialized = 7
+
+
+def type_name(given: Any) -> str:
+    """ "fp32", "fp16" or "bf16" for such a word, or for the type that numpy or torch has for it."""
+    word = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", str(given))
+    word = word.rpartition(".")[2]
+    word = _aliases.get(word, word)
+    if word not in _types:
+        raise InvalidArgument(f"type is {given!r}; untax has {', '.join(_types)}")
+    return word
+
+
+def type_number(given: Any) -> int:
+    return _types[type_name(given)]
+
+
+def number_of(what: str, given: str | int, names: tuple[str, ...]) -> int:
+    """The number of a word among `names`, by which the C ABI knows it."""
+    if isinstance(given, int):
+        return int(given)
+    if given not in names:
+        raise InvalidArgument(f"{what} is {given!r}; it can be {', '.join(names)}")
+    return names.index(given)
+
+
+def stream_number(stream: Any) -> int:
+    """An address of a CUDA stream, of an integer or of an object of torch or cupy; 0 for none."""
+    if stream is None:
+        return 0
+    for attribute in ("cuda_stream", "ptr"):
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    return int(stream)
+
+
+def empty_like(model: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the framework that `model` is of, with its type, where it lies."""
+    framework = type(model).__module__.partition(".")[0]
+    if framework == "torch":
+        return model.new_empty(shape)
+    if framework in ("numpy", "cupy"):
+        import importlib
+
+        return importlib.import_module(framework).empty(shape, dtype=model.dtype)
+    raise InvalidArgument(f"a result like a {type(model).__name__} cannot be made here; pass out=")
+
+
+def as_operand(given: Any) -> Any:
+    """What the extension takes: arrays with DLPack or a buffer as they are, others through `__array_interface__`."""
+    if given is None or hasattr(given, "__dlpack__") or isinstance(given, tuple):
+        return given
+    if hasattr(given, "__array_interface__"):
+        import numpy
+
+        return numpy.asarray(given)
+    return given

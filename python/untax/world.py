@@ -1,0 +1,242 @@
+"""Ranks, and the memory that they share."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from . import _core
+from .errors import Aborted, InvalidArgument
+from .types import item_sizes, number_of, type_name
+
+_memories = ("default", "host", "cuda", "automatic")
+
+
+def _options(heap_bytes: int, wait_limit: float, join_limit: float, memory: str, heap_guards: bool | None,
+             ranks_per_gpu: int = 0) -> dict[str, int]:
+    def milliseconds(seconds: float) -> int:
+        return -1 if seconds < 0 or seconds == float("inf") else max(1, int(seconds * 1000)) if seconds else 0
+
+    return {
+        "heap_bytes": heap_bytes,
+        "wait_limit_ms": milliseconds(wait_limit),
+        "join_limit_ms": milliseconds(join_limit),
+        "memory": number_of("memory", memory, _memories),
+        "heap_guards": 0 if heap_guards is None else 1 if heap_guards else -1,
+        "ranks_per_gpu": ranks_per_gpu,
+    }
+
+
+class World:
+    """One rank's view of the world. It is used by one thread at a time.
+
+    Calls that are said to be collective are made by every rank, in the same order. A world is closed by `close`, or
+    at the end of a `with`; an exception that leaves the `with` tells the other ranks that this one has failed. What
+    was made on it is closed with it. Options of all constructors, where 0 means what the environment says:
+
+    * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB);
+    * `wait_limit`: seconds after which a wait is an error (UNTAX_WAIT_LIMIT_MS, or 20); negative: for ever;
+    * `join_limit`: seconds in which all processes have to come (UNTAX_JOIN_LIMIT_MS, or 60); negative: for ever;
+    * `memory`: "host", "cuda" or "automatic", where the heaps of processes lie (UNTAX_MEMORY, or host);
+    * `heap_guards`: whether there are guard bands between allocations (UNTAX_HEAP_GUARDS).
+    """
+
+    def __init__(self, core: _core.World) -> None:
+        self._core = core
+        self._made: list[weakref.ref[Any]] = []
+
+    @classmethod
+    def threads(cls, ranks: int, *, heap_bytes: int = 0, wait_limit: float = 0,
+                heap_guards: bool | None = None) -> list[World]:
+        """The worlds of `ranks` ranks that are threads of this process: each is for a thread of its own.
+
+        `run_threads` starts the threads, too. Raises InvalidArgument, OutOfMemory.
+        """
+        options = _options(heap_bytes, wait_limit, 0, "default", heap_guards)
+        return [cls(core) for core in _core.threads(ranks, options)]
+
+    @classmethod
+    def gpus(cls, ranks: int, *, heap_bytes: int = 0, wait_limit: float = 0, heap_guards: bool | None = None,
+             ranks_per_gpu: int = 0) -> list[World]:
+        """The same on GPUs of this process, rank r on GPU r. The thread of a rank calls `use_device` first.
+
+        Raises Unsupported if there are fewer GPUs, or if untax was built without CUDA.
+        """
+        options = _options(heap_bytes, wait_limit, 0, "default", heap_guards, ranks_per_gpu)
+        return [cls(core) for core in _core.gpus(ranks, options)]
+
+    @classmethod
+    def from_environment(cls, *, heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0,
+                         memory: str = "default", heap_guards: bool | None = None) -> World:
+        """Collective. The rank of this process as `untax run --processes`, torchrun, mpirun or srun describe it; one
+        rank alone where there is no launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
+        """
+        return cls(_core.from_environment(_options(heap_bytes, wait_limit, join_limit, memory, heap_guards)))
+
+    @classmethod
+    def from_exchange(cls, rank: int, ranks: int, exchange: Callable[[bytes], Sequence[bytes]], *,
+                      heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0, memory: str = "default",
+                      heap_guards: bool | None = None) -> World:
+        """Collective. Rank `rank` of `ranks` processes of this host that can already exchange bytes.
+
+        `exchange` is called once with this rank's bytes, and returns those of all ranks, in rank order. The ranks may
+        be some of a larger job. Raises as `from_environment`, and what `exchange` raises.
+        """
+        options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards)
+        return cls(_core.from_exchange(rank, ranks, exchange, options))
+
+    @property
+    def rank(self) -> int:
+        return self._core.rank
+
+    @property
+    def size(self) -> int:
+        return self._core.size
+
+    @property
+    def kind(self) -> str:
+        """ "threads", "processes", "GPUs" (of this process) or "alone"."""
+        return self._core.kind
+
+    @property
+    def device(self) -> int:
+        """The number of the rank's GPU; -1 if heaps lie in host memory."""
+        return self._core.device
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    def use_device(self) -> None:
+        """Makes the rank's GPU the current one of the calling thread; nothing in host memory."""
+        self._core.use_device()
+
+    def barrier(self) -> None:
+        """Collective. Returns when all ranks have come; what they did before is visible after it."""
+        self._core.barrier()
+
+    def agree(self, what: str, description: str) -> None:
+        """Collective. Raises Disagreement, at every rank, unless all ranks say the same."""
+        self._core.agree(what, description)
+
+    def check(self) -> None:
+        """Raises the reason if the world was stopped, also by a kernel that gave up waiting."""
+        self._core.check()
+
+    def fail(self, text: str) -> None:
+        """Tells the other ranks that this one has failed: all their waits end, with `text` as the reason."""
+        self._core.fail(text)
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any = "fp32", label: str = "memory of Python") -> Memory:
+        """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared, and nobody waits.
+
+        Raises OutOfMemory, which says who has how much.
+        """
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        name = type_name(dtype)
+        elements = 1
+        for extent in shape:
+            elements *= extent
+        address = self._core.allocate(elements * item_sizes[name], label)
+        return Memory(self, address, shape, name)
+
+    def close(self) -> None:
+        """Ends this rank, and what was made on it. The peers that still wait for it hear that it is lost."""
+        if self._core.closed:
+            return
+        for made in reversed(self._made):
+            op = made()
+            if op is not None:
+                op.close()
+        self._made.clear()
+        self._core.close()
+
+    def _keep(self, op: Any) -> None:
+        self._made = [made for made in self._made if made() is not None]
+        self._made.append(weakref.ref(op))
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if error is not None and not self.closed:
+            self.fail(f"{type(error).__name__}: {error}")
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<untax.World, closed>" if self.closed else f"<untax.World of {self.kind}, rank {self.rank} of {self.size}>"
+
+
+class Memory:
+    """Elements in the memory of a rank. It stays until `free`, or until its world is closed.
+
+    numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`; operators take it as it is.
+    """
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str) -> None:
+        self._owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.dtype == "bf16":
+            raise InvalidArgument("numpy has no bf16; torch() takes it")
+        return {"version": 3, "shape": self.shape, "typestr": "<f4" if self.dtype == "fp32" else "<f2",
+                "data": (self.address, False)}
+
+    def at(self, peer: int) -> Memory:
+        """What rank `peer` has in its symmetric memory at the same offset."""
+        return Memory(self._owner, self._owner._core.translate(self.address, peer), self.shape, self.dtype)
+
+    def free(self) -> None:
+        """Collective. No rank may touch it any more."""
+        self._owner._core.free(self.address)
+
+    def torch(self) -> Any:
+        """A tensor on this memory, of the host."""
+        import torch
+
+        kind = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
+        elements = 1
+        for extent in self.shape:
+            elements *= extent
+        if elements == 0:
+            return torch.empty(self.shape, dtype=kind)
+        memory = (ctypes.c_char * (elements * item_sizes[self.dtype])).from_address(self.address)
+        memory._owner = self  # type: ignore[attr-defined]
+        return torch.frombuffer(memory, dtype=kind).view(self.shape)
+
+
+def run_threads(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
+    """Runs `body(world)` for each of `ranks` ranks, a thread each, and returns what they return, in rank order.
+
+    When some raise, the first cause is raised, not its echo in the others. `options` are those of `World.threads`.
+    """
+    results: list[Any] = [None] * ranks
+    errors: list[BaseException] = []
+    lock = threading.Lock()
+
+    def run(rank: int, world: World) -> None:
+        try:
+            with world:
+                results[rank] = body(world)
+        except BaseException as error:  # noqa: BLE001 - it is raised below
+            with lock:
+                errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(rank, world), name=f"untax rank {rank}")
+               for rank, world in enumerate(World.threads(ranks, **options))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for error in errors:
+        if not isinstance(error, Aborted):
+            raise error
+    if errors:
+        raise errors[0]
+    return results
