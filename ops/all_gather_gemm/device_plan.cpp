@@ -63,9 +63,10 @@ class planner {
       : problem_(problem), options_(options), processors_(processors) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
-    // To the protocol: movers beside one worker. How they are spread over kernels is not its
-    // business.
-    made_.protocol.how = pattern::fused_specialized;
+    // To the program: senders beside one worker, in its kernel or in their own.
+    const bool own_grid = concurrent() || at_once();
+    made_.protocol.how = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
+    made_.protocol.senders_acquire = at_once();
     if (options.how == pattern::fused_specialized || concurrent())
       made_.protocol.move = options.move;
     made_.protocol.workers = 1;
@@ -153,6 +154,7 @@ class planner {
       case pattern::copy_engine:
         made_.streams = asked > 0 ? asked : usual_streams;
         made_.protocol.sets = 1;  // addresses in a captured graph are the same in every run
+        made_.protocol.reserves_next = true;
         break;
       default:
         made_.boxes = goes_in_boxes();

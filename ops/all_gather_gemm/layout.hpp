@@ -223,8 +223,8 @@ class all_gather_gemm_layout {
   /// What has to be acquired before a piece is read; nothing for the rank's own where it lies.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room arrival_of(const piece& p,
                                                             std::uint64_t epoch) const noexcept {
-    return p.source == rank() && !collected() ? room{}
-                                              : inbox_room(p.source, rank(), p.index, epoch);
+    const bool there = plan_.senders_acquire || (p.source == rank() && !collected());
+    return there ? room{} : inbox_room(p.source, rank(), p.index, epoch);
   }
 
  protected:

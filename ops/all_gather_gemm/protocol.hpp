@@ -29,7 +29,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                : i == 1 ? kernel{"barrier", 1, 1}
                         : kernel{"gemm", 2, plan_.workers};
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"gather", 0, plan_.movers} : kernel{"gemm", 0, plan_.workers};
+        return i == 0 ? kernel{"gather", 0, plan_.movers}
+                      : kernel{"gemm", plan_.senders_acquire ? 1 : 0, plan_.workers};
       case pattern::fused_sequential:
         return {"all_gather_gemm", 0, plan_.workers};
       default:
@@ -49,7 +50,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
         if (kernel_index == 2) compute(worker, epoch, emit);
         return;
       case pattern::producer_consumer:
-        if (kernel_index == 0) move(worker, epoch, emit);
+        if (kernel_index == 0) send(worker, epoch, emit);
         if (kernel_index == 1) compute(worker, epoch, emit);
         return;
       case pattern::fused_sequential:
@@ -58,7 +59,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
         return;
       default:
         if (worker < plan_.movers) {
-          move(worker, epoch, emit);
+          send(worker, epoch, emit);
         } else {
           compute(worker - plan_.movers, epoch, emit);
         }
@@ -102,8 +103,50 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
       push({mover, plan_.movers}, epoch, emit);
     }
   }
+  /// All that one of the movers does in a run.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void send(int mover, std::uint64_t epoch, Emit&& emit) const {
+    move(mover, epoch, [&](step s) {
+      // What the run before has reserved.
+      if (plan_.reserves_next) s.reserve = room{};
+      emit(s);
+    });
+    if (plan_.senders_acquire) await({mover, plan_.movers}, epoch, emit);
+  }
+
+  /// Says that all is read that this worker reads.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void finish(int worker, std::uint64_t epoch, Emit&& emit) const {
+    if (!has_rooms() || !counts_readers()) return;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int source = source_at_hop(rank(), hop, world());
+      if (pieces_of(source) == 0) continue;
+      emit(step{.retire = inbox_room(source, rank(), 0, epoch), .reader = worker});
+    }
+    if (!plan_.reserves_next || worker > 0 || pieces_of(rank()) == 0) return;
+    for (int hop = 1; hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      emit(step{.reserve = inbox_room(rank(), peer, 0, epoch + 1)});
+    }
+  }
 
  private:
+  /// Acquires the pieces that the counterparts of a share send, who wait for nothing that comes
+  /// after.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void await(strided share, std::uint64_t epoch, Emit&& emit) const {
+    for (int i = 0; i < share.share_of(most_pieces()); ++i) {
+      for (int hop = first_hop(); hop < world(); ++hop) {
+        const int source = source_at_hop(rank(), hop, world());
+        if (share.at(i) < pieces_of(source))
+          emit(step{.acquire = inbox_room(source, rank(), share.at(i), epoch)});
+      }
+    }
+  }
+
   /// Lays the rank's shard out for the others, so that the caller's A is its own again when the run
   /// ends.
   UNTAX_CALLS_ANY_SIDE
@@ -160,12 +203,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     } else {
       multiply_panels({worker, plan_.workers}, epoch, emit);
     }
-    if (!has_rooms() || !counts_readers()) return;
-    for (int hop = 1; hop < world(); ++hop) {
-      const int source = source_at_hop(rank(), hop, world());
-      if (pieces_of(source) == 0) continue;
-      emit(step{.retire = inbox_room(source, rank(), 0, epoch), .reader = worker});
-    }
+    finish(worker, epoch, emit);
   }
 
   /// One GEMM over the gathered A; with several workers, one for each block of columns.

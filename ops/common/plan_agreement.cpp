@@ -8,13 +8,14 @@ namespace untax {
 
 std::string fields_of(const gemm_plan& plan) {
   const auto& [world, rank, how, move, workers, movers, tile_m, tile_n, panel_k, cross, collect,
-               spread, band, starts, sets] = plan;
+               spread, senders_acquire, reserves_next, band, starts, sets] = plan;
   static_cast<void>(rank);
   return fmt::format(
       "ranks {}, program {}, direction {}, workers {}, movers {}, tile rows {}, tile columns {}, "
-      "panel {}, cross {}, collect {}, spread {}, band {}, starts {}, sets {}",
+      "panel {}, cross {}, collect {}, spread {}, senders acquire {}, reserves next {}, band {}, "
+      "starts {}, sets {}",
       world, name_of(how), name_of(move), workers, movers, tile_m, tile_n, panel_k, cross, collect,
-      spread, band, starts, sets);
+      spread, senders_acquire, reserves_next, band, starts, sets);
 }
 
 std::string fields_of(const sm90::gemm_plan& plan) {

@@ -1,5 +1,5 @@
 // How many blocks move what when all of A is gathered before anything is multiplied. That they send
-// and await each piece once is among what gathers_send.cpp looks at.
+// and await each piece once is among what lowered.cpp looks at.
 #include <cstdint>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// What the movers of a gather send by plain numbers is what the protocol's program says: every
-// piece, from where, to whom, to which place, with which counters, in the same order, by every
-// mover in every epoch. And that program brings all of A to every rank, once.
+// The program of a gather brings all of A to every rank, once. That kernels do what it says is
+// what lowered.cpp looks at.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -12,10 +11,6 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/sm90/transfer/mover_warps.hpp"
-#include "ops/all_gather_gemm/gather_at_once.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -56,48 +51,6 @@ std::vector<sent> said_by_program(const all_gather_gemm_protocol& how, strided s
                    waits ? s.reserve.needed_free() : 0});
   });
   return all;
-}
-
-/// As the senders of kernels do it: see shard_sender.
-std::vector<sent> sent_by_numbers(const planned_gather& p, strided share, std::uint64_t epoch) {
-  const sending_grid grid = sending_grid::of(p.how);
-  const int set = p.how.sets().set_of(epoch);
-  const std::uint64_t use = p.how.sets().use_of(epoch);
-  std::vector<sent> all;
-  int turn = 0;
-  grid.each(share, [&](const outgoing_piece& piece, int hop, int hops) {
-    const auto again = grid.turn(share, turn++);
-    EXPECT_EQ(again.piece.index, piece.index);
-    EXPECT_EQ(again.piece.turn, piece.turn);
-    EXPECT_EQ(again.hop, hop);
-    EXPECT_EQ(grid.hops_together(), hops);
-    for (int i = 0; i < hops; ++i) {
-      const int peer = receiver_at_hop(p.how.rank(), hop + i, p.how.world());
-      const bool waits = use > 1 && grid.counted && peer != p.how.rank();
-      all.push_back({piece.rows, piece.columns, piece.row, piece.column, peer,
-                     grid.inbox_row + set * grid.set_rows + piece.row,
-                     grid.inbox_column + piece.column, grid.ready_counter(set, piece.index), use,
-                     waits ? grid.free_counter(set, peer) : -1, waits ? use - 1 : 0});
-    }
-  });
-  EXPECT_EQ(turn, grid.turns(share));
-  EXPECT_EQ(grid.part_of(share).pieces, share.share_of(p.how.pieces_of(p.how.rank())));
-  return all;
-}
-
-TEST(gathers_send, what_the_program_says) {
-  each_plan(gather_cases(), [](const planned_gather& p) {
-    if (p.how.pulls() || p.plan.packets) return;
-    SCOPED_TRACE(p.text);
-    const int movers = p.plan.protocol.movers;
-    for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
-      for (int mover = 0; mover < movers; ++mover) {
-        const strided share{mover, movers};
-        ASSERT_EQ(sent_by_numbers(p, share, epoch), said_by_program(p.how, share, epoch))
-            << "mover " << mover << " in epoch " << epoch;
-      }
-    }
-  });
 }
 
 /// Copy engines carry out the same program in every run, since addresses in a captured graph stay.
@@ -214,107 +167,6 @@ TEST(gathers_send, ranks_plan_the_same) {
                             : direction::push);
     }
   }
-}
-
-/// The numbers of the movers that a plan has, as its kernels give them to blocks and warps.
-std::multiset<int> mover_numbers(const planned_gather& p) {
-  const gather_plan& plan = p.plan;
-  std::multiset<int> all;
-  const int apart = plan.leading + plan.apart;
-  if (plan.streams > 0) {
-    for (int i = 0; i < plan.streams; ++i) all.insert(i);
-  } else if (apart > 0) {
-    const bool alone = p.options.how == pattern::bulk_synchronous;
-    const int each = plan.boxes || alone ? 1 : sm90::mover_warps;
-    for (int i = 0; i < apart * each; ++i) all.insert(i);
-  } else {
-    const moving_blocks beside{plan.who, p.how.by_rows(), plan.gemm.blocks(), plan.protocol.movers};
-    for (int block = 0; block < plan.gemm.blocks(); ++block) {
-      for (int warp = 0; warp < 4; ++warp) {
-        const int number = mover_beside(beside, block, warp);
-        if (number < plan.protocol.movers) all.insert(number);
-      }
-    }
-  }
-  return all;
-}
-
-TEST(gathers_send, by_every_mover_once) {
-  each_plan(gather_cases(), [](const planned_gather& p) {
-    SCOPED_TRACE(p.text);
-    const std::multiset<int> numbers = mover_numbers(p);
-    ASSERT_EQ(static_cast<int>(numbers.size()), p.plan.protocol.movers);
-    int expected = 0;
-    for (const int number : numbers) ASSERT_EQ(number, expected++);
-  });
-}
-
-/// Storers move through their staging, warps 1 and 2 of a block, of which only the first one has
-/// any where tiles have 64 rows.
-TEST(gathers_send, storers_that_move_have_memory) {
-  each_plan(gather_cases(), [](const planned_gather& p) {
-    if (p.plan.who != gather_movers::storers) return;
-    SCOPED_TRACE(p.text);
-    const int blocks = p.plan.gemm.blocks();
-    for (int warp = 0; warp < 4; ++warp) {
-      const int number = mover_beside({p.plan.who, true, blocks, p.plan.protocol.movers}, 0, warp);
-      const bool stores = warp >= 1 && warp <= storing_groups(p.plan.gemm.config);
-      ASSERT_TRUE(stores || number >= p.plan.protocol.movers) << warp;
-    }
-    ASSERT_FALSE(p.plan.gemm.config.swapped);
-    ASSERT_TRUE(p.plan.boxes);
-    ASSERT_GE(p.plan.pace, 1);
-  });
-}
-
-/// Where all of A is gathered at once, the blocks together wait for all that comes, each piece
-/// once, and each for what its counterparts send.
-TEST(gathers_send, what_others_wait_for_at_once) {
-  int looked_at = 0;
-  each_plan(gather_cases(), [&](const planned_gather& p) {
-    if (p.options.how != pattern::bulk_synchronous) return;
-    ++looked_at;
-    SCOPED_TRACE(p.text);
-    const int movers = p.plan.protocol.movers;
-    ASSERT_LE(movers, p.processors);
-    ASSERT_EQ(movers, p.plan.apart);
-    // A block has one piece, unless these are boxes.
-    ASSERT_TRUE(p.plan.boxes || movers == p.how.most_pieces());
-    ASSERT_TRUE(p.how.spreads());
-    const receiving_grid grid = receiving_grid::of(p.how);
-    ASSERT_EQ(grid.rank, p.how.rank());
-    ASSERT_EQ(grid.ranks, p.how.world());
-    for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
-      const int set = p.how.sets().set_of(epoch);
-      using wait = std::tuple<int, int, int>;  // counter, source, mover
-      std::set<wait> wanted;
-      for (int source = 0; source < p.how.world(); ++source) {
-        if (source == p.how.rank() && !p.how.collected()) continue;
-        gemm_plan theirs = p.plan.protocol;
-        theirs.rank = source;
-        const all_gather_gemm_protocol there(p.problem, theirs);
-        for (int mover = 0; mover < movers; ++mover) {
-          for (const sent& s : said_by_program(there, {mover, movers}, epoch)) {
-            // The counterpart of the mover that sends it, by the number of the piece.
-            if (s.peer == p.how.rank())
-              wanted.insert(
-                  {s.ready, source, (s.ready - there.ready_counter(set, source, 0)) % movers});
-          }
-        }
-      }
-      std::set<wait> awaited;
-      for (int mover = 0; mover < movers; ++mover) {
-        const strided share{mover, movers};
-        for (int i = 0; i < grid.count(share); ++i) {
-          const incoming_piece piece = grid.at(share, set, i);
-          if (piece.ready < 0) continue;
-          ASSERT_TRUE(awaited.insert({piece.ready, piece.source, mover}).second) << "waits twice";
-        }
-      }
-      ASSERT_EQ(awaited, wanted);
-    }
-  });
-  EXPECT_GT(looked_at, 0);
 }
 
 }  // namespace

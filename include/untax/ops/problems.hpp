@@ -68,6 +68,11 @@ struct gemm_plan {
   std::int64_t cross = 0;
   bool collect = false;  ///< a rank sends to itself too, so that all of A lies in one place
   bool spread = false;   ///< a piece of A goes to all peers before the next piece does
+  /// Who sends pieces of A also acquires those that come, in a kernel before the one that computes.
+  bool senders_acquire = false;
+  /// Who sends cannot wait: at its end a run reserves what the next one sends, with one set of
+  /// rooms.
+  bool reserves_next = false;
   /// Pieces of A, or tiles of C, one below the other, whose first columns go out before the next
   /// columns do; then come those below them. Tiles in bands of one go out as they are numbered.
   int band = 1;

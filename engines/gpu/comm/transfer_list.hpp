@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <untax/flow/room.hpp>
+#include <untax/tile/program.hpp>
+#include <untax/tile/step.hpp>
+
+namespace untax::comm {
+
+/// What a sender does next, in set 0 of its rooms: it waits, moves a rectangle to one rank or to
+/// several whose hops follow each other, and signals each of them. Without rows it only waits or
+/// signals. Counters are numbers, -1 for none.
+struct transfer {
+  operand from = operand::none;
+  operand to = operand::none;
+  bool fetches = false;        ///< reads at the peer and writes here; else it writes at the peer
+  std::uint8_t credit = 1;     ///< the reserve waits for so many uses less than this one
+  std::uint8_t hops = 1;       ///< to so many ranks, each one hop farther than the one before
+  std::int16_t first_hop = 0;  ///< ranks from this one on; 0 is the rank itself
+  std::int32_t group = 0;      ///< of the raster, in which it goes out
+  std::int32_t from_row = 0;
+  std::int32_t from_col = 0;
+  std::int32_t to_row = 0;
+  std::int32_t to_col = 0;
+  std::int32_t rows = 0;
+  std::int32_t cols = 0;
+  std::int32_t reserve = -1;  ///< here, of rank 0: that of rank p is `p * readers` behind it
+  std::int32_t acquire = -1;  ///< here
+  std::int32_t publish = -1;  ///< at the peer; here, if it fetches
+  std::int32_t retire = -1;   ///< at the peer
+
+  friend bool operator==(const transfer&, const transfer&) = default;
+};
+
+/// How far things lie behind those of set 0 in the next set: rows of matrices, and counters by
+/// verb.
+struct set_shift {
+  std::int32_t inbox_rows = 0;
+  std::int32_t outbox_rows = 0;
+  std::int32_t reserve = 0;
+  std::int32_t acquire = 0;
+  std::int32_t publish = 0;
+  std::int32_t retire = 0;
+};
+
+/// What the senders of a rank do in a run, entry after entry. Runs differ by the set of rooms and
+/// by the number of the use, and by nothing else.
+struct transfer_lists {
+  int rank = 0;
+  int world = 1;
+  room_sets sets;
+  int readers = 1;  ///< of each room that is reserved
+  set_shift shift;
+  std::vector<std::vector<transfer>> senders;
+
+  /// Calls `emit` for the steps of a sender in an epoch: each entry, hop by hop.
+  void steps(std::size_t sender, std::uint64_t epoch, const program::sink& emit) const;
+  [[nodiscard]] std::size_t entries() const noexcept;
+};
+
+}  // namespace untax::comm

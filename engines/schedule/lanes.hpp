@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <untax/tile/program.hpp>
+
+#include "engines/schedule/walk.hpp"
+
+namespace untax::schedule {
+
+/// What the kernels of one rank do in a run, lane by lane: a protocol for the schedule checker that
+/// is put together from what was planned. A lane is what one warp, or one CTA, does in order.
+///
+/// Lanes of a rank also signal each other. Such a flag either orders what is before it and what is
+/// behind, as an atomic count or a stream does; or it only makes a lane wait, as roles of a CTA do
+/// whose order nobody should rely on.
+class lane_program {
+ public:
+  /// Emits the steps of a lane in an epoch.
+  using lane = std::function<void(std::uint64_t epoch, const program::sink& emit)>;
+  /// What a rank has, as its protocol says.
+  struct rank_memory {
+    int rank = 0;
+    int world = 1;
+    int counters = 0;
+    extent inbox;
+    extent outbox;
+    extent tile;
+  };
+
+  explicit lane_program(const rank_memory& memory) : memory_(memory) {}
+
+  /// Lanes added from here on belong to this kernel.
+  void begin_kernel(const char* name, int stage) { kernels_.push_back({{name, stage, 0}, {}}); }
+  void add(lane what) {
+    kernels_.back().lanes.push_back(std::move(what));
+    ++kernels_.back().about.workers;
+  }
+  /// A new flag. All that only make wait are taken before those that order.
+  [[nodiscard]] int add_flag(bool orders = true) {
+    if (!orders) ++waits_only_;
+    return memory_.counters + flags_++;
+  }
+  [[nodiscard]] step raises(int flag, std::uint64_t epoch) const {
+    return {.publish = room_of(flag, epoch)};
+  }
+  [[nodiscard]] step awaits(int flag, std::uint64_t epoch) const {
+    return {.acquire = room_of(flag, epoch)};
+  }
+  /// Whether a flag of this rank orders anything.
+  [[nodiscard]] bool orders(int flag) const noexcept {
+    return flag < memory_.counters || flag >= memory_.counters + waits_only_;
+  }
+
+  [[nodiscard]] int rank() const noexcept { return memory_.rank; }
+  [[nodiscard]] int world() const noexcept { return memory_.world; }
+  [[nodiscard]] int counters() const noexcept { return memory_.counters + flags_; }
+  [[nodiscard]] extent inbox() const noexcept { return memory_.inbox; }
+  [[nodiscard]] extent outbox() const noexcept { return memory_.outbox; }
+  [[nodiscard]] extent tile_extent() const noexcept { return memory_.tile; }
+  [[nodiscard]] int kernels() const noexcept { return static_cast<int>(kernels_.size()); }
+  [[nodiscard]] kernel kernel_at(int i) const { return at(i).about; }
+  template <class Emit>
+  void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
+    at(kernel_index).lanes[static_cast<std::size_t>(worker)](epoch, emit);
+  }
+
+ private:
+  struct launch {
+    kernel about;
+    std::vector<lane> lanes;
+  };
+  [[nodiscard]] const launch& at(int i) const { return kernels_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] room room_of(int flag, std::uint64_t epoch) const {
+    return {.producer = memory_.rank,
+            .consumer = memory_.rank,
+            .number = flag,
+            .ready = flag,
+            .use = epoch};
+  }
+
+  rank_memory memory_;
+  int flags_ = 0;
+  int waits_only_ = 0;
+  std::vector<launch> kernels_;
+};
+
+}  // namespace untax::schedule
