@@ -89,6 +89,13 @@ class World:
         options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards)
         return cls(_core.from_exchange(rank, ranks, exchange, options))
 
+    @classmethod
+    def from_torch(cls, group: Any = None, **options: Any) -> World:
+        """Collective. The ranks of a process group of torch, which may be some of the job's."""
+        from .torch.groups import make_world
+
+        return make_world(group, **options)
+
     @property
     def rank(self) -> int:
         return self._core.rank

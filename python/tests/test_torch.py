@@ -1,0 +1,37 @@
+"""untax.torch, in processes that torchrun starts, over gloo, on CPUs."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
+                                reason="torch is not installed; ./test.sh --with-torch installs it")
+
+
+def torchrun(ranks, *program):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    done = subprocess.run([*call, *map(str, program)], capture_output=True, text=True, env=environment, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_agree_with_torch(ranks, seed):
+    said = torchrun(ranks, HERE / "torch_ranks.py", seed)
+    for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "collectives", "attention",
+                  "derivatives", "checked_by_torch", "sub_groups"):
+        assert f"{check}: right with {ranks} ranks" in said
+    for rank in range(ranks - 1):
+        assert f"rank {rank}: done" in said
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_mlp_is_right(ranks):
+    said = torchrun(ranks, HERE.parents[1] / "examples/python/mlp.py", "--device", "cpu")
+    assert "within the tolerance" in said and "all_gather_gemm" in said

@@ -1,0 +1,231 @@
+"""What each rank of test_torch.py does: compares untax with torch's own implementations, over gloo.
+
+Usage: torchrun --nproc-per-node N torch_ranks.py [SEED]. Ends with status 0 where all is well.
+"""
+
+import os
+import random
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+
+import untax
+import untax.torch as untax_torch
+
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+group = dist.group.WORLD.group_name
+same = random.Random(seed)  # the same at all ranks
+torch.manual_seed(seed * 100 + rank)
+
+
+def close(got, expected, what):
+    assert got.shape == expected.shape and got.dtype == expected.dtype, f"{what}: {got.shape} is not {expected.shape}"
+    if expected.numel() == 0:
+        return
+    limit = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[expected.dtype]
+    error = (got.double() - expected.double()).norm() / max(expected.double().norm().item(), 1)
+    assert error <= limit, f"rank {rank}: {what}: relative error {error}"
+
+
+def random_tensor(*shape, dtype=torch.float32):
+    """Sometimes not contiguous, but in the same way at all ranks."""
+    x = torch.randn(*shape, dtype=torch.float32).to(dtype)
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if same.random() < 0.3 else x
+
+
+def takeover():
+    """torch's reference for the two operators, and ours."""
+    untax_torch.install()
+    for turn in range(12):
+        dtype = same.choice([torch.float32, torch.bfloat16])
+        dims = same.choice([2, 3])
+        axis = same.randrange(dims)
+        shape = [same.randint(1, 6) for _ in range(dims - 1)] + [same.choice([8, 16, same.randint(1, 20)])]
+        if turn == 5:
+            axis, shape[0] = 0, 0
+        a = random_tensor(*shape, dtype=dtype)
+        k = shape[-1] * ranks if axis == dims - 1 else shape[-1]
+        bs = [random_tensor(k, same.randint(1, 30), dtype=dtype) for _ in range(same.choice([1, 1, 3]))]
+        whole = same.random() < 0.5
+        what = f"turn {turn}: {shape}, gather_dim {axis}, {len(bs)} weights, return_A {whole}, {dtype}"
+        reference = symm_mem._fused_all_gather_matmul_fallback(a, bs, axis, group, return_A=whole)
+        got = torch.ops.symm_mem.fused_all_gather_matmul(a, bs, axis, group, return_A=whole)
+        assert (got[0] is None) == (not whole)
+        if whole:
+            close(got[0], reference[0], "A of " + what)
+        for one, other in zip(got[1], reference[1], strict=True):
+            close(one, other, what)
+
+        shape[axis] = shape[axis] * ranks if axis < dims - 1 else shape[axis]
+        n = same.randint(1, 12) * ranks
+        a, b = random_tensor(*shape, dtype=dtype), random_tensor(shape[-1], n, dtype=dtype)
+        how = same.choice(["sum", "avg"])
+        what = f"turn {turn}: {shape} x {n}, scatter_dim {axis}, {how}, {dtype}"
+        # In fp32, since gloo's sum of bf16 rounds at every rank.
+        reference = symm_mem._fused_matmul_reduce_scatter_fallback(a.float(), b.float(), how, axis, group)
+        got = torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, how, axis, group)
+        close(got, reference.to(dtype), what)
+
+
+def visible_fallback():
+    untax_torch.forget()
+    a, b = torch.randn(4, 8, dtype=torch.float64), torch.randn(8, 4 * ranks, dtype=torch.float64)
+    torch.ops.symm_mem.fused_all_gather_matmul(a, [b], 0, group, return_A=False)
+    assert "by torch: untax has no torch.float64" in str(untax_torch.report())
+    torch.ops.symm_mem.fused_all_gather_matmul(a.float(), [b.float()], 0, group, return_A=False)
+    assert untax_torch.report()["fused_all_gather_matmul", "by untax, fused"] == 1
+    os.environ["UNTAX_STRICT"] = "1"
+    try:
+        torch.ops.symm_mem.fused_all_gather_matmul(a, [b], 0, group, return_A=False)
+        raise AssertionError("nothing was raised")
+    except untax.Unsupported as error:
+        assert "UNTAX_STRICT" in str(error)
+    del os.environ["UNTAX_STRICT"]
+    untax_torch.uninstall()
+
+
+def asynchronous_tensor_parallelism():
+    """A program that gathers, multiplies and scatters, as the pass of inductor rewrites it, runs on untax."""
+    import torch.distributed._functional_collectives as functional
+    from torch._inductor.fx_passes.micro_pipeline_tp import micro_pipeline_tp_pass
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def program(x, up, down):
+        gathered = functional.all_gather_tensor(x, 0, group)
+        return functional.reduce_scatter_tensor(torch.relu(gathered @ up) @ down, "sum", 0, group)
+
+    operands = torch.randn(4, 8), torch.randn(8, 16), torch.randn(16, 8)
+    with FakeTensorMode() as mode:
+        traced = make_fx(program)(*(mode.from_tensor(x) for x in operands))
+    with symm_mem._test_mode({group}):
+        micro_pipeline_tp_pass(traced.graph)
+    traced.recompile()
+    untax_torch.install()
+    untax_torch.forget()
+    close(traced(*operands), functional.wait_tensor(program(*operands)), "rewritten program")
+    assert sum(untax_torch.report().values()) == 2, str(traced.graph)
+    untax_torch.uninstall()
+
+
+def collectives():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.randint(-8, 9, (2 * ranks, 3)).to(dtype)
+        all_of_them = [torch.empty_like(x) for _ in range(ranks)]
+        dist.all_gather(all_of_them, x)
+        total = torch.stack(all_of_them).sum(0)
+        ops = torch.ops.untax
+        assert (ops.all_gather(x, 1, group) == torch.cat(all_of_them, 1)).all()
+        assert (ops.all_reduce(x, "sum", group) == total).all()
+        assert (ops.all_reduce(x, "max", group) == torch.stack(all_of_them).max(0).values).all()
+        assert (ops.reduce_scatter(x, "sum", 0, group) == total.chunk(ranks)[rank]).all()
+        assert (ops.broadcast(x, ranks - 1, group) == all_of_them[-1]).all()
+        assert (ops.all_to_all(x, group) == torch.cat([y.chunk(ranks)[rank] for y in all_of_them])).all()
+        w = torch.randn(3, 5).to(dtype)
+        close(ops.matmul_all_reduce(x, w, "sum", group),
+              sum((y @ w).float() for y in [torch.zeros_like(x)]).to(dtype) + ops.all_reduce(x @ w, "sum", group),
+              "matmul_all_reduce")
+        scale, residual = torch.ones(3, dtype=dtype), torch.ones_like(x)
+        normed, kept = ops.all_reduce_rms_norm(x, residual, scale, 1e-6, group)
+        close(kept, total + residual, "residual")
+        close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
+
+
+def attention():
+    torch.manual_seed(seed)  # q is the same at all ranks
+    batch, heads, kv_heads, dim, keys = 2, 4, 2, 16, 6
+    q = torch.randn(batch, heads, dim)
+    k, v = torch.randn(2, ranks, batch, keys, kv_heads, dim)
+    lengths = torch.randint(1, keys + 1, (ranks, batch), dtype=torch.int32)
+    out = torch.ops.untax.flash_decode(q, k[rank], v[rank], lengths[rank], group)
+    for b in range(batch):
+        ks = torch.cat([k[r, b, : lengths[r, b]] for r in range(ranks)]).repeat_interleave(2, 1)
+        vs = torch.cat([v[r, b, : lengths[r, b]] for r in range(ranks)]).repeat_interleave(2, 1)
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            q[b, :, None], ks.transpose(0, 1), vs.transpose(0, 1))[:, 0]
+        close(out[b], expected, "flash_decode")
+
+
+def derivatives():
+    """A layer that is split, against the layer as a whole: results, and gradients of input and weights."""
+    torch.manual_seed(seed)  # the whole layer is the same at all ranks
+    tokens, width, hidden = 3 * ranks, 8, 8 * ranks
+    up, down = torch.nn.Linear(width, hidden), torch.nn.Linear(hidden, width)
+    x = torch.randn(tokens, width, requires_grad=True)
+    expected = down(torch.nn.functional.gelu(up(x)))
+    expected.square().sum().backward()
+    mine = slice(rank * 3, rank * 3 + 3)
+    column = untax_torch.ColumnParallelLinear.of(up)
+    row = untax_torch.RowParallelLinear.of(down)
+    share = x.detach()[mine].clone().requires_grad_()
+
+    def layer(given):
+        return row(torch.nn.functional.gelu(column(given)))
+
+    for run in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+        share.grad = column.weight.grad = row.weight.grad = None
+        got = run(share)
+        close(got, expected.detach()[mine], "mlp")
+        got.square().sum().backward()
+        close(share.grad, x.grad[mine], "gradient of the input")
+        close(column.weight.grad, up.weight.grad.chunk(ranks)[rank], "gradient of column weights")
+        close(row.weight.grad, down.weight.grad.chunk(ranks, 1)[rank], "gradient of row weights")
+
+
+def checked_by_torch():
+    """Schemas, fake tensors and autograd registrations, as torch itself looks at them."""
+    ops = torch.ops.untax
+    a, b = torch.randn(4, 8, requires_grad=True), torch.randn(8, 4 * ranks, requires_grad=True)
+    c = torch.randn(2 * ranks, 3, 8)
+    lengths = torch.tensor([3, 1], dtype=torch.int32)
+    k = torch.randn(2, 4, 1, 16)
+    for op, arguments in (
+        (ops.all_gather_matmul, (a, b, 0, group)), (ops.all_gather_matmul, (c, b.detach(), 1, group)),
+        (ops.all_gather_matmul, (torch.randn(3, 8), torch.randn(8 * ranks, 5), 1, group)),
+        (ops.matmul_reduce_scatter, (torch.randn(2 * ranks, 8, requires_grad=True), b, "sum", 0, group)),
+        (ops.matmul_reduce_scatter, (c, b.detach(), "avg", 2, group)), (ops.all_gather, (c, 1, group)),
+        (ops.reduce_scatter, (c, "sum", 0, group)), (ops.all_reduce, (c, "sum", group)), (ops.all_to_all, (c, group)),
+        (ops.broadcast, (c, 0, group)), (ops.matmul_all_reduce, (c, torch.randn(8, 3), "sum", group)),
+        (ops.all_reduce_rms_norm, (c, c.clone(), torch.ones(8), 1e-6, group)),
+        (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),
+    ):
+        torch.library.opcheck(op.default, arguments, test_utils=("test_schema", "test_faketensor",
+                                                                 "test_autograd_registration"))
+
+
+def sub_groups():
+    """Tensor parallelism within a larger job: pairs of ranks."""
+    pairs = [dist.new_group([first, first + 1]) for first in range(0, ranks - 1, 2)]
+    if rank // 2 >= len(pairs):
+        return
+    name = pairs[rank // 2].group_name
+    got = torch.ops.untax.all_gather(torch.tensor([float(rank)]), 0, name)
+    assert got.tolist() == [rank // 2 * 2, rank // 2 * 2 + 1]
+    assert untax_torch.world_of(name).size == 2
+
+
+def a_rank_that_leaves():
+    untax_torch.close()
+    world = untax.World.from_torch(wait_limit=30)
+    if rank == ranks - 1:
+        os._exit(0)
+    try:
+        world.barrier()
+    except untax.PeerLost as error:
+        assert error.suspect == ranks - 1
+    else:
+        raise AssertionError("nobody was missed")
+
+
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, attention, derivatives, checked_by_torch, sub_groups):
+    check()
+    if rank == 0:
+        print(f"{check.__name__}: right with {ranks} ranks", flush=True)
+dist.barrier()
+a_rank_that_leaves()
+print(f"rank {rank}: done", flush=True)
+os._exit(0)  # the store of the group has lost a rank, too

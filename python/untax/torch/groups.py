@@ -1,0 +1,95 @@
+"""Worlds of process groups, and the operators that were planned on them."""
+
+from __future__ import annotations
+
+import atexit
+from collections import OrderedDict
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from ..operators import Operator, kinds
+from ..world import World
+
+_worlds_made: dict[str, int] = {}
+_engines: dict[tuple[str, str], Engine] = {}
+
+
+def group_of(group: Any) -> Any:
+    """A process group, of itself, of its name, or the default one for None."""
+    if group is None:
+        return dist.group.WORLD
+    return c10d._resolve_process_group(group) if isinstance(group, str) else group
+
+
+def name_of(group: Any) -> str:
+    """The name by which operators know a group: that of the default one for None."""
+    return group if isinstance(group, str) else group_of(group).group_name
+
+
+def make_world(group: Any = None, **options: Any) -> World:
+    """Collective. A world of the processes of a group, which may be some of the job's. They meet through its store."""
+    group = group_of(group)
+    store = c10d._get_process_group_store(group)
+    number = _worlds_made[group.group_name] = _worlds_made.get(group.group_name, -1) + 1
+    rank, ranks = group.rank(), group.size()
+
+    def exchange(mine: bytes) -> list[bytes]:
+        store.set(f"untax/{number}/{rank}", mine)
+        return [store.get(f"untax/{number}/{other}") for other in range(ranks)]
+
+    return World.from_exchange(rank, ranks, exchange, **options)
+
+
+class Engine:
+    """A world, and the operators of the last problems that were run on it. All ranks of a group run the same, so all
+    of them forget the same."""
+
+    capacity = 128
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
+
+    def planned(self, kind: str, **problem: Any) -> Operator:
+        """The operator for a problem; the first time it is planned, which is collective."""
+        key = (kind, *sorted(problem.items()))
+        op = self._planned.get(key)
+        if op is None:
+            while len(self._planned) >= self.capacity:
+                self._planned.popitem(last=False)[1].close()
+            op = self._planned[key] = kinds[kind](self.world, **problem)
+        else:
+            self._planned.move_to_end(key)
+        return op
+
+    def explain(self) -> list[str]:
+        return [op.explain() for op in self._planned.values()]
+
+
+def engine_of(group_name: str, device: str) -> Engine:
+    """The engine of a group for tensors of a device; the first time its world is made, which is collective."""
+    key = (group_name, device)
+    if key not in _engines:
+        _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
+    return _engines[key]
+
+
+def world_of(group: Any = None, device: str = "cpu") -> World:
+    """Collective the first time. The world on which the operators of a group run."""
+    return engine_of(name_of(group), device).world
+
+
+def explain() -> list[str]:
+    """What was chosen for each operator that is planned, and why."""
+    return [text for engine in _engines.values() for text in engine.explain()]
+
+
+def close() -> None:
+    """Collective. Ends all worlds of process groups, with what was planned on them."""
+    while _engines:
+        _engines.popitem()[1].world.close()
+
+
+atexit.register(close)

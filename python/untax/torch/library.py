@@ -1,0 +1,139 @@
+"""The operators as torch knows them: `torch.ops.untax`, with fake implementations and, for the pair, derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed import distributed_c10d as c10d
+
+from . import tensors
+
+_library = torch.library.Library("untax", "DEF")
+
+
+def _ranks(group_name: str) -> int:
+    return c10d._get_group_size_by_name(group_name)
+
+
+def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> None:
+    name = schema.partition("(")[0]
+    _library.define(schema)
+    for device in ("CPU", "CUDA"):
+        _library.impl(name, run, device)
+    torch.library.register_fake(f"untax::{name}", fake, lib=_library)
+
+
+def _with_dim(shape: Any, dim: int, extent: Any) -> list[Any]:
+    changed = list(shape)
+    changed[dim] = extent
+    return changed
+
+
+def _placed(x: Tensor, shape: list[Any], dim: int) -> Tensor:
+    """An empty tensor whose dimension `dim` is the outermost in memory, as results that were moved there are."""
+    dim %= len(shape)
+    front = [shape[dim], *shape[:dim], *shape[dim + 1:]]
+    return x.new_empty(front).movedim(0, dim)
+
+
+def _fake_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
+    return _placed(x, _with_dim(x.shape, dim, x.shape[dim] * _ranks(group_name)), dim)
+
+
+def _fake_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
+    return _placed(x, _with_dim(x.shape, dim, x.shape[dim] // _ranks(group_name)), dim)
+
+
+def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
+    gather_dim %= a.dim()
+    shape = [*a.shape[:-1], b.shape[1]]
+    if gather_dim == a.dim() - 1:
+        return a.new_empty(shape)
+    return _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * _ranks(group_name)), gather_dim)
+
+
+def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
+    scatter_dim %= a.dim()
+    shape = [*a.shape[:-1], b.shape[1]]
+    shape[scatter_dim] = shape[scatter_dim] // _ranks(group_name)
+    if scatter_dim == a.dim() - 1:
+        rows = a.shape[:-1].numel()
+        return a.new_empty((shape[-1], rows)).t().reshape(shape)
+    return _placed(a, shape, scatter_dim)
+
+
+def _like(x: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> Tensor:
+    return tensors.all_reduce(torch.matmul(a, b), reduce_op, group_name)
+
+
+def _all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
+                         group_name: str) -> tuple[Tensor, Tensor]:
+    total = tensors.all_reduce(x, "sum", group_name) + residual
+    return torch.nn.functional.rms_norm(total, (total.shape[-1],), weight, eps), total
+
+
+_define("all_gather(Tensor x, int dim, str group_name) -> Tensor", tensors.all_gather, _fake_gather)
+_define("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name) -> Tensor", tensors.reduce_scatter,
+        _fake_scatter)
+_define("all_reduce(Tensor x, str reduce_op, str group_name) -> Tensor", tensors.all_reduce, _like)
+_define("all_to_all(Tensor x, str group_name) -> Tensor", tensors.all_to_all, _like)
+_define("broadcast(Tensor x, int root, str group_name) -> Tensor", tensors.broadcast, _like)
+_define("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name) -> Tensor", tensors.all_gather_matmul,
+        _fake_gather_matmul)
+_define("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name) -> Tensor",
+        tensors.matmul_reduce_scatter, _fake_matmul_scatter)
+_define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", _matmul_all_reduce,
+        lambda a, b, reduce_op, group_name: a.new_empty((*a.shape[:-1], b.shape[1])))
+_define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name) -> (Tensor, Tensor)",
+        _all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
+_define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
+        tensors.flash_decode, _like)
+
+
+def _flat(x: Tensor) -> Tensor:
+    return x.reshape(-1, x.shape[-1])
+
+
+def _keep_gather(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ctx.dim, ctx.group = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _gather_matmul_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    of_a = of_b = None
+    if ctx.needs_input_grad[0]:
+        of_a = torch.ops.untax.matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group)
+    if ctx.needs_input_grad[1]:
+        of_b = _flat(torch.ops.untax.all_gather(a, ctx.dim, ctx.group)).t() @ _flat(grad)
+    return of_a, of_b, None, None
+
+
+def _keep_scatter(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ctx.reduce_op, ctx.dim, ctx.group = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _matmul_scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    if ctx.reduce_op == "avg":
+        grad = grad / _ranks(ctx.group)
+    of_a = of_b = None
+    if ctx.needs_input_grad[0]:
+        of_a = torch.ops.untax.all_gather_matmul(grad, b.t(), ctx.dim, ctx.group)
+    if ctx.needs_input_grad[1]:
+        of_b = _flat(a).t() @ _flat(torch.ops.untax.all_gather(grad, ctx.dim, ctx.group))
+    return of_a, of_b, None, None, None
+
+
+torch.library.register_autograd("untax::all_gather_matmul", _gather_matmul_backward, setup_context=_keep_gather,
+                                lib=_library)
+torch.library.register_autograd("untax::matmul_reduce_scatter", _matmul_scatter_backward,
+                                setup_context=_keep_scatter, lib=_library)

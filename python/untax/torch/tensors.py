@@ -1,0 +1,159 @@
+"""The operators on tensors: shapes of torch become problems of untax, and its results tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..types import type_number
+from .groups import Engine, engine_of
+
+
+def _rows(t: Tensor) -> Tensor:
+    """A matrix whose rows lie as untax needs them; itself where they do."""
+    rows, cols = t.shape
+    side_by_side = cols <= 1 or t.stride(1) == 1
+    return t if side_by_side and (rows <= 1 or t.stride(0) >= cols) else t.contiguous()
+
+
+def _operand(t: Tensor) -> tuple[int, int, int, int, int]:
+    rows, cols = t.shape if t.dim() == 2 else (1, t.numel())
+    return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, type_number(t.dtype))
+
+
+def _stream(t: Tensor) -> int:
+    return torch.cuda.current_stream(t.device).cuda_stream if t.is_cuda else 0
+
+
+def _engine(t: Tensor, group_name: str) -> Engine:
+    return engine_of(group_name, t.device.type)
+
+
+def _gemm(op: Any, a: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+    a, weights = _rows(a), _rows(weights)
+    op._core.run_gemm(_operand(a), _operand(weights), _operand(out), _stream(a))
+    return out
+
+
+def _move(op: Any, x: Tensor | None, out: Tensor) -> Tensor:
+    op._core.run_collective(None if x is None else _operand(x.reshape(-1)), _operand(out.view(-1)), _stream(out))
+    return out
+
+
+def all_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
+    engine = _engine(x, group_name)
+    front = x.movedim(dim, 0).contiguous()
+    out = x.new_empty((front.shape[0] * engine.world.size, *front.shape[1:]))
+    if out.numel() > 0:
+        _move(engine.planned("all_gather", count=out.numel(), dtype=x.dtype), front, out)
+    return out.movedim(0, dim)
+
+
+def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
+    engine = _engine(x, group_name)
+    ranks = engine.world.size
+    front = x.movedim(dim, 0).contiguous()
+    out = x.new_empty((front.shape[0] // ranks, *front.shape[1:]))
+    if out.numel() > 0:
+        op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
+        _move(op, front, out)
+    return _averaged(out, reduce_op, ranks).movedim(0, dim)
+
+
+def all_reduce(x: Tensor, reduce_op: str, group_name: str) -> Tensor:
+    engine = _engine(x, group_name)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    if out.numel() > 0:
+        op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
+        _move(op, x.contiguous(), out)
+    return _averaged(out, reduce_op, engine.world.size)
+
+
+def all_to_all(x: Tensor, group_name: str) -> Tensor:
+    """The parts of the first dimension, equally many rows for each rank."""
+    engine = _engine(x, group_name)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    if out.numel() > 0:
+        op = engine.planned("all_to_all", count=x.numel() // engine.world.size, dtype=x.dtype)
+        _move(op, x.contiguous(), out)
+    return out
+
+
+def broadcast(x: Tensor, root: int, group_name: str) -> Tensor:
+    engine = _engine(x, group_name)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    if out.numel() > 0:
+        op = engine.planned("broadcast", count=x.numel(), dtype=x.dtype, root=root)
+        _move(op, x.contiguous() if engine.world.rank == root else None, out)
+    return out
+
+
+def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
+    engine = _engine(a, group_name)
+    ranks, gather_dim, n = engine.world.size, gather_dim % a.dim(), b.shape[1]
+    if gather_dim == a.dim() - 1:
+        if a.shape[-1] % 8 != 0 and ranks > 1:  # shards of k begin at multiples of 8
+            return torch.matmul(all_gather(a, gather_dim, group_name), b)
+        out = a.new_empty((*a.shape[:-1], n))
+        flat = a.reshape(-1, a.shape[-1])
+        m, k, gather = flat.shape[0], flat.shape[1] * ranks, "k"
+    else:
+        front = a.movedim(gather_dim, 0)
+        out = a.new_empty((front.shape[0] * ranks, *front.shape[1:-1], n))
+        flat = front.reshape(-1, a.shape[-1])
+        m, k, gather = flat.shape[0] * ranks, flat.shape[1], "rows"
+    if k == 0:
+        out.zero_()
+    elif out.numel() > 0:
+        op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
+        _gemm(op, flat, b.t(), out.view(-1, n))
+    return out if gather == "k" else out.movedim(0, gather_dim)
+
+
+def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
+    engine = _engine(a, group_name)
+    ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
+    # Rows of the product are scattered; columns are rows of the transposed product.
+    last = scatter_dim == a.dim() - 1
+    front = a if last else a.movedim(scatter_dim, 0)
+    flat = front.reshape(-1, a.shape[-1])
+    left, right = (b.t(), flat) if last else (flat, b.t())
+    m, n, k = left.shape[0], right.shape[0], left.shape[1]
+    rounded = -(-k // 8) * 8 if ranks > 1 else k  # shards of k begin at multiples of 8
+    if rounded != k:
+        left, right = (torch.nn.functional.pad(x, (0, rounded - k)) for x in (left, right))
+    out = a.new_empty((m // ranks, n))
+    if k == 0:
+        out.zero_()
+    elif m * n > 0:
+        op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=rounded * ranks, dtype=a.dtype)
+        _gemm(op, left, right, out)
+    _averaged(out, reduce_op, ranks)
+    if last:
+        return out.t().reshape(*a.shape[:-1], m // ranks)
+    return out.view(front.shape[0] // ranks, *front.shape[1:-1], n).movedim(0, scatter_dim)
+
+
+def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str,
+                 scale: float = 0.0) -> Tensor:
+    batch, heads, dim = q.shape
+    held, kv_heads = keys.shape[1], keys.shape[2]
+    op = _engine(q, group_name).planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
+                                        keys=held, dtype=q.dtype, scale=scale)
+    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    rows = [t.reshape(-1, width).contiguous() for t, width in
+            ((q, dim), (keys, kv_heads * dim), (values, kv_heads * dim))]
+    lengths = lengths.to(torch.int32).contiguous()
+    op._core.run_decode(*(_operand(t) for t in rows), lengths.data_ptr(), None, _operand(out.view(-1, dim)), (batch, 0),
+                        _stream(q))
+    return out
+
+
+def _reduction(reduce_op: str) -> str:
+    return "sum" if reduce_op == "avg" else reduce_op
+
+
+def _averaged(out: Tensor, reduce_op: str, ranks: int) -> Tensor:
+    return out.div_(ranks) if reduce_op == "avg" else out
