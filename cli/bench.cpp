@@ -28,6 +28,7 @@
 #include "output.hpp"
 #include "pattern_table.hpp"
 #include "run_request.hpp"
+#include "spmv.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
@@ -46,6 +47,7 @@ struct bench_options {
   overlap_request overlap;
   attention_bench_request attention;
   tune_request tune;
+  spmv_bench_request spmv;
 
   /// 0 stands for all GPUs.
   [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
@@ -195,6 +197,7 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
   if (suite == 7)
     return run_attention(options.attention, options.ranks(), options.repeats, options.json);
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
+  if (suite == 9) return run_spmv_bench(options.spmv, options.repeats, options.json);
   if (suite >= 5) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
                        options.ranks(), options.repeats, options.json);
@@ -230,6 +233,7 @@ void add_bench(CLI::App& app, int& status) {
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);
   add_tune_options(*verb, options->tune);
+  add_spmv_bench_options(*verb, options->spmv);
   verb->footer(bench_footer());
   verb->callback([verb, options, &status] { status = carry_out(*verb, *options); });
 }

@@ -26,7 +26,9 @@ const std::vector<option_use>& uses() {
       {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
-      {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}}};
+      {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},
+      {{"--matrices", "--twins", "--take", "--most-elements", "--band", "--threads", "--schema"},
+       {"spmv"}}};
   return all;
 }
 
@@ -45,6 +47,8 @@ constexpr const char* footer =
     "the kernel of one GPU beside the rate of its memory\n"
     "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
     "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
+    "spmv              products of sparse matrices and vectors on threads, in every way; --json is "
+    "a table for `untax select`\n"
     "\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n"
     "\n"
@@ -58,6 +62,7 @@ constexpr const char* footer =
     "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
     "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
     "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
+    "  untax bench spmv --matrices folder --json table.json --schema schema.json\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns copy_engine";
 
 }  // namespace
@@ -71,7 +76,8 @@ const std::vector<std::string>& bench_suites() {
                                                "all-gather-gemm",
                                                "gemm-all-scatter",
                                                "flash-decode",
-                                               "tune"};
+                                               "tune",
+                                               "spmv"};
   return all;
 }
 

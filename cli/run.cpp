@@ -15,6 +15,7 @@
 #include "run_attention.hpp"
 #include "run_help.hpp"
 #include "run_request.hpp"
+#include "spmv.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -38,6 +39,7 @@ struct run_options {
   collective_problem collective{.count = 1 << 20};
   collective_options chunks;
   attention_request attention;
+  spmv_request spmv;
   std::string reduction_name = "sum";
   double tolerance = 0;
   int wait_limit = 0;
@@ -201,8 +203,11 @@ trial_subject subject_named(const CLI::App& verb, const run_options& o) {
   for (const operator_entry& entry : operators()) known.push_back(entry.name);
   for (const collective_entry& entry : collectives()) known.push_back(entry.name);
   known.push_back(attention_entry().name);
+  const std::size_t attention = known.size() - 1;
+  known.emplace_back("spmv");
   const std::size_t place = place_in("the operator", o.operator_name, known);
-  if (place + 1 == known.size()) return attention_subject(verb, o);
+  option_check(verb, o.operator_name).refuse(spmv_run_options, "has no sparse matrix");
+  if (place == attention) return attention_subject(verb, o);
   if (place < operators().size()) return gemm_subject(verb, o, operators()[place]);
   return collective_subject(verb, o, collectives()[place - operators().size()]);
 }
@@ -219,6 +224,17 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
   if (verb.count("--wait-limit") > 0) request.wait_limit = std::chrono::milliseconds(o.wait_limit);
   request.processes = o.processes;
   request.explain = o.explain;
+  request.json = o.json;
+  return request;
+}
+
+/// With what it shares with the other operators.
+spmv_request spmv_asked(const CLI::App& verb, const run_options& o) {
+  spmv_request request = o.spmv;
+  if (verb.count("--dtype") > 0) request.type = o.type;
+  request.repeats = o.repeats;
+  request.seed = o.seed;
+  request.verify = o.verify;
   request.json = o.json;
   return request;
 }
@@ -280,6 +296,7 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--depth", o.chunks.depth, "chunks under way between two workers; 0: ditto")
       ->check(at_least(0));
   add_attention_options(verb, o.attention);
+  add_spmv_options(verb, o.spmv);
   verb.add_option("--repeat", o.repeats, "timed runs of every pattern")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
@@ -305,6 +322,10 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
   add_options(*verb, *options);
   verb->footer(run_footer());
   verb->callback([verb, options, &status, arguments] {
+    if (options->operator_name == "spmv") {
+      status = run_spmv(*verb, spmv_asked(*verb, *options));
+      return;
+    }
     // Its tensor cores take elements of 16 bits.
     if (options->backend == "cuda" && verb->count("--dtype") == 0) options->type = "bf16";
     run_request request = request_of(*verb, *options);

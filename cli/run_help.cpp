@@ -10,6 +10,7 @@ namespace {
 constexpr const char* operators_text =
     "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, flash_decode\n"
     "Collectives:  all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n"
+    "Sparse:       spmv; y = A x on threads of one process, --dtype fp64 (the default) or fp32\n"
     "\n"
     "Patterns, from no overlap to all of it; an operator has some of them:\n";
 
@@ -25,7 +26,8 @@ constexpr const char* other_text =
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
     "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
-    "  untax run flash_decode --ranks 4 --keys 2000 --page-size 16 --unequal --verify";
+    "  untax run flash_decode --ranks 4 --keys 2000 --page-size 16 --unequal --verify\n"
+    "  untax run spmv --matrix matrix.mtx.gz --iterations 100 --verify";
 
 const char* meaning_of(pattern p) {
   switch (p) {

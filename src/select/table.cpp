@@ -144,6 +144,9 @@ std::string text_of_file(const std::string& path) {
     if (bytes == 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(bytes));
   }
+  int code = Z_OK;
+  (void)gzerror(file.get(), &code);
+  if (code != Z_OK) refuse("it ends in the middle of what was compressed");
   return text;
 }
 

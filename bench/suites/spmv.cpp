@@ -1,0 +1,152 @@
+#include "bench/suites/spmv.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/taxes/timing.hpp>
+
+namespace untax::bench {
+namespace {
+
+using namespace sparse;
+using json = nlohmann::ordered_json;
+
+constexpr const char* known_names[] = {"rows", "cols", "nnz"};
+constexpr const char* gathered_names[] = {"row_min", "row_q1",  "row_median",
+                                          "row_q3",  "row_max", "row_variance"};
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+template <class Value>
+std::vector<Value> random_values(std::int64_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Value> made;
+  made.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    made.push_back(static_cast<Value>(static_cast<double>(random() >> 11U) * 0x1p-52 - 1));
+  return made;
+}
+
+template <class Value, class Offset>
+spmv_figures measure(const std::string& name, const csr<Value, Offset>& matrix,
+                     const spmv_options& options) {
+  spmv_figures made;
+  made.name = name;
+  const auto gather = [&] {
+    made.profile = profile_of(std::span<const Offset>(matrix.offsets), matrix.cols);
+  };
+  gather();
+  made.gathering_seconds = seconds_of(gather);
+  const auto x = random_values<Value>(matrix.cols, options.seed);
+  std::vector<Value> y(static_cast<std::size_t>(matrix.rows));
+  for (const spmv_kernel kernel : options.kernels) {
+    spmv_figure figure;
+    figure.kernel = kernel;
+    try {
+      spmv<Value, Offset> product(matrix.view(), kernel, options.threads);
+      figure.setup_seconds = product.setup_seconds();
+      std::vector<double> times;
+      for (int i = -1; i < options.repeats; ++i) {
+        const double seconds = seconds_of([&] { product.run(1, x, 0, y); });
+        if (i >= 0) times.push_back(seconds);
+      }
+      figure.seconds = spread_of(std::move(times)).median;
+      if (options.verify)
+        figure.error = spmv_error(matrix.view(), 1, std::span<const Value>(x), 0, {},
+                                  std::span<const Value>(y));
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported) throw;
+      figure.refused = e.what();
+    }
+    made.kernels.push_back(std::move(figure));
+  }
+  return made;
+}
+
+}  // namespace
+
+spmv_figures measure_spmv(const std::string& name, const coordinates& matrix,
+                          const spmv_options& options) {
+  if (options.single) return measure(name, csr_of<float, std::int32_t>(matrix), options);
+  return measure(name, csr_of<double, std::int32_t>(matrix), options);
+}
+
+spmv_figures measure_spmv(const std::string& name, const csr<double, std::int64_t>& matrix,
+                          const spmv_options& options) {
+  if (!options.single) return measure(name, matrix, options);
+  csr<float, std::int64_t> less{matrix.rows, matrix.cols, matrix.offsets, matrix.columns, {}};
+  less.values.assign(matrix.values.begin(), matrix.values.end());
+  return measure(name, less, options);
+}
+
+double bytes_of(const spmv_figures& figures, bool single) {
+  const row_profile& p = figures.profile;
+  const double value = single ? 4 : 8;
+  return static_cast<double>(p.nnz) * (value + 4) + 4 * static_cast<double>(p.rows + 1) +
+         value * static_cast<double>(p.rows + p.cols);
+}
+
+double feature_of(const row_profile& p, std::string_view name) {
+  if (name == "rows") return static_cast<double>(p.rows);
+  if (name == "cols") return static_cast<double>(p.cols);
+  if (name == "nnz") return static_cast<double>(p.nnz);
+  if (name == "row_min") return p.row_min;
+  if (name == "row_q1") return p.row_q1;
+  if (name == "row_median") return p.row_median;
+  if (name == "row_q3") return p.row_q3;
+  if (name == "row_max") return p.row_max;
+  if (name == "row_variance") return p.row_variance;
+  throw error(errc::invalid_argument,
+              fmt::format("the selector asks for {}; of a matrix are known rows, cols, nnz, and "
+                          "gathered row_min, row_q1, row_median, row_q3, row_max, row_variance",
+                          name));
+}
+
+std::string table_of(const std::vector<spmv_figures>& all) {
+  json out = json::array();
+  for (const spmv_figures& figures : all) {
+    json record = {{"name", figures.name}};
+    for (const char* name : known_names) record[name] = feature_of(figures.profile, name);
+    for (const char* name : gathered_names) record[name] = feature_of(figures.profile, name);
+    record["gather"] = figures.gathering_seconds;
+    for (const spmv_figure& one : figures.kernels) {
+      const std::string kernel(name_of(one.kernel));
+      const bool ran = one.refused.empty();
+      record["t_" + kernel] = ran ? json(one.seconds) : json();
+      record["setup_" + kernel] = one.setup_seconds;
+    }
+    out.push_back(std::move(record));
+  }
+  return out.dump(1) + "\n";
+}
+
+select::schema schema_of_table(const std::string& title) {
+  select::schema made;
+  made.title = title;
+  made.labels = {"name"};
+  for (const char* name : known_names) made.features.push_back({name, name, false, true});
+  made.features.push_back({"mean", "nnz / max(rows, 1)", false, false});
+  for (const char* name : gathered_names) made.features.push_back({name, name, true, true});
+  made.features.push_back({"padding", "rows * row_max / max(nnz, 1)", true, false});
+  made.features.push_back({"spread", "sqrt(row_variance) / max(mean, 1)", true, false});
+  for (const spmv_kernel kernel : all_spmv_kernels) {
+    const std::string name(name_of(kernel));
+    made.candidates.push_back(
+        {name, "t_" + name, "setup_" + name, kernel == spmv_kernel::ell ? "padding <= 3" : ""});
+  }
+  made.gathering = "gather";
+  made.iterations = {1, 10, 100, 1000};
+  return made;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace untax::cli {
+
+/// The options of `untax run spmv`, beside those that it shares with other operators.
+inline constexpr std::initializer_list<const char*> spmv_run_options = {
+    "--matrix", "--iterations", "--kernel", "--threads", "--selector"};
+
+/// What `untax run spmv` was asked for.
+struct spmv_request {
+  std::string matrix;
+  std::string kernel = "all";
+  std::string selector;  ///< a file of `untax select train`; empty: none
+  int iterations = 100;
+  int threads = 0;  ///< 0: one for each processor
+  std::string type = "fp64";
+  int repeats = 20;
+  std::uint64_t seed = 1;
+  bool verify = false;
+  std::string json;
+};
+
+void add_spmv_options(CLI::App& verb, spmv_request& request);
+/// Returns the exit code: 1 if a result was wrong. Throws `invalid_argument` for options of other
+/// operators.
+[[nodiscard]] int run_spmv(const CLI::App& verb, const spmv_request& request);
+
+/// What `untax bench spmv` was asked for.
+struct spmv_bench_request {
+  std::string folder;  ///< of matrices
+  std::string twins;   ///< a table of profiles
+  int take = 100;      ///< twins, at most
+  std::int64_t most_nnz = 1'000'000;
+  std::int64_t band = 0;
+  int threads = 0;
+  std::string schema;  ///< a file to write; empty: none
+};
+
+void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);
+[[nodiscard]] int run_spmv_bench(const spmv_bench_request& request, int repeats,
+                                 const std::string& json);
+
+}  // namespace untax::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <untax/sparse/csr.hpp>
+
+#include "engines/host/team.hpp"
+
+namespace untax::sparse {
+
+/// The numbers of a product, and who works.
+template <class Value>
+struct spmv_call {
+  host::team& team;
+  int threads;
+  Value alpha;
+  std::span<const Value> x;
+  Value beta;
+  std::span<Value> y;
+
+  /// y of a row whose terms add up to `sum`.
+  void put(std::int64_t row, Value sum) const {
+    Value& to = y[static_cast<std::size_t>(row)];
+    to = beta == Value(0) ? alpha * sum : alpha * sum + beta * to;
+  }
+};
+
+template <class Value>
+class kernel {
+ public:
+  virtual ~kernel() = default;
+  virtual void run(const spmv_call<Value>& call) = 0;
+};
+
+template <class Value>
+using kernel_of = std::unique_ptr<kernel<Value>>;
+
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix);
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_csr_merge_path(csr_view<Value, Offset> matrix);
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_csr_balanced(csr_view<Value, Offset> matrix);
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_coo(csr_view<Value, Offset> matrix);
+/// ELL is SELL-P of one slice.
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_ell(csr_view<Value, Offset> matrix);
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_sellp(csr_view<Value, Offset> matrix);
+
+}  // namespace untax::sparse

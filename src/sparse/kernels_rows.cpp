@@ -1,0 +1,123 @@
+// Kernels that never cut a row where a thread ends, and so have the same bits for any number of
+// threads.
+
+#include <atomic>
+#include <vector>
+
+#include "src/sparse/instantiate.hpp"
+#include "src/sparse/kernel.hpp"
+#include "src/sparse/split.hpp"
+#include "src/sparse/sum.hpp"
+
+namespace untax::sparse {
+namespace {
+
+template <class Value, class Offset>
+class csr_rows final : public kernel<Value> {
+ public:
+  explicit csr_rows(csr_view<Value, Offset> matrix) : matrix_(matrix) {}
+
+  void run(const spmv_call<Value>& call) override {
+    call.team.launch(call.threads, [&](int thread) {
+      const std::int64_t end = begin_of_part(matrix_.rows, thread + 1, call.threads);
+      for (std::int64_t r = begin_of_part(matrix_.rows, thread, call.threads); r < end; ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        call.put(r, sum_of(matrix_, call.x, matrix_.offsets[at], matrix_.offsets[at + 1]));
+      }
+    });
+  }
+
+ private:
+  csr_view<Value, Offset> matrix_;
+};
+
+/// Rows are dealt in blocks of about as many elements, to whoever is free. A row that is longer
+/// than a block is cut into pieces of a block, which are added in their order in the end.
+template <class Value, class Offset>
+class csr_adaptive final : public kernel<Value> {
+ public:
+  explicit csr_adaptive(csr_view<Value, Offset> matrix) : matrix_(matrix) {
+    block open;
+    const auto close = [&] {
+      if (open.begin < open.end) blocks_.push_back(open);
+      open.begin = open.end;
+    };
+    for (std::int64_t r = 0; r < matrix.rows; ++r) {
+      const std::int64_t size = offset(r + 1) - offset(r);
+      if (offset(r + 1) - offset(open.begin) > elements || r - open.begin >= elements) close();
+      open.end = r + 1;
+      if (size <= elements) continue;
+      open.begin = open.end;
+      long_rows_.push_back({r, pieces_});
+      for (std::int64_t at = offset(r); at < offset(r + 1); at += elements)
+        blocks_.push_back({at, std::min(at + elements, offset(r + 1)), pieces_++});
+    }
+    close();
+    sums_.resize(static_cast<std::size_t>(pieces_));
+  }
+
+  void run(const spmv_call<Value>& call) override {
+    std::atomic<std::size_t> next = 0;
+    call.team.launch(call.threads, [&](int) {
+      for (std::size_t b = next.fetch_add(1); b < blocks_.size(); b = next.fetch_add(1)) {
+        const block& mine = blocks_[b];
+        if (mine.piece >= 0) {
+          sums_[static_cast<std::size_t>(mine.piece)] =
+              sum_of(matrix_, call.x, mine.begin, mine.end);
+          continue;
+        }
+        for (std::int64_t r = mine.begin; r < mine.end; ++r)
+          call.put(r, sum_of(matrix_, call.x, offset(r), offset(r + 1)));
+      }
+    });
+    for (const auto& [row, first] : long_rows_) {
+      Value sum = 0;
+      const std::int64_t count = (offset(row + 1) - offset(row) + elements - 1) / elements;
+      for (std::int64_t i = 0; i < count; ++i) sum += sums_[static_cast<std::size_t>(first + i)];
+      call.put(row, sum);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t elements = 4096;
+
+  /// Rows, or, where `piece` is not -1, elements of a long row.
+  struct block {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::int64_t piece = -1;
+  };
+  struct long_row {
+    std::int64_t row;
+    std::int64_t first_piece;
+  };
+
+  [[nodiscard]] std::int64_t offset(std::int64_t row) const {
+    return matrix_.offsets[static_cast<std::size_t>(row)];
+  }
+
+  csr_view<Value, Offset> matrix_;
+  std::vector<block> blocks_;
+  std::vector<long_row> long_rows_;
+  std::int64_t pieces_ = 0;
+  std::vector<Value> sums_;
+};
+
+}  // namespace
+
+template <class Value, class Offset>
+kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix) {
+  return std::make_unique<csr_rows<Value, Offset>>(matrix);
+}
+template <class Value, class Offset>
+kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix) {
+  return std::make_unique<csr_adaptive<Value, Offset>>(matrix);
+}
+
+#define UNTAX_MAKE(Value, Offset)                                          \
+  template kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix); \
+  template kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
+UNTAX_SPARSE_TYPES(UNTAX_MAKE)
+#undef UNTAX_MAKE
+
+}  // namespace untax::sparse

@@ -1,0 +1,231 @@
+#include <untax/sparse/matrix_market.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include <untax/select/table.hpp>
+
+namespace untax::sparse {
+namespace {
+
+constexpr std::int64_t most_rows = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t most_shown = 40;  // characters of a text that is no number
+constexpr std::size_t least_entry = 4;  // characters: "1 1\n"
+
+enum class field { real, integer, pattern };
+enum class symmetry { general, symmetric, skew };
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  for (char& c : made) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return made;
+}
+
+/// A text of a file as an error may show it.
+std::string shown(std::string_view text) {
+  std::string made;
+  for (const char c : text.substr(0, most_shown)) made += c >= ' ' && c <= '~' ? c : '?';
+  return "\"" + made + (text.size() > most_shown ? "...\"" : "\"");
+}
+
+class reader {
+ public:
+  reader(std::string_view text, std::string_view origin) : rest_(text), origin_(origin) {}
+
+  coordinates read() {
+    header();
+    sizes();
+    made_.row.reserve(reserved());
+    made_.column.reserve(reserved());
+    made_.value.reserve(reserved());
+    for (std::int64_t i = 0; i < entries_; ++i) {
+      if (!next_line()) refuse(fmt::format("it ends after {} of {} entries", i, entries_));
+      entry();
+    }
+    if (next_line())
+      refuse(fmt::format("there are more than the {} entries that it says", entries_));
+    return std::move(made_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, errc code = errc::invalid_argument) const {
+    throw error(code, fmt::format("{}, line {}: {}", origin_, line_, what));
+  }
+
+  /// A file may say that it has any number of entries.
+  [[nodiscard]] std::size_t reserved() const {
+    const std::size_t there = rest_.size() / least_entry + 1;
+    const auto said = static_cast<std::size_t>(entries_);
+    return std::min(said, there) * (kind_ == symmetry::general ? 1 : 2);
+  }
+
+  /// Takes the next line as it is. False at the end.
+  bool any_line() {
+    if (rest_.empty()) return false;
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    now_ = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return true;
+  }
+  /// The next one that is neither empty nor a comment.
+  bool next_line() {
+    while (any_line()) {
+      if (now_.starts_with('%')) continue;
+      if (now_.find_first_not_of(" \t\r") != std::string_view::npos) return true;
+    }
+    return false;
+  }
+  /// The next word of the line; empty at its end.
+  std::string_view word() {
+    now_.remove_prefix(std::min(now_.find_first_not_of(" \t\r"), now_.size()));
+    const std::size_t end = std::min(now_.find_first_of(" \t\r"), now_.size());
+    const std::string_view found = now_.substr(0, end);
+    now_.remove_prefix(end);
+    return found;
+  }
+  void end_of_line(const char* what) {
+    const std::string_view more = word();
+    if (!more.empty()) refuse(fmt::format("{} is followed by {}", what, shown(more)));
+  }
+
+  void header() {
+    const bool there = any_line();
+    if (!there || lower(word()) != "%%matrixmarket") {
+      line_ = std::max(line_, 1);
+      refuse("a Matrix Market file begins with \"%%MatrixMarket matrix coordinate ...\"");
+    }
+    const std::string object = lower(word());
+    const std::string format = lower(word());
+    const std::string type = lower(word());
+    const std::string shape = lower(word());
+    if (object != "matrix")
+      refuse(fmt::format("it holds a {}; it has to be a matrix", shown(object)));
+    if (format == "array") {
+      refuse("it is an array, which stores zeros, too; sparse matrices are coordinates",
+             errc::unsupported);
+    }
+    if (format != "coordinate")
+      refuse(fmt::format("its format is {}; it has to be coordinate", shown(format)));
+    if (type == "complex")
+      refuse("its elements are complex; real, integer and pattern are taken", errc::unsupported);
+    constexpr std::array types = {"real", "integer", "pattern"};
+    const auto known = std::ranges::find(types, type);
+    if (known == types.end() && type != "double")
+      refuse(fmt::format("its elements are {}; they have to be real, integer or pattern",
+                         shown(type)));
+    type_ = type == "double" ? field::real : static_cast<field>(known - types.begin());
+    if (shape == "hermitian")
+      refuse(
+          "it is hermitian, which complex matrices are; general, symmetric and skew-symmetric "
+          "are taken",
+          errc::unsupported);
+    constexpr std::array shapes = {"general", "symmetric", "skew-symmetric"};
+    const auto found = std::ranges::find(shapes, shape);
+    if (found == shapes.end())
+      refuse(fmt::format("its symmetry is {}; it has to be general, symmetric or skew-symmetric",
+                         shown(shape)));
+    kind_ = static_cast<symmetry>(found - shapes.begin());
+    if (kind_ == symmetry::skew && type_ == field::pattern)
+      refuse("a pattern has no signs, so it cannot be skew-symmetric");
+    end_of_line("the header");
+  }
+
+  std::int64_t whole(const char* what, std::int64_t least, std::int64_t most) {
+    std::string_view text = word();
+    const std::string_view written = text;
+    if (text.empty()) refuse(fmt::format("{} is missing", what));
+    if (text.starts_with('+')) text.remove_prefix(1);
+    std::int64_t value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code == std::errc::invalid_argument || end != text.data() + text.size())
+      refuse(fmt::format("{} is {}; it has to be a whole number", what, shown(written)));
+    if (code != std::errc() || value < least || value > most)
+      refuse(
+          fmt::format("{} is {}; it has to be from {} to {}", what, shown(written), least, most));
+    return value;
+  }
+
+  void sizes() {
+    if (!next_line()) refuse("it ends before the line with rows, columns and entries");
+    made_.rows = whole("the number of rows", 0, most_rows);
+    made_.cols = whole("the number of columns", 0, most_rows);
+    entries_ = whole("the number of entries", 0, std::numeric_limits<std::int64_t>::max());
+    end_of_line("the number of entries");
+    if (kind_ != symmetry::general && made_.rows != made_.cols)
+      refuse(fmt::format("a matrix of {} x {} cannot be symmetric", made_.rows, made_.cols));
+    if (entries_ > 0 && (made_.rows == 0 || made_.cols == 0))
+      refuse(fmt::format("a matrix of {} x {} cannot have {} entries", made_.rows, made_.cols,
+                         entries_));
+  }
+
+  double number() {
+    std::string_view text = word();
+    const std::string_view written = text;
+    if (text.empty()) refuse("the entry has no value");
+    if (text.starts_with('+')) text.remove_prefix(1);
+    double value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    // What is too small becomes the nearest number, what is too large is refused.
+    if (code == std::errc::result_out_of_range)
+      value = std::strtod(std::string(text).c_str(), nullptr);
+    if (code == std::errc::invalid_argument || end != text.data() + text.size() ||
+        !std::isfinite(value))
+      refuse(fmt::format("the value is {}; it has to be a finite number", shown(written)));
+    if (type_ == field::integer && value != std::floor(value))
+      refuse(fmt::format("the value is {}; the header says integer", shown(written)));
+    return value;
+  }
+
+  void entry() {
+    const std::int64_t row = whole("the row", 1, made_.rows) - 1;
+    const std::int64_t column = whole("the column", 1, made_.cols) - 1;
+    const double value = type_ == field::pattern ? 1 : number();
+    end_of_line("the entry");
+    if (kind_ != symmetry::general && column > row)
+      refuse(
+          fmt::format("entry ({}, {}) is above the diagonal; symmetric files have the triangle "
+                      "below it",
+                      row + 1, column + 1));
+    if (kind_ == symmetry::skew && column == row)
+      refuse(
+          fmt::format("entry ({}, {}) is on the diagonal, where skew-symmetric matrices have "
+                      "zeros",
+                      row + 1, column + 1));
+    add(row, column, value);
+    if (kind_ != symmetry::general && row != column)
+      add(column, row, kind_ == symmetry::skew ? -value : value);
+  }
+  void add(std::int64_t row, std::int64_t column, double value) {
+    made_.row.push_back(static_cast<std::int32_t>(row));
+    made_.column.push_back(static_cast<std::int32_t>(column));
+    made_.value.push_back(value);
+  }
+
+  std::string_view rest_;
+  std::string_view origin_;
+  std::string_view now_;
+  int line_ = 0;
+  field type_ = field::real;
+  symmetry kind_ = symmetry::general;
+  std::int64_t entries_ = 0;
+  coordinates made_;
+};
+
+}  // namespace
+
+coordinates read_matrix_market(std::string_view text, std::string_view origin) {
+  return reader(text, origin).read();
+}
+
+coordinates load_matrix_market(const std::string& path) {
+  return read_matrix_market(select::text_of_file(path), path);
+}
+
+}  // namespace untax::sparse

@@ -1,0 +1,134 @@
+#include <untax/sparse/profile.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include <untax/select/table.hpp>
+
+#include "src/select/cells.hpp"
+#include "src/sparse/instantiate.hpp"
+
+namespace untax::sparse {
+namespace {
+
+/// Lengths above this are sorted instead of counted.
+constexpr std::int64_t counted = 1 << 20;
+
+/// The lengths of rows in ascending order, asked for by place.
+class sorted_lengths {
+ public:
+  template <class Offset>
+  explicit sorted_lengths(std::span<const Offset> offsets) : counts_(1) {
+    for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+      const auto length = static_cast<std::int64_t>(offsets[r + 1]) - offsets[r];
+      if (length >= counted) {
+        long_.push_back(length);
+        continue;
+      }
+      if (static_cast<std::size_t>(length) >= counts_.size())
+        counts_.resize(static_cast<std::size_t>(length) + 1);
+      ++counts_[static_cast<std::size_t>(length)];
+    }
+    std::ranges::sort(long_);
+  }
+
+  [[nodiscard]] std::int64_t at(std::int64_t place) const {
+    for (std::size_t length = 0; length < counts_.size(); ++length) {
+      if (place < counts_[length]) return static_cast<std::int64_t>(length);
+      place -= counts_[length];
+    }
+    return long_[static_cast<std::size_t>(place)];
+  }
+
+ private:
+  std::vector<std::int64_t> counts_;
+  std::vector<std::int64_t> long_;
+};
+
+}  // namespace
+
+template <class Offset>
+row_profile profile_of(std::span<const Offset> offsets, std::int64_t cols) {
+  row_profile p;
+  p.rows = static_cast<std::int64_t>(offsets.size()) - 1;
+  p.cols = cols;
+  p.nnz = offsets.back();
+  if (p.rows == 0) return p;
+  p.row_mean = static_cast<double>(p.nnz) / static_cast<double>(p.rows);
+  for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+    const double away =
+        static_cast<double>(static_cast<std::int64_t>(offsets[r + 1]) - offsets[r]) - p.row_mean;
+    p.row_variance += away * away / static_cast<double>(p.rows);
+  }
+  const sorted_lengths lengths(offsets);
+  const auto quantile = [&](double part) {
+    const double place = part * static_cast<double>(p.rows - 1);
+    const auto below = static_cast<std::int64_t>(place);
+    const auto low = static_cast<double>(lengths.at(below));
+    if (below + 1 >= p.rows) return low;
+    return low + (place - static_cast<double>(below)) *
+                     (static_cast<double>(lengths.at(below + 1)) - low);
+  };
+  p.row_min = quantile(0);
+  p.row_q1 = quantile(0.25);
+  p.row_median = quantile(0.5);
+  p.row_q3 = quantile(0.75);
+  p.row_max = quantile(1);
+  return p;
+}
+
+template <class Value, class Offset>
+std::int64_t band_of(const csr_view<Value, Offset>& matrix) {
+  std::int64_t widest = 0;
+  for (std::int64_t r = 0; r < matrix.rows; ++r) {
+    const double place = static_cast<double>(r) * static_cast<double>(matrix.cols) /
+                         static_cast<double>(matrix.rows);
+    for (auto i = static_cast<std::size_t>(matrix.offsets[static_cast<std::size_t>(r)]);
+         i < static_cast<std::size_t>(matrix.offsets[static_cast<std::size_t>(r) + 1]); ++i)
+      widest = std::max<std::int64_t>(
+          widest, std::abs(matrix.columns[i] - static_cast<std::int64_t>(place)));
+  }
+  return widest;
+}
+
+std::vector<named_profile> read_profiles(const std::string& path) {
+  const select::cells all = select::cells_of_csv(select::text_of_file(path), path);
+  const auto group = std::ranges::find(all.columns, "group");
+  const std::size_t name = all.column("name");
+  std::vector<named_profile> made;
+  for (std::size_t row = 0; row < all.rows.size(); ++row) {
+    named_profile one;
+    if (group != all.columns.end())
+      one.name = all.rows[row][static_cast<std::size_t>(group - all.columns.begin())] + "/";
+    one.name += all.rows[row][name];
+    const auto number = [&](const char* column) {
+      const double value = all.number(row, all.column(column));
+      if (!(value >= 0 && value < 1e15))
+        all.refuse(row, fmt::format("{} is {}; it has to be a number of 0 or more", column, value));
+      return value;
+    };
+    row_profile& p = one.profile;
+    p.rows = std::llround(number("rows"));
+    p.cols = std::llround(number("cols"));
+    p.nnz = std::llround(number("nnz"));
+    p.row_min = number("row_min");
+    p.row_q1 = number("row_q1");
+    p.row_median = number("row_median");
+    p.row_q3 = number("row_q3");
+    p.row_max = number("row_max");
+    p.row_variance = number("row_variance");
+    p.row_mean = p.rows == 0 ? 0 : static_cast<double>(p.nnz) / static_cast<double>(p.rows);
+    made.push_back(std::move(one));
+  }
+  return made;
+}
+
+template row_profile profile_of(std::span<const std::int32_t> offsets, std::int64_t cols);
+template row_profile profile_of(std::span<const std::int64_t> offsets, std::int64_t cols);
+#define UNTAX_BAND(Value, Offset) \
+  template std::int64_t band_of(const csr_view<Value, Offset>& matrix);
+UNTAX_SPARSE_TYPES(UNTAX_BAND)
+#undef UNTAX_BAND
+
+}  // namespace untax::sparse
