@@ -69,7 +69,6 @@ class planner {
     made_.protocol.senders_acquire = at_once();
     if (options.how == pattern::fused_specialized || concurrent())
       made_.protocol.move = options.move;
-    made_.protocol.workers = 1;
   }
 
   /// Empty where no kernel can multiply.

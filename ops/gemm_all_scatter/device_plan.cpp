@@ -109,8 +109,6 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
   scatter_plan made;
   made.protocol.world = world;
   made.protocol.rank = rank;
-  made.protocol.workers = 1;
-  made.protocol.movers = 1;
   int free = processors;
   switch (options.how) {
     case pattern::fused_specialized:

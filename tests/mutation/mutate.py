@@ -33,9 +33,9 @@ PLANS = ["engines/sm90/gemm/*.hpp", "engines/sm90/gemm/*.cpp", "engines/sm90/tra
 # What has no behaviour that a test should hold, what only scripts of the command see, and what never runs without a GPU:
 # calls of CUDA, and arguments of kernels, whose headers do not compile without it.
 LEFT_OUT = ["engines/sm90/transfer/copy_mover.hpp", "engines/sm90/gemm/launcher.hpp", "engines/sm90/gemm/arguments.hpp",
-            "ops/all_gather_gemm/gather.hpp", "ops/gemm_all_scatter/scatter.hpp",
+            "ops/all_gather_gemm/gather.hpp", "ops/gemm_all_scatter/scatter.hpp", "engines/sm90/transfer/mutant.hpp",
             "ops/common/subject.cpp", "ops/common/kernel_start.hpp", "include/untax/flow/device_control.hpp",
-            "engines/sm90/gemm/variant.hpp", "engines/sm90/transfer/block_share.hpp",
+            "engines/sm90/gemm/variant.hpp",
             "*test*", "ops/_skeleton/*", "*/no_cuda/*", "*/cuda/*", "*workload*", "*registry*", "*check_grid*",
             "*random_matrix*", "ops/common/trial.hpp", "ops/common/timed_operands*", "ops/common/model_check.cpp",
             "ops/common/device_runner*", "ops/choice/gemm_timer*", "*race_marks*", "ops/common/own_stream*",

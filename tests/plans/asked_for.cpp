@@ -174,4 +174,55 @@ TEST(asked_for, nothing_is_no_worse_than_something) {
   }
 }
 
+/// Pieces of large shards: as large as who moves them is worth, or a row, where that is more.
+TEST(asked_for, pieces_are_neither_too_large_nor_too_small) {
+  int looked_at = 0;
+  for (const pattern how : own_patterns) {
+    for (const int movers : {0, 1, 2, 8}) {
+      for (const std::int64_t m : {200, 4096, 40'000}) {
+        for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+          operator_options o = options_of(how, movers, 0);
+          for (const direction move : {direction::push, direction::pull}) {
+            o.move = move;
+            const gather_plan p =
+                gather_plans({.m = m, .n = 4096, .k = 8192, .gather = gather}, 2, 0, o, 132)
+                    .front();
+            if (p.packets || p.boxes || how == pattern::bulk_synchronous) continue;
+            ++looked_at;
+            SCOPED_TRACE(fmt::format("{} {}, {} rows by {}, {} movers: {}", name_of(how),
+                                     name_of(move), m, name_of(gather), movers, p.text()));
+            const std::int64_t row = p.protocol.panel_k * 2;
+            const std::int64_t bytes = p.protocol.tile_m * row;
+            const std::int64_t shard = m * 8192;  // bytes of a half
+            const std::int64_t most = std::int64_t{p.streams > 0 ? 16 << 20 : 256 << 10};
+            EXPECT_LE(bytes, std::max(most, row));
+            EXPECT_GE(bytes, std::min<std::int64_t>(1 << 10, shard));
+            EXPECT_TRUE(p.streams == 0 || bytes + row >= std::min<std::int64_t>(4 << 20, shard));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(looked_at, 20);
+}
+
+/// Storers move at a pace that the link takes, and no slower than is worth it.
+TEST(asked_for, storers_keep_a_pace) {
+  int looked_at = 0;
+  for (const std::int64_t m : {256, 512, 700, 1024, 2048}) {
+    for (const std::int64_t n : {3584, 7168, 28672}) {
+      for (const int world : {2, 4, 8}) {
+        const operator_options o = options_of(pattern::fused_warp_specialized, 0, 0);
+        for (const gather_plan& p : gather_plans({.m = m, .n = n, .k = 8192}, world, 0, o, 132)) {
+          if (p.who != gather_movers::storers) continue;
+          ++looked_at;
+          EXPECT_GE(p.pace, 200);
+          EXPECT_LE(p.pace, 300);
+        }
+      }
+    }
+  }
+  EXPECT_GT(looked_at, 5);
+}
+
 }  // namespace

@@ -2,6 +2,7 @@
 // first of everything; and one where numbers are divided by it. Code fills them field by field, and
 // a field that it leaves out, since there is nothing of the kind, has to mean that.
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 
 #include <gtest/gtest.h>
@@ -35,9 +36,9 @@ TEST(first_values, of_a_gemm) {
   EXPECT_TRUE(all_are(0, {x_tiles, y_tiles, slices, clusters, streamed, part_slices}));
   EXPECT_TRUE(all_are(1, {together, segments}));
   EXPECT_GE(band, 1);
-  EXPECT_NE(std::ranges::find(sm90::tile_configs(), sm90::tile_config{}),
-            sm90::tile_configs().end())
-      << "the configuration that nobody chose is one that there is";
+  int alike = 0;
+  for (const sm90::tile_config& c : sm90::tile_configs()) alike += c == sm90::tile_config{} ? 1 : 0;
+  EXPECT_EQ(alike, 1) << "the configuration that nobody chose is one that there is";
   const auto [m, n, k, type] = sm90::gemm_shape{};
   EXPECT_TRUE(all_are(0, {m, n, k}));
   EXPECT_EQ(sm90::gemm_plan{}.y_rows, 0);
@@ -65,10 +66,23 @@ TEST(first_values, of_what_moves) {
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_TRUE(all_are(0, {messages.rank, messages.largest, messages.there[0], messages.sent[0].size,
                           messages.got[0].size}));
+  sm90::transfer_code code;
+  EXPECT_EQ(code.kernel, nullptr);
+  EXPECT_EQ(code.first_argument.size(), 0U);
+  EXPECT_TRUE(all_are(0, {code.threads, code.counters, code.element_bytes,
+                          static_cast<std::int64_t>(code.shared_bytes),
+                          static_cast<std::int64_t>(code.inbox_bytes)}));
   const sm90::packet_layout packets;
   EXPECT_TRUE(all_are(0, {packets.capacity, packets.total}));
   EXPECT_EQ(packets.root, -1);
   EXPECT_FALSE(packets.passes_on);
+}
+
+TEST(first_values, arguments_of_kernels_are_their_bytes) {
+  const sm90::message_table sent(3, 1);
+  sm90::kernel_argument argument(sent);
+  ASSERT_EQ(argument.size(), sizeof sent);
+  EXPECT_EQ(std::memcmp(argument.data(), &sent, sizeof sent), 0);
 }
 
 TEST(first_values, of_a_gather) {
