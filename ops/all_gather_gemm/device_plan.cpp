@@ -172,12 +172,9 @@ class planner {
   [[nodiscard]] int idle_blocks() const {
     const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int leading) {
-      if (processors_ > leading + 2) {
-        for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, processors_ - leading))
-          if (sm90::compiled_for(kernels, plan.config) &&
-              leading % cluster_blocks(plan.config) == 0)
-            return plan.cycles;
-      }
+      for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, processors_ - leading))
+        if (sm90::compiled_for(kernels, plan.config) && leading % cluster_blocks(plan.config) == 0)
+          return plan.cycles;
       return std::numeric_limits<double>::max();
     };
     int leading = usual_leading;

@@ -82,10 +82,8 @@ class chooser {
   [[nodiscard]] bool is_broadcast() const {
     return need_.can_have_two_phases && need_.by_peers == touched::result;
   }
-  [[nodiscard]] bool asks_for_rooms() const {
-    return made_.how != pattern::fused_sequential || made_.wire == wire_kind::stores ||
-           made_.wire == wire_kind::bulk;
-  }
+  /// By the pattern; ways that are asked for by name are not chosen at all.
+  [[nodiscard]] bool asks_for_rooms() const { return made_.how != pattern::fused_sequential; }
 
   [[nodiscard]] bool is_specialized() const { return made_.how == pattern::fused_specialized; }
   [[nodiscard]] bool goes_direct() const {
@@ -169,7 +167,7 @@ class chooser {
   }
   [[nodiscard]] int specialized_lanes() const {
     const int serves = std::max(made_.serves, 1);
-    return std::max(serves * part_of(most_blocks) / (serves * made_.phases + 1), 1);
+    return serves * part_of(most_blocks) / (serves * made_.phases + 1);
   }
   [[nodiscard]] std::int64_t most_chunk_bytes(std::int64_t share) const {
     if (goes_direct()) return large_chunk_bytes;
@@ -188,6 +186,7 @@ class chooser {
     return std::max<std::int64_t>(
         round_up<std::int64_t>(ceil_div<std::int64_t>(share, chunks), 512), 512);
   }
+  /// At least one, whatever `most` is.
   static int blocks_for(std::int64_t bytes, std::int64_t each, int most) {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, std::max(most, 1)));
   }

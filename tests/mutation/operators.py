@@ -163,9 +163,11 @@ class Reader:
                 cuts.append(i)
             i += 1
         cuts.append(end)
-        if len(cuts) < 3 or self.tokens[bracket - 1].text in ("min", "max", "minimum", "maximum", "swap"):
+        if len(cuts) < 3 or self.tokens[bracket - 1].text in ("min", "max", "least", "minimum", "maximum", "swap"):
             return
         span = self.span_around(bracket, first, last)
+        if self.tokens[bracket - 1].text == "clamp":
+            cuts = cuts[1:]  # the larger of value and lower bound is the same either way
         for a, b, c in zip(cuts, cuts[1:], cuts[2:]):
             one, two = self.text(a + 1, b), self.text(b + 1, c)
             if one != two and '"' not in one + two:

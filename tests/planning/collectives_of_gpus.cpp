@@ -223,6 +223,10 @@ TEST(collectives_of_gpus, are_as_asked) {
       }
     }
   }
+  for (const int count : {1, 2, 3, 50}) {
+    const collective_options packets{.wire = wire_kind::packets, .workers = count};
+    EXPECT_EQ(plan_of(4, gather(kib), packets).workers, count);
+  }
   for (const int keepers : {1, 2, 5, 40}) {
     const collective_options asked{.keepers = keepers, .direct = true};
     EXPECT_EQ(plan_of(4, gather(80 * mib), asked).keepers, keepers);
@@ -245,9 +249,15 @@ TEST(collectives_of_gpus, have_a_block_on_the_smallest_part) {
         const collective_options options{.how = how, .wire = wire_kind::stores, .direct = direct};
         EXPECT_GE(plan_of(4, gather(80 * mib), options, sharing).workers, 1);
         EXPECT_GE(plan_of(4, reduce(80 * mib, 4), options, sharing).workers, 1);
+        if (how == pattern::fused_specialized || sharing > 64) {
+          EXPECT_LE(plan_of(4, gather(80 * mib), options, sharing).workers,
+                    std::max(128 / sharing / 2, 1));
+        }
         EXPECT_GE(plan_of(4, gather(4), {.wire = wire_kind::packets}, sharing).workers, 1);
       }
     }
+    EXPECT_EQ(plan_of(4, gather(80 * mib), {.direct = true}, sharing).keepers,
+              std::max(16 / sharing, 1));
   }
 }
 

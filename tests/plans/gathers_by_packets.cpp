@@ -55,6 +55,8 @@ void expect_all_sent_once(const all_gather_gemm_problem& problem, const gather_p
       packet_share share(shard, me.number, me.threads);
       const packet_share first(shard, me.number / 32 * 32, me.threads);
       ASSERT_EQ(share.turns(), first.turns()) << "a warp goes on together";
+      const int left = shard.rows * shard.columns / packet_panel::elements - me.number / 32 * 32;
+      ASSERT_EQ(share.turns(), left > 0 ? (left - 1) / me.threads + 1 : 0);
       for (int turn = 0; turn < share.turns(); ++turn) {
         const auto at = share.take();
         if (at.row < 0) continue;

@@ -1,6 +1,7 @@
 // What plans of a GEMM say of tiles, stages and memory, for every configuration that there is: they
 // fit a multiprocessor of Hopper, and each other.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -266,6 +267,7 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
     SCOPED_TRACE(p.text);
     const bool beside = p.options.how == pattern::producer_consumer;
     ASSERT_EQ(p.plan.leading % cluster_blocks(p.plan.gemm.config), 0);
+    ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
     ASSERT_LE(p.plan.leading + p.plan.gemm.blocks() + (beside ? p.plan.apart : 0), p.processors);
     ASSERT_LE(p.plan.apart, p.processors);
     ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
@@ -290,6 +292,7 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
     SCOPED_TRACE(p.text);
     const bool beside = p.options.how == pattern::producer_consumer;
     ASSERT_EQ(p.plan.leading % cluster_blocks(p.plan.gemm.config), 0);
+    ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
     ASSERT_LE(p.plan.leading + p.plan.gemm.blocks() + (beside ? p.plan.apart : 0), p.processors);
     ASSERT_LE(p.plan.apart, p.processors);
     ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
