@@ -150,6 +150,24 @@ def attention():
         close(out[b], expected, "flash_decode")
 
 
+def merged_attention():
+    """Partial results of torch's attention, of which a rank may have none."""
+    torch.manual_seed(seed)
+    batch, heads, dim, keys = 3, 2, 24, 5
+    q = torch.randn(batch, heads, dim)
+    k, v = torch.randn(2, ranks, batch, heads, keys, dim)
+    counts = torch.randint(0, keys + 1, (ranks, batch))
+    counts[:, 0], counts[0, 1] = 0, 1
+    logits = torch.einsum("bhd,rbhkd->rbhk", q, k) / dim**0.5
+    logits.masked_fill_(torch.arange(keys) >= counts[:, :, None, None], -torch.inf)
+    o = torch.einsum("bhk,bhkd->bhd", logits[rank].softmax(-1).nan_to_num(), v[rank])
+    merged, lse = untax_torch.merge_partial_attention(o, logits[rank].logsumexp(-1))
+    together = logits.movedim(0, 2).flatten(2)
+    expected = torch.einsum("bhk,bhkd->bhd", together.softmax(-1).nan_to_num(), v.movedim(0, 2).flatten(2, 3))
+    close(merged, expected, "merged attention")
+    assert torch.allclose(lse, together.logsumexp(-1), atol=1e-5) and (lse[0] == -torch.inf).all()
+
+
 def derivatives():
     """A layer that is split, against the layer as a whole: results, and gradients of input and weights."""
     torch.manual_seed(seed)  # the whole layer is the same at all ranks
@@ -191,6 +209,7 @@ def checked_by_torch():
         (ops.reduce_scatter, (c, "sum", 0, group)), (ops.all_reduce, (c, "sum", group)), (ops.all_to_all, (c, group)),
         (ops.broadcast, (c, 0, group)), (ops.matmul_all_reduce, (c, torch.randn(8, 3), "sum", group)),
         (ops.all_reduce_rms_norm, (c, c.clone(), torch.ones(8), 1e-6, group)),
+        (ops.merge_partial_attention, (c, c[..., 0].contiguous(), group)),
         (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),
     ):
         torch.library.opcheck(op.default, arguments, test_utils=("test_schema", "test_faketensor",
@@ -221,7 +240,8 @@ def a_rank_that_leaves():
         raise AssertionError("nobody was missed")
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, attention, derivatives, checked_by_torch, sub_groups):
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, attention, merged_attention,
+              derivatives, checked_by_torch, sub_groups):
     check()
     if rank == 0:
         print(f"{check.__name__}: right with {ranks} ranks", flush=True)

@@ -28,8 +28,8 @@ class Pattern(enum.IntEnum):
 
 def type_name(given: Any) -> str:
     """ "fp32", "fp16" or "bf16" for such a word, or for the type that numpy or torch has for it."""
-    word = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", str(given))
-    word = word.rpartition(".")[2]
+    named = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", given)
+    word = str(named).rpartition(".")[2]
     word = _aliases.get(word, word)
     if word not in _types:
         raise InvalidArgument(f"type is {given!r}; untax has {', '.join(_types)}")

@@ -5,10 +5,27 @@ all_reduce_rms_norm, flash_decode, and the collectives. They take the name of a 
 of one host. The first call of a group makes its world, and the first with a problem plans it; both are collective.
 """
 
+from typing import Any
+
+import torch as _torch
+
 from . import library as _operators
 from .groups import close, explain, make_world, name_of, world_of
 from .modules import ColumnParallelLinear, RowParallelLinear
 from .takeover import Report, forget, install, report, uninstall
 
-__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "close", "explain", "forget", "install", "make_world", "name_of",
-           "report", "uninstall", "world_of"]
+
+
+def merge_partial_attention(partial_o: _torch.Tensor, partial_lse: _torch.Tensor,
+                            group: Any = None) -> tuple[_torch.Tensor, _torch.Tensor]:
+    """Merges what anybody's attention kernel made of the keys of each rank.
+
+    `partial_o`: [..., head_dim], `partial_lse`: [...], the logarithm of the sum of exponentials, base e, -inf where a
+    rank has no key. Returns the attention to the keys of all ranks, and its lse in fp32; zeros and -inf where nobody has
+    one. Collective. Two all_gathers of untax, and torch's kernels.
+    """
+    return _torch.ops.untax.merge_partial_attention(partial_o, partial_lse, name_of(group))
+
+
+__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "close", "explain", "forget", "install", "make_world",
+           "merge_partial_attention", "name_of", "report", "uninstall", "world_of"]

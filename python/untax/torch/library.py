@@ -95,6 +95,9 @@ _define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps
         _all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
 _define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
         tensors.flash_decode, _like)
+_define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name) -> (Tensor, Tensor)",
+        tensors.merge_partial_attention,
+        lambda partial_o, partial_lse, group_name: (_like(partial_o), _like(partial_lse).float()))
 
 
 def _flat(x: Tensor) -> Tensor:

@@ -143,12 +143,24 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     op = _engine(q, group_name).planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
                                         keys=held, dtype=q.dtype, scale=scale)
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
-    rows = [t.reshape(-1, width).contiguous() for t, width in
-            ((q, dim), (keys, kv_heads * dim), (values, kv_heads * dim))]
+    rows = q.reshape(-1, dim).contiguous()
+    k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
     lengths = lengths.to(torch.int32).contiguous()
-    op._core.run_decode(*(_operand(t) for t in rows), lengths.data_ptr(), None, _operand(out.view(-1, dim)), (batch, 0),
-                        _stream(q))
+    op._core.run_decode(_operand(rows), _operand(k), _operand(v), lengths.data_ptr(), None, _operand(out.view(-1, dim)),
+                        (batch, 0), _stream(q))
     return out
+
+
+def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str) -> tuple[Tensor, Tensor]:
+    ranks = _engine(partial_o, group_name).world.size
+    lse = all_gather(partial_lse.float().unsqueeze(0), 0, group_name)
+    o = all_gather(partial_o.unsqueeze(0), 0, group_name).view(ranks, *partial_o.shape)
+    top = lse.amax(0)
+    # Where no rank has seen a key all of them have -inf, and the result is zero.
+    shares = torch.exp(lse - torch.where(top.isinf(), torch.zeros_like(top), top))
+    total = shares.sum(0)
+    merged = (o.float() * shares.unsqueeze(-1)).sum(0) / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(-1)
+    return merged.to(partial_o.dtype), top + torch.where(top.isinf(), torch.zeros_like(total), total.log())
 
 
 def _reduction(reduce_op: str) -> str:
