@@ -1,0 +1,181 @@
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/locality/emit.hpp>
+#include <untax/locality/library.hpp>
+#include <untax/locality/published.hpp>
+#include <untax/locality/search.hpp>
+
+#include "arguments.hpp"
+#include "files.hpp"
+#include "output.hpp"
+#include "verbs.hpp"
+
+namespace untax::cli {
+namespace {
+
+constexpr const char* guide =
+    "KERNEL is the name of a kernel, or the path of a text that describes one; NAME=VALUE sets its "
+    "sizes. `untax locality list` has the names. Where a kernel's blocks drift, as in attention, "
+    "events are simulated in the order of time; else all blocks of a wave keep step.\n"
+    "\n"
+    "Without --search: hits by operand, bytes and time of one order (--order).\n"
+    "With --search: all orders are tried, best first, with what no order can exceed.\n"
+    "\n"
+    "  untax locality attention --device mi300x --heads 128 --keys 131072\n"
+    "  untax locality attention --device mi300x heads=128 --order \"naive block-first\"\n"
+    "  untax locality gemm --device mi300x -m 8192 -n 8192 -k 8192 --search --svg order.svg\n"
+    "  untax locality gemm --show > mine.txt      # a text to begin with\n"
+    "  untax locality mine.txt --device h200 --search --cpp order.hpp --triton order.py\n"
+    "  untax locality published                   # figures of others, and what is simulated\n"
+    "\n"
+    "docs/locality.md says what is modelled, what is not, and how to describe a kernel.";
+
+struct locality_options {
+  std::string kernel;
+  std::vector<std::string> values;
+  std::vector<std::pair<const char*, double>> sizes;
+  std::string device;
+  std::string order = "as numbered";
+  bool is_search = false;
+  bool is_show = false;
+  std::string json;
+  std::string svg;
+  std::string cpp;
+  std::string hip;
+  std::string triton;
+};
+
+double number_of(const std::string& text, std::size_t from, const std::string& whole) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const bool is_number = std::from_chars(text.data() + from, end, value).ptr == end &&
+                         from < text.size() && std::isfinite(value);
+  if (!is_number) {
+    throw error(errc::invalid_argument,
+                fmt::format("\"{}\" is no size; it has to be NAME=NUMBER", whole));
+  }
+  return value;
+}
+
+locality::kernel::sizes sizes_of(const locality_options& options) {
+  locality::kernel::sizes made;
+  for (const auto& [name, value] : options.sizes) {
+    if (value >= 0) made[name] = value;
+  }
+  for (const std::string& text : options.values) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) (void)number_of("", 0, text);
+    made[text.substr(0, equals)] = number_of(text, equals + 1, text);
+  }
+  return made;
+}
+
+void list() {
+  std::string text = "Kernels\n";
+  for (const locality::named_text& one : locality::built_in_kernels()) {
+    const auto k = locality::kernel_named(one.name, {});
+    text += fmt::format("  {:<20}{}\n", one.name, k.title());
+  }
+  text += "Devices\n";
+  for (const locality::named_text& one : locality::built_in_devices())
+    text += fmt::format("  {:<20}{}\n", one.name, locality::device_named(one.name).title);
+  show(text);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (!path.empty()) write_text(path, text);
+}
+
+/// Whether stdout is for people: nothing of it was asked to be a file.
+bool prints_text(const locality_options& o) {
+  for (const std::string* path : {&o.json, &o.svg, &o.cpp, &o.hip, &o.triton}) {
+    if (*path == "-") return false;
+  }
+  return true;
+}
+
+void emit(const locality_options& options, const locality::block_order& order,
+          const locality::kernel& k, const locality::device& d) {
+  write_file(options.svg, options.svg.empty() ? "" : locality::to_svg(order, k, d));
+  write_file(options.cpp, options.cpp.empty() ? "" : locality::to_cpp(order, k));
+  write_file(options.hip, options.hip.empty() ? "" : locality::to_hip(order, k));
+  write_file(options.triton, options.triton.empty() ? "" : locality::to_triton(order, k));
+}
+
+void carry_out(const locality_options& options) {
+  if (options.kernel == "list") return list();
+  if (options.kernel == "published") {
+    const auto figures = locality::published(options.values.empty() ? "" : options.values.front());
+    return print(locality::markdown_of(figures));
+  }
+  if (options.is_show) return print(locality::kernel_text(options.kernel));
+  if (options.device.empty()) {
+    throw error(errc::invalid_argument,
+                "untax locality needs --device; untax locality list has the names (untax locality "
+                "--help)");
+  }
+  const locality::device d = locality::device_named(options.device);
+  const locality::kernel k = locality::kernel_named(options.kernel, sizes_of(options), d.line);
+  if (options.is_search) {
+    const locality::search_result found = locality::search(k, d);
+    write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));
+    if (prints_text(options)) print(locality::text_of(found, k, d));
+    return emit(options, found.best.front().order, k, d);
+  }
+  const locality::block_order order = locality::order_named(k, d.domains, options.order);
+  const locality::outcome found = locality::simulate(k, d, {order.table(k.blocks()), order.way});
+  write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d, order.name));
+  if (prints_text(options)) {
+    print(fmt::format("{}\n{}: {} blocks, {}\n\n{}", k.title(), d.title, k.blocks(), order.name,
+                      locality::text_of(found, k, d)));
+  }
+  emit(options, order, k, d);
+}
+
+}  // namespace
+
+void add_locality(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand(
+      "locality", "Simulate in which order blocks find most in caches, and search the best one");
+  const auto options = std::make_shared<locality_options>();
+  verb->add_option("KERNEL", options->kernel, "a name, a path, list or published")->required();
+  verb->add_option("SIZES", options->values, "of the kernel: NAME=NUMBER");
+  verb->add_option("--device", options->device, "a name, or the path of a .json");
+  verb->add_option("--order", options->order, "to simulate, as --search calls it")
+      ->capture_default_str();
+  verb->add_flag("--search", options->is_search, "try all orders");
+  verb->add_flag("--show", options->is_show, "print the text that describes the kernel");
+  static constexpr std::tuple<const char*, const char*> named[] = {
+      {"-m", "m"},          {"-n", "n"},
+      {"-k", "k"},          {"--batches", "batches"},
+      {"--heads", "heads"}, {"--kv-heads", "kv_heads"},
+      {"--keys", "keys"},   {"--queries", "queries"},
+      {"--width", "width"}, {"--causal", "causal"}};
+  options->sizes.reserve(std::size(named));
+  for (const auto& [option, name] : named) {
+    options->sizes.emplace_back(name, -1);
+    verb->add_option(option, options->sizes.back().second, fmt::format("the size {}", name))
+        ->check(not_negative());
+  }
+  for (const auto& [name, to, what] :
+       {std::tuple{"--json", &options->json, "write the figures as JSON"},
+        std::tuple{"--svg", &options->svg, "write a picture of which block runs where"},
+        std::tuple{"--cpp", &options->cpp, "write the order as C++, with untax/order"},
+        std::tuple{"--hip", &options->hip, "write it as a function of HIP or CUDA"},
+        std::tuple{"--triton", &options->triton, "write it as a function of Triton"}}) {
+    verb->add_option(name, *to, fmt::format("{}; - for stdout", what))->check(writable_file());
+  }
+  verb->footer(guide);
+  verb->callback([options] { carry_out(*options); });
+}
+
+}  // namespace untax::cli

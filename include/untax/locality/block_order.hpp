@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <untax/locality/kernel.hpp>
+#include <untax/order/axes.hpp>
+#include <untax/order/curves.hpp>
+#include <untax/order/raster.hpp>
+#include <untax/order/rectangles.hpp>
+#include <untax/order/remap.hpp>
+#include <untax/order/steps.hpp>
+
+namespace untax::locality {
+
+/// A way through the two axes that change first, done again for each place on the others.
+template <class Way>
+using plane = order::repeated<order::through<Way>>;
+using axes_in_order = order::axis_order<6>;
+using remap_of_rows = order::repeated<order::chunked_remap>;
+using last_first_along = order::along_axis<order::last_first>;
+
+/// One of the orders of untax/order, for the blocks of a kernel.
+using order_part =
+    std::variant<order::chunked_remap, remap_of_rows, axes_in_order, last_first_along,
+                 plane<order::banded>, plane<order::transposed<order::banded>>, plane<order::snake>,
+                 plane<order::transposed<order::snake>>, plane<order::morton>,
+                 plane<order::hilbert>, plane<order::diagonals>, plane<order::rectangles>>;
+
+/// An order that is composed when the program runs: the first part is asked first.
+struct block_order {
+  std::string name;
+  std::vector<order_part> parts;
+  order::direction way = order::direction::forward;
+
+  [[nodiscard]] int block(int position) const;
+  [[nodiscard]] int position(int block) const;
+  /// The block of each position.
+  [[nodiscard]] std::vector<int> table(int blocks) const;
+};
+
+/// The name of a direction.
+[[nodiscard]] const char* name_of(order::direction way);
+
+/// All orders that are tried for a kernel on a device with so many domains: remaps, ways through
+/// the plane of the two axes that change first, orders of axes, rectangles, last first, and
+/// directions of steps. The first one is the order of the numbers. Those that would start a block
+/// before one that it needs are left out.
+[[nodiscard]] std::vector<block_order> order_space(const kernel& k, int domains);
+
+/// The order with a name of `order_space`, or one of those that arXiv 2511.02132 names, for
+/// attention: "naive block-first", "swizzled block-first", "naive head-first" and
+/// "swizzled head-first". Throws `invalid_argument`.
+[[nodiscard]] block_order order_named(const kernel& k, int domains, const std::string& name);
+
+}  // namespace untax::locality

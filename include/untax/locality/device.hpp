@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace untax::locality {
+
+/// A level of memory, as seen from the processors of one cache domain, or of all of them.
+struct level {
+  double bytes = 0;  ///< 0: memory, which holds everything
+  int ways = 16;
+  double bytes_per_second = 0;
+  double latency = 0;  ///< seconds that a read takes beyond one that the domain's own cache answers
+};
+
+/// What of a device decides where blocks run and what they find in caches.
+struct device {
+  std::string name;
+  std::string title;
+  int domains = 1;     ///< groups of processors with a cache of their own
+  int processors = 0;  ///< multiprocessors or compute units of each domain
+  int chunk = 1;       ///< so many blocks that follow each other go to a domain, then to the next
+  int line = 128;      ///< bytes of a cache line
+  double flops = 0;    ///< of dense products of 16-bit numbers, all processors, in a second
+  level cache;         ///< of each domain; its rate is that of one domain
+  std::optional<level> last_level;  ///< shared by all domains
+  level memory;
+
+  [[nodiscard]] int all_processors() const { return domains * processors; }
+};
+
+/// The device in a JSON text, as docs/locality.md describes it. `origin` names it in errors. Throws
+/// `invalid_argument` that says which field is wrong and what would be right.
+[[nodiscard]] device read_device(std::string_view text, std::string_view origin);
+
+/// A text that is compiled in: devices/*.json and devices/kernels/*.txt.
+struct named_text {
+  std::string name;
+  std::string text;
+};
+[[nodiscard]] std::vector<named_text> built_in_devices();
+[[nodiscard]] std::vector<named_text> built_in_kernels();
+
+}  // namespace untax::locality

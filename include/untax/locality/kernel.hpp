@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/select/expression.hpp>
+
+namespace untax::locality {
+
+/// A matrix that blocks read or write. For caches it is cut into granules, rectangles of one size
+/// that are held or not held as a whole: as large as all reads allow, at least a cache line.
+struct operand {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  int element_bytes = 0;
+  std::int64_t granule_rows = 1;
+  std::int64_t granule_columns = 1;
+  std::int64_t first_granule = 0;  ///< granules of all operands are numbered on
+  std::int64_t granules_across = 1;
+
+  [[nodiscard]] double granule_bytes() const {
+    return static_cast<double>(granule_rows * granule_columns * element_bytes);
+  }
+};
+
+/// When a block does what an access says.
+enum class moment { every_step, first_step, last_step };
+
+/// The rectangle of an operand that a block reads or writes, at step 0, and how it moves on with
+/// each step. It may stick out of the operand, and is then cut.
+struct access {
+  int operand = 0;
+  bool is_write = false;
+  moment when = moment::every_step;
+  std::int64_t row = 0;
+  std::int64_t rows = 0;
+  std::int64_t column = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_per_step = 0;
+  std::int64_t column_per_step = 0;
+};
+
+struct axis {
+  std::string name;
+  int extent = 1;
+};
+
+/// What of a kernel decides about caches: a grid of blocks, how many steps each has, and which
+/// rectangles of which operands it reads at each. It is read from a small text (docs/locality.md).
+class kernel {
+ public:
+  using sizes = std::map<std::string, double>;
+
+  /// Reads a text; `given` replaces the sizes in it, and `line` is the length of a cache line in
+  /// bytes. Throws `invalid_argument` with origin, line and what would be right.
+  static kernel read(std::string_view text, std::string_view origin, const sizes& given,
+                     int line = 128);
+
+  [[nodiscard]] const std::string& title() const noexcept { return title_; }
+  /// The sizes and what they are, in the order of the text.
+  [[nodiscard]] const std::vector<std::pair<std::string, double>>& all_sizes() const {
+    return sizes_;
+  }
+  /// The axes of the grid, slowest first in the numbers of blocks.
+  [[nodiscard]] const std::vector<axis>& axes() const noexcept { return axes_; }
+  [[nodiscard]] int blocks() const noexcept { return blocks_; }
+  [[nodiscard]] const std::vector<operand>& operands() const noexcept { return operands_; }
+  [[nodiscard]] std::int64_t granules() const noexcept { return granules_; }
+  /// Floating point operations of a step.
+  [[nodiscard]] double flops() const noexcept { return flops_; }
+  /// Blocks that a processor has at the same time.
+  [[nodiscard]] int resident() const noexcept { return resident_; }
+  /// Whether blocks keep no step together, so that who is ahead and who follows decides about hits.
+  [[nodiscard]] bool drifts() const noexcept { return drifts_; }
+  /// Whether blocks need others to have ended before.
+  [[nodiscard]] bool has_dependences() const noexcept { return !after_.empty(); }
+
+  [[nodiscard]] std::vector<int> coordinates(int block) const;
+  [[nodiscard]] int steps(int block) const;
+  /// Whether all blocks have as many steps.
+  [[nodiscard]] bool has_equal_steps() const noexcept { return has_equal_steps_; }
+  [[nodiscard]] std::vector<access> accesses(int block) const;
+  /// The blocks that have to end before this one begins.
+  [[nodiscard]] std::vector<int> needs(int block) const;
+
+  /// The same with `factor` steps in one: quicker to simulate, where steps follow each other in
+  /// memory. Returns itself where they do not.
+  [[nodiscard]] kernel coarsened(int factor) const;
+
+  /// Whether the granules of an access have numbers that follow each other, as many at each step,
+  /// and move on by the same. Then `first` is that of step 0.
+  struct run {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+    std::int64_t per_step = 0;
+    bool is_regular = false;
+  };
+  [[nodiscard]] run run_of(const access& a, int steps) const;
+
+  /// Calls f(granule) for each granule that an access touches at a step.
+  template <class F>
+  void for_granules(const access& a, int step, F&& f) const {
+    const operand& o = operands_[static_cast<std::size_t>(a.operand)];
+    const auto cut = [](std::int64_t begin, std::int64_t length, std::int64_t end) {
+      const std::int64_t from = begin < 0 ? 0 : begin;
+      const std::int64_t to = begin + length > end ? end : begin + length;
+      return std::pair{from, to};
+    };
+    const auto [top, bottom] = cut(a.row + a.row_per_step * step, a.rows, o.rows);
+    const auto [left, right] = cut(a.column + a.column_per_step * step, a.columns, o.columns);
+    if (top >= bottom || left >= right) return;
+    for (std::int64_t i = top / o.granule_rows; i <= (bottom - 1) / o.granule_rows; ++i) {
+      for (std::int64_t j = left / o.granule_columns; j <= (right - 1) / o.granule_columns; ++j)
+        f(o.first_granule + i * o.granules_across + j);
+    }
+  }
+
+ private:
+  friend class kernel_reader;
+  struct rectangle {
+    int operand = 0;
+    bool is_write = false;
+    moment when = moment::every_step;
+    std::vector<select::expression> bounds;  // row, rows, column, columns
+  };
+
+  [[nodiscard]] std::vector<double> values(int block, double step) const;
+  void choose_granules(int line, std::string_view origin);
+
+  std::string title_;
+  std::vector<std::pair<std::string, double>> sizes_;
+  std::vector<axis> axes_;
+  int blocks_ = 1;
+  std::optional<select::expression> steps_;
+  double flops_ = 0;
+  int resident_ = 1;
+  bool drifts_ = false;
+  bool has_equal_steps_ = true;
+  int factor_ = 1;  // steps of the text in one of these
+  int line_ = 128;
+  std::vector<operand> operands_;
+  std::vector<rectangle> rectangles_;
+  std::vector<std::vector<select::expression>> after_;
+  std::int64_t granules_ = 0;
+};
+
+/// The granules of an access are counted in bytes of whole granules.
+struct traffic {
+  double requested = 0;
+  double hit = 0;
+  [[nodiscard]] double rate() const { return requested > 0 ? hit / requested : 0; }
+};
+
+}  // namespace untax::locality

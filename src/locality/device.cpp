@@ -1,0 +1,107 @@
+#include <untax/locality/device.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+namespace untax::locality {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// Reads numbers of a JSON object, and says what is wrong with which.
+class fields {
+ public:
+  fields(const json& from, std::string where, std::vector<std::string> known)
+      : from_(from), where_(std::move(where)) {
+    if (!from.is_object()) refuse("has to be an object in braces");
+    for (const auto& [name, value] : from.items()) {
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        refuse(fmt::format("has no field \"{}\"; the fields are {}", name, fmt::join(known, ", ")));
+    }
+  }
+
+  [[nodiscard]] double number(const char* name, double least, double most) const {
+    if (!from_.contains(name)) refuse(fmt::format("needs the field \"{}\", a number", name));
+    const json& value = from_[name];
+    if (!value.is_number() || !(value.get<double>() >= least) || !(value.get<double>() <= most)) {
+      refuse(fmt::format("the field \"{}\" is {}; it has to be a number from {} to {}", name,
+                         value.dump().substr(0, 40), least, most));
+    }
+    return value.get<double>();
+  }
+  [[nodiscard]] int whole(const char* name, double least, double most) const {
+    const double value = number(name, least, most);
+    if (value != std::floor(value))
+      refuse(fmt::format("the field \"{}\" is {}; it has to be a whole number", name, value));
+    return static_cast<int>(value);
+  }
+  [[nodiscard]] std::string text(const char* name) const {
+    if (!from_.contains(name) || !from_[name].is_string())
+      refuse(fmt::format("needs the field \"{}\", a text", name));
+    return from_[name].get<std::string>();
+  }
+  [[nodiscard]] bool has(const char* name) const { return from_.contains(name); }
+  [[nodiscard]] const json& at(const char* name) const {
+    if (!has(name)) refuse(fmt::format("needs the field \"{}\"", name));
+    return from_[name];
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw error(errc::invalid_argument, fmt::format("{} {}", where_, what));
+  }
+
+  const json& from_;
+  std::string where_;
+};
+
+constexpr double mega = 1024 * 1024;
+constexpr double large = 1e9;
+
+level cache_of(const json& from, const std::string& where) {
+  const fields of(from, where, {"megabytes", "ways", "gigabytes_per_second", "extra_nanoseconds"});
+  level made;
+  made.bytes = of.number("megabytes", 1e-3, large) * mega;
+  made.ways = of.whole("ways", 1, 1024);
+  made.bytes_per_second = of.number("gigabytes_per_second", 1e-3, large) * 1e9;
+  made.latency = of.has("extra_nanoseconds") ? of.number("extra_nanoseconds", 0, 1e6) * 1e-9 : 0;
+  return made;
+}
+
+}  // namespace
+
+device read_device(std::string_view text, std::string_view origin) {
+  json all;
+  try {
+    all = json::parse(text);
+  } catch (const json::parse_error& wrong) {
+    throw error(errc::invalid_argument,
+                fmt::format("{}: this is no JSON, near byte {}", origin, wrong.byte));
+  }
+  const fields of(all, fmt::format("{}: the device", origin),
+                  {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line",
+                   "teraflops", "cache", "last_level", "memory", "sources"});
+  device made;
+  made.name = of.text("name");
+  made.title = of.text("title");
+  made.domains = of.whole("domains", 1, 1024);
+  made.processors = of.whole("processors_per_domain", 1, 4096);
+  made.chunk = of.whole("dispatch_chunk", 1, 1 << 20);
+  made.line = of.whole("line", 16, 4096);
+  made.flops = of.number("teraflops", 1e-3, large) * 1e12;
+  made.cache = cache_of(of.at("cache"), fmt::format("{}: cache", origin));
+  if (of.has("last_level"))
+    made.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
+  const fields memory(of.at("memory"), fmt::format("{}: memory", origin),
+                      {"gigabytes_per_second", "extra_nanoseconds"});
+  made.memory.bytes_per_second = memory.number("gigabytes_per_second", 1e-3, large) * 1e9;
+  made.memory.latency = memory.number("extra_nanoseconds", 0, 1e6) * 1e-9;
+  return made;
+}
+
+}  // namespace untax::locality

@@ -1,0 +1,245 @@
+#include <cmath>
+#include <utility>
+
+#include "src/locality/cache.hpp"
+#include "src/locality/pieces.hpp"
+#include "src/locality/runs.hpp"
+
+namespace untax::locality {
+namespace {
+
+std::uint64_t scattered(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+/// About normal, from a number: the sum of four even ones.
+double normal(std::uint64_t number) {
+  const std::uint64_t bits = scattered(number);
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) sum += static_cast<double>((bits >> (16 * i)) & 0xffff) / 65536 - 0.5;
+  return sum * 1.7320508;
+}
+
+/// Each place of a processor takes a step, waits for what it reads, multiplies, and takes the next.
+/// The operands of a step are waited for one after the other; a piece that another block has asked
+/// for counts as found, and is there when it comes.
+class events {
+ public:
+  events(const kernel& k, const device& d, const schedule& s, const assumptions& how, int domains)
+      : k_(k),
+        d_(d),
+        s_(s),
+        how_(how),
+        pieces_(k, d.line),
+        domains_(domains),
+        share_(static_cast<double>(domains) / d.domains) {
+    for (int i = 0; i < domains; ++i)
+      caches_.emplace_back(d.cache.bytes, d.cache.ways, pieces_.unit);
+    if (d.last_level)
+      shared_.emplace_back(d.last_level->bytes * share_, d.last_level->ways, pieces_.unit);
+    found_.operands.resize(k.operands().size());
+    found_.domains.resize(static_cast<std::size_t>(domains));
+    port_free_.resize(static_cast<std::size_t>(domains));
+    step_seconds_ = k.flops() * k.resident() / (d.flops / d.all_processors() * how.efficiency);
+    const level& next = d.last_level ? *d.last_level : d.memory;
+    port_rate_ = next.bytes_per_second / d.domains;
+    memory_rate_ = d.memory.bytes_per_second * share_;
+    processor_rate_ = d.cache.bytes_per_second / d.processors;
+  }
+
+  outcome run(int waves) {
+    queues_ = dealt(s_.blocks, d_);
+    const int slots = d_.processors * k_.resident();
+    next_.assign(static_cast<std::size_t>(domains_), 0);
+    const auto most = static_cast<std::size_t>(waves) * static_cast<std::size_t>(slots);
+    for (int domain = 0; domain < domains_; ++domain) {
+      auto& queue = queues_[static_cast<std::size_t>(domain)];
+      if (queue.size() > most) queue.resize(most);
+      for (int slot = 0; slot < slots; ++slot) {
+        place p;
+        p.domain = domain;
+        p.number = static_cast<int>(places_.size());
+        p.slowness = 1 + how_.speed_spread * normal(static_cast<std::uint64_t>(p.number));
+        places_.push_back(p);
+      }
+    }
+    // Positions are dealt to processors one by one, so all domains begin together.
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const std::size_t domain = i % static_cast<std::size_t>(domains_);
+      const std::size_t slot = i / static_cast<std::size_t>(domains_);
+      const std::size_t number = domain * static_cast<std::size_t>(slots) + slot;
+      if (begin(places_[number])) waiting_.push_back({0, static_cast<int>(number)});
+    }
+    while (!waiting_.empty()) {
+      const auto [time, number] = waiting_.front();
+      place& p = places_[static_cast<std::size_t>(number)];
+      if (p.step == p.steps && !begin(p)) {
+        found_.seconds = std::max(found_.seconds, time);
+        waiting_.front() = waiting_.back();
+        waiting_.pop_back();
+      } else {
+        waiting_.front() = {step(p, time), number};
+      }
+      sink();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct place {
+    int domain = 0;
+    int number = 0;
+    double slowness = 1;
+    int steps = 0;
+    int step = 0;
+    int turn = -1;
+    std::vector<access> accesses;
+    std::vector<kernel::run> runs;  // of the accesses
+  };
+  struct event {
+    double time;
+    int place;
+    [[nodiscard]] bool is_before(const event& other) const {
+      return time != other.time ? time < other.time : place < other.place;
+    }
+  };
+
+  /// `waiting_` is a heap, but for its first event, which goes down to where it belongs.
+  void sink() {
+    const std::size_t count = waiting_.size();
+    for (std::size_t i = 0;;) {
+      std::size_t least = i;
+      for (const std::size_t child : {2 * i + 1, 2 * i + 2}) {
+        if (child < count && waiting_[child].is_before(waiting_[least])) least = child;
+      }
+      if (least == i) return;
+      std::swap(waiting_[i], waiting_[least]);
+      i = least;
+    }
+  }
+
+  bool begin(place& p) {
+    const auto domain = static_cast<std::size_t>(p.domain);
+    auto& next = next_[domain];
+    if (next == queues_[domain].size()) return false;
+    const int block = queues_[domain][next++];
+    p.steps = k_.steps(block);
+    p.step = 0;
+    ++p.turn;
+    p.accesses = k_.accesses(block);
+    p.runs.clear();
+    for (const access& a : p.accesses) p.runs.push_back(k_.run_of(a, p.steps));
+    ++found_.blocks;
+    found_.steps += p.steps;
+    return true;
+  }
+
+  /// Returns when the step ends.
+  double step(place& p, double now) {
+    double waited = 0;
+    double bytes = 0;
+    const int at = order::step_order{p.steps, s_.way, p.turn, 1}.block(p.step);
+    for (std::size_t i = 0; i < p.accesses.size(); ++i) {
+      const access& a = p.accesses[i];
+      if (!is_now(a.when, p.step, p.steps)) continue;
+      const auto operand = static_cast<std::size_t>(a.operand);
+      const int moved = a.when == moment::every_step ? at : 0;
+      double arrives = now;
+      const auto use = [&](std::int64_t granule) {
+        bytes += pieces_.bytes[operand];
+        arrives = std::max(arrives, fetch(p, operand, granule, now));
+      };
+      const kernel::run& run = p.runs[i];
+      if (run.is_regular) {
+        const std::int64_t first = run.first + run.per_step * moved;
+        for (std::int64_t granule = first; granule < first + run.count; ++granule) use(granule);
+      } else {
+        k_.for_granules(a, moved, use);
+      }
+      if (!a.is_write) waited += arrives - now;
+    }
+    const double noise = normal((static_cast<std::uint64_t>(p.number) << 40) ^ ++drawn_);
+    const double work =
+        std::max(step_seconds_, bytes / processor_rate_) * (p.slowness + how_.step_spread * noise);
+    found_.compute_seconds += work / static_cast<double>(places_.size());
+    ++p.step;
+    return now + waited + work;
+  }
+
+  /// Returns when the granule is there.
+  double fetch(const place& p, std::size_t operand, std::int64_t granule, double now) {
+    const auto domain = static_cast<std::size_t>(p.domain);
+    const int units = pieces_.units[operand];
+    const double bytes = pieces_.bytes[operand] / units;
+    traffic& of_operand = found_.operands[operand];
+    traffic& of_domain = found_.domains[domain];
+    double arrives = now;
+    for (int i = 0; i < units; ++i) {
+      const std::int64_t piece = pieces::number(granule, i);
+      of_operand.requested += bytes;
+      of_domain.requested += bytes;
+      const double held = caches_[domain].use(piece, now);
+      if (held >= 0) {
+        of_operand.hit += bytes;
+        of_domain.hit += bytes;
+        if (how_.waits_for_others) arrives = std::max(arrives, held);
+        continue;
+      }
+      const double there = from_next_level(domain, piece, bytes, now);
+      caches_[domain].set_arrival(piece, there);
+      arrives = std::max(arrives, there);
+    }
+    return arrives;
+  }
+
+  double from_next_level(std::size_t domain, std::int64_t piece, double bytes, double now) {
+    found_.next_bytes += bytes;
+    double& port = port_free_[domain];
+    port = std::max(port, now) + bytes / port_rate_;
+    if (!shared_.empty()) {
+      found_.last_level.requested += bytes;
+      if (shared_.front().use(piece, 0) >= 0) {
+        found_.last_level.hit += bytes;
+        return port + d_.last_level->latency;
+      }
+    }
+    found_.memory_bytes += bytes;
+    memory_free_ = std::max(memory_free_, now) + bytes / memory_rate_;
+    return std::max(port, memory_free_) + d_.memory.latency;
+  }
+
+  const kernel& k_;
+  const device& d_;
+  const schedule& s_;
+  const assumptions& how_;
+  pieces pieces_;
+  int domains_;
+  double share_;
+  double step_seconds_ = 0;
+  double port_rate_ = 1;
+  double memory_rate_ = 1;
+  double processor_rate_ = 1;
+  std::vector<cache> caches_;
+  std::vector<cache> shared_;
+  std::vector<double> port_free_;
+  double memory_free_ = 0;
+  std::vector<std::vector<int>> queues_;
+  std::vector<std::size_t> next_;
+  std::vector<place> places_;
+  std::vector<event> waiting_;
+  std::uint64_t drawn_ = 0;
+  outcome found_;
+};
+
+}  // namespace
+
+outcome simulate_events(const kernel& k, const device& d, const schedule& s, const effort& much,
+                        const assumptions& how) {
+  const int domains = much.domains > 0 ? std::min(much.domains, d.domains) : d.domains;
+  return events(k, d, s, how, domains).run(much.waves);
+}
+
+}  // namespace untax::locality

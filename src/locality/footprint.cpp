@@ -1,0 +1,268 @@
+#include "src/locality/footprint.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "src/locality/runs.hpp"
+
+namespace untax::locality {
+namespace {
+
+/// A length along rows or columns: what each axis, and a step, moves it by.
+struct line {
+  std::int64_t size = 0;
+  std::vector<std::pair<std::int64_t, int>> moves;  // by how much, and how many places there are
+
+  /// The part of the size of which those of different places have nothing in common; 0 if there is
+  /// none.
+  [[nodiscard]] std::int64_t own() const {
+    auto sorted = moves;
+    std::sort(sorted.begin(), sorted.end());
+    const std::int64_t part = sorted.empty() ? size : std::min(size, sorted.front().first);
+    std::int64_t reach = part;
+    for (const auto& [by, places] : sorted) {
+      if (by < reach) return 0;
+      reach += by * (places - 1);
+    }
+    return part;
+  }
+};
+
+std::vector<int> blocks_to_look_at(const kernel& k) {
+  std::vector<int> made;
+  if (k.blocks() <= 65536) {
+    for (int i = 0; i < k.blocks(); ++i) made.push_back(i);
+    return made;
+  }
+  for (int i = 0; i < 8192; ++i)
+    made.push_back(static_cast<int>(std::int64_t{k.blocks() - 1} * i / 8191));
+  // The corners of the grid, where rectangles stick out.
+  for (unsigned corner = 0; corner < (1U << k.axes().size()); ++corner) {
+    int block = 0;
+    for (std::size_t i = 0; i < k.axes().size(); ++i)
+      block = block * k.axes()[i].extent + ((corner >> i) % 2 != 0 ? k.axes()[i].extent - 1 : 0);
+    made.push_back(block);
+  }
+  return made;
+}
+
+std::int64_t cut(std::int64_t begin, std::int64_t length, std::int64_t end) {
+  return std::max<std::int64_t>(0,
+                                std::min(begin + length, end) - std::max<std::int64_t>(0, begin));
+}
+
+}  // namespace
+
+footprint::footprint(const kernel& k) {
+  for (const axis& a : k.axes()) extents_.push_back(a.extent);
+  least_steps_ = k.steps(0);
+  for (const int block : blocks_to_look_at(k))
+    least_steps_ = std::min(least_steps_, k.steps(block));
+  count(k);
+  // Of an operand that is read at several places, one of them counts.
+  std::map<int, term> best;
+  const std::vector<access> accesses = k.accesses(0);
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    const term t = term_of(k, i);
+    const auto [at, is_new] = best.try_emplace(accesses[i].operand, t);
+    const auto size = [&](const term& of) {
+      double all = of.bytes * of.steps;
+      for (std::size_t a = 0; a < extents_.size(); ++a)
+        all *= (of.axes >> a) % 2 != 0 ? extents_[a] : 1;
+      return all;
+    };
+    if (!is_new && size(t) > size(at->second)) at->second = t;
+  }
+  for (const auto& [operand, t] : best) terms_.push_back(t);
+}
+
+void footprint::count(const kernel& k) {
+  std::vector<bool> seen(static_cast<std::size_t>(k.granules()));
+  std::vector<double> distinct(k.operands().size());
+  std::vector<bool> is_of_steps(k.operands().size());
+  using place = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<place, int> done;  // steps of a rectangle that have been looked at
+  std::map<std::pair<place, int>, double> bytes_of;
+  for (int block = 0; block < k.blocks(); ++block) {
+    const int steps = k.steps(block);
+    steps_ += steps;
+    for (const access& a : k.accesses(block)) {
+      const auto operand = static_cast<std::size_t>(a.operand);
+      const double bytes = k.operands()[operand].granule_bytes();
+      const bool moves = a.row_per_step != 0 || a.column_per_step != 0;
+      const int each = a.when == moment::every_step && moves ? steps : 1;
+      const double again = a.when == moment::every_step && !moves ? steps : 1;
+      if (each > 1) is_of_steps[operand] = true;
+      const place where{a.operand, a.row, a.rows, a.column, a.columns};
+      double& asked = bytes_of[{where, each}];
+      if (asked == 0) {
+        for (int step = 0; step < each; ++step)
+          k.for_granules(a, step, [&](std::int64_t) { asked += bytes; });
+      }
+      requested_ += asked * again;
+      int& looked = done[where];
+      for (; looked < each; ++looked) {
+        k.for_granules(a, looked, [&](std::int64_t granule) {
+          const auto i = static_cast<std::size_t>(granule);
+          if (!seen[i]) distinct[operand] += bytes;
+          seen[i] = true;
+        });
+      }
+    }
+  }
+  for (std::size_t i = 0; i < distinct.size(); ++i) {
+    distinct_ += distinct[i];
+    if (!is_of_steps[i]) outside_steps_ += distinct[i];
+  }
+}
+
+footprint::term footprint::term_of(const kernel& k, std::size_t number) const {
+  const access origin = k.accesses(0)[number];
+  const operand& o = k.operands()[static_cast<std::size_t>(origin.operand)];
+  line rows{origin.rows, {}};
+  line columns{origin.columns, {}};
+  term made;
+  std::vector<std::pair<std::int64_t, std::int64_t>> moves;
+  bool is_even = true;
+  int unit = 1;
+  for (std::size_t i = extents_.size(); i-- > 0;) {
+    std::pair<std::int64_t, std::int64_t> by{0, 0};
+    if (extents_[i] > 1) {
+      const access next = k.accesses(unit)[number];
+      by = {next.row - origin.row, next.column - origin.column};
+    }
+    moves.insert(moves.begin(), by);
+    if (by.first != 0 && by.second != 0) is_even = false;
+    if (by.first != 0) rows.moves.emplace_back(std::abs(by.first), extents_[i]);
+    if (by.second != 0) columns.moves.emplace_back(std::abs(by.second), extents_[i]);
+    if (by.first != 0 || by.second != 0) made.axes |= 1U << i;
+    unit *= extents_[i];
+  }
+  const bool is_of_steps = origin.when == moment::every_step && least_steps_ > 1 &&
+                           (origin.row_per_step != 0) != (origin.column_per_step != 0);
+  if (is_of_steps && origin.row_per_step != 0)
+    rows.moves.emplace_back(std::abs(origin.row_per_step), least_steps_);
+  if (is_of_steps && origin.column_per_step != 0)
+    columns.moves.emplace_back(std::abs(origin.column_per_step), least_steps_);
+  std::int64_t own_rows = rows.own();
+  std::int64_t own_columns = columns.own();
+  const auto is_multiple = [&](std::int64_t a, std::int64_t b) { return a % b == 0; };
+  double least = -1;
+  for (const int block : blocks_to_look_at(k)) {
+    const access a = k.accesses(block)[number];
+    const std::vector<int> c = k.coordinates(block);
+    std::int64_t row = origin.row;
+    std::int64_t column = origin.column;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      row += moves[i].first * c[i];
+      column += moves[i].second * c[i];
+    }
+    is_even = is_even && row == a.row && column == a.column && a.rows == origin.rows &&
+              a.columns == origin.columns && a.row_per_step == origin.row_per_step &&
+              a.column_per_step == origin.column_per_step;
+    const int last = a.when == moment::every_step ? k.steps(block) - 1 : 0;
+    const bool is_aligned =
+        is_multiple(a.row, o.granule_rows) && is_multiple(a.rows, o.granule_rows) &&
+        is_multiple(a.row_per_step, o.granule_rows) && is_multiple(a.column, o.granule_columns) &&
+        is_multiple(a.column_per_step, o.granule_columns) &&
+        (is_multiple(a.columns, o.granule_columns) || o.granules_across == 1) &&
+        own_rows == a.rows && own_columns == a.columns;
+    for (const int step : {0, last}) {
+      double bytes = 0;
+      if (is_aligned) {
+        k.for_granules(a, step, [&](std::int64_t) { bytes += o.granule_bytes(); });
+      } else {
+        const auto height = std::max<std::int64_t>(1, own_rows);
+        const auto width = std::max<std::int64_t>(1, own_columns);
+        bytes = static_cast<double>(cut(a.row + a.row_per_step * step, height, o.rows) *
+                                    cut(a.column + a.column_per_step * step, width, o.columns)) *
+                o.element_bytes;
+      }
+      least = least < 0 ? bytes : std::min(least, bytes);
+    }
+  }
+  made.bytes = std::max(0.0, least);
+  if (!is_even || own_rows == 0 || own_columns == 0) {
+    made.axes = 0;  // no more is known than that a block reads this
+  } else if (is_of_steps) {
+    made.is_of_steps = true;
+    made.steps = least_steps_;
+  }
+  return made;
+}
+
+double footprint::least(double blocks, bool is_whole) const {
+  std::vector<term> terms;
+  for (term t : terms_) {
+    if (!is_whole && !t.is_of_steps) continue;
+    t.bytes *= is_whole ? t.steps : 1;
+    terms.push_back(t);
+  }
+  if (terms.empty()) return 0;
+  // Axes that the same operands go by are one; those that none goes by cost nothing.
+  std::map<unsigned, double> extent_of;
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    unsigned pattern = 0;
+    for (std::size_t t = 0; t < terms.size(); ++t) pattern |= ((terms[t].axes >> i) % 2) << t;
+    extent_of.try_emplace(pattern, 1).first->second *= extents_[i];
+  }
+  double left = blocks;
+  std::vector<unsigned> groups;
+  std::vector<double> extents;
+  double most = 1;
+  for (const auto& [pattern, extent] : extent_of) {
+    if (pattern == 0) {
+      left = std::max(1.0, left / extent);
+    } else {
+      groups.push_back(pattern);
+      extents.push_back(extent);
+      most *= extent;
+    }
+  }
+  left = std::min(left, most);
+  std::vector<double> sides;
+  // The search ends near the least; less than a millionth is missing.
+  return search(terms, sides, groups, extents, 0, left) * (1 - 1e-6);
+}
+
+double footprint::search(const std::vector<term>& terms, std::vector<double>& sides,
+                         const std::vector<unsigned>& groups, const std::vector<double>& extents,
+                         std::size_t group, double left) const {
+  if (group + 1 >= groups.size()) {
+    if (group < groups.size()) sides.push_back(left);
+    double bytes = 0;
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      double points = 1;
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        points *= (groups[g] >> t) % 2 != 0 ? sides[g] : 1;
+      bytes += terms[t].bytes * std::max(1.0, points);
+    }
+    if (group < groups.size()) sides.pop_back();
+    return bytes;
+  }
+  // Convex in the logarithms of the sides, so thirds close in on the least.
+  double others = 1;
+  for (std::size_t g = group + 1; g < groups.size(); ++g) others *= extents[g];
+  double low = std::log(left / others);
+  double high = std::log(extents[group]);
+  const auto at = [&](double side) {
+    sides.push_back(std::exp(side));
+    const double bytes = search(terms, sides, groups, extents, group + 1, left / std::exp(side));
+    sides.pop_back();
+    return bytes;
+  };
+  for (int i = 0; i < 60 && high - low > 1e-9; ++i) {
+    const double a = low + (high - low) / 3;
+    const double b = high - (high - low) / 3;
+    if (at(a) <= at(b)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  return at((low + high) / 2);
+}
+
+}  // namespace untax::locality

@@ -1,0 +1,61 @@
+#include <untax/locality/library.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax::locality {
+namespace {
+
+std::string text_at(const std::string& path) {
+  constexpr std::uintmax_t most = 1 << 20;
+  std::error_code failed;
+  const bool is_file = std::filesystem::is_regular_file(path, failed);
+  std::ifstream file(path, std::ios::binary);
+  if (!is_file || !file) {
+    throw error(errc::invalid_argument, fmt::format("{}: there is no file that can be read", path));
+  }
+  if (std::filesystem::file_size(path, failed) > most)
+    throw error(errc::invalid_argument, fmt::format("{}: longer than {} bytes", path, most));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+const std::string& built_in(const std::vector<named_text>& all, const char* what,
+                            const std::string& name) {
+  std::string names;
+  for (const named_text& one : all) {
+    if (one.name == name) return one.text;
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  throw error(errc::invalid_argument,
+              fmt::format("there is no {} \"{}\"; there are {}, or give the path of a file", what,
+                          name, names));
+}
+
+bool is_path(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
+
+}  // namespace
+
+device device_named(const std::string& name) {
+  if (is_path(name)) return read_device(text_at(name), name);
+  const std::vector<named_text> all = built_in_devices();
+  return read_device(built_in(all, "device", name), name);
+}
+
+kernel kernel_named(const std::string& name, const kernel::sizes& given, int line) {
+  if (is_path(name)) return kernel::read(text_at(name), name, given, line);
+  return kernel::read(kernel_text(name), name, given, line);
+}
+
+std::string kernel_text(const std::string& name) {
+  const std::vector<named_text> all = built_in_kernels();
+  return built_in(all, "kernel", name);
+}
+
+}  // namespace untax::locality

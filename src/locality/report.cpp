@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/locality/emit.hpp>
+
+namespace untax::locality {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string size_text(double bytes) {
+  if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes / 1e9);
+  if (bytes >= 1e6) return fmt::format("{:.2f} MB", bytes / 1e6);
+  return fmt::format("{:.1f} kB", bytes / 1e3);
+}
+std::string time_text(double seconds) {
+  return seconds >= 1e-3 ? fmt::format("{:.3f} ms", seconds * 1e3)
+                         : fmt::format("{:.1f} us", seconds * 1e6);
+}
+std::string percent(const traffic& t) {
+  return t.requested > 0 ? fmt::format("{:.1f} %", 100 * t.rate()) : "-";
+}
+
+json of(const outcome& o, const kernel& k) {
+  json made;
+  made["hit_rate"] = o.all.rate();
+  for (std::size_t i = 0; i < o.operands.size(); ++i) {
+    made["operands"].push_back({{"name", k.operands()[i].name},
+                                {"requested_bytes", o.operands[i].requested},
+                                {"hit_rate", o.operands[i].rate()}});
+  }
+  for (const traffic& t : o.domains) made["domain_hit_rates"].push_back(t.rate());
+  if (o.last_level.requested > 0) made["last_level_hit_rate"] = o.last_level.rate();
+  made["next_level_bytes"] = o.next_bytes;
+  made["memory_bytes"] = o.memory_bytes;
+  made["seconds"] = o.seconds;
+  made["compute_seconds"] = o.compute_seconds;
+  made["simulated_blocks"] = o.blocks;
+  return made;
+}
+
+json about(const kernel& k, const device& d) {
+  json made{{"kernel", k.title()}, {"device", d.name}, {"blocks", k.blocks()}};
+  for (const auto& [name, value] : k.all_sizes()) made["sizes"][name] = value;
+  return made;
+}
+
+std::string row(const ranked& r) {
+  return fmt::format("{:<46.46} {:>7} {:>7} {:>11} {:>11} {:>11}\n", r.order.name,
+                     percent(r.found.all), percent(r.found.last_level),
+                     size_text(r.found.next_bytes), size_text(r.found.memory_bytes),
+                     time_text(r.found.seconds));
+}
+
+}  // namespace
+
+std::string text_of(const outcome& o, const kernel& k, const device& d) {
+  std::string text = fmt::format("{:<14}{:>14}{:>10}\n", "operand", "asked for", "hits");
+  for (std::size_t i = 0; i < o.operands.size(); ++i) {
+    if (o.operands[i].requested == 0) continue;
+    text += fmt::format("{:<14}{:>14}{:>10}\n", k.operands()[i].name,
+                        size_text(o.operands[i].requested), percent(o.operands[i]));
+  }
+  text += fmt::format("{:<14}{:>14}{:>10}\n", "all", size_text(o.all.requested), percent(o.all));
+  if (o.domains.size() > 1) {
+    const auto [low, high] =
+        std::minmax_element(o.domains.begin(), o.domains.end(),
+                            [](const traffic& a, const traffic& b) { return a.rate() < b.rate(); });
+    text += fmt::format("domains: {} to {}\n", percent(*low), percent(*high));
+  }
+  if (d.last_level) text += fmt::format("last level: {}\n", percent(o.last_level));
+  text += fmt::format("from the next level {}, from memory {}\n", size_text(o.next_bytes),
+                      size_text(o.memory_bytes));
+  text += fmt::format("time {}, without waiting for memory {}\n", time_text(o.seconds),
+                      time_text(o.compute_seconds));
+  if (o.blocks < k.blocks())
+    text += fmt::format("({} of {} blocks were simulated)\n", o.blocks, k.blocks());
+  return text;
+}
+
+std::string json_of(const outcome& o, const kernel& k, const device& d, const std::string& order) {
+  json made = about(k, d);
+  made["order"] = order;
+  made.update(of(o, k));
+  return made.dump(1) + "\n";
+}
+
+std::string text_of(const search_result& r, const kernel& k, const device& d) {
+  std::string text =
+      fmt::format("{}\n{}: {} blocks, {} orders\n\n", k.title(), d.title, k.blocks(), r.tried);
+  text += fmt::format("{:<46} {:>7} {:>7} {:>11} {:>11} {:>11}\n", "order", "hits", "last",
+                      "next level", "memory", "time");
+  for (const ranked& one : r.best) text += row(one);
+  text += "\n";
+  text += fmt::format("No order of these blocks hits more than {:.1f} %: {}.\n",
+                      100 * r.limit.limit, r.limit.because);
+  text += fmt::format("The best one is {:.1f} points below that, that with the most hits {:.1f}.\n",
+                      100 * (r.limit.limit - r.best.front().found.all.rate()),
+                      100 * (r.limit.limit - r.most_hits.found.all.rate()));
+  if (!r.is_worth_it) text += fmt::format("Nothing is to be gained: {}.\n", r.why_not);
+  return text;
+}
+
+std::string json_of(const search_result& r, const kernel& k, const device& d) {
+  json made = about(k, d);
+  made["orders_tried"] = r.tried;
+  made["limit"] = {{"hit_rate", r.limit.limit},
+                   {"because", r.limit.because},
+                   {"compulsory", r.limit.compulsory},
+                   {"in_waves", r.limit.in_waves},
+                   {"any_timing", r.limit.any_timing}};
+  made["distance"] = r.limit.limit - r.most_hits.found.all.rate();
+  made["is_worth_it"] = r.is_worth_it;
+  if (!r.is_worth_it) made["why_not"] = r.why_not;
+  for (const ranked& one : r.best) {
+    json entry{{"order", one.order.name}};
+    entry.update(of(one.found, k));
+    made["best"].push_back(std::move(entry));
+  }
+  return made.dump(1) + "\n";
+}
+
+}  // namespace untax::locality

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <untax/locality/simulate.hpp>
+
+namespace untax::locality {
+
+[[nodiscard]] outcome simulate_waves(const kernel& k, const device& d, const schedule& s,
+                                     const effort& much, const assumptions& how);
+[[nodiscard]] outcome simulate_events(const kernel& k, const device& d, const schedule& s,
+                                      const effort& much, const assumptions& how);
+
+/// The blocks of each domain, in the order in which it starts them.
+[[nodiscard]] inline std::vector<std::vector<int>> dealt(const std::vector<int>& blocks,
+                                                         const device& d) {
+  std::vector<std::vector<int>> of(static_cast<std::size_t>(d.domains));
+  for (std::size_t p = 0; p < blocks.size(); ++p)
+    of[p / static_cast<std::size_t>(d.chunk) % of.size()].push_back(blocks[p]);
+  return of;
+}
+
+[[nodiscard]] inline bool is_now(moment when, int step, int steps) {
+  if (when == moment::first_step) return step == 0;
+  if (when == moment::last_step) return step == steps - 1;
+  return true;
+}
+
+}  // namespace untax::locality

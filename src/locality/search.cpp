@@ -1,0 +1,199 @@
+#include <untax/locality/search.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "src/core/start_threads.hpp"
+
+namespace untax::locality {
+namespace {
+
+/// work(0) ... work(count - 1), each once, by some threads. Throws what one of them threw.
+void for_each(int count, int threads, const std::function<void(int)>& work) {
+  std::atomic<int> next = 0;
+  std::exception_ptr failed;
+  std::mutex lock;
+  std::vector<std::thread> running;
+  start_threads(running, std::min(threads, count), "untax locality", [&](int /*thread*/) {
+    for (int i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard<std::mutex> hold(lock);
+        failed = std::current_exception();
+      }
+    }
+  });
+  for (std::thread& thread : running) thread.join();
+  if (failed) std::rethrow_exception(failed);
+}
+
+/// Granules that all blocks touch, from a look at some.
+double touches(const kernel& k) {
+  double seen = 0;
+  const int looks = std::min(k.blocks(), 64);
+  for (int i = 0; i < looks; ++i) {
+    const int block = static_cast<int>(std::int64_t{k.blocks()} * i / looks);
+    for (const access& a : k.accesses(block)) {
+      double here = 0;
+      k.for_granules(a, 0, [&](std::int64_t) { ++here; });
+      seen += here * (a.when == moment::every_step ? k.steps(block) : 1);
+    }
+  }
+  return seen / looks * k.blocks();
+}
+
+/// What the first look at each order is done with.
+struct first_look {
+  kernel k;
+  effort much;
+  assumptions how;
+};
+
+first_look make_first_look(const kernel& k, const device& d, const search_options& options) {
+  first_look made{k, {}, options.how};
+  if (k.drifts()) {
+    made.how.steps = options.drifting_steps;
+    made.how.waves = 8;
+    made.much.domains = 1;
+    return made;
+  }
+  int factor = 1;
+  while (touches(made.k) > options.touches && factor < 64 && k.steps(0) >= 4 * factor) {
+    factor *= 2;
+    made.k = k.coarsened(factor);
+  }
+  const double all = touches(made.k);
+  if (all > 2 * options.touches && d.domains > 2) made.much.domains = 2;
+  const double domains = made.much.domains > 0 ? made.much.domains : d.domains;
+  const double per_wave =
+      all / k.blocks() * static_cast<double>(d.processors) * k.resident() * domains;
+  if (all * domains / d.domains > 2 * options.touches)
+    made.much.waves = std::max(4, static_cast<int>(options.touches / per_wave));
+  return made;
+}
+
+/// Time in parts of a hundredth first; then what of it the levels below the caches are busy.
+bool is_better(const outcome& a, const outcome& b, const device& d) {
+  const auto step = [](const outcome& o) { return std::lround(std::log(o.seconds) * 200); };
+  if (step(a) != step(b)) return step(a) < step(b);
+  const auto busy = [&](const outcome& o) {
+    const double next = d.last_level ? o.next_bytes / d.last_level->bytes_per_second : 0;
+    return next + o.memory_bytes / d.memory.bytes_per_second;
+  };
+  const auto grain = [&](const outcome& o) { return std::lround(std::log(busy(o) + 1e-12) * 100); };
+  return grain(a) < grain(b);
+}
+
+/// Whether an order leaves nothing to gain: it hits what any could, and memory sends each piece
+/// once.
+bool is_the_best(const outcome& o, const certificate& limit) {
+  const double once = (1 - limit.compulsory) * o.all.requested;
+  return o.all.rate() > limit.limit - 0.002 && o.memory_bytes < 1.01 * once;
+}
+
+void judge(search_result& found, const kernel& k) {
+  const ranked& best = found.best.front();
+  const double gained = best.found.all.rate() - found.numbered.found.all.rate();
+  const double quicker = found.numbered.found.seconds / best.found.seconds;
+  const double fewer = found.numbered.found.memory_bytes / std::max(1.0, best.found.memory_bytes);
+  if (gained > 0.005 || quicker > 1.01 || fewer > 1.02) return;
+  found.is_worth_it = false;
+  const double room = found.limit.limit - found.numbered.found.all.rate();
+  if (room < 0.005) {
+    found.why_not = fmt::format(
+        "no order can hit more than {:.1f} %, for {}; the order of the "
+        "numbers hits {:.1f} %",
+        100 * found.limit.limit, found.limit.because, 100 * found.numbered.found.all.rate());
+  } else if (k.axes().size() == 1) {
+    found.why_not = "the blocks lie in a row, and neighbours run side by side as it is";
+  } else {
+    found.why_not = fmt::format(
+        "of {} orders none does better than that of the numbers, {:.1f} "
+        "points below what any could reach",
+        found.tried, 100 * room);
+  }
+}
+
+/// Without orders that are the same as one before.
+std::vector<block_order> different(std::vector<block_order> all, int blocks) {
+  std::set<std::pair<std::uint64_t, int>> known;
+  std::vector<block_order> made;
+  for (block_order& one : all) {
+    std::uint64_t hash = 1469598103934665603U;
+    for (int i = 0; i < blocks; ++i)
+      hash = (hash ^ static_cast<std::uint64_t>(one.block(i))) * 1099511628211U;
+    if (known.insert({hash, static_cast<int>(one.way)}).second) made.push_back(std::move(one));
+  }
+  return made;
+}
+
+}  // namespace
+
+search_result search(const kernel& k, const device& d, const search_options& options) {
+  search_result found;
+  found.limit = certify(k, d);
+  const block_order numbered{"as numbered", {}, order::direction::forward};
+  found.numbered = {numbered,
+                    simulate(k, d, {numbered.table(k.blocks()), numbered.way}, {}, options.how)};
+  if (is_the_best(found.numbered.found, found.limit)) {
+    found.tried = 1;
+    found.best = {found.numbered};
+    found.most_hits = found.numbered;
+    judge(found, k);
+    return found;
+  }
+  const std::vector<block_order> space = different(order_space(k, d.domains), k.blocks());
+  found.tried = static_cast<int>(space.size());
+  const first_look look = make_first_look(k, d, options);
+  std::vector<outcome> seen(space.size());
+  const auto try_one = [&](const block_order& order, const kernel& of, const effort& much,
+                           const assumptions& how) {
+    return simulate(of, d, {order.table(k.blocks()), order.way}, much, how);
+  };
+  for_each(found.tried, options.threads, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    seen[at] = try_one(space[at], look.k, look.much, look.how);
+  });
+  std::vector<int> by_rank(space.size());
+  std::iota(by_rank.begin(), by_rank.end(), 0);
+  std::stable_sort(by_rank.begin(), by_rank.end(), [&](int a, int b) {
+    return is_better(seen[static_cast<std::size_t>(a)], seen[static_cast<std::size_t>(b)], d);
+  });
+  // In full: the best ones, that with most hits, and the order of the numbers.
+  const auto hits = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) {
+    return a.all.rate() < b.all.rate();
+  });
+  std::vector<int> chosen{0, static_cast<int>(hits - seen.begin())};
+  for (const int i : by_rank) {
+    if (static_cast<int>(chosen.size()) == options.keep + 2) break;
+    if (i != chosen[0] && i != chosen[1]) chosen.push_back(i);
+  }
+  std::vector<ranked> full(chosen.size());
+  for_each(static_cast<int>(chosen.size()), options.threads, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    full[at].order = space[static_cast<std::size_t>(chosen[at])];
+    full[at].found = i == 0 ? found.numbered.found : try_one(full[at].order, k, {}, options.how);
+  });
+  found.most_hits = *std::max_element(full.begin(), full.end(), [](const auto& a, const auto& b) {
+    return a.found.all.rate() < b.found.all.rate();
+  });
+  if (chosen[0] == chosen[1]) full.erase(full.begin() + 1);
+  std::stable_sort(full.begin(), full.end(), [&](const ranked& a, const ranked& b) {
+    return is_better(a.found, b.found, d);
+  });
+  found.best = std::move(full);
+  judge(found, k);
+  return found;
+}
+
+}  // namespace untax::locality

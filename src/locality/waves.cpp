@@ -1,0 +1,172 @@
+#include <cmath>
+
+#include "src/locality/cache.hpp"
+#include "src/locality/pieces.hpp"
+#include "src/locality/runs.hpp"
+
+namespace untax::locality {
+namespace {
+
+/// All blocks of a wave are at the same step. What several blocks of a domain read at a step is
+/// fetched once; then the caches are asked.
+class waves {
+ public:
+  waves(const kernel& k, const device& d, const schedule& s, const assumptions& how, int domains)
+      : k_(k),
+        d_(d),
+        s_(s),
+        how_(how),
+        pieces_(k, d.line),
+        seen_(static_cast<std::size_t>(k.granules())) {
+    const double share = static_cast<double>(domains) / d.domains;
+    for (int i = 0; i < domains; ++i)
+      caches_.emplace_back(d.cache.bytes, d.cache.ways, pieces_.unit);
+    if (d.last_level)
+      shared_.emplace_back(d.last_level->bytes * share, d.last_level->ways, pieces_.unit);
+    found_.operands.resize(k.operands().size());
+    found_.domains.resize(static_cast<std::size_t>(domains));
+    share_ = share;
+  }
+
+  outcome run(int most_waves) {
+    const auto queues = dealt(s_.blocks, d_);
+    const auto slots =
+        static_cast<std::size_t>(d_.processors) * static_cast<std::size_t>(k_.resident());
+    std::size_t longest = 0;
+    for (const auto& queue : queues) longest = std::max(longest, queue.size());
+    auto count = (longest + slots - 1) / slots;
+    if (most_waves > 0) count = std::min(count, static_cast<std::size_t>(most_waves));
+    for (std::size_t wave = 0; wave < count; ++wave) {
+      start(queues, wave, slots);
+      for (int step = 0; step < steps_; ++step) {
+        for (std::size_t domain = 0; domain < caches_.size(); ++domain) one_step(domain, step);
+      }
+      finish();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct running {
+    int steps = 0;
+    int turn = 0;
+    std::vector<access> accesses;
+  };
+
+  void start(const std::vector<std::vector<int>>& queues, std::size_t wave, std::size_t slots) {
+    running_.assign(caches_.size(), {});
+    asked_.assign(caches_.size(), 0);
+    steps_ = 0;
+    next_ = 0;
+    memory_ = 0;
+    for (std::size_t domain = 0; domain < caches_.size(); ++domain) {
+      const auto& queue = queues[domain];
+      for (std::size_t i = wave * slots; i < std::min(queue.size(), (wave + 1) * slots); ++i) {
+        const int steps = k_.steps(queue[i]);
+        running_[domain].push_back({steps, static_cast<int>(wave), k_.accesses(queue[i])});
+        steps_ = std::max(steps_, steps);
+        ++found_.blocks;
+        found_.steps += steps;
+      }
+    }
+  }
+
+  void one_step(std::size_t domain, int step) {
+    ++stamp_;
+    fetched_.clear();
+    traffic& here = found_.domains[domain];
+    for (const running& r : running_[domain]) {
+      if (step >= r.steps) continue;
+      const int at = order::step_order{r.steps, s_.way, r.turn, 1}.block(step);
+      for (const access& a : r.accesses) {
+        if (!is_now(a.when, step, r.steps)) continue;
+        const auto operand = static_cast<std::size_t>(a.operand);
+        const double bytes = pieces_.bytes[operand];
+        k_.for_granules(a, a.when == moment::every_step ? at : 0, [&](std::int64_t granule) {
+          found_.operands[operand].requested += bytes;
+          here.requested += bytes;
+          asked_[domain] += bytes;
+          auto& seen = seen_[static_cast<std::size_t>(granule)];
+          if (seen == stamp_) {
+            found_.operands[operand].hit += bytes;
+            here.hit += bytes;
+          } else {
+            seen = stamp_;
+            fetched_.push_back({granule, a.operand});
+          }
+        });
+      }
+    }
+    for (const auto& [granule, operand] : fetched_)
+      fetch(domain, granule, static_cast<std::size_t>(operand));
+  }
+
+  void fetch(std::size_t domain, std::int64_t granule, std::size_t operand) {
+    const int units = pieces_.units[operand];
+    const double bytes = pieces_.bytes[operand] / units;
+    for (int i = 0; i < units; ++i) {
+      const std::int64_t piece = pieces::number(granule, i);
+      if (caches_[domain].use(piece, 0) >= 0) {
+        found_.operands[operand].hit += bytes;
+        found_.domains[domain].hit += bytes;
+        continue;
+      }
+      next_ += bytes;
+      if (!shared_.empty()) {
+        found_.last_level.requested += bytes;
+        if (shared_.front().use(piece, 0) >= 0) {
+          found_.last_level.hit += bytes;
+          continue;
+        }
+      }
+      memory_ += bytes;
+    }
+  }
+
+  /// What of a wave takes longest is how long it takes.
+  void finish() {
+    double flops = 0;
+    double asked = 0;
+    for (std::size_t domain = 0; domain < caches_.size(); ++domain) {
+      double mine = 0;
+      for (const running& r : running_[domain]) mine += r.steps * k_.flops();
+      flops = std::max(flops, mine);
+      asked = std::max(asked, asked_[domain]);
+    }
+    const double compute = flops / (d_.flops / d_.domains * how_.efficiency);
+    const double next = d_.last_level ? next_ / (d_.last_level->bytes_per_second * share_) : 0;
+    found_.compute_seconds += compute;
+    found_.seconds += std::max({compute, asked / d_.cache.bytes_per_second, next,
+                                memory_ / (d_.memory.bytes_per_second * share_)});
+    found_.next_bytes += next_;
+    found_.memory_bytes += memory_;
+  }
+
+  const kernel& k_;
+  const device& d_;
+  const schedule& s_;
+  const assumptions& how_;
+  pieces pieces_;
+  double share_ = 1;
+  std::vector<cache> caches_;
+  std::vector<cache> shared_;
+  std::vector<std::uint32_t> seen_;
+  std::uint32_t stamp_ = 0;
+  std::vector<std::pair<std::int64_t, int>> fetched_;
+  std::vector<std::vector<running>> running_;
+  std::vector<double> asked_;
+  int steps_ = 0;
+  double next_ = 0;
+  double memory_ = 0;
+  outcome found_;
+};
+
+}  // namespace
+
+outcome simulate_waves(const kernel& k, const device& d, const schedule& s, const effort& much,
+                       const assumptions& how) {
+  const int domains = much.domains > 0 ? std::min(much.domains, d.domains) : d.domains;
+  return waves(k, d, s, how, domains).run(much.waves);
+}
+
+}  // namespace untax::locality

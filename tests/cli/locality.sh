@@ -1,0 +1,85 @@
+# untax locality: one order, the search, and orders that are written as source; wrong input is one line.
+source "$(dirname "$0")/helpers.bash"
+
+expect 0 locality list
+says "$out" '^ +attention_backward '
+says "$out" '^ +mi300x '
+expect 0 locality gemm --device mi300x -m 2048 -n 2048 -k 2048 --json "$folder/one.json"
+says "$out" '^all .* %$'
+expect 0 locality attention --device h200 --heads 8 --keys 4096 --causal 1 --order "naive block-first"
+says "$out" '^K .* %$'
+expect 0 locality black_scholes --device mi300x n=1048576 --search
+says "$out" '^Nothing is to be gained: no order can hit more than 0.0 %'
+
+# A text of one's own begins with one that is there.
+expect 0 locality stencil2d --show
+cp "$out" "$folder/mine.txt"
+expect 0 locality "$folder/mine.txt" --device mi300x m=1024 n=2048 --search --json "$folder/found.json" --svg "$folder/order.svg"
+says "$out" '^No order of these blocks hits more than '
+python3 - "$folder" <<'PYTHON' || wrong "locality: the figures say something else"
+import json, sys, xml.etree.ElementTree as xml
+one = json.load(open(sys.argv[1] + "/one.json"))
+assert one["blocks"] == 64 and 0 < one["hit_rate"] < 1 and len(one["domain_hit_rates"]) == 8
+found = json.load(open(sys.argv[1] + "/found.json"))
+assert found["distance"] >= -1e-9 and found["orders_tried"] >= 1 and found["best"]
+assert max(b["hit_rate"] for b in found["best"]) <= found["limit"]["hit_rate"] + 1e-9
+assert xml.parse(sys.argv[1] + "/order.svg").getroot().tag.endswith("svg")
+PYTHON
+
+# The three ways to write an order are the same bijection.
+write() {  # NAME OF ORDER, KERNEL AND SIZES
+  expect 0 locality "${@:2}" --device mi300x --order "$1" --cpp "$folder/order.hpp" --hip "$folder/order.hip" \
+    --triton "$folder/order.py"
+  expect 0 locality "${@:2}" --device mi300x --order "$1" --json -
+  cat > "$folder/try.cpp" <<'CPP'
+#include <cstdio>
+#include <cstdlib>
+#include "order.hpp"
+#define __device__
+namespace hip {
+#include "order.hip"
+}
+int main(int, char** arguments) {
+  for (int p = 0; p < std::atoi(arguments[1]); ++p) std::printf("%d %d\n", block_of(p), hip::block_of(p));
+}
+CPP
+  ${CXX:-c++} -std=c++20 -Iinclude "-I$folder" "$folder/try.cpp" -o "$folder/try" || wrong "$1: does not compile"
+  python3 - "$folder" "$out" "$1" <<'PYTHON' || wrong "$1: C++, HIP and Triton differ"
+import json, subprocess, sys, types
+folder, figures, name = sys.argv[1:]
+blocks = json.load(open(figures))["blocks"]
+language = types.ModuleType("triton.language")
+language.where = lambda condition, yes, no: yes if condition else no
+triton = types.ModuleType("triton")
+triton.language, triton.jit = language, lambda f: f
+sys.modules.update({"triton": triton, "triton.language": language})
+space = {}
+exec(open(folder + "/order.py").read(), space)
+lines = subprocess.run([folder + "/try", str(blocks)], capture_output=True, text=True, check=True).stdout.splitlines()
+of_cpp, of_hip = zip(*(map(int, line.split()) for line in lines))
+assert sorted(of_cpp) == list(range(blocks))
+assert of_cpp == of_hip == tuple(space["block_of"](p) for p in range(blocks)), name
+PYTHON
+}
+write "remap by 8, snake of 3 along y" gemm m=3328 n=2560
+write "full remap, 4 x 2 rectangles, bands of 2" gemm m=3328 n=2560
+write "swizzled block-first" attention heads=12 keys=1280 batches=2
+write "full remap, axes i kv, i last first" attention heads=6 keys=1280 causal=1
+
+# The document has what is simulated of the published figures.
+expect 0 locality published GEMM
+grep '^|.*%' "$out" | grep -vxFf docs/locality.md && wrong "docs/locality.md: run bench/locality/generate.py again"
+
+expect 2 locality
+expect 2 locality gemm
+expect 2 locality sort --device h200
+expect 2 locality gemm --device h2
+expect 2 locality gemm --device h200 depth=3
+expect 2 locality gemm --device h200 m
+expect 2 locality gemm --device h200 m=0
+expect 2 locality gemm --device h200 --order nix
+expect 2 locality /etc --device h200
+expect 2 locality gemm --device /nonexistent.json
+printf 'axis x = 3\nread A = 0, 1, 0, 1\n' > "$folder/bad.txt"
+expect 2 locality "$folder/bad.txt" --device h200
+finish

@@ -1,0 +1,153 @@
+// Texts that describe kernels, what is made of them, and orders of their blocks.
+#include <numeric>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/locality/emit.hpp>
+
+#include "tests/locality/support.hpp"
+
+namespace untax::locality::test {
+namespace {
+
+constexpr const char* small =
+    "size n = 40\naxis y = n / 10\naxis x = 3\nsteps = 5\n"
+    "operand A = n, 50, 4\nread A = y * 10, 10, step * 10, 10\n";
+
+TEST(kernels, are_read) {
+  const kernel k = kernel::read(small, "small", {{"n", 80}});
+  EXPECT_EQ(k.blocks(), 24);
+  EXPECT_EQ(k.steps(7), 5);
+  EXPECT_EQ(k.coordinates(7), (std::vector<int>{2, 1}));
+  // 10 columns of 4 bytes are no line; four times as many are.
+  EXPECT_EQ(k.operands()[0].granule_columns, 40);
+  EXPECT_EQ(k.operands()[0].granule_rows, 10);
+}
+
+TEST(kernels, refuse_what_cannot_be_with_the_line) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "there is no axis"},
+      {"axis x = 3\n", "nothing is read"},
+      {"axis x = 3\nread A = 0, 1, 0, 1\n", "k:2: there is no operand A"},
+      {"axis x\n", "k:1: \"axis x\" has no ="},
+      {"axis = 3\n", "k:1: axis needs a name"},
+      {"axis x = nothing\n", "k:1: "},
+      {"axis x = 1e9\n", "k:1: axis x has 1000000000 places"},
+      {"axis x = 0\n", "k:1: axis x has 0 places"},
+      {"size x = 3\naxis x = 3\n", "k:2: x is declared twice"},
+      {"axis step = 3\n", "k:1: step is what"},
+      {"axes x = 3\n", "k:1: \"axes\" is no line"},
+      {"axis x = 3\noperand A = 3, 4\n", "k:2: operand A needs rows"},
+      {"axis x = 3\noperand A = 3, 4, 0\n", "k:2: 0 is 0; it has to be a whole number"},
+      {"axis x = 3\noperand A = 30, 4, 4\nsteps = 9\nread A = step / 2, 1, 0, 4\n",
+       "k:4: step / 2 has to move on by the same whole number"},
+      {"axis x = 3\noperand A = 3, 4, 4\nread A = x / 0, 1, 0, 4\n", "k:3: x / 0 is"},
+      {"axis x = 3\noperand A = 3, 4, 4\nread A = x, 0 - 1, 0, 4\n", "k:3: 0 - 1 is -1"},
+      {"axis x = 3\nafter = x, x\n", "k:2: after has 2 places"},
+      {"axis x = 3\nresident = 0\n", "k:2: resident has to be"},
+      {"axis x y = 3\n", "k:1: \"y\" is too much"},
+      {"axis x = 16777216\naxis y = 4\noperand A = 3, 4, 4\nread A = x, 1, 0, 4\n",
+       "k: 67108864 blocks"},
+      {"axis x = 3\noperand A = 1000000000000, 1000000000, 8\nread A = x, 1, 0, 1\n", "pieces"},
+  };
+  for (const auto& [text, says] : wrong) {
+    const std::string why = refusal([&] { (void)kernel::read(text, "k", {}); });
+    EXPECT_NE(why.find(says), std::string::npos) << text << " -> " << why;
+    EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+  }
+  EXPECT_NE(refusal([] {
+              (void)kernel::read(small, "k", {{"m", 3}});
+            }).find("its sizes are n"),
+            std::string::npos);
+}
+
+TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
+  std::mt19937_64 random(7);
+  for (const named_text& one : built_in_kernels()) {
+    SCOPED_TRACE(one.name);
+    kernel::sizes small_ones;
+    const kernel large = kernel_named(one.name, {});
+    for (const auto& [name, value] : large.all_sizes()) {
+      if (value > 2048) small_ones[name] = 2048;
+    }
+    const kernel k = kernel_named(one.name, small_ones);
+    const device d = device_named("mi300x");
+    const outcome o = simulate(k, d, {shuffled(k.blocks(), random), {}});
+    EXPECT_GT(o.all.requested, 0);
+    EXPECT_GE(o.all.rate(), 0);
+    EXPECT_LE(o.all.rate(), 1);
+    EXPECT_GT(o.seconds, 0);
+    EXPECT_EQ(o.blocks, k.blocks());
+  }
+}
+
+TEST(kernels, ask_for_the_same_with_larger_steps) {
+  const device d = device_named("mi300x");
+  const kernel fine = kernel_named("gemm", {{"m", 4096}, {"n", 4096}, {"k", 4096}});
+  const kernel coarse = fine.coarsened(8);
+  std::vector<int> blocks(static_cast<std::size_t>(fine.blocks()));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const outcome a = simulate(fine, d, {blocks, {}});
+  const outcome b = simulate(coarse, d, {blocks, {}});
+  EXPECT_NEAR(a.all.requested, b.all.requested, 1);
+  EXPECT_NEAR(a.all.rate(), b.all.rate(), 0.01);
+}
+
+TEST(kernels, miss_each_piece_once_in_a_cache_that_holds_all) {
+  device d = device_named("h200");
+  d.cache.bytes *= 1000;
+  for (const char* name : {"gemm", "transpose", "stencil2d", "attention"}) {
+    const kernel k = kernel_named(name, std::string(name) == "attention"
+                                            ? kernel::sizes{{"heads", 3}, {"keys", 2048}}
+                                            : kernel::sizes{{"m", 1024}, {"n", 512}});
+    std::vector<int> blocks(static_cast<std::size_t>(k.blocks()));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    EXPECT_NEAR(simulate(k, d, {blocks, {}}).all.rate(), certify(k, d).compulsory, 1e-6) << name;
+  }
+}
+
+TEST(kernels, all_their_orders_are_bijections_that_can_be_written) {
+  for (const char* name : {"gemm", "attention", "smith_waterman", "spmv"}) {
+    const kernel k = kernel_named(
+        name, std::string(name) == "attention"
+                  ? kernel::sizes{{"heads", 6}, {"kv_heads", 3}, {"keys", 1280}, {"causal", 1}}
+              : std::string(name) == "spmv" ? kernel::sizes{{"n", 25600}}
+                                            : kernel::sizes{{"m", 3328}, {"n", 2560}});
+    for (const block_order& order : order_space(k, 8)) {
+      std::vector<bool> seen(static_cast<std::size_t>(k.blocks()));
+      for (int p = 0; p < k.blocks(); ++p) {
+        const int block = order.block(p);
+        ASSERT_TRUE(block >= 0 && block < k.blocks()) << order.name;
+        ASSERT_FALSE(seen[static_cast<std::size_t>(block)]) << order.name;
+        seen[static_cast<std::size_t>(block)] = true;
+        ASSERT_EQ(order.position(block), p) << order.name;
+      }
+      EXPECT_NE(to_cpp(order, k).find("block_of"), std::string::npos);
+      EXPECT_NE(to_triton(order, k).find("def block_of"), std::string::npos);
+      for (int block = 0; block < k.blocks(); ++block) {
+        for (const int needed : k.needs(block))
+          ASSERT_LT(order.position(needed), order.position(block)) << order.name;
+      }
+    }
+  }
+}
+
+TEST(devices, refuse_what_cannot_be) {
+  const std::string good = built_in_devices().front().text;
+  EXPECT_EQ(refusal([&] { (void)read_device(good, "d"); }), "");
+  const auto with = [&](const std::string& what, const std::string& by) {
+    std::string text = good;
+    text.replace(text.find(what), what.size(), by);
+    return refusal([&] { (void)read_device(text, "d"); });
+  };
+  EXPECT_NE(with("\"domains\": 1", "\"domains\": 0").find("from 1 to 1024"), std::string::npos);
+  EXPECT_NE(with("\"domains\": 1", "\"domains\": 1.5").find("whole"), std::string::npos);
+  EXPECT_NE(with("\"domains\"", "\"domain\"").find("no field \"domain\""), std::string::npos);
+  EXPECT_NE(with("\"memory\"", "\"memori\"").find("no field \"memori\""), std::string::npos);
+  EXPECT_NE(with("{", "[").find("no JSON"), std::string::npos);
+  EXPECT_NE(refusal([] { (void)read_device("[]", "d"); }).find("object"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace untax::locality::test
