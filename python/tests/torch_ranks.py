@@ -135,6 +135,27 @@ def collectives():
         close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
 
 
+def into_what_is_given():
+    """The variants with out=, into tensors that lie as results do, and into some that do not."""
+    ops = torch.ops.untax
+    x, b = torch.randn(2 * ranks, 3 * ranks, 8), torch.randn(8, 8 * ranks)
+    for op, arguments in ((ops.all_reduce, (x, "sum", group)), (ops.all_gather, (x, 0, group)),
+                          (ops.all_gather, (x, 1, group)), (ops.reduce_scatter, (x, "avg", 1, group)),
+                          (ops.all_gather_matmul, (x, b, 0, group)), (ops.all_gather_matmul, (x, b[:, :3], 1, group)),
+                          (ops.matmul_reduce_scatter, (x, b, "sum", 0, group)),
+                          (ops.matmul_reduce_scatter, (x, b, "avg", 2, group))):
+        expected = op(*arguments)
+        for out in (torch.full(expected.shape, torch.nan), torch.full_like(expected, torch.nan),
+                    torch.full(expected.shape[::-1], torch.nan).permute(2, 1, 0)):
+            got = op(*arguments, out=out)
+            assert got.data_ptr() == out.data_ptr() and torch.equal(out, expected), f"{op} {arguments[2:]}"
+        try:
+            op(*arguments, out=torch.empty(1, 1, 1))
+            raise AssertionError("nothing was raised")
+        except untax.InvalidArgument as error:
+            assert "out is (1, 1, 1)" in str(error)
+
+
 def attention():
     torch.manual_seed(seed)  # q is the same at all ranks
     batch, heads, kv_heads, dim, keys = 2, 4, 2, 16, 6
@@ -240,8 +261,8 @@ def a_rank_that_leaves():
         raise AssertionError("nobody was missed")
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, attention, merged_attention,
-              derivatives, checked_by_torch, sub_groups):
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, attention,
+              merged_attention, derivatives, checked_by_torch, sub_groups):
     check()
     if rank == 0:
         print(f"{check.__name__}: right with {ranks} ranks", flush=True)

@@ -100,6 +100,24 @@ _define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group
         lambda partial_o, partial_lse, group_name: (_like(partial_o), _like(partial_lse).float()))
 
 
+def _define_out(schema: str, run: Callable[..., Any]) -> None:
+    """The variant that writes into `out`, which is not allocated where it lies as the result does."""
+    name = schema.partition("(")[0]
+    inputs = schema[schema.index("(") + 1 : schema.index(")")]
+    _library.define(f"{name}.out({inputs}, *, Tensor(a!) out) -> Tensor(a!)")
+    for device in ("CPU", "CUDA"):
+        _library.impl(f"{name}.out", run, device)
+    torch.library.register_fake(f"untax::{name}.out", lambda *inputs, out: out, lib=_library)
+
+
+_define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather)
+_define_out("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter)
+_define_out("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce)
+_define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name)", tensors.all_gather_matmul)
+_define_out("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name)",
+            tensors.matmul_reduce_scatter)
+
+
 def _flat(x: Tensor) -> Tensor:
     return x.reshape(-1, x.shape[-1])
 

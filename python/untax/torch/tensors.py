@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import InvalidArgument
 from ..types import type_number
 from .groups import Engine, engine_of
 
@@ -42,33 +43,55 @@ def _move(op: Any, x: Tensor | None, out: Tensor) -> Tensor:
     return out
 
 
-def all_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
+def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
+    """Where a result with `dim` outermost in memory is made: in `out` if that lies so, else anew."""
+    if out is not None:
+        _fits(like, shape, out.movedim(dim, 0))
+        if out.movedim(dim, 0).is_contiguous():
+            return out.movedim(dim, 0)
+    return like.new_empty(shape)
+
+
+def _fits(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
+    if out.shape != torch.Size(shape) or out.dtype != like.dtype or out.device != like.device:
+        raise InvalidArgument(f"out is {tuple(out.shape)} of {out.dtype} on {out.device}, in the order of memory; it has "
+                              f"to be {tuple(shape)} of {like.dtype} on {like.device}")
+
+
+def _handed(made: Tensor, out: Tensor | None) -> Tensor:
+    """The result, in `out` if there is one."""
+    if out is None:
+        return made
+    return out if made.data_ptr() == out.data_ptr() else out.copy_(made)
+
+
+def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     front = x.movedim(dim, 0).contiguous()
-    out = x.new_empty((front.shape[0] * engine.world.size, *front.shape[1:]))
-    if out.numel() > 0:
-        _move(engine.planned("all_gather", count=out.numel(), dtype=x.dtype), front, out)
-    return out.movedim(0, dim)
+    made = _room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
+    if made.numel() > 0:
+        _move(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made)
+    return _handed(made.movedim(0, dim), out)
 
 
-def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
+def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     ranks = engine.world.size
     front = x.movedim(dim, 0).contiguous()
-    out = x.new_empty((front.shape[0] // ranks, *front.shape[1:]))
-    if out.numel() > 0:
+    made = _room(x, (front.shape[0] // ranks, *front.shape[1:]), dim, out)
+    if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, front, out)
-    return _averaged(out, reduce_op, ranks).movedim(0, dim)
+        _move(op, front, made)
+    return _handed(_averaged(made, reduce_op, ranks).movedim(0, dim), out)
 
 
-def all_reduce(x: Tensor, reduce_op: str, group_name: str) -> Tensor:
+def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    if out.numel() > 0:
+    made = _room(x, tuple(x.shape), 0, out) if x.dim() > 0 else torch.empty_like(x)
+    if made.numel() > 0:
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, x.contiguous(), out)
-    return _averaged(out, reduce_op, engine.world.size)
+        _move(op, x.contiguous(), made)
+    return _handed(_averaged(made, reduce_op, engine.world.size), out)
 
 
 def all_to_all(x: Tensor, group_name: str) -> Tensor:
@@ -90,29 +113,32 @@ def broadcast(x: Tensor, root: int, group_name: str) -> Tensor:
     return out
 
 
-def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
+def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
     ranks, gather_dim, n = engine.world.size, gather_dim % a.dim(), b.shape[1]
     if gather_dim == a.dim() - 1:
+        if out is not None:
+            _fits(a, (*a.shape[:-1], n), out)
         if a.shape[-1] % 8 != 0 and ranks > 1:  # shards of k begin at multiples of 8
-            return torch.matmul(all_gather(a, gather_dim, group_name), b)
-        out = a.new_empty((*a.shape[:-1], n))
+            return _handed(torch.matmul(all_gather(a, gather_dim, group_name), b), out)
+        made = _room(a, (*a.shape[:-1], n), 0, out)
         flat = a.reshape(-1, a.shape[-1])
         m, k, gather = flat.shape[0], flat.shape[1] * ranks, "k"
     else:
         front = a.movedim(gather_dim, 0)
-        out = a.new_empty((front.shape[0] * ranks, *front.shape[1:-1], n))
+        made = _room(a, (front.shape[0] * ranks, *front.shape[1:-1], n), gather_dim, out)
         flat = front.reshape(-1, a.shape[-1])
         m, k, gather = flat.shape[0] * ranks, flat.shape[1], "rows"
     if k == 0:
-        out.zero_()
-    elif out.numel() > 0:
+        made.zero_()
+    elif made.numel() > 0:
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
-        _gemm(op, flat, b.t(), out.view(-1, n))
-    return out if gather == "k" else out.movedim(0, gather_dim)
+        _gemm(op, flat, b.t(), made.view(-1, n))
+    return _handed(made if gather == "k" else made.movedim(0, gather_dim), out)
 
 
-def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
+def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
+                          out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
     # Rows of the product are scattered; columns are rows of the transposed product.
@@ -124,16 +150,21 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     rounded = -(-k // 8) * 8 if ranks > 1 else k  # shards of k begin at multiples of 8
     if rounded != k:
         left, right = (torch.nn.functional.pad(x, (0, rounded - k)) for x in (left, right))
-    out = a.new_empty((m // ranks, n))
+    if last:
+        if out is not None:
+            _fits(a, (*a.shape[:-1], m // ranks), out)
+        made = a.new_empty((m // ranks, n))
+    else:
+        made = _room(a, (front.shape[0] // ranks, *front.shape[1:-1], n), scatter_dim, out)
     if k == 0:
-        out.zero_()
+        made.zero_()
     elif m * n > 0:
         op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=rounded * ranks, dtype=a.dtype)
-        _gemm(op, left, right, out)
-    _averaged(out, reduce_op, ranks)
+        _gemm(op, left, right, made.view(m // ranks, n))
+    _averaged(made, reduce_op, ranks)
     if last:
-        return out.t().reshape(*a.shape[:-1], m // ranks)
-    return out.view(front.shape[0] // ranks, *front.shape[1:-1], n).movedim(0, scatter_dim)
+        return _handed(made.t().reshape(*a.shape[:-1], m // ranks), out)
+    return _handed(made.movedim(0, scatter_dim), out)
 
 
 def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str,
