@@ -36,3 +36,11 @@ def test_ranks_agree_with_torch(ranks, seed):
 def test_mlp_is_right(ranks):
     said = torchrun(ranks, HERE.parents[1] / "examples/python/mlp.py", "--device", "cpu")
     assert "within the tolerance" in said and "all_gather_gemm" in said
+
+
+def test_llama_layer_is_right_both_ways():
+    examples = HERE.parents[1] / "examples/python"
+    model = HERE.parents[1] / "models/llama-3.2-1b.json"
+    said = torchrun(2, examples / "llama_layer.py", "--model", model)
+    assert said.count("within the tolerance") == 2
+    assert "fused_matmul_reduce_scatter: 2 calls, by untax, fused" in said
