@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "arguments.hpp"
+#include "check_gpu.hpp"
 #include "check_report.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
@@ -24,6 +27,11 @@ struct check_options {
   std::optional<std::string> operator_name;  ///< without one, all
   check_effort effort;
   std::string json;
+  gemm_problem problem{.type = dtype::bf16};
+  std::optional<std::string> gpu;
+  std::optional<std::string> how;
+  std::optional<std::string> gather;
+  std::optional<std::string> move;
 };
 
 constexpr const char* footer =
@@ -31,7 +39,13 @@ constexpr const char* footer =
     "model allows. A mutant is a protocol with one verb left out or without its ordering; the "
     "check is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks."
     "\n\n"
-    "  untax check all_gather_gemm --executions 5000";
+    "  untax check all_gather_gemm --executions 5000"
+    "\n\n"
+    "With --gpu it looks at what kernels are planned to do on such GPUs, for one problem, on this "
+    "machine and without a GPU: each sender's transfers against the lists that its program is "
+    "lowered to, all that is read and waited for, and the schedule of all ranks."
+    "\n\n"
+    "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200";
 
 /// The variants of one operator, or of all.
 std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
@@ -81,7 +95,28 @@ std::string table_of(const check_report& report) {
   return text;
 }
 
+int carry_out_on_gpus(const check_options& options) {
+  if (!options.operator_name)
+    throw error(errc::invalid_argument, "--gpu looks at one operator; give its name");
+  std::vector<std::string> known;
+  for (const auto& entry : operators()) known.push_back(entry.name);
+  if (options.effort.ranks.size() != 1)
+    throw error(errc::invalid_argument, "--gpu takes one number of ranks: --ranks W");
+  const gpu_check_report report = check_gpu_plans(
+      {operators()[place_in("the operator", *options.operator_name, known)], options.problem,
+       options.effort.ranks.front(), *options.gpu, options.how, options.gather, options.move});
+  if (options.json != "-") show(table_of(report));
+  if (!options.json.empty()) write_json(options.json, to_json(report));
+  return report.right() ? 0 : 1;
+}
+
 int carry_out(const check_options& options) {
+  if (options.gpu) return carry_out_on_gpus(options);
+  for (const int ranks : options.effort.ranks) {
+    if (ranks > 3)
+      throw error(errc::invalid_argument,
+                  fmt::format("--ranks: {} is not between 1 and 3; more are for --gpu", ranks));
+  }
   check_request request{variants_named(options.operator_name), options.effort, {}};
   check_report report;
   {
@@ -110,11 +145,21 @@ void add_check(CLI::App& app, int& status) {
   verb->add_option("--ranks", options->effort.ranks, "numbers of ranks to explore, such as 2,3")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(between(1, 3))
+      ->check(between(1, 16))
       ->capture_default_str();
   verb->add_flag("--quick", options->effort.quick, "prove few schedules, explore at random only");
   verb->add_option("--json", options->json, "write the findings as JSON; - for stdout")
       ->check(writable_file());
+  auto* const gpu =
+      verb->add_option("--gpu", options->gpu,
+                       "plan for such GPUs, and check the plans: " + alternatives(gpu_names()));
+  const auto of_gpu = [&](CLI::Option* option) { return option->needs(gpu); };
+  gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A")));
+  gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result")));
+  gpu->needs(of_gpu(verb->add_option("-k", options->problem.k, "columns of the whole A")));
+  of_gpu(verb->add_option("--pattern", options->how, "with --gpu, only this one"));
+  of_gpu(verb->add_option("--gather", options->gather, "with --gpu, only rows or k of A"));
+  of_gpu(verb->add_option("--move", options->move, "with --gpu, only push or pull"));
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

@@ -113,6 +113,31 @@ std::string to_json(const run_report& report) {
   return text_of(out);
 }
 
+std::string to_json(const gpu_check_report& report) {
+  json out = head("untax-check-gpu");
+  const gpu_check_request& asked = report.request;
+  out["operator"] = asked.entry.name;
+  out["m"] = asked.problem.m;
+  out["n"] = asked.problem.n;
+  out["k"] = asked.problem.k;
+  out["ranks"] = asked.ranks;
+  out["gpu"] = asked.gpu;
+  out["multiprocessors"] = report.multiprocessors;
+  out["right"] = report.right();
+  for (const gpu_check_row& row : report.rows) {
+    out["plans"].push_back({{"way", row.way},
+                            {"plan", row.found.plan},
+                            {"planned", row.found.refusal.empty()},
+                            {"lanes", row.found.lanes},
+                            {"transfers", row.found.transfers},
+                            {"steps", row.found.steps},
+                            {"waits", row.found.waits},
+                            {"faults", row.found.faults},
+                            {"refusal", row.found.refusal}});
+  }
+  return text_of(out);
+}
+
 std::string to_json(const check_report& report) {
   json out = head("untax-check");
   out["right"] = report.right();

@@ -11,6 +11,7 @@
 #include "bench/suites/overlap.hpp"
 #include "bench/suites/rma.hpp"
 #include "bench/suites/tune.hpp"
+#include "check_gpu.hpp"
 #include "check_report.hpp"
 #include "run_request.hpp"
 
@@ -21,6 +22,7 @@ namespace untax::cli {
 
 [[nodiscard]] std::string to_json(const run_report& report);
 [[nodiscard]] std::string to_json(const check_report& report);
+[[nodiscard]] std::string to_json(const gpu_check_report& report);
 [[nodiscard]] std::string to_json(const std::vector<bench::comparison>& all, int repeats);
 [[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& all, int ranks,
                                   int repeats);

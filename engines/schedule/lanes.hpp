@@ -43,11 +43,16 @@ class lane_program {
     if (!orders) ++waits_only_;
     return memory_.counters + flags_++;
   }
-  [[nodiscard]] step raises(int flag, std::uint64_t epoch) const {
-    return {.publish = room_of(flag, epoch)};
+  /// What a lane of a rank does to raise a flag, or to wait for it.
+  [[nodiscard]] static step raises(int rank, int flag, std::uint64_t epoch) {
+    step s;
+    s.publish = room_of(rank, flag, epoch);
+    return s;
   }
-  [[nodiscard]] step awaits(int flag, std::uint64_t epoch) const {
-    return {.acquire = room_of(flag, epoch)};
+  [[nodiscard]] static step awaits(int rank, int flag, std::uint64_t epoch) {
+    step s;
+    s.acquire = room_of(rank, flag, epoch);
+    return s;
   }
   /// Whether a flag of this rank orders anything.
   [[nodiscard]] bool orders(int flag) const noexcept {
@@ -73,12 +78,8 @@ class lane_program {
     std::vector<lane> lanes;
   };
   [[nodiscard]] const launch& at(int i) const { return kernels_[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] room room_of(int flag, std::uint64_t epoch) const {
-    return {.producer = memory_.rank,
-            .consumer = memory_.rank,
-            .number = flag,
-            .ready = flag,
-            .use = epoch};
+  [[nodiscard]] static room room_of(int rank, int flag, std::uint64_t epoch) {
+    return {.producer = rank, .consumer = rank, .number = flag, .ready = flag, .use = epoch};
   }
 
   rank_memory memory_;

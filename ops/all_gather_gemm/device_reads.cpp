@@ -63,6 +63,15 @@ std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int
   return {read, next};
 }
 
+int gather_reader::source_of(int counter, int set) const {
+  if (how_.pulls()) return how_.rank();
+  for (int source = 0; source < how_.world(); ++source) {
+    const int index = counter - how_.ready_counter(set, source, 0);
+    if (index >= 0 && index < how_.most_pieces()) return source;
+  }
+  return how_.rank();
+}
+
 range gather_reader::columns_of(const sm90::cta_read& of, const gather_read& read) const {
   return {of.b.begin, std::clamp<std::int64_t>(read.weights - of.b.begin, 0, of.b.count)};
 }

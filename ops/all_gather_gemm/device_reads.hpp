@@ -51,6 +51,8 @@ class gather_reader {
       slice = next;
     }
   }
+  /// Who signals the counter of a chunk, in a set; the rank itself if it is none.
+  [[nodiscard]] int source_of(int counter, int set) const;
 
  private:
   [[nodiscard]] std::pair<gather_read, int> next_of(const sm90::cta_read& of, int slice,

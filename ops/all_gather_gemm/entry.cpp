@@ -1,5 +1,6 @@
 #include <untax/ops/all_gather_gemm.hpp>
 
+#include "ops/all_gather_gemm/device_schedule.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
@@ -32,22 +33,25 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry all_gather_gemm_entry() {
-  return {.name = "all_gather_gemm",
-          .summary = "C_r = gather(A) x B_r^T: A is dealt by rows or by k",
-          .gathers = true,
-          .has_partials = false,
-          .on_gpus = true,
-          .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
+  return {
+      .name = "all_gather_gemm",
+      .summary = "C_r = gather(A) x B_r^T: A is dealt by rows or by k",
+      .gathers = true,
+      .has_partials = false,
+      .on_gpus = true,
+      .reproducible = true,
+      .make = [](world& w, const gemm_problem& p,
+                 const operator_options& o) -> std::unique_ptr<runnable> {
+        return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
+      },
+      .share = share,
+      .protocol =
+          [](const gemm_problem& p, const gemm_plan& plan) {
+            return program(all_gather_gemm_protocol(problem_of(p), plan));
           },
-          .share = share,
-          .protocol =
-              [](const gemm_problem& p, const gemm_plan& plan) {
-                return program(all_gather_gemm_protocol(problem_of(p), plan));
-              },
-          .bytes_sent = bytes_sent};
+      .bytes_sent = bytes_sent,
+      .check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
+                          int places) { return check_on_gpus(problem_of(p), ranks, o, places); }};
 }
 
 }  // namespace untax

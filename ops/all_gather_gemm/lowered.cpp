@@ -6,17 +6,34 @@
 
 namespace untax {
 
-gather_lists lower_gather(const gather_plan& plan, const all_gather_gemm_protocol& how) {
-  comm::lowered_workers of{how.rank(), how.world(), plan.protocol.movers, how.sets(),
-                           plan.protocol.band * plan.protocol.tile_m};
-  gather_lists lists;
-  lists.senders = comm::lower(of, [&](int sender, std::uint64_t epoch, const program::sink& emit) {
+namespace {
+
+comm::lowered_workers senders_of(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  return {how.rank(), how.world(), plan.protocol.movers, how.sets(),
+          plan.protocol.band * plan.protocol.tile_m};
+}
+comm::lowered_workers last_of(const all_gather_gemm_protocol& how) {
+  return {how.rank(), how.world(), 1, how.sets(), 0};
+}
+comm::step_source sends(const all_gather_gemm_protocol& how) {
+  return [&](int sender, std::uint64_t epoch, const program::sink& emit) {
     how.send(sender, epoch, emit);
-  });
-  of.count = 1;
-  lists.last = comm::lower(
-      of, [&](int, std::uint64_t epoch, const program::sink& emit) { how.finish(0, epoch, emit); });
-  return lists;
+  };
+}
+comm::step_source finish(const all_gather_gemm_protocol& how) {
+  return [&](int, std::uint64_t epoch, const program::sink& emit) { how.finish(0, epoch, emit); };
+}
+
+}  // namespace
+
+gather_lists lower_gather(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  return {comm::lower(senders_of(plan, how), sends(how)), comm::lower(last_of(how), finish(how))};
+}
+
+std::string difference(const gather_lists& lists, const gather_plan& plan,
+                       const all_gather_gemm_protocol& how) {
+  const std::string of_senders = comm::difference(lists.senders, senders_of(plan, how), sends(how));
+  return !of_senders.empty() ? of_senders : comm::difference(lists.last, last_of(how), finish(how));
 }
 
 gather_plan in_packets(const gather_plan& plan, int columns, int senders) {

@@ -18,6 +18,10 @@ struct gather_lists {
 [[nodiscard]] gather_lists lower_gather(const gather_plan& plan,
                                         const all_gather_gemm_protocol& how);
 
+/// Where these lists and the program part; empty if they are the same.
+[[nodiscard]] std::string difference(const gather_lists& lists, const gather_plan& plan,
+                                     const all_gather_gemm_protocol& how);
+
 /// The plan of the same gather where a chunk is so many columns of a row, and so many senders
 /// share them: where packets go, which each signal for themselves.
 [[nodiscard]] gather_plan in_packets(const gather_plan& plan, int columns, int senders);

@@ -17,6 +17,7 @@
 #include "ops/all_gather_gemm/gather_kernels.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/all_gather_gemm/packets.hpp"
+#include "ops/all_gather_gemm/validate.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -258,6 +259,9 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
   sm90::require_own_gpu(w, options.how);
   auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
   agree_on_lines(w, "all_gather_gemm", plans.front().agreed());
+#ifndef NDEBUG
+  require_faultless(problem, plans.front());
+#endif
   return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()));
 }
 

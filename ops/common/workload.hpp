@@ -57,6 +57,8 @@ class runnable {
   [[nodiscard]] virtual matrix result() const { return {}; }
 };
 
+struct device_findings;
+
 /// What the command, the benchmarks and the tests know about an operator. An operator adds itself
 /// to `operators()`.
 struct operator_entry {
@@ -75,6 +77,11 @@ struct operator_entry {
   std::function<program(const gemm_problem&, const gemm_plan&)> protocol;
   /// Bytes that a rank sends at least.
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
+  /// What is found out about the plans of ranks on GPUs (device_schedule.hpp), for a pattern of own
+  /// kernels. Empty where there are none.
+  std::function<device_findings(const gemm_problem&, int ranks, const operator_options&,
+                                int multiprocessors)>
+      check_on_gpus = nullptr;
 };
 
 /// One rank's GEMM operator in host memory with inputs, and a result that can be checked against

@@ -75,6 +75,11 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
     plan.gemm.config = *config;
     cut(plan);
     if (plan.way == scatter_way::kept && plan.apart > 0) cut_at_once(problem.m, columns, plan);
+    if (plan.streams > 0) {
+      // What DMA engines send at a time is a tile to the program.
+      plan.protocol.tile_m = rows;
+      plan.protocol.tile_n = columns;
+    }
     plan.band_rows = rows;
     plan.bands = static_cast<int>(ceil_div(problem.m, rows));
     if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
@@ -123,6 +128,7 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
     case pattern::copy_engine:
       made.way = scatter_way::kept;
       made.streams = options.movers > 0 ? options.movers : usual_streams;
+      made.protocol.movers = made.streams;
       // Who waits for the peers needs a place beside those that multiply.
       free -= 2;
       break;
@@ -133,6 +139,7 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
   // sends itself do not.
   made.protocol.how = made.way == scatter_way::flagged    ? pattern::producer_consumer
                       : made.way == scatter_way::straight ? pattern::fused_sequential
+                      : made.streams > 0                  ? pattern::copy_engine
                                                           : pattern::bulk_synchronous;
   if (options.workers > 0) free = std::min(free, options.workers);
   std::vector<scatter_plan> plans;

@@ -2,6 +2,7 @@
 
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
+#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
 namespace untax {
@@ -34,23 +35,26 @@ class runnable_all_scatter final : public runnable_operator<gemm_all_scatter> {
 }  // namespace
 
 operator_entry gemm_all_scatter_entry() {
-  return {.name = "gemm_all_scatter",
-          .summary = "C = A x B^T complete at every rank: B is dealt by columns of C",
-          .gathers = false,
-          .has_partials = false,
-          .on_gpus = true,
-          .result_in_heap = true,
-          .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
+  return {
+      .name = "gemm_all_scatter",
+      .summary = "C = A x B^T complete at every rank: B is dealt by columns of C",
+      .gathers = false,
+      .has_partials = false,
+      .on_gpus = true,
+      .result_in_heap = true,
+      .reproducible = true,
+      .make = [](world& w, const gemm_problem& p,
+                 const operator_options& o) -> std::unique_ptr<runnable> {
+        return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
+      },
+      .share = share,
+      .protocol =
+          [](const gemm_problem& p, const gemm_plan& plan) {
+            return program(gemm_all_scatter_protocol(problem_of(p), plan));
           },
-          .share = share,
-          .protocol =
-              [](const gemm_problem& p, const gemm_plan& plan) {
-                return program(gemm_all_scatter_protocol(problem_of(p), plan));
-              },
-          .bytes_sent = bytes_sent};
+      .bytes_sent = bytes_sent,
+      .check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
+                          int places) { return check_on_gpus(problem_of(p), ranks, o, places); }};
 }
 
 }  // namespace untax

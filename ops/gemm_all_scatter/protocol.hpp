@@ -50,15 +50,24 @@ class gemm_all_scatter_protocol {
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
-    return is_bulk(plan_.how) ? 4 : plan_.how == pattern::producer_consumer ? 2 : 1;
+    const bool two =
+        plan_.how == pattern::producer_consumer || plan_.how == pattern::bulk_synchronous;
+    const bool four = plan_.how == pattern::bulk_library || plan_.how == pattern::copy_engine;
+    return four ? 4 : two ? 2 : 1;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
-      case pattern::bulk_synchronous:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
                : i == 2 ? kernel{"scatter", 2, plan_.movers}
                         : kernel{"barrier", i, 1};
+      case pattern::bulk_synchronous:
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 1, plan_.movers};
+      case pattern::copy_engine:
+        return i == 0   ? kernel{"gemm", 0, plan_.workers}
+               : i == 1 ? kernel{"open", 0, 1}
+               : i == 2 ? kernel{"scatter", 1, plan_.movers}
+                        : kernel{"close", 2, 1};
       case pattern::producer_consumer:
         return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 0, plan_.movers};
       case pattern::fused_sequential:
@@ -74,12 +83,18 @@ class gemm_all_scatter_protocol {
                                            Emit&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
-      case pattern::bulk_synchronous:
         if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
         if (kernel_index == 1) opening_.program(epoch, emit);
         if (kernel_index == 2) scatter({worker, plan_.movers}, epoch, emit);
         if (kernel_index == 3) closing_.program(epoch, emit);
         return;
+      case pattern::copy_engine:
+        if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
+        if (kernel_index == 1) meet(epoch, emit);
+        if (kernel_index == 2) copy_in_turn(worker, epoch, emit);
+        if (kernel_index == 3) close(0, epoch, emit);
+        return;
+      case pattern::bulk_synchronous:
       case pattern::producer_consumer:
         if (kernel_index == 0) {
           compute({worker, plan_.workers}, epoch, emit);
@@ -106,6 +121,7 @@ class gemm_all_scatter_protocol {
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publishers() const noexcept {
+    if (plan_.how == pattern::copy_engine) return 1;
     return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.movers;
   }
   /// A library GEMM computes all rows at once; with several workers, each a block of columns.
@@ -186,6 +202,30 @@ class gemm_all_scatter_protocol {
     }
   }
 
+  /// Allows everybody to write here, and waits until everybody does.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void meet(std::uint64_t epoch, Emit&& emit) const {
+    open(0, epoch, emit);
+    for (int hop = 1; hop < world(); ++hop) {
+      const int peer = receiver_at_hop(rank(), hop, world());
+      emit(step{.reserve = landing(rank(), peer, 0, epoch)});
+    }
+  }
+
+  /// Tile after tile, and hop after hop, the copies of all tiles take turns among the movers.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void copy_in_turn(int mover, std::uint64_t epoch, Emit&& emit) const {
+    const int hops = world() - 1;
+    for (int turn = 1; turn <= tiles().count() * hops; ++turn) {
+      if (turn % plan_.movers != mover) continue;
+      const int tile = (turn - 1) / hops;
+      const int peer = receiver_at_hop(rank(), (turn - 1) % hops + 1, world());
+      send(tile, in_result(rank(), tile), peer, 0, epoch, emit);
+    }
+  }
+
   /// Sends this share of the tiles to everybody.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -205,7 +245,8 @@ class gemm_all_scatter_protocol {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void send(int tile, place from, int peer, int publisher,
                                         std::uint64_t epoch, Emit&& emit) const {
-    const bool remote = peer != rank() && !is_bulk(plan_.how);
+    const bool reserved = plan_.how == pattern::bulk_library || plan_.how == pattern::copy_engine;
+    const bool remote = peer != rank() && !reserved;
     emit(step{.what = action::copy,
               .rows = tiles().rows_of(tile).size,
               .cols = tiles().cols_of(tile).size,

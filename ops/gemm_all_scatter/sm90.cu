@@ -17,6 +17,7 @@
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/gemm_all_scatter/scatter_kernels.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -249,6 +250,9 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
   sm90::require_own_gpu(w, options.how);
   auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
   agree_on_lines(w, name, plans.front().agreed());
+#ifndef NDEBUG
+  require_faultless(problem, plans.front());
+#endif
   return std::make_unique<device_scatter>(w, problem, options, std::move(plans.front()), between);
 }
 

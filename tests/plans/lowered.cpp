@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/all_gather_gemm/validate.hpp"
+#include "ops/gemm_all_scatter/lowered.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -14,6 +15,14 @@ using plans_test::planned_gather;
 
 TEST(lowered, gathers_do_what_their_programs_say) {
   each_plan(gather_cases(), [](const planned_gather& p) {
+    if (testing::Test::HasFailure()) return;
+    const auto faults = faults_of(p.problem, p.plan);
+    ASSERT_TRUE(faults.empty()) << p.text << "\n" << faults.front();
+  });
+}
+
+TEST(lowered, scatters_do_what_their_programs_say) {
+  each_plan(plans_test::scatter_cases(), [](const plans_test::planned_scatter& p) {
     if (testing::Test::HasFailure()) return;
     const auto faults = faults_of(p.problem, p.plan);
     ASSERT_TRUE(faults.empty()) << p.text << "\n" << faults.front();

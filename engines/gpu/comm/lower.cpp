@@ -80,10 +80,10 @@ class lowering {
       if (of_.sets.sets > 1) find_shift(steps, steps_of(2));
       lists_.senders.push_back(list_of(steps));
     }
-    const auto epochs = static_cast<std::uint64_t>(2 * of_.sets.sets);
-    for (worker_ = 0; worker_ < of_.count; ++worker_) {
-      for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) compare(epoch);
-    }
+    const std::string differs = difference(lists_, of_, program_);
+    if (!differs.empty())
+      throw error(errc::internal,
+                  fmt::format("rank {}: a program cannot be lowered: {}", of_.rank, differs));
     return std::move(lists_);
   }
 
@@ -187,21 +187,6 @@ class lowering {
     return true;
   }
 
-  void compare(std::uint64_t epoch) const {
-    std::vector<step> lowered;
-    lists_.steps(static_cast<std::size_t>(worker_), epoch,
-                 [&](const step& s) { lowered.push_back(s); });
-    const auto ours = atoms_of(lowered);
-    const auto theirs = atoms_of(steps_of(epoch));
-    if (ours.size() != theirs.size())
-      refuse(fmt::format("epoch {} has {} steps instead of {}", epoch, theirs.size(), ours.size()));
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      if (!(ours[i] == theirs[i]))
-        refuse(
-            fmt::format("step {} of epoch {} differs from epoch 1 by more than the set", i, epoch));
-    }
-  }
-
   const lowered_workers& of_;
   const step_source& program_;
   transfer_lists lists_;
@@ -209,6 +194,36 @@ class lowering {
 };
 
 }  // namespace
+
+std::string difference(const transfer_lists& lists, const lowered_workers& of,
+                       const step_source& program) {
+  if (lists.senders.size() != static_cast<std::size_t>(of.count))
+    return fmt::format("there are {} lists for {} senders", lists.senders.size(), of.count);
+  const auto epochs = static_cast<std::uint64_t>(2 * of.sets.sets);
+  const auto atoms = [](const auto& emit_all) {
+    std::vector<step> steps;
+    emit_all([&](const step& s) { steps.push_back(s); });
+    return atoms_of(steps);
+  };
+  for (int sender = 0; sender < of.count; ++sender) {
+    for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
+      const auto ours = atoms([&](const untax::program::sink& emit) {
+        lists.steps(static_cast<std::size_t>(sender), epoch, emit);
+      });
+      const auto theirs =
+          atoms([&](const untax::program::sink& emit) { program(sender, epoch, emit); });
+      if (ours.size() != theirs.size())
+        return fmt::format("sender {} has {} steps in epoch {}, its list {}", sender, theirs.size(),
+                           epoch, ours.size());
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        if (!(ours[i] == theirs[i]))
+          return fmt::format("step {} of sender {} in epoch {} is not that of its list", i, sender,
+                             epoch);
+      }
+    }
+  }
+  return "";
+}
 
 transfer_lists lower(const lowered_workers& of, const step_source& program) {
   return lowering(of, program).run();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "engines/gpu/comm/transfer_list.hpp"
 
@@ -24,5 +25,10 @@ struct lowered_workers {
 /// the set of rooms and the number of the use. All epochs are compared in which a set is used for
 /// the first time or for the second.
 [[nodiscard]] transfer_lists lower(const lowered_workers& of, const step_source& program);
+
+/// Where lists and a program part: the first difference, over the same epochs. Empty: they are the
+/// same.
+[[nodiscard]] std::string difference(const transfer_lists& lists, const lowered_workers& of,
+                                     const step_source& program);
 
 }  // namespace untax::comm

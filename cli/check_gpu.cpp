@@ -1,0 +1,148 @@
+#include "check_gpu.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "names.hpp"
+#include "ops/common/device_runner.hpp"
+#include "ops/common/planning.hpp"
+#include "output.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+struct gpu_model {
+  const char* name;
+  int multiprocessors;
+};
+constexpr gpu_model models[] = {
+    {"h200", 132}, {"h100", 132}, {"gh200", 132}, {"h100-pcie", 114}, {"h20", 78}};
+
+constexpr pattern own_kernels[] = {pattern::bulk_synchronous,       pattern::producer_consumer,
+                                   pattern::fused_sequential,       pattern::fused_specialized,
+                                   pattern::fused_warp_specialized, pattern::copy_engine};
+
+std::vector<std::string> names_of_patterns() {
+  std::vector<std::string> names;
+  for (const pattern how : own_kernels) names.emplace_back(name_of(how));
+  return names;
+}
+
+void require_possible(const gpu_check_request& r) {
+  const std::string& name = r.entry.name;
+  if (!r.entry.check_on_gpus) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} has no kernels of its own for GPUs; all_gather_gemm and "
+                            "gemm_all_scatter have",
+                            name));
+  }
+  constexpr int most_ranks = 16;
+  if (r.ranks < 1 || r.ranks > most_ranks)
+    throw error(errc::invalid_argument,
+                fmt::format("--ranks is {}; with --gpu it has to be between 1 and {}", r.ranks,
+                            most_ranks));
+  if (!r.entry.gathers && (r.gather || r.move))
+    throw error(errc::invalid_argument,
+                fmt::format("{} gathers nothing; --gather and --move do not fit it", name));
+  require_size(name, 0, "m", r.problem.m);
+  require_size(name, 0, "n", r.problem.n);
+  require_size(name, 0, "k", r.problem.k);
+  require_device_problem(name, 0, r.problem.type, r.problem.n, r.problem.k);
+}
+
+template <class T, std::size_t count>
+std::vector<T> wanted(const char* option, const std::optional<std::string>& text,
+                      const T (&all)[count]) {
+  if (!text) return {std::begin(all), std::end(all)};
+  return {named(option, *text, std::vector<T>(std::begin(all), std::end(all)))};
+}
+
+}  // namespace
+
+bool gpu_check_report::right() const {
+  return std::ranges::all_of(rows, [](const auto& row) { return row.found.faults.empty(); });
+}
+
+const std::vector<std::string>& gpu_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const gpu_model& model : models) all.emplace_back(model.name);
+    return all;
+  }();
+  return names;
+}
+
+gpu_check_report check_gpu_plans(const gpu_check_request& request) {
+  gpu_check_report report{
+      request, models[place_in("--gpu", request.gpu, gpu_names())].multiprocessors, {}};
+  require_possible(request);
+  const bool gathers = request.entry.gathers;
+  constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
+  constexpr direction directions[] = {direction::push, direction::pull};
+  std::vector<pattern> patterns(std::begin(own_kernels), std::end(own_kernels));
+  if (request.how) patterns = {patterns[place_in("--pattern", *request.how, names_of_patterns())]};
+  for (const pattern how : patterns) {
+    const bool pulls = how == pattern::producer_consumer || how == pattern::fused_specialized;
+    for (const gather_axis axis : wanted("--gather", request.gather, axes)) {
+      if (!gathers && axis != gather_axis::rows) continue;
+      for (const direction move : wanted("--move", request.move, directions)) {
+        if (move == direction::pull && !(gathers && pulls)) continue;
+        gemm_problem problem = request.problem;
+        problem.gather = axis;
+        operator_options options;
+        options.how = how;
+        options.move = move;
+        std::string way(name_of(how));
+        if (gathers) way += fmt::format(", gather {}", name_of(axis));
+        if (gathers && pulls) way += fmt::format(", {}", name_of(move));
+        report.rows.push_back({way, request.entry.check_on_gpus(problem, request.ranks, options,
+                                                                report.multiprocessors)});
+      }
+    }
+  }
+  if (report.rows.empty())
+    throw error(errc::invalid_argument,
+                "no pattern that was asked for can pull; producer_consumer and fused_specialized "
+                "can");
+  return report;
+}
+
+std::string table_of(const gpu_check_report& report) {
+  using side = table::align;
+  table rows({{"plan"},
+              {"lanes", side::right},
+              {"transfers", side::right},
+              {"waits", side::right},
+              {"verdict"}});
+  std::uint64_t waits = 0;
+  std::size_t transfers = 0;
+  for (const gpu_check_row& row : report.rows) {
+    const device_findings& f = row.found;
+    rows.add({row.way, fmt::to_string(f.lanes), fmt::to_string(f.transfers),
+              fmt::to_string(f.waits),
+              !f.refusal.empty()  ? "not planned"
+              : !f.faults.empty() ? "WRONG"
+                                  : "right"});
+    waits += f.waits;
+    transfers += f.transfers;
+  }
+  const gemm_problem& p = report.request.problem;
+  std::string text = fmt::format("{}, m {}, n {}, k {}, {} ranks, {} with {} multiprocessors\n\n",
+                                 report.request.entry.name, p.m, p.n, p.k, report.request.ranks,
+                                 report.request.gpu, report.multiprocessors);
+  text += rows.render(width(stream::out), style(stream::out).utf8);
+  text += fmt::format("\n{} plans, {} transfers validated, {} waits proved\n", report.rows.size(),
+                      transfers, waits);
+  for (const gpu_check_row& row : report.rows) {
+    for (const std::string& fault : row.found.faults)
+      text += fmt::format("\n{}: {}\n", row.way, fault);
+    if (!row.found.refusal.empty()) text += fmt::format("\n{}: {}\n", row.way, row.found.refusal);
+  }
+  return text;
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/common/device_schedule.hpp"
+#include "ops/common/workload.hpp"
+
+namespace untax::cli {
+
+/// What `untax check OPERATOR --gpu` was asked for.
+struct gpu_check_request {
+  operator_entry entry;
+  gemm_problem problem;
+  int ranks = 1;
+  std::string gpu;                    ///< its name
+  std::optional<std::string> how;     ///< one pattern; without it all that have kernels
+  std::optional<std::string> gather;  ///< one axis
+  std::optional<std::string> move;    ///< one direction
+};
+
+/// One way to carry the operator out, and what was found out about its plans.
+struct gpu_check_row {
+  std::string way;  ///< "fused_specialized, gather k, pull"
+  device_findings found;
+};
+struct gpu_check_report {
+  gpu_check_request request;
+  int multiprocessors = 0;
+  std::vector<gpu_check_row> rows;
+
+  [[nodiscard]] bool right() const;
+};
+
+/// Names of the GPUs that can be planned for.
+[[nodiscard]] const std::vector<std::string>& gpu_names();
+
+/// Plans, validates and proves, on this machine, without a GPU. Throws `invalid_argument` for what
+/// GPUs do not take.
+[[nodiscard]] gpu_check_report check_gpu_plans(const gpu_check_request& request);
+
+[[nodiscard]] std::string table_of(const gpu_check_report& report);
+
+}  // namespace untax::cli

@@ -1,0 +1,44 @@
+# `untax check --gpu` plans as for GPUs that are not there, and says what it found.
+source "$(dirname "$0")/helpers.bash"
+file=$folder/check.json
+
+expect 0 check all_gather_gemm -m 300 -n 512 -k 1024 --ranks 3 --gpu h200 --json "$file"
+says "$out" '^all_gather_gemm, m 300, n 512, k 1024, 3 ranks, h200 with 132 multiprocessors$'
+says "$out" '^ *fused_specialized, gather k, pull .* right$'
+says "$out" '^16 plans, [0-9]+ transfers validated, [0-9]+ waits proved$'
+python3 - "$file" <<'PYTHON' || wrong "the JSON says something else"
+import json, sys
+found = json.load(open(sys.argv[1]))
+plans = found["plans"]
+assert found["format"] == "untax-check-gpu" and found["right"] is True
+assert (found["operator"], found["m"], found["n"], found["k"]) == ("all_gather_gemm", 300, 512, 1024)
+assert (found["ranks"], found["gpu"], found["multiprocessors"]) == (3, "h200", 132)
+assert len(plans) == 16 and len({p["way"] for p in plans}) == 16
+assert all(p["planned"] and not p["faults"] and p["plan"] and p["waits"] > 0 and p["lanes"] > 3 for p in plans)
+PYTHON
+
+expect 0 check gemm_all_scatter -m 64 -n 2048 -k 512 --ranks 2 --gpu h20 --pattern copy_engine --json -
+python3 -m json.tool "$out" >/dev/null || wrong "not JSON"
+expect 0 check all_gather_gemm -m 8 -n 64 -k 64 --ranks 1 --gpu h100 --gather k --move push
+says "$out" '^6 plans, '
+
+refused() {
+  local pattern=$1
+  shift
+  expect 2 check "$@"
+  one_line_of_error
+  says "$err" "$pattern"
+}
+refused 'n is 7; on GPUs it has to be a multiple of 8' all_gather_gemm -m 8 -n 7 -k 64 --ranks 2 --gpu h200
+refused 'm is 0; it has to be between 1' all_gather_gemm -m 0 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'did you mean h200\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h2000
+refused 'did you mean copy_engine\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engin
+refused 'gemm_reduce_scatter has no kernels of its own for GPUs' gemm_reduce_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
+refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
+refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'looks at one operator' -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'one number of ranks' all_gather_gemm -m 8 -n 8 -k 64 --gpu h200
+refused '-m' all_gather_gemm --ranks 2 --gpu h200
+refused '--gpu' all_gather_gemm -m 8 --ranks 2
+finish
