@@ -9,7 +9,7 @@ namespace untax::sm90 {
 
 /// Rows of elements of 2 bytes. They begin at multiples of 16 bytes, and are multiples of 16 bytes
 /// long.
-struct copied_rows {
+struct rows_of_block {
   const std::uint16_t* from = nullptr;
   std::int64_t from_stride = 0;
   std::int64_t to_stride = 0;
@@ -21,7 +21,7 @@ struct copied_rows {
 /// begins at once, so that the block can ask for leave to write meanwhile. Nobody is synchronised.
 class block_copy {
  public:
-  explicit __device__ block_copy(const copied_rows& what)
+  explicit __device__ block_copy(const rows_of_block& what)
       : source_(reinterpret_cast<const uint4*>(what.from)),
         from_step_(what.from_stride / elements),
         to_step_(what.to_stride / elements),
