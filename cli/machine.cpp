@@ -28,7 +28,7 @@ struct machine_options {
   std::string file;
   std::vector<std::string> fit;
   std::vector<std::string> judge;
-  std::string out = "-";
+  std::string out;
   std::string json;
   std::string markdown;
 };
@@ -41,7 +41,7 @@ int carry_out(const machine_options& options) {
       throw error(errc::invalid_argument,
                   fmt::format("--fit: no figures of 1 or 2 x {} among these files", m.device));
     }
-    write_text(options.out, to_json(fit(m, known)));
+    write_text(options.out.empty() ? "-" : options.out, to_json(fit(m, known)));
     return 0;
   }
   if (!options.judge.empty()) {
@@ -54,6 +54,7 @@ int carry_out(const machine_options& options) {
                               most_fitted_ranks, m.device));
     }
     const judgement found = judge(p, known);
+    if (!options.out.empty()) write_text(options.out, summary_of(found, m));
     if (!options.json.empty()) write_json(options.json, json_of(found, m));
     if (!options.markdown.empty()) write_text(options.markdown, markdown_of(found, m));
     if (options.json != "-" && options.markdown != "-")
@@ -79,10 +80,9 @@ void add_machine(CLI::App& app) {
   auto* fitting = verb->add_option("--fit", options->fit,
                                    "files or folders of measurements; those of 1 and 2 GPUs are "
                                    "fitted, others are not looked at");
-  verb->add_option("--out", options->out, "where the calibration goes that --fit makes")
-      ->check(writable_file())
-      ->needs(fitting)
-      ->capture_default_str();
+  verb->add_option("--out", options->out,
+                   "where the calibration of --fit goes, or the summary of --judge")
+      ->check(writable_file());
   auto* judging =
       verb->add_option("--judge", options->judge,
                        "files or folders of measurements; those of more than 2 GPUs are predicted")

@@ -1,5 +1,6 @@
 #include "taxes.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -13,10 +14,13 @@
 #include <untax/taxes/ablation.hpp>
 #include <untax/taxes/load.hpp>
 #include <untax/taxes/machine.hpp>
+#include <untax/taxes/model_config.hpp>
 #include <untax/taxes/report.hpp>
 
 #include "arguments.hpp"
 #include "output.hpp"
+#include "src/taxes/predicted_meter.hpp"
+#include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"
 
@@ -29,6 +33,8 @@ struct taxes_options {
   int workers = 0;
   std::string json;
   std::string html;
+  std::string machine;
+  std::string scale;
 
   /// Then nothing else is printed.
   [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
@@ -64,11 +70,70 @@ tax_report describe_run(const taxes_options& options) {
   return report;
 }
 
-int measure(const CLI::App& verb, const taxes_options& options) {
-  if (options.json == "-" && options.html == "-") {
-    throw error(errc::invalid_argument,
-                "--json and --html are both -; stdout takes one of them, so give the other a path");
+/// Prints and writes it. Throws `unsupported` if there is nothing.
+void finish_report(const taxes_options& options, const tax_report& report) {
+  if (report.rows.empty()) {
+    throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
+                                               report.unmeasured.front().reason));
   }
+  if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
+  write_reports(options, report);
+}
+
+/// Of each step, unless --repeat says otherwise: simulations differ by little.
+constexpr int usual_simulations = 3;
+constexpr int usual_ranks_of_machine = 8;
+
+/// What --machine leaves open, and what it does not go with.
+void settle(const CLI::App& verb, taxes_options& options, const prediction_source& source) {
+  for (const char* other : {"--backend", "--workers"}) {
+    if (verb.count(other) > 0) {
+      throw error(
+          errc::invalid_argument,
+          fmt::format("{} means nothing with --machine, which runs nothing; leave it out", other));
+    }
+  }
+  options.what.backend = "cuda";
+  if (verb.count("--repeat") == 0) options.repeats = usual_simulations;
+  if (verb.count("--tensor-parallel") == 0)
+    options.what.ranks = std::min(source.machine.gpus, usual_ranks_of_machine);
+}
+
+int predict(const CLI::App& verb, taxes_options options) {
+  const prediction_source source = load_source(options.machine);
+  settle(verb, options, source);
+  tax_report report = describe_run(options);
+  report.predicted = source.text;
+  if (!options.scale.empty()) {
+    const auto points =
+        scale_of(verb, options.what, source, counts_of(options.scale), options.repeats);
+    report.model = options.what.model.empty() ? options.what.operator_name
+                                              : load_model(options.what.model).name;
+    if (!options.json.empty()) write_text(options.json, json_of(points, source, report.model));
+    if (options.json == "-") return 0;
+    print(wrapped(fmt::format("The taxes of {}, {} tokens, by ranks; microseconds of an average "
+                              "layer, {}",
+                              report.model, options.what.tokens, source.text),
+                  width(stream::out)) +
+          "\n" + text_of(points, width(stream::out), style(stream::out).utf8));
+    return 0;
+  }
+  const taxes_plan plan = plan_of(verb, options.what, report);
+  std::int64_t steps = 0;
+  progress_bar* shown = nullptr;
+  const auto meter = make_predicted_meter(source.machine, source.known, options.what.ranks,
+                                          options.repeats, [&shown] { shown->advance(); });
+  for (const auto& op : plan.operations) steps += meter->steps_of(op);
+  {
+    progress_bar bar("taxes of " + report.model, steps);
+    shown = &bar;
+    measure_into(report, *meter, plan.operations, [](const layer_operation&) {});
+  }
+  finish_report(options, report);
+  return 0;
+}
+
+int measure(const CLI::App& verb, const taxes_options& options) {
   tax_report report = describe_run(options);
   const taxes_plan plan = plan_of(verb, options.what, report);
   ablation_options ablation;
@@ -91,13 +156,7 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   }
   report.warnings = load_warnings(read_machine(), before, read_load(),
                                   plan.backend == memory_kind::host ? ablation.ranks : 0);
-  if (report.rows.empty()) {
-    throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
-                                               report.unmeasured.front().reason));
-  }
-
-  if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
-  write_reports(options, report);
+  finish_report(options, report);
   return 0;
 }
 
@@ -115,6 +174,11 @@ void add_taxes(CLI::App& app, int& status) {
                    "computing workers of a rank; 0: as many as the cores allow")
       ->check(between(0, 31))
       ->capture_default_str();
+  auto* machine = verb->add_option(
+      "--machine", options->machine,
+      "predict the times of GPUs of a described machine, such as machines/h200-8.json");
+  verb->add_option("--scale", options->scale, "with --machine: for so many ranks each, as 2,4,8")
+      ->needs(machine);
   verb->add_option("--json", options->json, "write the report as JSON; - for stdout")
       ->check(writable_file());
   verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
@@ -128,8 +192,18 @@ void add_taxes(CLI::App& app, int& status) {
       "\n\n"
       "  untax taxes --model models/llama-3.2-1b.json --tokens 64 --html taxes.html\n"
       "  untax taxes --model models/llama-3.1-70b.json --tokens 16 --backend cuda\n"
-      "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda");
-  verb->callback([verb, options, &status] { status = measure(*verb, *options); });
+      "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda\n"
+      "  untax taxes --model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json\n"
+      "  untax taxes --model models/llama-3.1-70b.json --machine machines/h200-8.json --scale "
+      "2,4,8");
+  verb->callback([verb, options, &status] {
+    if (options->json == "-" && options->html == "-") {
+      throw error(
+          errc::invalid_argument,
+          "--json and --html are both -; stdout takes one of them, so give the other a path");
+    }
+    status = options->machine.empty() ? measure(*verb, *options) : predict(*verb, *options);
+  });
 }
 
 }  // namespace untax::cli

@@ -1,5 +1,6 @@
 #include "engines/timing/machine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -42,6 +43,7 @@ class machine_reader {
     m.cards_of_host = count_of(in, "cards_of_host", 0);
     m.links = links_of(text_of(in, "links"));
     if (in.contains("calibration")) m.calibration = text_of(in, "calibration");
+    if (in.contains("judgement")) m.judgement = text_of(in, "judgement");
     read_numbers(field(in, "numbers"), m);
     check(m);
     return m;
@@ -179,6 +181,19 @@ std::string machine::title() const {
   return measured ? name : name + " (nobody measured this machine)";
 }
 
+double machine::seconds_to_send(double bytes, int ranks) const noexcept {
+  if (ranks < 2) return 0;
+  const int near = std::min(ranks, gpus_of_host) - 1;
+  const double each = bytes / (ranks - 1);
+  const double away = each * (ranks - 1 - near) * gpus_of_host / std::max(cards_of_host, 1);
+  double seconds = away > 0 ? away / numbers.card_rate : 0;
+  if (links == link_kind::host || (links == link_kind::pairs && near > 1)) {
+    const int through = links == link_kind::host ? near : near - 1;
+    return std::max(seconds, each * through / numbers.host_rate);
+  }
+  return std::max(seconds, each * near / numbers.link_rate);
+}
+
 std::string_view name_of(link_kind kind) noexcept {
   return link_names[static_cast<std::size_t>(kind)];
 }
@@ -211,6 +226,7 @@ std::string to_json(const machine& m) {
               {"cards_of_host", m.cards_of_host},
               {"links", name_of(m.links)}};
   if (!m.calibration.empty()) out["calibration"] = m.calibration;
+  if (!m.judgement.empty()) out["judgement"] = m.judgement;
   for (const number_kind& kind : number_kinds) {
     const auto from = m.sources.find(kind.key);
     out["numbers"][std::string(kind.key)] = {

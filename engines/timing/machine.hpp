@@ -63,12 +63,15 @@ struct machine {
   int cards_of_host = 0;  ///< of the network
   link_kind links = link_kind::nvswitch;
   std::string calibration;  ///< the name of a file beside this one, "" if there is none
+  std::string judgement;    ///< the same, of how far off times come out
   machine_numbers numbers;
   /// By key of `number_kinds`: measured here (and the file), a sheet, a paper.
   std::map<std::string, std::string, std::less<>> sources;
 
   /// "8 x H200", with "(nobody measured this machine)" where that is so.
   [[nodiscard]] std::string title() const;
+  /// Seconds in which a rank can send so many bytes to the others, in equal parts, at least.
+  [[nodiscard]] double seconds_to_send(double bytes, int ranks) const noexcept;
 };
 
 [[nodiscard]] std::string_view name_of(link_kind kind) noexcept;

@@ -60,6 +60,7 @@ class step_reader {
     current_.pace = away ? costs_.move_pace : costs_.local_pace;
     current_.begin_after = away ? costs_.begin_after : 0;
     current_.detached = costs_.detached && away;
+    current_.posted = costs_.posted && away;
   }
   void local(double bytes) {
     current_.from = current_.to = rank_;

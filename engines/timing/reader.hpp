@@ -21,6 +21,7 @@ struct step_costs {
   double launch_first = 0;   ///< of the first stage
   double launch_next = 0;    ///< of each further stage
   signal_way way = signal_way::released;
+  bool posted = false;    ///< others wait for receipts, and signal
   bool detached = false;  ///< moves go on by themselves
 };
 

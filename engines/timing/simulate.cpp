@@ -121,14 +121,24 @@ void simulator::act(std::uint32_t number, const activity& a, double now) {
     const passage p = net_.send(a.from, a.to, a.bytes, a.pace, begin, a.to == rank);
     // Who fetches, has it when it has come.
     const bool fetches = a.from != rank;
-    const double until = a.detached ? begin : fetches || a.awaits ? p.arrived : p.left;
+    const double until = a.detached ? begin : fetches ? p.arrived : p.left;
     spend(number, at, until, &time_parts::move);
     s.last = remember(at, until, s.last, number, &time_parts::move);
     at = until;
     seen = std::max(p.arrived, at);
     s.sent_to = a.to;
     s.landed = p.arrived;
-    s.all_landed = std::max(s.all_landed, p.arrived);
+    if (!fetches) {
+      s.all_landed = std::max(s.all_landed, p.arrived);
+      s.receipt = std::max(s.receipt, p.arrived + net_.flight(a.to, a.from));
+    }
+  }
+  // A release waits for the receipts of what was stored before.
+  if (a.raises > 0 && a.way == signal_way::released && !a.detached && !a.posted && s.receipt > at) {
+    spend(number, at, s.receipt, &time_parts::move);
+    s.last = remember(at, s.receipt, s.last, number, &time_parts::move);
+    at = s.receipt;
+    seen = std::max(seen, at);
   }
   for (std::uint32_t i = 0; i < a.raises; ++i)
     send(number, work_.raises()[a.first_raise + i], a, at, seen);
@@ -147,7 +157,9 @@ void simulator::send(std::uint32_t number, const signal& what, const activity& a
     if (a.way == signal_way::inside) {
       if (s.sent_to == what.rank) when = std::max(when, s.landed);
     } else {
-      when = std::max(when, s.all_landed) + (a.way == signal_way::released ? n_.release : 0);
+      const bool released = a.way == signal_way::released;
+      const double ready = released ? std::max(at, s.receipt) : at;
+      when = std::max(when, ready + net_.flight(rank, what.rank)) + (released ? n_.release : 0);
     }
   }
   const std::uint32_t place =

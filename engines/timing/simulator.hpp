@@ -65,6 +65,7 @@ struct worker_state {
   int sent_to = -1;           // the last peer that it sent to
   double landed = 0;          // when that has all arrived
   double all_landed = 0;      // when all that it sent has
+  double receipt = 0;         // when it knows
   std::uint32_t last = none;  // its latest node
 };
 

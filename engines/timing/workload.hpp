@@ -35,7 +35,7 @@ struct activity {
   std::uint32_t raises = 0;
   signal_way way = signal_way::released;
   bool detached = false;  ///< the worker goes on while its bytes are on their way
-  bool awaits = false;    ///< the worker goes on when its bytes have arrived
+  bool posted = false;    ///< somebody else waits until its bytes are there, and signals
 };
 
 struct timed_worker {

@@ -109,6 +109,7 @@ class gather_lowering {
     costs.way = plan_.packets ? signal_way::inside : signal_way::released;
     costs.bytes_on_wire = plan_.packets ? 2 : 1;
     costs.detached = plan_.packets;
+    costs.posted = plan_.boxes || plan_.streams > 0;
     if (plan_.streams > 0) {
       costs.move_pace = 0;
       costs.begin_after = costs.signal_after = n.copy_start;  // a signal is a copy of 8 bytes

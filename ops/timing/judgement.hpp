@@ -49,6 +49,17 @@ struct judgement {
   [[nodiscard]] int good_terms() const noexcept;
 };
 
+/// How far off predictions are, as it is kept beside a machine.
+struct judgement_summary {
+  std::string device;
+  int ranks = 0;
+  double mean_error = 0;  ///< absolute
+};
+/// Reads what `untax machine --judge --out` wrote. Throws `invalid_argument`.
+[[nodiscard]] judgement_summary load_judgement(const std::string& path);
+/// What `load_judgement` reads.
+[[nodiscard]] std::string summary_of(const judgement& found, const timing::machine& m);
+
 /// Predicts every figure.
 [[nodiscard]] judgement judge(predictor& p, const measurements& known);
 

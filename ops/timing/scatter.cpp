@@ -108,6 +108,7 @@ class scatter_lowering {
     timing::step_costs costs;
     costs.element_bytes = static_cast<double>(size_of(problem_.type));
     costs.move_pace = p_.numbers().block_rate;
+    costs.posted = true;
     return costs;
   }
   /// Movers beside the GEMM, as tiles are flagged, or behind it.

@@ -91,6 +91,8 @@ std::string tiles(const tax_report& report, const time_unit& unit) {
 
 std::string warnings_of(const tax_report& report) {
   std::string out;
+  if (!report.predicted.empty())
+    out += fmt::format("<p class=\"warning\">Times are {}</p>\n", escaped(report.predicted));
   for (const std::string& warning : report.warnings)
     out += fmt::format("<p class=\"warning\">Warning: {}</p>\n", escaped(warning));
   return out;
@@ -108,7 +110,7 @@ std::string steps_table(const tax_row& row, const time_unit& unit) {
     return 2 + 96 * (high > low ? (seconds - low) / (high - low) : 0.5);
   };
   std::string out = fmt::format(
-      "<details><summary>Measured steps</summary><div class=\"scroll\"><table class=\"steps\">\n"
+      "<details><summary>Steps</summary><div class=\"scroll\"><table class=\"steps\">\n"
       "<thead><tr><th scope=\"col\">step</th><th scope=\"col\" class=\"words\">what ran</th>"
       "<th scope=\"col\">median, {}</th><th scope=\"col\">p10 to p90</th></tr></thead>\n<tbody>\n",
       unit.symbol);
@@ -214,10 +216,20 @@ std::string reading_guide(const tax_verdict& verdict) {
 }
 
 std::string measuring_facts(const tax_report& report) {
-  std::string out = "<section><h2>How it was measured</h2>\n<dl class=\"facts\">\n";
+  std::string out = fmt::format("<section><h2>How it was {}</h2>\n<dl class=\"facts\">\n",
+                                report.predicted.empty() ? "measured" : "predicted");
   const auto fact = [&](const char* name, const std::string& value) {
     out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, escaped(value));
   };
+  if (!report.predicted.empty()) {
+    fact("Times", report.predicted);
+    fact("Runs", fmt::format("{} simulations of each step, each with ranks that begin at other "
+                             "moments; figures are medians",
+                             report.repeats));
+    fact("Program", fmt::format("untax {}, commit {}", report.version, report.commit));
+    fact("Date", report.date);
+    return out + "</dl></section>\n";
+  }
   fact("Processor", fmt::format("{}, {} cores used", report.cpu, report.cores));
   fact("Machine", report.machine);
   fact("Backend", report.backend);

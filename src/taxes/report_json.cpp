@@ -120,8 +120,8 @@ tax_row to_row(const json& in) {
 }
 
 bool is_optional(std::string_view field) {
-  return field == "gpus" || field == "driver" || field == "libraries" || field == "warnings" ||
-         field == "one_operator" || field == "left_out";
+  return field == "gpus" || field == "driver" || field == "libraries" || field == "predicted" ||
+         field == "warnings" || field == "one_operator" || field == "left_out";
 }
 template <class Field>
 bool field_is_empty(const Field& field) {
@@ -139,6 +139,7 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("gpus", report.gpus);
   visit("driver", report.driver);
   visit("libraries", report.libraries);
+  visit("predicted", report.predicted);
   visit("commit", report.commit);
   visit("date", report.date);
   visit("version", report.version);

@@ -27,6 +27,12 @@ std::string head(const tax_report& report, int width, text_style style) {
                                name_of(report.type), dot, report.backend),
                    width),
            style);
+  if (!report.predicted.empty()) {
+    return text + bold(wrapped("Times are " + report.predicted, width), style) +
+           wrapped(fmt::format("untax {} ({}), {}; medians of {} simulations", report.version,
+                               report.commit, report.date, report.repeats),
+                   width);
+  }
   const std::string place =
       report.gpus.empty()
           ? fmt::format("{}, {} cores, {}", report.cpu, report.cores, report.machine)

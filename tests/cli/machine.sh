@@ -4,9 +4,10 @@ write=${UNTAX_WRITE_TIMING:-}
 source "$(dirname "$0")/helpers.bash"
 machine=machines/h200-8.json
 calibration=machines/h200.calibration.json
+summary=machines/h200.judgement.json
 
 for file in machines/*.json; do
-  [ "$file" = $calibration ] && continue
+  grep -q '"format": "untax-machine"' "$file" || continue
   expect 0 machine "$file"
   says "$out" '^processors +[0-9]+'
   # Who reads figures has to know whether anybody has measured them.
@@ -22,7 +23,8 @@ if [ -n "$write" ]; then cp "$folder/calibration.json" $calibration; fi
 diff -q "$folder/calibration.json" $calibration >"$out" ||
   wrong "$calibration is not what --fit makes: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND"
 
-expect 0 machine $machine --judge bench/results --markdown "$folder/table.md" --json "$folder/judgement.json"
+expect 0 machine $machine --judge bench/results --markdown "$folder/table.md" --json "$folder/judgement.json" \
+  --out "$folder/summary.json"
 says "$out" '^mean absolute error +[0-9.]+ %'
 says "$folder/judgement.json" '"format": "untax-judgement"'
 sed '/^<!-- What follows/q' docs/timing.md >"$folder/timing.md"
@@ -30,7 +32,12 @@ sed '/^<!-- What follows/q' docs/timing.md >"$folder/timing.md"
   echo
   cat "$folder/table.md"
 } >>"$folder/timing.md"
-if [ -n "$write" ]; then cp "$folder/timing.md" docs/timing.md; fi
+if [ -n "$write" ]; then
+  cp "$folder/timing.md" docs/timing.md
+  cp "$folder/summary.json" $summary
+fi
+diff "$folder/summary.json" $summary >"$out" ||
+  wrong "$summary is not what --judge says: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND"
 diff "$folder/timing.md" docs/timing.md >"$out" ||
   wrong "docs/timing.md is not what --judge says: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND"
 
@@ -68,4 +75,44 @@ one_line_of_error
 expect 2 machine machines/pcie-4.json --fit bench/results
 one_line_of_error
 expect 2 machine $machine --fit bench/results --judge bench/results
+
+# untax taxes --machine: the same tables and page, with what they are in front.
+model=models/llama-3.1-70b.json
+expect 0 taxes --model $model --tokens 16 --machine $machine --json "$folder/taxes.json" --html "$folder/taxes.html"
+says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose error on what was measured is"
+says "$out" '^average layer'
+grep -q 'predicted for 8 x H200 by' "$folder/taxes.html" || wrong "the page does not say that it is predicted"
+python3 - "$folder/taxes.json" <<'PYTHON' || wrong "taxes --machine: the report is not what it should be"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["predicted"].startswith("predicted for 8 x H200") and report["tensor_parallel"] == 8
+assert [row["name"] for row in report["rows"]] == ["qkv", "attention", "gate_up"]
+for row in report["rows"]:
+    assert [step["id"] for step in row["steps"]] == ["E0", "E1", "E2", "E3", "E4"]
+    assert row["derived"]["bound"] <= row["steps"][4]["median"] * 1.02
+PYTHON
+expect 0 taxes --operator all_gather_gemm -m 512 --machine machines/h100-8.json
+says "$out" 'nobody measured this machine'
+expect 0 taxes --model $model --tokens 16 --machine machines/gb200-72.json --scale 2,4,8,16,72 --json "$folder/scale.json"
+says "$out" '^ +8 +[0-9.]+ +[0-9.]+'
+says "$out" '^72 ranks: '
+python3 - "$folder/scale.json" <<'PYTHON' || wrong "taxes --scale: the curve is not what it should be"
+import json, sys
+points = json.load(open(sys.argv[1]))["points"]
+assert [p["ranks"] for p in points] == [2, 4, 8, 16, 72]
+assert points[0]["E0"] > points[2]["E0"] > points[2]["E4"] >= points[2]["bound"] * 0.98
+PYTHON
+expect 2 taxes --model $model --machine $machine --tensor-parallel 16
+one_line_of_error
+says "$err" '8 x H200 has 8 GPUs; 16 ranks need as many'
+expect 2 taxes --model $model --machine $machine --backend host
+one_line_of_error
+expect 2 taxes --model $model --scale 2,4
+one_line_of_error
+for wrong_scale in '2,' ',2' '1,2' '2,x' '2,,4'; do
+  expect 2 taxes --model $model --machine $machine --scale "$wrong_scale"
+  one_line_of_error
+done
+expect 2 taxes --model $model --machine "$folder/wrong.json"
+one_line_of_error
 finish

@@ -96,6 +96,8 @@ struct tax_report {
   std::string gpus;       ///< of cuda: "4 x NVIDIA H200"
   std::string driver;     ///< of cuda
   std::string libraries;  ///< of cuda: "cuBLASLt 13.0.2, NCCL 2.28.9"
+  /// For which machine, by what, and how far off: of times that nobody measured; else empty.
+  std::string predicted;
   std::string commit;
   std::string date;     ///< ISO 8601
   std::string version;  ///< of untax

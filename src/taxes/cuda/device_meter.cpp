@@ -9,11 +9,11 @@
 #include <untax/core/error.hpp>
 #include <untax/world/devices.hpp>
 
-#include "engines/sm90/attention/shape.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/cuda/attention_contest.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"
 #include "src/taxes/cuda/peak_rates.hpp"
+#include "src/taxes/gpu_refusal.hpp"
 #include "src/taxes/meters.hpp"
 
 namespace untax {
@@ -27,26 +27,11 @@ std::vector<pattern> own_patterns() {
   return own;
 }
 
-std::optional<std::string> refusal_of(const layer_operation& op, int ranks) {
-  if (op.type == dtype::f32)
-    return "the kernels of GPUs multiply elements of 16 bits, and these are fp32";
-  if (is_attention(op)) {
-    const auto& [heads, kv_heads, width] = op.attention;
-    if (sm90::has_kernel_for(width) && heads <= sm90::most_heads_of_group * kv_heads &&
-        ranks <= sm90::most_attention_ranks)
-      return std::nullopt;
-    return fmt::format("attention on GPUs has no kernel for {} / {} heads of {} elements, {} ranks",
-                       heads, kv_heads, width, ranks);
-  }
-  if (operator_named(op.operator_name).on_gpus) return std::nullopt;
-  return fmt::format("{} runs on the host only, so far", op.operator_name);
-}
-
 std::size_t heap_for_all(const std::vector<layer_operation>& operations, int ranks) {
   std::vector<gemm_problem> gemms;
   std::size_t attention = 0;
   for (const layer_operation& op : operations) {
-    if (refusal_of(op, ranks)) continue;
+    if (gpu_refusal(op, ranks)) continue;
     if (is_attention(op)) {
       attention = std::max(attention, heap_for_attention(op, ranks));
     } else {
@@ -67,10 +52,10 @@ class device_meter final : public tax_meter {
         link_rate_(spread_of_link_rate(team_)) {}
 
   [[nodiscard]] std::optional<std::string> refusal(const layer_operation& op) const override {
-    return refusal_of(op, team_.size());
+    return gpu_refusal(op, team_.size());
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
-    return refusal_of(op, team_.size()) ? 0 : 1;
+    return gpu_refusal(op, team_.size()) ? 0 : 1;
   }
 
   [[nodiscard]] tax_row measure(const layer_operation& op) override {

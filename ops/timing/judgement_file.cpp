@@ -1,0 +1,49 @@
+#include <cmath>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+
+#include "ops/timing/judgement.hpp"
+
+namespace untax {
+namespace {
+
+constexpr const char* format_name = "untax-judgement-summary";
+constexpr int format_version = 1;
+
+}  // namespace
+
+judgement_summary load_judgement(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json in = nlohmann::json::parse(file, nullptr, false);
+  const auto number = [&](const char* key) {
+    return in.contains(key) && in[key].is_number() ? in[key].get<double>() : -1.0;
+  };
+  const bool right = in.is_object() && in.value("format", nlohmann::json()) == format_name &&
+                     in.value("format_version", nlohmann::json()) == format_version &&
+                     in.contains("device") && in["device"].is_string() && number("ranks") >= 1 &&
+                     number("mean_error") >= 0;
+  if (!right) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("{}: it is no summary of a judgement; `untax machine --judge ... --out` "
+                    "writes such files",
+                    path));
+  }
+  return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error")};
+}
+
+std::string summary_of(const judgement& found, const timing::machine& m) {
+  const nlohmann::ordered_json out = {{"format", format_name},
+                                      {"format_version", format_version},
+                                      {"device", m.device},
+                                      {"ranks", found.ranks},
+                                      {"figures", found.figures.size()},
+                                      {"mean_error", std::round(1000 * found.mean_error) / 1000}};
+  return out.dump(1) + "\n";
+}
+
+}  // namespace untax

@@ -1,0 +1,171 @@
+// Operators on a machine of made-up numbers: what holds whatever the numbers are.
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+
+#include <untax/tile/shard.hpp>
+
+#include "ops/timing/judgement.hpp"
+#include "ops/timing/predictor.hpp"
+#include "random_work.hpp"
+#include "tests/errors.hpp"
+
+namespace timing_test {
+namespace {
+
+using untax::calibration;
+using untax::predictor;
+using untax::timed_case;
+
+constexpr const char* gemm_ways[] = {
+    "bulk_library graph", "bulk_synchronous",  "producer_consumer",     "copy_engine",
+    "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
+constexpr const char* attention_ways[] = {"bulk_library graph", "bulk_synchronous",
+                                          "producer_consumer", "fused_sequential"};
+
+/// Random problems of every operator that is predicted, each in every way.
+std::vector<timed_case> random_cases(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(random() % most); };
+  std::vector<timed_case> cases;
+  const int ranks = 2 + static_cast<int>(below(7));
+  for (const char* by : gemm_ways) {
+    timed_case c;
+    c.ranks = ranks;
+    c.by = by;
+    c.m = std::int64_t{1} << below(13);
+    c.n = 8 * (64 + below(900));
+    c.k = 8 * (64 + below(900));
+    c.op = "all_gather_gemm";
+    c.gather = below(2) == 0 ? untax::gather_axis::rows : untax::gather_axis::k;
+    cases.push_back(c);
+    c.op = "gemm_all_scatter";
+    cases.push_back(c);
+  }
+  for (const char* by : attention_ways) {
+    timed_case c;
+    c.op = "flash_decode";
+    c.by = by;
+    c.ranks = ranks;
+    c.m = 1 + below(32);
+    c.kv_heads = 1 + below(8);
+    c.heads = c.kv_heads * 8;
+    c.head_dim = 128;
+    c.keys = 1024 * (1 + below(30));
+    cases.push_back(c);
+  }
+  for (const char* op : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"}) {
+    for (const char* by : {"NCCL", "untax", "untax direct"})
+      cases.push_back({.op = op,
+                       .by = by,
+                       .ranks = ranks,
+                       .bytes = static_cast<double>(std::int64_t{1024} << below(14))});
+  }
+  return cases;
+}
+
+/// Bytes that a rank has to send at least, and seconds that it has to compute.
+double bound_of(predictor& p, const timed_case& c) {
+  const double others = c.ranks - 1.0;
+  const double link = p.numbers().link_rate;
+  if (c.op == "flash_decode") {
+    timed_case alone = c;
+    alone.by = "local";
+    return p.predict(alone).seconds;
+  }
+  if (c.bytes > 0) return c.bytes / c.ranks * (c.op == "all_to_all" ? others : 1) / link;
+  const std::int64_t columns =
+      c.op == "gemm_all_scatter" ? untax::sharding{c.n, c.ranks, 8}.of(c.ranks - 1).size : c.n;
+  const double flops = 2.0 * static_cast<double>(c.m * columns) * static_cast<double>(c.k);
+  return flops / 1700 / 2 / 132 / p.numbers().hertz;
+}
+
+TEST(predicted, no_quicker_than_the_bound_and_no_slower_for_a_faster_link) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    timing::machine m = sample_machine();
+    predictor p(m, {});
+    m.numbers.link_rate *= 2;
+    m.numbers.read_rate *= 2;
+    predictor faster(m, {});
+    for (const timed_case& c : random_cases(seed)) {
+      const double seconds = p.predict(c).seconds;
+      EXPECT_GE(seconds, bound_of(p, c)) << c.text() << ", seed " << seed;
+      EXPECT_LE(faster.predict(c).seconds, seconds * 1.01) << c.text() << ", seed " << seed;
+      EXPECT_EQ(p.predict(c).seconds, seconds) << "not the same again";
+    }
+  }
+}
+
+TEST(predicted, a_fit_knows_what_it_was_fitted_to) {
+  const timing::machine m = sample_machine();
+  untax::measurements known;
+  predictor raw(m, {});
+  double factor = 1.1;
+  for (timed_case& c : random_cases(7)) {
+    c.ranks = 2;
+    known.figures.push_back({c, raw.simulate(c).simulated * factor, "here"});
+    factor = factor > 1.5 ? 0.8 : factor + 0.07;
+  }
+  predictor fitted(m, untax::fit(m, known));
+  const untax::judgement found = untax::judge(fitted, known);
+  EXPECT_LT(found.mean_error, 1e-9);
+  EXPECT_EQ(found.within_quarter > 0.999, true);
+  // A judge that finds nothing wrong could not tell.
+  for (untax::figure& f : known.figures) f.seconds *= 1.5;
+  const untax::judgement wrong = untax::judge(fitted, known);
+  EXPECT_NEAR(wrong.mean_error, 1.0 / 3, 1e-9);
+  EXPECT_LT(wrong.within_quarter, 0.001);
+}
+
+TEST(calibrations, are_interpolated_by_size) {
+  calibration c;
+  c.add({"a", 1, 64, 64}, 1);
+  c.add({"a", 4, 64, 64}, 4);
+  c.add({"a", 1, 4096, 64}, 16);
+  EXPECT_NEAR(c.ratio({"a", 1, 64, 64}), 1, 1e-6);
+  EXPECT_NEAR(c.ratio({"a", 4, 64, 64}), 4, 1e-6);
+  EXPECT_NEAR(c.ratio({"a", 1, 4096, 64}), 16, 1e-6);
+  const double between = c.ratio({"a", 2, 64, 64});
+  EXPECT_NEAR(between, 2, 0.01);
+  EXPECT_EQ(c.ratio({"b", 1, 64, 64}), 1);
+  // Twice measured is the geometric mean.
+  c.add({"a", 1, 64, 64}, 4);
+  EXPECT_NEAR(c.ratio({"a", 1, 64, 64}), 2, 1e-6);
+  const calibration again = untax::parse_calibration(to_json(c), "again");
+  EXPECT_NEAR(again.ratio({"a", 2, 64, 64}), c.ratio({"a", 2, 64, 64}), 1e-3);
+}
+
+TEST(calibrations, that_are_none_are_refused) {
+  const auto refused = [](const char* text, const char* why) {
+    untax_test::expect_error(
+        untax_test::error_of([&] { (void)untax::parse_calibration(text, "file"); }),
+        untax::errc::invalid_argument, {"file: ", why});
+  };
+  refused("[", "it is no JSON object");
+  refused("{}", "its format has to be");
+  const std::string head = R"({"format": "untax-calibration", "format_version": 1, )";
+  refused((head + R"("files": []})").c_str(), "\"device\" has to be a text");
+  refused((head + R"("device": "x", "files": [], "entries": [["a", 1, 1, 1]]})").c_str(),
+          "entry 1 is [\"a\",1,1,1]");
+  refused((head + R"("device": "x", "files": [], "entries": [["a", 1, 1, 1, -2]]})").c_str(),
+          "above 0");
+}
+
+TEST(machines, cards_share_what_goes_to_other_hosts) {
+  timing::machine m = sample_machine();
+  m.gpus = 16;
+  m.gpus_of_host = 8;
+  m.cards_of_host = 4;
+  // 8 of 15 parts leave the host, through half a card each.
+  EXPECT_NEAR(m.seconds_to_send(15e9, 16), 8e9 * 2 / m.numbers.card_rate, 1e-6);
+  EXPECT_NEAR(m.seconds_to_send(7e9, 8), 7e9 / m.numbers.link_rate, 1e-6);
+  EXPECT_EQ(m.seconds_to_send(7e9, 1), 0);
+  m.links = timing::link_kind::pairs;
+  EXPECT_NEAR(m.seconds_to_send(7e9, 8), 6e9 / m.numbers.host_rate, 1e-6);
+}
+
+}  // namespace
+}  // namespace timing_test
