@@ -87,7 +87,6 @@ class gather_lowering {
         work_.add_worker(movers_kernel);
         timing::add_steps(work_, *source_, 0, mover, epoch, moving());
       }
-      if (at_once) wait_for_all(movers_kernel);
     }
     const double launch = at_once ? n.launch_graph : movers_kernel >= 0 ? n.launch_graph : 0;
     const int gemm = work_.add_kernel(rank, at_once ? 1 : 0, "gemm", launch);
@@ -121,15 +120,6 @@ class gather_lowering {
     return costs;
   }
 
-  /// A worker that has seen everything come, behind which the next stage begins.
-  void wait_for_all(int kernel) {
-    work_.add_worker(kernel);
-    for (int source = 0; source < ranks_; ++source) {
-      for (int i = 0; i < protocol_->pieces_of(source); ++i)
-        need(protocol_->arrival_of(protocol_->piece_at(source, i), epoch));
-    }
-    work_.act({});
-  }
   void need(const room& r) {
     if (r.named()) work_.wait({r.consumer, r.ready, r.use});
   }
