@@ -1,6 +1,7 @@
 // What plans and tables say that nobody has filled: nothing. No rows, no pieces, no counters; the
 // first of everything; and one where numbers are divided by it. Code fills them field by field, and
-// a field that it leaves out, since there is nothing of the kind, has to mean that.
+// a field that it leaves out, since there is nothing of the kind, has to mean that. (Nothing is
+// const here, so that it is filled when the test runs and not when it is compiled.)
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
@@ -27,11 +28,11 @@ bool all_are(std::int64_t wanted, std::initializer_list<std::int64_t> values) {
 }
 
 TEST(first_values, of_a_gemm) {
-  const auto [tile, begin, end] = sm90::tile_work{};
+  auto [tile, begin, end] = sm90::tile_work{};
   EXPECT_EQ(tile, -1);
   EXPECT_FALSE(sm90::tile_work{}.valid());
   EXPECT_TRUE(all_are(0, {begin, end}));
-  const auto [x_tiles, y_tiles, slices, together, clusters, streamed, band, segments, part_slices] =
+  auto [x_tiles, y_tiles, slices, together, clusters, streamed, band, segments, part_slices] =
       sm90::tile_schedule{};
   EXPECT_TRUE(all_are(0, {x_tiles, y_tiles, slices, clusters, streamed, part_slices}));
   EXPECT_TRUE(all_are(1, {together, segments}));
@@ -39,7 +40,7 @@ TEST(first_values, of_a_gemm) {
   int alike = 0;
   for (const sm90::tile_config& c : sm90::tile_configs()) alike += c == sm90::tile_config{} ? 1 : 0;
   EXPECT_EQ(alike, 1) << "the configuration that nobody chose is one that there is";
-  const auto [m, n, k, type] = sm90::gemm_shape{};
+  auto [m, n, k, type] = sm90::gemm_shape{};
   EXPECT_TRUE(all_are(0, {m, n, k}));
   EXPECT_EQ(sm90::gemm_plan{}.y_rows, 0);
   EXPECT_EQ(sm90::gemm_plan{}.cycles, 0);
@@ -47,22 +48,22 @@ TEST(first_values, of_a_gemm) {
 }
 
 TEST(first_values, of_what_moves) {
-  const auto [data, rows, columns, stride] = sm90::matrix_at{};
+  auto [data, rows, columns, stride] = sm90::matrix_at{};
   EXPECT_EQ(data, nullptr);
   EXPECT_TRUE(all_are(0, {rows, columns, stride}));
-  const auto [first, layers, between, box_rows, box_columns] = sm90::boxes_at{};
+  auto [first, layers, between, box_rows, box_columns] = sm90::boxes_at{};
   EXPECT_TRUE(all_are(1, {layers, box_rows, box_columns}));
   EXPECT_TRUE(all_are(0, {between, first.rows}));
-  const sm90::moved_operands moved;
+  sm90::moved_operands moved;
   EXPECT_TRUE(all_are(0, {moved.a_stride, moved.inbox_stride, moved.outbox_stride,
                           moved.outbox_begin, moved.c_stride}));
-  const sm90::copied_rows copy;
+  sm90::copied_rows copy;
   EXPECT_EQ(copy.to, nullptr);
   EXPECT_EQ(copy.from, nullptr);
   EXPECT_EQ(copy.to_pitch + copy.from_pitch + copy.row_bytes + copy.rows, 0U);
-  const sm90::run_arguments run;
+  sm90::run_arguments run;
   EXPECT_TRUE(all_are(0, {run.between, run.element_bytes, run.launch, run.name_size}));
-  const sm90::message_table messages;
+  sm90::message_table messages;
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_TRUE(all_are(0, {messages.rank, messages.largest, messages.there[0], messages.sent[0].size,
                           messages.got[0].size}));
@@ -72,7 +73,7 @@ TEST(first_values, of_what_moves) {
   EXPECT_TRUE(all_are(0, {code.threads, code.counters, code.element_bytes,
                           static_cast<std::int64_t>(code.shared_bytes),
                           static_cast<std::int64_t>(code.inbox_bytes)}));
-  const sm90::packet_layout packets;
+  sm90::packet_layout packets;
   EXPECT_TRUE(all_are(0, {packets.capacity, packets.total}));
   EXPECT_EQ(packets.root, -1);
   EXPECT_FALSE(packets.passes_on);
@@ -86,9 +87,9 @@ TEST(first_values, arguments_of_kernels_are_their_bytes) {
 }
 
 TEST(first_values, of_a_gather) {
-  const auto [turn, index, row, column, rows, columns] = outgoing_piece{};
+  auto [turn, index, row, column, rows, columns] = outgoing_piece{};
   EXPECT_TRUE(all_are(0, {turn, index, row, column, rows, columns}));
-  const sending_grid grid;
+  sending_grid grid;
   EXPECT_TRUE(all_are(
       0, {grid.hops, grid.rows, grid.columns, grid.row_pieces, grid.in_row, grid.inbox_row,
           grid.inbox_column, grid.set_rows, grid.ready, grid.ready_set, grid.free, grid.free_set}));
@@ -99,11 +100,11 @@ TEST(first_values, of_a_gather) {
   EXPECT_EQ(grid.turns({0, 1}), 0);
   EXPECT_EQ(sending_grid::part{}.pieces, 0);
   EXPECT_EQ(sending_grid::sent_piece{}.hop, 0);
-  const auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, slices] =
+  auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, slices] =
       awaited_pieces{};
   EXPECT_TRUE(all_are(0, {first, awaited_rows, awaited_columns, awaited_row, begin}));
   EXPECT_TRUE(all_are(1, {in_row, slices}));
-  const arrival_grid arrivals;
+  arrival_grid arrivals;
   EXPECT_TRUE(arrivals.by_rows);
   EXPECT_TRUE(all_are(0, {arrivals.base, arrivals.set_size, arrivals.source_size, arrivals.rows,
                           arrivals.shard_rows, arrivals.last_source}));
@@ -114,7 +115,7 @@ TEST(first_values, of_a_gather) {
 TEST(first_values, of_a_gather_at_once) {
   EXPECT_EQ(incoming_piece{}.source, 0);
   EXPECT_EQ(incoming_piece{}.ready, -1);
-  const receiving_grid grid;
+  receiving_grid grid;
   EXPECT_TRUE(all_are(0, {grid.rank, grid.hops, grid.last_source, grid.pieces, grid.last_pieces,
                           grid.ready, grid.ready_set, grid.ready_source}));
   EXPECT_TRUE(all_are(1, {grid.ranks, grid.first_hop}));
@@ -130,7 +131,7 @@ TEST(first_values, of_a_gather_at_once) {
 }
 
 TEST(first_values, of_packets) {
-  const auto [rows, columns, in_set, shard_rows] = packet_panel{};
+  auto [rows, columns, in_set, shard_rows] = packet_panel{};
   EXPECT_TRUE(all_are(0, {rows, columns, in_set}));
   EXPECT_EQ(shard_rows, 1);
   EXPECT_EQ(packet_share::place{}.row, -1);
@@ -145,24 +146,24 @@ TEST(first_values, of_packets) {
 }
 
 TEST(first_values, of_plans) {
-  const gather_plan gather;
+  gather_plan gather;
   EXPECT_EQ(gather.who, gather_movers::elsewhere);
   EXPECT_TRUE(all_are(0, {gather.leading, gather.apart, gather.streams, gather.pace,
                           gather.segment_rows, gather.segment_slices}));
   EXPECT_FALSE(gather.packets || gather.boxes || gather.scouts);
-  const scatter_plan scatter;
+  scatter_plan scatter;
   EXPECT_EQ(scatter.way, scatter_way::straight);
   EXPECT_TRUE(all_are(0, {scatter.leading, scatter.apart, scatter.streams, scatter.band_rows}));
   EXPECT_TRUE(all_are(1, {scatter.parts, scatter.bands}));
-  const gemm_plan protocol;
+  gemm_plan protocol;
   EXPECT_TRUE(all_are(
       1, {protocol.world, protocol.workers, protocol.movers, protocol.band, protocol.starts}));
   EXPECT_TRUE(all_are(0, {protocol.rank, protocol.cross}));
   EXPECT_EQ(protocol.sets, 2);
   EXPECT_FALSE(protocol.collect || protocol.spread);
-  const auto [flag, row, column, tile_rows, tile_columns] = sent_tile{};
+  auto [flag, row, column, tile_rows, tile_columns] = sent_tile{};
   EXPECT_TRUE(all_are(0, {flag, row, column, tile_rows, tile_columns}));
-  const sent_tiles tiles;
+  sent_tiles tiles;
   EXPECT_TRUE(all_are(0, {tiles.rows, tiles.columns, tiles.down, tiles.across, tiles.flags}));
   EXPECT_TRUE(all_are(1, {tiles.tile_rows, tiles.tile_columns, tiles.band, tiles.box_rows}));
   EXPECT_EQ(tiles.turns({0, 1}), 0);

@@ -220,6 +220,22 @@ TEST(gemm_plans, fit_their_shapes) {
   EXPECT_EQ(used.size(), tile_configs().size()) << "a configuration that is never used";
 }
 
+/// Kernels count stages of tiles that are cut in 32 bits.
+TEST(gemm_plans, cut_no_more_than_can_be_counted) {
+  int cut = 0;
+  for (const std::int64_t k : {1 << 20, 1 << 26, 1 << 29, (1 << 30) - 8}) {
+    for (const std::int64_t m : {16, 100, 5000}) {
+      for (const gemm_plan& p : gemm_plans({m, 40'000, k}, 132)) {
+        const tile_schedule& s = p.schedule;
+        ASSERT_LE(std::int64_t{s.streamed} * (s.slices / s.together), (std::int64_t{1} << 31) - 1)
+            << m << " x " << k << ": " << p.text();
+        cut += s.streamed > 0 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(cut, 10);
+}
+
 TEST(gemm_plans, refuse_what_cannot_be_computed) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   const auto refusal = [](const gemm_shape& shape) -> std::string {
