@@ -272,7 +272,7 @@ void prove(const std::vector<gather_model>& ranks, device_findings& found) {
     operands.push_back(operands_of(m));
   }
   const int sets = ranks.front().how.sets().sets;
-  add_report(found, lanes, check_lanes(lanes, operands, static_cast<std::uint64_t>(2 * sets)));
+  add_report(found, lanes, check_lanes(lanes, operands, 2 * static_cast<std::uint64_t>(sets)));
 }
 
 device_findings check_on_gpus(const all_gather_gemm_problem& problem, int ranks,

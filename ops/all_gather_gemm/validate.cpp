@@ -253,9 +253,9 @@ class sender_check {
       for (int i = 0; i < count; ++i) {
         const strided share{i % plan_.protocol.movers, plan_.protocol.movers};
         const int mine = share.share_of(count);
+        const int turn = round * mine + i / plan_.protocol.movers;
         const auto& [piece, hop] =
-            turns[static_cast<std::size_t>(share.worker)]
-                 [static_cast<std::size_t>(round * mine + i / plan_.protocol.movers)];
+            turns[static_cast<std::size_t>(share.worker)][static_cast<std::size_t>(turn)];
         expect(grid.bytes_before(piece, hop) == before, "a TMA tile has the time of another");
         before += static_cast<std::uint64_t>(grid.hops_together()) * grid.box_bytes();
       }

@@ -137,7 +137,7 @@ class lane_maker {
   }
 
   /// The CTAs of one kernel, which begin when those of `before` have ended.
-  void multiply(const char* name, int stage, int split, std::vector<int> before) {
+  void multiply(const char* name, int stage, int split, const std::vector<int>& before) {
     all_.begin_kernel(name, stage);
     done_.clear();
     if (!has_columns_) return;
@@ -184,7 +184,7 @@ class lane_maker {
     add_list(m_.lists.open, 0, {}, opened);
     std::vector<std::vector<int>> ended;
     for (int split = 0; split < m_.plan.bands; ++split) {
-      multiply("gemm", 0, split, done_);
+      multiply("gemm", 0, split, std::vector<int>(done_));
       ended.push_back(done_);
     }
     all_.begin_kernel("copies", 0);

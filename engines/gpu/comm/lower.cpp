@@ -199,7 +199,7 @@ std::string difference(const transfer_lists& lists, const lowered_workers& of,
                        const step_source& program) {
   if (lists.senders.size() != static_cast<std::size_t>(of.count))
     return fmt::format("there are {} lists for {} senders", lists.senders.size(), of.count);
-  const auto epochs = static_cast<std::uint64_t>(2 * of.sets.sets);
+  const auto epochs = 2 * static_cast<std::uint64_t>(of.sets.sets);
   const auto atoms = [](const auto& emit_all) {
     std::vector<step> steps;
     emit_all([&](const step& s) { steps.push_back(s); });
