@@ -123,7 +123,6 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
     case pattern::bulk_synchronous:
       made.way = scatter_way::kept;
       made.apart = options.movers > 0 ? std::min(options.movers, processors) : processors;
-      made.protocol.movers = made.apart;
       break;
     case pattern::copy_engine:
       made.way = scatter_way::kept;

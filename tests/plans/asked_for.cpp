@@ -174,6 +174,18 @@ TEST(asked_for, nothing_is_no_worse_than_something) {
   }
 }
 
+/// Streams of copy engines share the link, so to the model their number makes no difference.
+TEST(asked_for, as_long_with_any_number_of_streams) {
+  for (const std::int64_t m : {300, 4096}) {
+    const auto cycles = [&](int streams) {
+      return scatter_plans({m, 8192, 4096}, 4, 0, options_of(pattern::copy_engine, streams, 0), 132)
+          .front()
+          .gemm.cycles;
+    };
+    for (const int streams : {1, 3, 7}) EXPECT_EQ(cycles(streams), cycles(2)) << streams;
+  }
+}
+
 /// Pieces of large shards: as large as who moves them is worth, or a row, where that is more.
 TEST(asked_for, pieces_are_neither_too_large_nor_too_small) {
   int looked_at = 0;

@@ -11,6 +11,7 @@
 #include "engines/sm90/gemm/matrix_at.hpp"
 #include "engines/sm90/gemm/plan.hpp"
 #include "engines/sm90/packets/layout.hpp"
+#include "engines/sm90/transfer/block_share.hpp"
 #include "ops/all_gather_gemm/arrivals.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/gather_at_once.hpp"
@@ -57,6 +58,8 @@ TEST(first_values, of_what_moves) {
   sm90::moved_operands moved;
   EXPECT_TRUE(all_are(0, {moved.a_stride, moved.inbox_stride, moved.outbox_stride,
                           moved.outbox_begin, moved.c_stride}));
+  auto [share_rows, share_columns, share_count] = sm90::block_share{};
+  EXPECT_TRUE(all_are(1, {share_rows, share_columns, share_count}));
   sm90::copied_rows copy;
   EXPECT_EQ(copy.to, nullptr);
   EXPECT_EQ(copy.from, nullptr);
