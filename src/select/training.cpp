@@ -42,6 +42,7 @@ struct lesson {
 
 constexpr std::array least_records = {3, 8, 20};
 constexpr std::array scatters = {0.02, 0.1, 0.4};
+constexpr double next_to_nothing = 0.01;  // of the least cost of an input
 
 /// The limits of trees that lose least on records that they were not trained on.
 tree_limits best_limits(const lesson& all, const std::vector<int>& folds,
@@ -138,10 +139,13 @@ class trainer {
           if (folds_[i] != fold) continue;
           const std::vector<double> with = inputs(i, iterations, true);
           const std::vector<double> without = inputs(i, iterations, false);
-          const std::array costs = {
+          std::array costs = {
               costs_.cost(i, static_cast<std::size_t>(by_known.choice(without)), iterations, false),
               costs_.cost(i, static_cast<std::size_t>(by_gathered.choice(with)), iterations, true) +
                   from_.gathering[i]};
+          // Where looking costs next to nothing, that a guess was luckier is no reason to guess.
+          if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
+            costs[0] = std::max(costs[0], costs[1]);
           made.features.add_row(without);
           made.loss.add_row(costs_.losses_of(costs, iterations));
           made.records.push_back(i);
