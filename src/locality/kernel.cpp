@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -44,12 +45,18 @@ std::vector<double> kernel::values(int block, double step) const {
 }
 
 int kernel::steps(int block) const {
+  if (memory_) return memory_->steps[static_cast<std::size_t>(block)];
   if (!steps_) return 1;
   const double steps = std::ceil(steps_->value(values(block, 0)) / factor_ - 1e-9);
   return steps < 1 ? 1 : static_cast<int>(std::min(steps, 1e9));
 }
 
 std::vector<access> kernel::accesses(int block) const {
+  if (memory_) {
+    const auto first =
+        memory_->accesses.begin() + static_cast<std::ptrdiff_t>(rectangles_.size()) * block;
+    return {first, first + static_cast<std::ptrdiff_t>(rectangles_.size())};
+  }
   const std::vector<double> at_0 = values(block, 0);
   const std::vector<double> at_1 = values(block, 1);
   std::vector<access> made;
@@ -108,6 +115,19 @@ std::vector<int> kernel::needs(int block) const {
   return made;
 }
 
+kernel kernel::remembered() const {
+  constexpr std::size_t most = std::size_t{1} << 22;
+  if (memory_ || rectangles_.size() * static_cast<std::size_t>(blocks_) > most) return *this;
+  auto all = std::make_shared<memory>();
+  for (int block = 0; block < blocks_; ++block) {
+    all->steps.push_back(steps(block));
+    for (const access& a : accesses(block)) all->accesses.push_back(a);
+  }
+  kernel made = *this;
+  made.memory_ = std::move(all);
+  return made;
+}
+
 kernel kernel::coarsened(int factor) const {
   if (factor <= 1 || factor_ > 1 || !steps_) return *this;
   for (const access& a : accesses(0)) {
@@ -118,6 +138,7 @@ kernel kernel::coarsened(int factor) const {
     if (!along_rows && !along_columns && !stays) return *this;
   }
   kernel made = *this;
+  made.memory_.reset();
   made.factor_ = factor;
   made.flops_ = flops_ * factor;
   made.choose_granules(line_, title_);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "src/core/start_threads.hpp"
+#include "src/locality/pieces.hpp"
 
 namespace untax::locality {
 namespace {
@@ -37,15 +38,17 @@ void for_each(int count, int threads, const std::function<void(int)>& work) {
   if (failed) std::rethrow_exception(failed);
 }
 
-/// Granules that all blocks touch, from a look at some.
+/// How often a cache is asked if all blocks run, from a look at some.
 double touches(const kernel& k) {
+  const pieces sizes(k, 128);
   double seen = 0;
   const int looks = std::min(k.blocks(), 64);
   for (int i = 0; i < looks; ++i) {
     const int block = static_cast<int>(std::int64_t{k.blocks()} * i / looks);
     for (const access& a : k.accesses(block)) {
       double here = 0;
-      k.for_granules(a, 0, [&](std::int64_t) { ++here; });
+      k.for_granules(
+          a, 0, [&](std::int64_t) { here += sizes.units[static_cast<std::size_t>(a.operand)]; });
       seen += here * (a.when == moment::every_step ? k.steps(block) : 1);
     }
   }
@@ -65,6 +68,7 @@ first_look make_first_look(const kernel& k, const device& d, const search_option
     made.how.steps = options.drifting_steps;
     made.how.waves = 8;
     made.much.domains = 1;
+    made.k = k.remembered();
     return made;
   }
   int factor = 1;
@@ -79,6 +83,7 @@ first_look make_first_look(const kernel& k, const device& d, const search_option
       all / k.blocks() * static_cast<double>(d.processors) * k.resident() * domains;
   if (all * domains / d.domains > 2 * options.touches)
     made.much.waves = std::max(4, static_cast<int>(options.touches / per_wave));
+  made.k = made.k.remembered();
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -102,6 +103,10 @@ class kernel {
   };
   [[nodiscard]] run run_of(const access& a, int steps) const;
 
+  /// The same, which has worked all accesses out, where that is not too many: for who simulates it
+  /// again and again.
+  [[nodiscard]] kernel remembered() const;
+
   /// Calls f(granule) for each granule that an access touches at a step.
   template <class F>
   void for_granules(const access& a, int step, F&& f) const {
@@ -147,6 +152,12 @@ class kernel {
   std::vector<rectangle> rectangles_;
   std::vector<std::vector<select::expression>> after_;
   std::int64_t granules_ = 0;
+  /// Of each block, if they are remembered.
+  struct memory {
+    std::vector<int> steps;
+    std::vector<access> accesses;
+  };
+  std::shared_ptr<const memory> memory_;
 };
 
 /// The granules of an access are counted in bytes of whole granules.

@@ -27,7 +27,7 @@ struct search_result {
 struct search_options {
   int threads = 2;
   int keep = 10;                ///< that are simulated in full and handed back
-  double touches = 8e5;         ///< of granules, in the first look at each order
+  double touches = 3e5;         ///< of caches, in the first look at each order
   double drifting_steps = 5e5;  ///< the same where blocks drift
   assumptions how;
 };
