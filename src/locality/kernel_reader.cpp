@@ -218,7 +218,8 @@ class kernel_reader {
   }
 
   void finish(int line) {
-    for (const auto& [name, value] : given_) {
+    for (const auto& one : given_) {
+      const std::string& name = one.first;
       const bool known = std::any_of(made_.sizes_.begin(), made_.sizes_.end(),
                                      [&](const auto& s) { return s.first == name; });
       if (!known) {
