@@ -158,7 +158,7 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
   verb.add_option("-n", request.n, "columns of the result, of one rank for all-gather-gemm")
       ->check(between(8, most));
   verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
-  verb.add_option("--gather", request.gather, "with -n and -k: what A is dealt by, rows or k")
+  verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
       ->capture_default_str();
   verb.add_option("--patterns", request.patterns,
                   "only these beside bulk_library; several may be given")

@@ -154,7 +154,7 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
                "multiplies nothing");
   check.refuse(attention_options, "has no attention");
   check.refuse({"--direction"}, "can only push");
-  check.refuse({"--movers"}, "has as many movers as workers");
+  check.refuse({"--senders"}, "has as many senders as workers");
   if (!entry.combines) check.refuse({"--reduction"}, "combines nothing");
   if (!entry.has_root) check.refuse({"--root"}, "has no root");
   if (!entry.has_phases) check.refuse({"--phases"}, "has one phase");
@@ -193,7 +193,7 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   request.work.problem.type = named("--dtype", o.type, types);
   request.work.problem.partials = named("--partials", o.partials, types);
   request.options.workers = o.options.workers;
-  request.options.movers = o.options.movers;
+  request.options.senders = o.options.senders;
   request.options.launch = launch_named(o.launch);
   return subject_of(request, where);
 }
@@ -261,7 +261,7 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("-k", o.problem.k, "the reduction dimension, all ranks together")
       ->check(at_least(1))
       ->capture_default_str();
-  verb.add_option("--gather", o.gather, "what is dealt of A: rows or k")->capture_default_str();
+  verb.add_option("--gather", o.gather, "what of A is sharded: rows or k")->capture_default_str();
   verb.add_option("--dtype", o.type, "fp32, fp16 or bf16; with --backend cuda bf16 unless told")
       ->capture_default_str();
   verb.add_option("--partials", o.partials, "partial results on their way: fp32, or as --dtype")
@@ -272,7 +272,7 @@ void add_options(CLI::App& verb, run_options& o) {
       ->capture_default_str();
   verb.add_option("--workers", o.options.workers, "computing workers of a rank; 0: untax chooses")
       ->check(between(0, 31));
-  verb.add_option("--movers", o.options.movers, "moving workers of a rank; 0: untax chooses")
+  verb.add_option("--senders", o.options.senders, "moving workers of a rank; 0: untax chooses")
       ->check(between(0, 31));
   verb.add_option("--tile-m", o.options.tile_m, "rows of a tile; 0: untax chooses")
       ->check(at_least(0));

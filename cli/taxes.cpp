@@ -19,7 +19,7 @@
 
 #include "arguments.hpp"
 #include "output.hpp"
-#include "src/taxes/predicted_meter.hpp"
+#include "src/taxes/predicted_backend.hpp"
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"
@@ -121,13 +121,13 @@ int predict(const CLI::App& verb, taxes_options options) {
   const taxes_plan plan = plan_of(verb, options.what, report);
   std::int64_t steps = 0;
   progress_bar* shown = nullptr;
-  const auto meter = make_predicted_meter(source.machine, source.known, options.what.ranks,
-                                          options.repeats, [&shown] { shown->advance(); });
-  for (const auto& op : plan.operations) steps += meter->steps_of(op);
+  const auto backend = make_predicted_backend(source.machine, source.known, options.what.ranks,
+                                              options.repeats, [&shown] { shown->advance(); });
+  for (const auto& op : plan.operations) steps += backend->steps_of(op);
   {
     progress_bar bar("taxes of " + report.model, steps);
     shown = &bar;
-    measure_into(report, *meter, plan.operations, [](const layer_operation&) {});
+    measure_into(report, *backend, plan.operations, [](const layer_operation&) {});
   }
   finish_report(options, report);
   return 0;
@@ -143,14 +143,14 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   ablation.workers = options.workers;
   progress_bar* shown = nullptr;
   ablation.progress = [&shown] { shown->advance(); };
-  const auto meter = make_tax_meter(ablation, plan.operations);
+  const auto backend = make_tax_backend(ablation, plan.operations);
   const machine_load before = read_load();
   std::int64_t steps = 0;
-  for (const auto& op : plan.operations) steps += meter->steps_of(op);
+  for (const auto& op : plan.operations) steps += backend->steps_of(op);
   {
     progress_bar bar("taxes of " + report.model, steps);
     shown = &bar;
-    measure_into(report, *meter, plan.operations, [&](const layer_operation& op) {
+    measure_into(report, *backend, plan.operations, [&](const layer_operation& op) {
       bar.relabel(fmt::format("{} {}", report.model, op.name));
     });
   }

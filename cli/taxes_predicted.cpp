@@ -10,7 +10,7 @@
 #include <untax/taxes/text_table.hpp>
 
 #include "machine_files.hpp"
-#include "src/taxes/predicted_meter.hpp"
+#include "src/taxes/predicted_backend.hpp"
 
 namespace untax::cli {
 namespace {
@@ -66,9 +66,9 @@ std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
     try {
       tax_report report;
       const taxes_plan plan = plan_of(verb, what, report);
-      const auto meter =
-          make_predicted_meter(source.machine, source.known, ranks, repeats, nullptr);
-      measure_into(report, *meter, plan.operations, [](const layer_operation&) {});
+      const auto backend =
+          make_predicted_backend(source.machine, source.known, ranks, repeats, nullptr);
+      measure_into(report, *backend, plan.operations, [](const layer_operation&) {});
       if (report.rows.empty()) {
         point.refused = report.unmeasured.front().reason;
         continue;

@@ -48,7 +48,7 @@ struct overlap_row {
   [[nodiscard]] bool right(const pattern_figure& f) const noexcept;
 };
 
-/// One thing that the issue asks of a table, and what came out.
+/// A target and what was measured, and what came out.
 struct overlap_bar {
   std::string what;
   double value = 0;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "engines/model/enactment.hpp"
+#include "engines/model/execution.hpp"
 
 namespace untax::model {
 namespace {
 
 exploration explore_with(const scenario& s, const std::optional<mutation>& m, budget limits) {
-  enactment subject(s, m);
+  execution subject(s, m);
   limits.depth = std::max(limits.depth, subject.depth());
   return search(subject, limits);
 }

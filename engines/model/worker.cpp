@@ -2,7 +2,7 @@
 
 #include <untax/flow/channel.hpp>
 
-#include "engines/model/patience.hpp"
+#include "engines/model/no_timeout.hpp"
 #include "engines/model/search.hpp"
 #include "engines/schedule/walk.hpp"
 
@@ -11,8 +11,9 @@ namespace {
 
 template <weakening W>
 auto channel_on(const model_counters& counters) {
-  static patience guard;
-  return channel<basic_model_memory<W>, model_counter_table, patience>("model", {&counters}, guard);
+  static no_timeout guard;
+  return channel<basic_model_memory<W>, model_counter_table, no_timeout>("model", {&counters},
+                                                                         guard);
 }
 
 }  // namespace

@@ -13,19 +13,19 @@ struct gemm_team {
   double seconds = 0;  ///< of the GEMM alone
   /// Adds what a cluster does before it multiplies. May be empty.
   std::function<void(int cluster)> before;
-  /// Adds what has to have come before slices [begin, end) of a tile are read. May be empty.
+  /// Adds what has to have come before k-blocks [begin, end) of a tile are read. May be empty.
   std::function<void(int cluster, int tile, int begin, int end)> needs;
-  /// Slices that are waited for together, at most.
+  /// K-blocks that are waited for together, at most.
   int portion = 0;
-  /// Called behind the last slice of a tile: adds what becomes of it.
+  /// Called behind the last k-block of a tile: adds what becomes of it.
   std::function<void(int cluster, int tile)> finished;
 };
 
-/// Seconds that a slice takes a cluster, if the GEMM alone takes `team.seconds`.
-[[nodiscard]] double seconds_of_slice(const gemm_team& team);
+/// Seconds that a k-block takes a cluster, if the GEMM alone takes `team.seconds`.
+[[nodiscard]] double seconds_of_k_block(const gemm_team& team);
 
 /// Adds a worker for each cluster to a kernel. Each takes its tiles in the order of the schedule,
-/// and waits before each portion of slices for what these need.
+/// and waits before each portion of k-blocks for what these need.
 void add_gemm(workload& work, int kernel, const gemm_team& team);
 
 }  // namespace untax::timing

@@ -1,5 +1,6 @@
-// A ring of cells is dealt to four ranks and smoothed; in every step each rank puts its outer cells
-// into its neighbours' memory. No barrier, no receive. docs/tutorials/02-put-signal.md explains it.
+// A ring of cells is distributed over four ranks and smoothed; in every step each rank puts its
+// outer cells into its neighbours' memory. No barrier, no receive. docs/tutorials/02-put-signal.md
+// explains it.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

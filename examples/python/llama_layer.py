@@ -55,7 +55,7 @@ def layer(x, weights, gather, scatter):
 
 expected = layer(x, whole, lambda x, several: [x @ w.t() for w in several], lambda x, w: x @ w.t())
 
-# Features are dealt to the ranks: rows of what makes them, columns of what takes them. So are tokens.
+# Features are sharded over the ranks: rows of what makes them, columns of what takes them. So are tokens.
 part = {name: w.chunk(ranks, 1 if name in ("o", "down") else 0)[rank].contiguous() for name, w in whole.items()}
 mine = x.chunk(ranks)[rank]
 

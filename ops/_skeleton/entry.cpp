@@ -29,7 +29,7 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 
 operator_entry skeleton_entry() {
   return {.name = "skeleton",
-          .summary = "C = A x B^T complete at every rank: A is dealt by rows",
+          .summary = "C = A x B^T complete at every rank: A is sharded by rows",
           .gathers = false,
           .has_partials = false,
           .reproducible = true,
@@ -39,7 +39,7 @@ operator_entry skeleton_entry() {
           },
           .share = share,
           .protocol =
-              [](const gemm_problem& p, const gemm_plan& plan) {
+              [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(skeleton_protocol(problem_of(p), plan));
               },
           .bytes_sent = bytes_sent};

@@ -24,7 +24,7 @@ class skeleton_protocol {
  public:
   // 1. Counters. Each is raised by one worker only, to absolute values; that is what makes a signal
   //    harmless that comes twice or late. All ranks deal them in the same order.
-  constexpr skeleton_protocol(const skeleton_problem& problem, const gemm_plan& plan)
+  constexpr skeleton_protocol(const skeleton_problem& problem, const protocol_plan& plan)
       : problem_(problem), plan_(plan), shards_{problem.m, plan.world} {
     const int tiles_of_full_shard = tiles_of({0, shards_.full()}).count();
     counter_layout layout;
@@ -56,15 +56,15 @@ class skeleton_protocol {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
-               : i == 1 ? kernel{"send", 1, plan_.movers}
+               : i == 1 ? kernel{"send", 1, plan_.senders}
                : i == 2 ? kernel{"barrier", 2, 1}
                         : kernel{"collect", 3, plan_.workers};
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"send", 0, plan_.movers};
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"send", 0, plan_.senders};
       case pattern::fused_sequential:
         return {"skeleton", 0, plan_.workers};
       default:
-        return {"skeleton", 0, plan_.workers + plan_.movers};
+        return {"skeleton", 0, plan_.workers + plan_.senders};
     }
   }
 
@@ -75,13 +75,13 @@ class skeleton_protocol {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
         if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
-        if (kernel_index == 1) send({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 1) send({worker, plan_.senders}, epoch, emit);
         if (kernel_index == 2) barrier_.program(epoch, emit);
         if (kernel_index == 3) collect(worker, epoch, emit);
         return;
       case pattern::producer_consumer:
         if (kernel_index == 0) compute_and_collect(worker, epoch, emit);
-        if (kernel_index == 1) send({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 1) send({worker, plan_.senders}, epoch, emit);
         return;
       case pattern::fused_sequential:
         compute_and_send({worker, plan_.workers}, epoch, emit);
@@ -91,13 +91,13 @@ class skeleton_protocol {
         if (worker < plan_.workers) {
           compute_and_collect(worker, epoch, emit);
         } else {
-          send({worker - plan_.workers, plan_.movers}, epoch, emit);
+          send({worker - plan_.workers, plan_.senders}, epoch, emit);
         }
     }
   }
 
  private:
-  [[nodiscard]] constexpr bool has_movers_beside() const noexcept {
+  [[nodiscard]] constexpr bool has_senders_beside() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
   /// How rows are cut into tiles. A library GEMM takes them all at once; with several workers, one
@@ -145,10 +145,10 @@ class skeleton_protocol {
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
-  /// Says to the movers of this rank that a tile lies in c. A flag: nobody waits for its end, since
-  /// the end of the run orders the next use.
+  /// Says to the senders of this rank that a tile lies in c. A flag: nobody waits for its end,
+  /// since the end of the run orders the next use.
   [[nodiscard]] constexpr room computed(int tile, std::uint64_t epoch) const noexcept {
-    if (!has_movers_beside()) return {};
+    if (!has_senders_beside()) return {};
     const int ready = computed_.at(0, 0, tile);
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
   }
@@ -196,7 +196,7 @@ class skeleton_protocol {
   template <class Emit>
   constexpr void send(strided share, std::uint64_t epoch, Emit&& emit) const {
     share.each(tiles_of(rank()).count(), [&](int tile) {
-      if (has_movers_beside()) emit(step{.acquire = computed(tile, epoch)});
+      if (has_senders_beside()) emit(step{.acquire = computed(tile, epoch)});
       send_tile(tile, epoch, emit);
     });
   }
@@ -237,7 +237,7 @@ class skeleton_protocol {
   }
 
   skeleton_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   sharding shards_;
   room_sets sets_{2};
   counter_block ready_;

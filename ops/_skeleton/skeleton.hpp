@@ -18,7 +18,7 @@ namespace host {
 class engine;
 }
 
-/// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is dealt in shards of ceil(m / W)
+/// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is sharded: shards have ceil(m / W)
 /// rows, the last ones are shorter; B is the same everywhere.
 struct skeleton_problem {
   std::int64_t m = 0;
@@ -48,13 +48,13 @@ class skeleton {
 
   /// Rows and columns of this rank's shard of A; no rows where there are more ranks than rows.
   [[nodiscard]] static extent a_shard(const skeleton_problem& problem, int world, int rank);
-  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
   skeleton_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
   process_owned<host::engine> engine_;

@@ -27,26 +27,26 @@ range common(const range& x, const range& y) {
 
 }  // namespace
 
-std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int slice,
+std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int k_block,
                                                    int set) const {
   const gather_segments& in = numbers_.segments;
-  const int all = plan_.gemm.schedule.slices;
-  const auto part = in.part_of(of.a.begin, slice, all, set, numbers_.sending.set_rows);
+  const int all = plan_.gemm.schedule.k_blocks;
+  const auto part = in.part_of(of.a.begin, k_block, all, set, numbers_.sending.set_rows);
   gather_read read;
   read.of = of;
   const int end = std::min(part.end, of.end);
-  const int next =
-      std::max(slice + 1, slice + round_up(end - slice, stage_slices(plan_.gemm.config)));
+  const int next = std::max(
+      k_block + 1, k_block + round_up(end - k_block, k_blocks_per_stage(plan_.gemm.config)));
   const auto segment = static_cast<std::size_t>(part.segment);
   read.waits = std::make_shared<std::vector<gather_read::ready>>();
   if (part.segment < 0 || segment >= numbers_.maps.a.size()) return {read, next};
-  const bool by_slices = in.rows == 0 && !numbers_.arrivals.by_rows;
-  if ((by_slices || in.rows > 0) && segment >= numbers_.maps.b_or_c.size()) return {read, next};
+  const bool by_k_blocks = in.rows == 0 && !numbers_.arrivals.by_rows;
+  if ((by_k_blocks || in.rows > 0) && segment >= numbers_.maps.b_or_c.size()) return {read, next};
   const sm90::matrix_at& a = numbers_.maps.a[segment];
-  const sm90::matrix_at& b = by_slices ? numbers_.maps.b_or_c[segment] : numbers_.maps.b;
+  const sm90::matrix_at& b = by_k_blocks ? numbers_.maps.b_or_c[segment] : numbers_.maps.b;
   const sm90::matrix_at& c = in.rows > 0 ? numbers_.maps.b_or_c[segment] : numbers_.maps.c;
-  const std::int64_t column = std::int64_t{slice - part.first} * sm90::slice_depth;
-  const std::int64_t past = std::int64_t{end - part.first} * sm90::slice_depth;
+  const std::int64_t column = std::int64_t{k_block - part.first} * sm90::block_k;
+  const std::int64_t past = std::int64_t{end - part.first} * sm90::block_k;
   const place weights = gather_numbers::at(b.data, problem_, how_);
   const place result = gather_numbers::at(c.data, problem_, how_);
   const std::int64_t c_row = in.row_of_result(of.a.begin);
@@ -59,7 +59,7 @@ std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int
       static_cast<const std::byte*>(a.data) + (part.row * a.stride + column) * 2;
   if (!read.rows.empty() && !read.depth.empty())
     read.from = gather_numbers::at(first, problem_, how_);
-  add_waits(read, part.first, slice, end, set);
+  add_waits(read, part.first, k_block, end, set);
   return {read, next};
 }
 
@@ -67,7 +67,7 @@ int gather_reader::source_of(int counter, int set) const {
   if (how_.pulls()) return how_.rank();
   for (int source = 0; source < how_.world(); ++source) {
     const int index = counter - how_.ready_counter(set, source, 0);
-    if (index >= 0 && index < how_.most_pieces()) return source;
+    if (index >= 0 && index < how_.most_chunks()) return source;
   }
   return how_.rank();
 }
@@ -76,13 +76,12 @@ range gather_reader::columns_of(const sm90::cta_read& of, const gather_read& rea
   return {of.b.begin, std::clamp<std::int64_t>(read.weights - of.b.begin, 0, of.b.count)};
 }
 
-void gather_reader::add_waits(gather_read& read, int first, int slice, int end, int set) const {
+void gather_reader::add_waits(gather_read& read, int first, int k_block, int end, int set) const {
   const sm90::cta_read& of = read.of;
   const std::int64_t begin_of_map =
-      read.depth.begin - std::int64_t{slice - first} * sm90::slice_depth;
+      read.depth.begin - std::int64_t{k_block - first} * sm90::block_k;
   const auto depth_at = [&](int block) {
-    return std::min(begin_of_map + std::int64_t{block - first} * sm90::slice_depth,
-                    read.depth.end());
+    return std::min(begin_of_map + std::int64_t{block - first} * sm90::block_k, read.depth.end());
   };
   const auto made = std::make_shared<std::vector<gather_read::ready>>();
   auto& waits = *made;
@@ -92,13 +91,13 @@ void gather_reader::add_waits(gather_read& read, int first, int slice, int end, 
     return;
   }
   // Of y each CTA of a cluster waits for its share, and all of them multiply with it.
-  const int shares = plan_.gemm.config.swapped ? plan_.gemm.config.cluster : 1;
+  const int shares = plan_.gemm.config.swap_ab ? plan_.gemm.config.cluster : 1;
   std::map<int, std::vector<int>> by_end;
   for (int share = 0; share < shares; ++share) {
-    const int row =
-        plan_.gemm.config.swapped ? of.a.begin + share * plan_.gemm.y_rows : of.a_read.begin;
-    const awaited_pieces what =
-        numbers_.segments.awaited(numbers_.arrivals, set, row, of.a_read.count, slice, end);
+    const int row = plan_.gemm.config.swap_ab ? of.a.begin + share * plan_.gemm.multicast_rows
+                                              : of.a_read.begin;
+    const awaited_chunks what =
+        numbers_.segments.awaited(numbers_.arrivals, set, row, of.a_read.count, k_block, end);
     if (what.rows == 0) continue;
     for (int i = 0; i < what.count(); ++i)
       by_end[what.end_of(i / what.rows + 1, end)].push_back(what.counter(i));
@@ -167,8 +166,8 @@ class read_check {
       wrong(read, fmt::format("reads row {}, column {} of A at row {}, column {} instead of {}, {}",
                               row, col, from.row, from.col, wanted.row, wanted.col));
     // The rest of it goes by strides.
-    const range& dealt = how_.by_rows() ? read.rows : read.depth;
-    if (!how_.collected() && dealt.end() > shard.end()) wrong(read, "reads rows of two shards");
+    const range& sharded = how_.by_rows() ? read.rows : read.depth;
+    if (!how_.collected() && sharded.end() > shard.end()) wrong(read, "reads rows of two shards");
     const std::int64_t stride = own && !how_.by_rows() ? shard.size : problem_.k;
     for (const sm90::matrix_at& map : numbers_.maps.a) {
       const place begin = gather_numbers::at(map.data, problem_, how_);
@@ -196,8 +195,8 @@ class read_check {
   void add_needed(std::set<int>& needed, const range& rows, const range& depth, int set) const {
     for (int source = 0; source < how_.world(); ++source) {
       if (source == how_.rank() && !how_.collected()) continue;
-      const pieces down = how_.row_pieces(source);
-      const pieces across = how_.col_pieces(source);
+      const pieces down = how_.row_chunks(source);
+      const pieces across = how_.col_chunks(source);
       const auto [row, row_end] = touched(down, common(rows, down.whole));
       const auto [col, col_end] = touched(across, common(depth, across.whole));
       for (int i = row; i < row_end; ++i)

@@ -39,26 +39,26 @@ class gather_reader {
   /// Calls `visit(gather_read)` for what a CTA reads of k-blocks [begin, end) of a tile, in a set.
   template <class Visit>
   void each(const sm90::cta_read& of, int set, const Visit& visit) const {
-    for (int slice = of.begin; slice < of.end;) {
+    for (int k_block = of.begin; k_block < of.end;) {
       // Most tiles read what others do, and multiply it with other columns.
       const auto [found, is_new] =
-          known_.try_emplace({of.a.begin, of.a_read.begin, slice, of.end, set});
-      if (is_new) found->second = next_of(of, slice, set);
+          known_.try_emplace({of.a.begin, of.a_read.begin, k_block, of.end, set});
+      if (is_new) found->second = next_of(of, k_block, set);
       auto& [read, next] = found->second;
       read.of = of;
       read.columns = columns_of(of, read);
       visit(read);
-      slice = next;
+      k_block = next;
     }
   }
   /// Who signals the counter of a chunk, in a set; the rank itself if it is none.
   [[nodiscard]] int source_of(int counter, int set) const;
 
  private:
-  [[nodiscard]] std::pair<gather_read, int> next_of(const sm90::cta_read& of, int slice,
+  [[nodiscard]] std::pair<gather_read, int> next_of(const sm90::cta_read& of, int k_block,
                                                     int set) const;
   [[nodiscard]] range columns_of(const sm90::cta_read& of, const gather_read& read) const;
-  void add_waits(gather_read& read, int first, int slice, int end, int set) const;
+  void add_waits(gather_read& read, int first, int k_block, int end, int set) const;
 
   const all_gather_gemm_problem& problem_;
   const gather_plan& plan_;

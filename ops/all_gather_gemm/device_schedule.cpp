@@ -7,7 +7,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/all_gather_gemm/validate.hpp"
 
 namespace untax {
@@ -35,12 +35,12 @@ class cta_lane {
   void run(int cta, const Sums& sums, const Wait& wait, const Raise& raise) {
     const sm90::tile_schedule& order = gemm_.schedule;
     const sm90::tile_config& c = gemm_.config;
-    if (c.pieces > 1) {
+    if (c.cluster_split_k > 1) {
       // The first CTA along k finishes; the others read for it.
-      const int piece = cta % cluster_blocks(c) / c.cluster;
-      sm90::each_read(gemm_, cta, [&](const sm90::cta_read& of) { read(of, piece == 0); });
-      if (piece > 0) return raise(sums(cta));
-      for (int other = 1; other < c.pieces; ++other) {
+      const int split = cta % cluster_blocks(c) / c.cluster;
+      sm90::each_read(gemm_, cta, [&](const sm90::cta_read& of) { read(of, split == 0); });
+      if (split > 0) return raise(sums(cta));
+      for (int other = 1; other < c.cluster_split_k; ++other) {
         wait(sums(cta + other * c.cluster));
         sm90::each_read(gemm_, cta + other * c.cluster,
                         [&](const sm90::cta_read& of) { multiply_all(of); });
@@ -51,7 +51,7 @@ class cta_lane {
       read(of, of.finishes);
       if (!of.finishes) return raise(sums(cta));
       if (of.begin == 0) return;
-      const int first = order.first_helper(of.cluster, {of.tile, of.begin, of.end});
+      const int first = order.first_contributor(of.cluster, {of.tile, of.begin, of.end});
       for (int cluster = first; cluster < of.cluster; ++cluster)
         wait(sums(cta - (of.cluster - cluster) * cluster_blocks(c)));
       sm90::cta_read rest = of;
@@ -154,10 +154,10 @@ class cta_lane {
 
 /// The CTAs whose roles begin when a sender has sent: those that the sender is a warp of.
 int cta_of_sender(const gather_plan& plan, const all_gather_gemm_protocol& how, int sender) {
-  const moving_blocks beside{plan.who, how.by_rows(), plan.gemm.blocks(), plan.protocol.movers};
+  const moving_blocks beside{plan.who, how.by_rows(), plan.gemm.blocks(), plan.protocol.senders};
   for (int warp = 0; warp < 4; ++warp) {
     for (const int cta : {sender, sender / 4, sender % plan.gemm.blocks()}) {
-      if (cta < plan.gemm.blocks() && mover_beside(beside, cta, warp) == sender) return cta;
+      if (cta < plan.gemm.blocks() && sender_beside(beside, cta, warp) == sender) return cta;
     }
   }
   return -1;
@@ -171,11 +171,11 @@ lane_program lanes_of(const all_gather_gemm_problem& problem, const gather_plan&
   const sm90::tile_config& c = plan.gemm.config;
   const std::int64_t x = tile_rows(c);
   lane_program all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
-                    c.swapped ? extent{c.columns, x} : extent{x, c.columns}});
+                    c.swap_ab ? extent{c.block_n, x} : extent{x, c.block_n}});
   const int ctas = plan.gemm.blocks();
   const int senders = static_cast<int>(lists.senders.senders.size());
   const bool beside =
-      plan.who != gather_movers::elsewhere && plan.who != gather_movers::leading_blocks;
+      plan.who != gather_senders::elsewhere && plan.who != gather_senders::comm_ctas;
   std::vector<std::vector<int>> before(static_cast<std::size_t>(ctas));  // flags, by CTA
   std::vector<int> sent;
   for (int i = 0; beside && i < senders; ++i) {

@@ -35,7 +35,7 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 operator_entry all_gather_gemm_entry() {
   return {
       .name = "all_gather_gemm",
-      .summary = "C_r = gather(A) x B_r^T: A is dealt by rows or by k",
+      .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
       .gathers = true,
       .has_partials = false,
       .on_gpus = true,
@@ -46,7 +46,7 @@ operator_entry all_gather_gemm_entry() {
       },
       .share = share,
       .protocol =
-          [](const gemm_problem& p, const gemm_plan& plan) {
+          [](const gemm_problem& p, const protocol_plan& plan) {
             return program(all_gather_gemm_protocol(problem_of(p), plan));
           },
       .bytes_sent = bytes_sent,

@@ -1,32 +1,32 @@
 #pragma once
 
 #include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/gemm/protocol.cuh"
+#include "engines/sm90/gemm/io.cuh"
 #include "engines/sm90/transfer/mutant.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
-#include "ops/all_gather_gemm/moving.cuh"
-#include "ops/all_gather_gemm/storer_sender.cuh"
+#include "ops/all_gather_gemm/epilogue_sender.cuh"
+#include "ops/all_gather_gemm/run_senders.cuh"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 
 namespace untax {
 
-/// The part of a thread of a block in a gather: see engines/sm90/gemm/protocol.cuh for the form.
-class gather_traffic::at_block {
+/// The part of a thread of a block in a gather: see engines/sm90/gemm/io.cuh for the form.
+class gather_io::block_io {
  public:
   static constexpr bool moves = true;
-  static constexpr std::size_t lead_bytes = moving_bytes;
+  static constexpr std::size_t comm_smem_bytes = moving_bytes;
   static constexpr bool waits = true;
   static constexpr bool brings = false;
   static constexpr bool retires = true;
   static constexpr bool signals = false;
 
-  __device__ at_block(const gather_traffic& traffic, const CUtensorMap& a, const CUtensorMap& b,
-                      const CUtensorMap& c, int slices)
-      : t_(traffic),
+  __device__ block_io(const gather_io& io, const CUtensorMap& a, const CUtensorMap& b,
+                      const CUtensorMap& c, int k_blocks)
+      : t_(io),
         a_(a),
         b_(b),
         c_(c),
-        slices_(slices),
-        arrivals_(traffic.moved.run, static_cast<int>(blockIdx.x)) {}
+        k_blocks_(k_blocks),
+        arrivals_(io.moved.run, static_cast<int>(blockIdx.x)) {}
 
   __device__ void begin() {
     epoch_ = t_.moved.run.epochs[blockIdx.x] + 1;
@@ -35,29 +35,29 @@ class gather_traffic::at_block {
   }
 
   /// What there is to send is computed while the kernels ahead end.
-  __device__ void prepare_to_lead() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
+  __device__ void prepare_comm() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
   __device__ void prepare_beside(int warp) {
-    const int me = mover_beside(warp);
-    if (me >= t_.movers) return;
-    mine_ = t_.sending.part_of({me, t_.movers});
-    if (t_.who == gather_movers::storers && mine_.pieces > 0) storer_sender::prepare(t_);
+    const int me = sender_beside(warp);
+    if (me >= t_.senders) return;
+    mine_ = t_.sending.part_of({me, t_.senders});
+    if (t_.who == gather_senders::epilogue_warps && mine_.chunks > 0) epilogue_sender::prepare(t_);
   }
 
-  /// A leading block.
-  __device__ void lead(std::byte* shared) {
-    run_movers(t_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
-               static_cast<int>(gridDim.x));
+  /// A communication CTA.
+  __device__ void run_comm(std::byte* shared) {
+    run_senders(t_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
+                static_cast<int>(gridDim.x));
   }
   /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
-  __device__ void beside(int warp, const sm90::storer_memory& own) {
-    const int me = mover_beside(warp);
-    if (me >= t_.movers) return;
+  __device__ void beside(int warp, const sm90::epilogue_smem& own) {
+    const int me = sender_beside(warp);
+    if (me >= t_.senders) return;
     const int slot = static_cast<int>(gridDim.x) + me;
-    if (t_.who == gather_movers::storers) {
-      storer_sender sender(t_, own, epoch_, slot);
+    if (t_.who == gather_senders::epilogue_warps) {
+      epilogue_sender sender(t_, own, epoch_, slot);
       t_.sending.each(mine_, sender);
     } else {
-      piece_sender<sm90::by_stores> sender(t_, epoch_, {}, slot);
+      chunk_sender<sm90::by_stores> sender(t_, epoch_, {}, slot);
       t_.sending.each(mine_, sender);
     }
   }
@@ -82,31 +82,32 @@ class gather_traffic::at_block {
     if (lane > 0 && lane < how.world()) {
       const int source = source_at_hop(how.rank(), lane, how.world());
       const room r = how.inbox_room(source, how.rank(), 0, epoch_);
-      if (how.pieces_of(source) > 0 && r.free >= 0 && !sm90::left_out(sm90::mutant::gather_retire))
+      if (how.chunks_of(source) > 0 && r.free >= 0 && !sm90::left_out(sm90::mutant::gather_retire))
         cuda_memory::raise_release(
             *t_.moved.run.counters.at(source, static_cast<std::size_t>(r.free)), r.use);
     }
     __syncwarp();
     if (t_.next_use == nullptr) return;
-    const int readers = how.pieces_of(how.rank()) > 0 ? how.world() - 1 : 0;
+    const int readers = how.chunks_of(how.rank()) > 0 ? how.world() - 1 : 0;
     const bool read = arrivals_.await(readers, [&](int i) {
       const int peer = receiver_at_hop(how.rank(), i + 1, how.world());
       const room r = how.inbox_room(how.rank(), peer, 0, epoch_);
-      return sm90::held_wait{t_.moved.run.counters.local(static_cast<std::size_t>(r.free)),
-                             r.use,
-                             0,
-                             peer,
-                             r.number,
-                             verb::reserve};
+      return sm90::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(r.free)),
+                                r.use,
+                                0,
+                                peer,
+                                r.number,
+                                verb::reserve};
     });
     if (read && lane == 0) *t_.next_use = use_ + 1;
   }
 
-  [[nodiscard]] __device__ sm90::stretch stretch_of(int row, int slice) const {
+  [[nodiscard]] __device__ sm90::operand_window window_of(int row, int k_block) const {
     const gather_segments::part at =
-        t_.segments.part_of(row, slice, slices_, set_, t_.sending.set_rows);
-    const bool by_slices = t_.segments.rows == 0 && !t_.arrivals.by_rows;
-    return {&t_.a[at.segment], at.row, by_slices ? &t_.b_or_c[at.segment] : &b_, at.first, at.end};
+        t_.segments.part_of(row, k_block, k_blocks_, set_, t_.sending.set_rows);
+    const bool by_k_blocks = t_.segments.rows == 0 && !t_.arrivals.by_rows;
+    return {&t_.a[at.segment], at.row, by_k_blocks ? &t_.b_or_c[at.segment] : &b_, at.first,
+            at.end};
   }
   [[nodiscard]] __device__ static constexpr int copies() { return 1; }
   [[nodiscard]] __device__ sm90::destination copy_of(int row, int /*copy*/) const {
@@ -115,15 +116,15 @@ class gather_traffic::at_block {
     return {&t_.b_or_c[row / in.rows], in.row_of_result(row)};
   }
 
-  [[nodiscard]] __device__ bool scouts() const { return t_.scouted; }
-  /// Whether the stretch in which a slice lies is the rank's own, which nobody sends.
-  [[nodiscard]] __device__ bool is_there(int row, int slice) const {
-    return t_.segments.is_own(t_.segments.at(row, slice));
+  [[nodiscard]] __device__ bool polls() const { return t_.polled; }
+  /// Whether the window in which a k-block lies is the rank's own, which nobody sends.
+  [[nodiscard]] __device__ bool is_there(int row, int k_block) const {
+    return t_.segments.is_own(t_.segments.at(row, k_block));
   }
-  /// How far the slices of some rows have come: up to a slice from `begin` to `end`.
+  /// How far the k-blocks of some rows have come: up to a k-block from `begin` to `end`.
   [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
     if (t_.awaited || !going_) return end;
-    const awaited_pieces what = pieces_of(row, rows, begin, end);
+    const awaited_chunks what = chunks_of(row, rows, begin, end);
     if (what.rows == 0) return end;
     // Few at a time: what comes later is asked for later.
     const int most = what.rows > most_looks ? what.rows : most_looks;
@@ -131,7 +132,7 @@ class gather_traffic::at_block {
     const int missing = sm90::room_waits::first_missing(
         count, use_, [&](int i) { return counter(what.counter(i)); });
     if (missing < what.rows) return begin;
-    // The copy engine reads what was acquired.
+    // TMA reads what was acquired.
     if (!sm90::left_out(sm90::mutant::gather_proxy))
       cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
     return what.end_of(missing / what.rows, end);
@@ -139,11 +140,11 @@ class gather_traffic::at_block {
   /// After a wait that ended badly the block goes on with whatever is there: the result is worth
   /// nothing, which `world::check` says, but nobody is left waiting in the block.
   __device__ void await(int row, int rows, int begin, int end) {
-    const awaited_pieces what = pieces_of(row, rows, begin, end);
+    const awaited_chunks what = chunks_of(row, rows, begin, end);
     going_ = arrivals_.await(what.count(), [&](int i) {
       const int source = t_.segments.sender_of(t_.arrivals, what, i, begin);
       const int index = what.counter(i);
-      return sm90::held_wait{counter(index), use_, 0, source, index, verb::acquire};
+      return sm90::pending_wait{counter(index), use_, 0, source, index, verb::acquire};
     });
     if (!sm90::left_out(sm90::mutant::gather_proxy))
       cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
@@ -151,18 +152,20 @@ class gather_traffic::at_block {
 
  protected:
   /// The number of this block among those that multiply.
-  [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
+  [[nodiscard]] __device__ int number() const {
+    return static_cast<int>(blockIdx.x) - t_.comm_ctas;
+  }
   [[nodiscard]] __device__ std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] __device__ moving_blocks moving() const {
-    return {t_.who, t_.arrivals.by_rows, t_.multiplying, t_.movers};
+    return {t_.who, t_.arrivals.by_rows, t_.multiplying, t_.senders};
   }
 
  private:
   static constexpr int most_looks = 64;
 
-  /// The number of a warp beside those that multiply, as a mover; none if it is `movers`.
-  [[nodiscard]] __device__ int mover_beside(int warp) const {
-    return untax::mover_beside(moving(), number(), warp);
+  /// The number of a warp beside those that multiply, as a sender; none if it is `senders`.
+  [[nodiscard]] __device__ int sender_beside(int warp) const {
+    return untax::sender_beside(moving(), number(), warp);
   }
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.
@@ -171,19 +174,19 @@ class gather_traffic::at_block {
                    1, cuda::memory_order_acq_rel);
   }
 
-  /// What rows of tiles and slices of a segment wait for.
-  [[nodiscard]] __device__ awaited_pieces pieces_of(int row, int rows, int begin, int end) const {
+  /// What rows of tiles and k-blocks of a segment wait for.
+  [[nodiscard]] __device__ awaited_chunks chunks_of(int row, int rows, int begin, int end) const {
     return t_.segments.awaited(t_.arrivals, set_, row, rows, begin, end);
   }
   [[nodiscard]] __device__ const std::uint64_t* counter(int index) const {
     return t_.moved.run.counters.local(static_cast<std::size_t>(index));
   }
 
-  const gather_traffic& t_;
+  const gather_io& t_;
   const CUtensorMap& a_;
   const CUtensorMap& b_;
   const CUtensorMap& c_;
-  int slices_;
+  int k_blocks_;
   std::uint64_t epoch_ = 0;
   std::uint64_t use_ = 0;  // of the set, in this epoch
   int set_ = 0;

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// How the rows or the columns of A are dealt.
+/// How the rows or the columns of A are sharded.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr sharding a_sharding(
     const all_gather_gemm_problem& problem, int world) noexcept {
   return problem.gather == gather_axis::rows ? sharding{problem.m, world}
@@ -22,14 +22,15 @@ namespace untax {
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
  public:
-  constexpr all_gather_gemm_layout(const all_gather_gemm_problem& problem, const gemm_plan& plan)
+  constexpr all_gather_gemm_layout(const all_gather_gemm_problem& problem,
+                                   const protocol_plan& plan)
       : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)), sets_{plan.sets} {
     const int peers = plan.world;
     counter_layout layout;
-    ready_ = layout.take(sets_.sets, peers, most_pieces());
+    ready_ = layout.take(sets_.sets, peers, most_chunks());
     free_ = layout.take(sets_.sets, peers, plan.workers);
-    offered_ = layout.take(sets_.sets, peers, most_pieces());
-    withdrawn_ = layout.take(sets_.sets, peers, plan.movers);
+    offered_ = layout.take(sets_.sets, peers, most_chunks());
+    withdrawn_ = layout.take(sets_.sets, peers, plan.senders);
     barrier_ = {plan.rank, plan.world, layout.take(1, peers, 1)};
     counters_ = layout.size();
   }
@@ -49,8 +50,8 @@ class all_gather_gemm_layout {
     return library() ? extent{problem_.m, problem_.n} : extent{plan_.tile_m, plan_.tile_n};
   }
 
-  /// A rectangle of the whole A: piece `index` of the shard of rank `source`.
-  struct piece {
+  /// A rectangle of the whole A: chunk `index` of the shard of rank `source`.
+  struct chunk {
     int source = 0;
     int index = 0;
     range rows;
@@ -75,62 +76,65 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
-  /// Whether a piece is sent to all peers before the next one is.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool spreads() const noexcept {
-    return plan_.spread || !by_rows();
+  /// Whether a chunk is sent to all peers before the next one is.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool fans_out() const noexcept {
+    return plan_.fan_out || !by_rows();
   }
-  /// How many pieces of a shard, one below the other, go out column by column, since the tiles that
+  /// How many chunks of a shard, one below the other, go out column by column, since the tiles that
   /// are multiplied at the same time begin with the first ones.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int band(int source) const noexcept {
-    const int rows = row_pieces(source).count();
-    return plan_.band < rows ? plan_.band : rows;
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int raster_rows(int source) const noexcept {
+    const int rows = row_chunks(source).count();
+    return plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
-  /// How many pieces of a row go out before those behind them, equally far apart.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int starts(int source) const noexcept {
-    return col_pieces(source).count() % plan_.starts == 0 ? plan_.starts : 1;
+  /// How many chunks of a row go out before those behind them, equally far apart.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int k_interleave(int source) const noexcept {
+    return col_chunks(source).count() % plan_.k_interleave == 0 ? plan_.k_interleave : 1;
   }
   /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
   /// place.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool collected() const noexcept {
-    return library() || plan_.collect;
+    return library() || plan_.gather_own;
   }
   /// The first peer to send to, or to read from: hop 0 is the rank itself.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_hop() const noexcept {
     return collected() ? 0 : 1;
   }
 
-  // A shard is cut into pieces, numbered row by row.
+  // A shard is cut into chunks, numbered row by row.
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces row_pieces(int source) const noexcept {
-    return by_rows() ? pieces{shards_.of(source), plan_.tile_m}
-                     : pieces{{0, problem_.m}, plan_.cross > 0 ? plan_.cross : problem_.m};
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces row_chunks(int source) const noexcept {
+    return by_rows()
+               ? pieces{shards_.of(source), plan_.tile_m}
+               : pieces{{0, problem_.m}, plan_.chunk_cross > 0 ? plan_.chunk_cross : problem_.m};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces col_pieces(int source) const noexcept {
-    return by_rows() ? pieces{{0, problem_.k}, plan_.cross > 0 ? plan_.cross : problem_.k}
-                     : pieces{shards_.of(source), plan_.panel_k};
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr pieces col_chunks(int source) const noexcept {
+    return by_rows()
+               ? pieces{{0, problem_.k}, plan_.chunk_cross > 0 ? plan_.chunk_cross : problem_.k}
+               : pieces{shards_.of(source), plan_.panel_k};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int pieces_of(int source) const noexcept {
-    return row_pieces(source).count() * col_pieces(source).count();
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(int source) const noexcept {
+    return row_chunks(source).count() * col_chunks(source).count();
   }
   /// Of rank 0, whose shard is full.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_pieces() const noexcept {
-    return pieces_of(0);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_chunks() const noexcept {
+    return chunks_of(0);
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr piece piece_at(int source, int index) const noexcept {
-    const pieces cols = col_pieces(source);
-    return {source, index, row_pieces(source).at(index / cols.count()),
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr chunk chunk_at(int source, int index) const noexcept {
+    const pieces cols = col_chunks(source);
+    return {source, index, row_chunks(source).at(index / cols.count()),
             cols.at(index % cols.count())};
   }
 
-  /// The piece that goes out as number i of a shard.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int piece_in_turn(int source, int i) const noexcept {
-    const int across = col_pieces(source).count();
+  /// The chunk that goes out as number i of a shard.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_in_turn(int source, int i) const noexcept {
+    const int across = col_chunks(source).count();
     const auto at =
-        banded_grid{row_pieces(source).count(), across, band(source), starts(source)}.at(i);
+        raster_grid{row_chunks(source).count(), across, raster_rows(source), k_interleave(source)}
+            .at(i);
     return at.row * across + at.column;
   }
 
-  /// Which part of the dealt dimension a rank has.
+  /// Which part of the sharded dimension a rank has.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range shard(int source) const noexcept {
     return shards_.of(source);
   }
@@ -139,14 +143,14 @@ class all_gather_gemm_layout {
     return static_cast<int>((shards_.extent - 1) / shards_.full());
   }
 
-  // Where a piece lies.
+  // Where a chunk lies.
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_own_shard(const piece& p) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_own_shard(const chunk& p) const noexcept {
     const std::int64_t begin = shards_.of(rank()).begin;
     return {operand::a, rank(), p.rows.begin - (by_rows() ? begin : 0),
             p.cols.begin - (by_rows() ? 0 : begin)};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_inbox(int at, const piece& p,
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_inbox(int at, const chunk& p,
                                                            std::uint64_t epoch) const noexcept {
     return {operand::inbox, at, sets_.set_of(epoch) * problem_.m + p.rows.begin, p.cols.begin};
   }
@@ -156,7 +160,7 @@ class all_gather_gemm_layout {
     return set * problem_.m + (by_rows() ? shards_.of(source).begin : 0);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr const room_sets& sets() const noexcept { return sets_; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_outbox(const piece& p,
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_outbox(const chunk& p,
                                                             std::uint64_t epoch) const noexcept {
     const std::int64_t begin = shards_.of(p.source).begin;
     const std::int64_t set = sets_.set_of(epoch);
@@ -166,8 +170,8 @@ class all_gather_gemm_layout {
                              p.cols.begin - begin};
   }
 
-  /// Where this rank reads a piece.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const piece& p,
+  /// Where this rank reads a chunk.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const chunk& p,
                                                            std::uint64_t epoch) const noexcept {
     return p.source == rank() && !collected() ? in_own_shard(p) : in_inbox(rank(), p, epoch);
   }
@@ -181,7 +185,7 @@ class all_gather_gemm_layout {
     return !pulls() && (sets_.sets != 2 || last_source() < world() - 1);
   }
 
-  /// The counter that tells of a piece, in a set.
+  /// The counter that tells of a chunk, in a set.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int source,
                                                               int index) const noexcept {
     return ready_.at(set, source, index);
@@ -191,7 +195,7 @@ class all_gather_gemm_layout {
     return free_.at(set, consumer);
   }
 
-  /// The room of a piece in the inbox of `consumer`. With pull, and where it is its own piece, it
+  /// The room of a chunk in the inbox of `consumer`. With pull, and where it is its own chunk, it
   /// is the consumer itself that fills it; within a rank the end of the run orders the next use.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int source, int consumer, int index,
                                                             std::uint64_t epoch) const noexcept {
@@ -206,7 +210,7 @@ class all_gather_gemm_layout {
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
-  /// The room of a piece in the outbox of `source`, which `reader` pulls from.
+  /// The room of a chunk in the outbox of `source`, which `reader` pulls from.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_room(int source, int reader, int index,
                                                             std::uint64_t epoch) const noexcept {
     const int set = sets_.set_of(epoch);
@@ -216,12 +220,12 @@ class all_gather_gemm_layout {
             .number = ready,
             .ready = ready,
             .free = withdrawn_.at(set, reader),
-            .readers = plan_.movers,
+            .readers = plan_.senders,
             .use = sets_.use_of(epoch)};
   }
 
-  /// What has to be acquired before a piece is read; nothing for the rank's own where it lies.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room arrival_of(const piece& p,
+  /// What has to be acquired before a chunk is read; nothing for the rank's own where it lies.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room arrival_of(const chunk& p,
                                                             std::uint64_t epoch) const noexcept {
     const bool there = plan_.senders_acquire || (p.source == rank() && !collected());
     return there ? room{} : inbox_room(p.source, rank(), p.index, epoch);
@@ -231,7 +235,7 @@ class all_gather_gemm_layout {
   static constexpr std::int64_t few_rows = 64;
 
   all_gather_gemm_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   sharding shards_;
   room_sets sets_;
   counter_block ready_;

@@ -1,7 +1,7 @@
 #include "ops/all_gather_gemm/lowered.hpp"
 
 #include "engines/gpu/comm/lower.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax {
@@ -9,8 +9,8 @@ namespace untax {
 namespace {
 
 comm::lowered_workers senders_of(const gather_plan& plan, const all_gather_gemm_protocol& how) {
-  return {how.rank(), how.world(), plan.protocol.movers, how.sets(),
-          plan.protocol.band * plan.protocol.tile_m};
+  return {how.rank(), how.world(), plan.protocol.senders, how.sets(),
+          plan.protocol.raster_rows * plan.protocol.tile_m};
 }
 comm::lowered_workers last_of(const all_gather_gemm_protocol& how) {
   return {how.rank(), how.world(), 1, how.sets(), 0};
@@ -39,16 +39,16 @@ std::string difference(const gather_lists& lists, const gather_plan& plan,
 gather_plan in_packets(const gather_plan& plan, int columns, int senders) {
   gather_plan cut = plan;
   cut.protocol.tile_m = 1;
-  cut.protocol.panel_k = cut.protocol.cross = columns;
-  cut.protocol.band = cut.protocol.starts = 1;
-  cut.protocol.spread = true;
-  cut.protocol.movers = senders;
+  cut.protocol.panel_k = cut.protocol.chunk_cross = columns;
+  cut.protocol.raster_rows = cut.protocol.k_interleave = 1;
+  cut.protocol.fan_out = true;
+  cut.protocol.senders = senders;
   return cut;
 }
 
 int packet_threads_of(const gather_plan& plan) {
-  if (plan.who == gather_movers::leading_blocks) return plan.leading * sm90::block_threads;
-  return packet_thread_beside({plan.who, true, plan.gemm.blocks(), plan.protocol.movers}, 0, 0)
+  if (plan.who == gather_senders::comm_ctas) return plan.comm_ctas * sm90::block_threads;
+  return packet_thread_beside({plan.who, true, plan.gemm.blocks(), plan.protocol.senders}, 0, 0)
       .threads;
 }
 

@@ -2,7 +2,7 @@
 
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/sm90/transfer/moved_operands.hpp"
-#include "ops/all_gather_gemm/gather_at_once.hpp"
+#include "ops/all_gather_gemm/bulk_gather.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/segments.hpp"

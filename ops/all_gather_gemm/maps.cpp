@@ -10,24 +10,25 @@ const std::byte* at(const void* data, std::int64_t element) {
 }
 
 /// What this rank sends, and where it lands.
-void describe_boxes(gather_maps& maps, const all_gather_gemm_problem& problem,
-                    const all_gather_gemm_protocol& how, const void* a,
-                    const symmetric<std::byte>& inbox) {
+void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& problem,
+                        const all_gather_gemm_protocol& how, const void* a,
+                        const symmetric<std::byte>& inbox) {
   const bool rows = how.by_rows();
   const range part = how.shard(how.rank());
-  const auto piece = how.piece_at(0, 0);
-  sm90::boxes_at boxes{.first = {a, rows ? part.size : problem.m, rows ? problem.k : part.size,
-                                 rows ? problem.k : part.size},
-                       .layers = 1,
-                       .between = problem.m * problem.k,
-                       .box_rows = static_cast<int>(piece.rows.size),
-                       .box_columns = static_cast<int>(piece.cols.size)};
-  maps.shard_boxes = boxes;
-  boxes.layers = how.sets().sets;
-  boxes.first.stride = problem.k;
+  const auto chunk = how.chunk_at(0, 0);
+  sm90::tma_tiles_at tma_tiles{
+      .first = {a, rows ? part.size : problem.m, rows ? problem.k : part.size,
+                rows ? problem.k : part.size},
+      .layers = 1,
+      .between = problem.m * problem.k,
+      .tma_tile_rows = static_cast<int>(chunk.rows.size),
+      .tma_tile_columns = static_cast<int>(chunk.cols.size)};
+  maps.shard_tma_tiles = tma_tiles;
+  tma_tiles.layers = how.sets().sets;
+  tma_tiles.first.stride = problem.k;
   for (int peer = 0; peer < how.world(); ++peer) {
-    boxes.first.data = at(inbox.at(peer), rows ? part.begin * problem.k : part.begin);
-    maps.inbox_boxes.push_back(boxes);
+    tma_tiles.first.data = at(inbox.at(peer), rows ? part.begin * problem.k : part.begin);
+    maps.inbox_tma_tiles.push_back(tma_tiles);
   }
 }
 
@@ -55,8 +56,8 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
     if (plan.segment_rows > 0)
       maps.b_or_c.push_back({at(operands.c, part.begin * n), part.size, n, n});
   }
-  if (plan.boxes && !how.shard(how.rank()).empty())
-    describe_boxes(maps, problem, how, operands.a, inbox);
+  if (plan.tma_tiles && !how.shard(how.rank()).empty())
+    describe_tma_tiles(maps, problem, how, operands.a, inbox);
   return maps;
 }
 

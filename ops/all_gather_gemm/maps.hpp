@@ -19,16 +19,16 @@ struct gather_operands {
   const void* c = nullptr;
 };
 
-/// What the copy engines of a rank's multiprocessors read and write in a gather: the matrices that
+/// What TMA reads and writes in a gather: the matrices that
 /// tensor maps describe.
 struct gather_maps {
   sm90::matrix_at b;
   sm90::matrix_at c;
   std::vector<sm90::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
-  std::vector<sm90::matrix_at> b_or_c;  ///< by segment: B where it is slices, C where it is rows
-  sm90::boxes_at shard_boxes;           ///< of the rank's own shard; none where it is empty
+  std::vector<sm90::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
+  sm90::tma_tiles_at shard_tma_tiles;   ///< of the rank's own shard; none where it is empty
   /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
-  std::vector<sm90::boxes_at> inbox_boxes;
+  std::vector<sm90::tma_tiles_at> inbox_tma_tiles;
 };
 
 [[nodiscard]] gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,

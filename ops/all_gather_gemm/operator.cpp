@@ -49,7 +49,7 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
   require_device_problem(name, rank_, problem_.type, problem_.n, problem_.k);
-  plan_ = device_plan(w, options);
+  plan_ = plan_for_device(w, options);
   agree_on_plan(w, name, text_of(problem_), plan_);
   w.use_device();
   const auto make = [&](pattern how) {

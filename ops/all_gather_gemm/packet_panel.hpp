@@ -8,13 +8,13 @@
 
 namespace untax {
 
-/// Where A, dealt by rows, lies in an inbox as packets of four elements (rma/packet.cuh), each its
-/// own signal: slice by slice, and in a slice row by row. There are none where a slice reaches
-/// beyond k.
+/// Where A, sharded by rows, lies in an inbox as packets of four elements (rma/packet.cuh), each
+/// its own signal: k-block by k-block, and in a k-block row by row. There are none where a k-block
+/// reaches beyond k.
 struct packet_panel {
   static constexpr int elements = 4;
-  static constexpr std::size_t bytes = 16;                     ///< of a packet
-  static constexpr int across = sm90::slice_depth / elements;  ///< of a row in a slice
+  static constexpr std::size_t bytes = 16;                 ///< of a packet
+  static constexpr int across = sm90::block_k / elements;  ///< of a row in a k-block
 
   int rows = 0;
   int columns = 0;
@@ -25,15 +25,14 @@ struct packet_panel {
     packet_panel panel;
     panel.rows = static_cast<int>(how.inbox().rows / how.sets().sets);
     panel.columns = static_cast<int>(how.inbox().cols);
-    panel.in_set = ceil_div(panel.columns, sm90::slice_depth) * panel.rows * across;
+    panel.in_set = ceil_div(panel.columns, sm90::block_k) * panel.rows * across;
     panel.shard_rows = static_cast<int>(how.shard(0).size);
     return panel;
   }
 
   /// In its set, the packet of a row that begins at `column`, a multiple of 4.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int column) const noexcept {
-    return (column / sm90::slice_depth * rows + row) * across +
-           column % sm90::slice_depth / elements;
+    return (column / sm90::block_k * rows + row) * across + column % sm90::block_k / elements;
   }
   /// Who sends a row.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_of(int row) const noexcept {
@@ -41,7 +40,7 @@ struct packet_panel {
   }
 };
 
-/// Which packets of the rank's own shard a thread sends: every so manieth of all, so that the
+/// Which packets of the rank's own shard a thread sends: every n-th of all, so that the
 /// threads of a warp, whose numbers begin with a multiple of 32, have neighbours. To find them
 /// takes divisions, so they are found before anybody waits for them.
 class packet_share {

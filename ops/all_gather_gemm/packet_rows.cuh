@@ -7,24 +7,25 @@
 
 #include "engines/sm90/gemm/config.hpp"
 #include "engines/sm90/ptx/packet_load.cuh"
-#include "engines/sm90/transfer/held_waits.cuh"
-#include "engines/sm90/transfer/seldom_watch.cuh"
+#include "engines/sm90/transfer/lazy_watch.cuh"
+#include "engines/sm90/transfer/pending_waits.cuh"
 #include "ops/all_gather_gemm/packets.hpp"
 
 namespace untax {
 
-/// What a thread takes of `slices` slices: of each the packets of one place in so many bands of 8
-/// rows. They are asked for all at once before the first one is looked at.
-template <int slices, int bands>
-struct packets_of_slices {
-  static constexpr int every = sm90::math_groups;  ///< of so many slices one
+/// What a thread takes of `k_blocks` k-blocks: of each the packets of one place in so many core
+/// matrices of 8 rows. They are asked for all at once before the first one is looked at.
+template <int k_blocks, int core_matrices>
+struct packets_of_k_blocks {
+  static constexpr int every = sm90::mma_warpgroups;  ///< of so many k-blocks one
 
-  const packet* first = nullptr;  ///< of slice 0
-  int step = 0;                   ///< packets from a slice to the next one
-  unsigned wanted = 0;            ///< a bit for each: slice by slice, in a slice band by band
-  packet found[slices][bands];
+  const packet* first = nullptr;  ///< of k-block 0
+  int step = 0;                   ///< packets from a k-block to the next one
+  unsigned wanted =
+      0;  ///< a bit for each: k-block by k-block, in a k-block core matrix by core matrix
+  packet found[k_blocks][core_matrices];
 
-  // Of slice 0 and band 0, for the wait record.
+  // Of k-block 0 and core matrix 0, for the wait record.
   const packet_panel* panel = nullptr;
   int row = 0;
   int column = 0;
@@ -38,24 +39,24 @@ struct packets_of_slices {
 
   __device__ void ask() {
 #pragma unroll
-    for (int i = 0; i < slices; ++i) {
+    for (int i = 0; i < k_blocks; ++i) {
 #pragma unroll
-      for (int band = 0; band < bands; ++band)
-        found[i][band] =
-            sm90::load_packet_if((wanted >> (i * bands + band) & 1U) != 0,
-                                 first + i * step + band * (8 * packet_panel::across), nothing());
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix)
+        found[i][core_matrix] = sm90::load_packet_if(
+            (wanted >> (i * core_matrices + core_matrix) & 1U) != 0,
+            first + i * step + core_matrix * (8 * packet_panel::across), nothing());
     }
   }
   [[nodiscard]] __device__ bool have_come() {
     bool came = true;
 #pragma unroll
-    for (int i = slices - 1; i >= 0; --i) {
+    for (int i = k_blocks - 1; i >= 0; --i) {
 #pragma unroll
-      for (int band = bands - 1; band >= 0; --band) {
-        if (found[i][band].epoch >= expected) continue;
+      for (int core_matrix = core_matrices - 1; core_matrix >= 0; --core_matrix) {
+        if (found[i][core_matrix].epoch >= expected) continue;
         came = false;
-        seen = found[i][band].epoch;
-        oldest = i * bands + band;
+        seen = found[i][core_matrix].epoch;
+        oldest = i * core_matrices + core_matrix;
       }
     }
     return came;
@@ -63,8 +64,8 @@ struct packets_of_slices {
   [[nodiscard]] __device__ std::uint64_t look() {
     ask();
     if (have_come()) return 1;
-    const int at_row = row + oldest % bands * 8;
-    const int at_column = column + oldest / bands * (every * sm90::slice_depth);
+    const int at_row = row + oldest % core_matrices * 8;
+    const int at_column = column + oldest / core_matrices * (every * sm90::block_k);
     peer = panel->source_of(at_row);
     room = panel->at(at_row, at_column);
     return 0;
@@ -75,16 +76,16 @@ struct packets_of_slices {
   [[nodiscard]] __device__ static packet nothing() { return {0, ~std::uint64_t{0}}; }
 };
 
-/// A as packets, brought to a math warpgroup by its threads: see engines/sm90/gemm/protocol.cuh. A
-/// thread has the same place in every slice: four columns of rows r and r + 8. Nothing but the
+/// A as packets, brought to an MMA warpgroup by its threads: see engines/sm90/gemm/protocol.cuh. A
+/// thread has the same place in every k-block: four columns of rows r and r + 8. Nothing but the
 /// epoch in a packet says that it has come.
 class packet_rows {
-  static constexpr int bands = 2;  // of 8 rows, after which the swizzle repeats
-  static constexpr int row_bytes = sm90::slice_depth * 2;
+  static constexpr int core_matrices = 2;  // of 8 rows, after which the swizzle repeats
+  static constexpr int row_bytes = sm90::block_k * 2;
 
  public:
   static constexpr int stages = 2;
-  using asked = packets_of_slices<stages, bands>;
+  using asked = packets_of_k_blocks<stages, core_matrices>;
 
   /// `slot` names the wait record of the first warp of a warpgroup; others have the next ones.
   __device__ packet_rows(const packet_gather& gather, std::uint64_t epoch, int group, int slot)
@@ -98,22 +99,22 @@ class packet_rows {
         inbox_(reinterpret_cast<const packet*>(g_.moved.run.inbox.local()) +
                g_.how.sets().set_of(epoch) * g_.panel.in_set + g_.panel.at(row_, column_)) {}
 
-  [[nodiscard]] __device__ asked ask(int slice, int count) const {
+  [[nodiscard]] __device__ asked ask(int k_block, int count) const {
     asked rows;
-    rows.first = inbox_ + slice * g_.panel.rows * packet_panel::across;
+    rows.first = inbox_ + k_block * g_.panel.rows * packet_panel::across;
     rows.step = asked::every * g_.panel.rows * packet_panel::across;
     rows.panel = &g_.panel;
     rows.row = row_;
-    rows.column = slice * sm90::slice_depth + column_;
+    rows.column = k_block * sm90::block_k + column_;
     rows.expected = epoch_;
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
-      // The last slices may reach beyond k.
-      const int column = rows.column + i * asked::every * sm90::slice_depth;
+      // The last k-blocks may reach beyond k.
+      const int column = rows.column + i * asked::every * sm90::block_k;
 #pragma unroll
-      for (int band = 0; band < bands; ++band) {
-        if (i < count && column < g_.panel.columns && has(band))
-          rows.wanted |= 1U << (i * bands + band);
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix) {
+        if (i < count && column < g_.panel.columns && has(core_matrix))
+          rows.wanted |= 1U << (i * core_matrices + core_matrix);
       }
     }
     rows.ask();
@@ -125,27 +126,29 @@ class packet_rows {
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
 #pragma unroll
-      for (int band = 0; band < bands; ++band) {
-        if (i < count && has(band))
-          *reinterpret_cast<std::uint64_t*>(place(i) + swizzled_ + band * 8 * row_bytes) =
-              rows.found[i][band].data;
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix) {
+        if (i < count && has(core_matrix))
+          *reinterpret_cast<std::uint64_t*>(place(i) + swizzled_ + core_matrix * 8 * row_bytes) =
+              rows.found[i][core_matrix].data;
       }
     }
   }
 
  private:
   [[nodiscard]] __device__ static int thread() {
-    return static_cast<int>(threadIdx.x) % sm90::group_threads;
+    return static_cast<int>(threadIdx.x) % sm90::warpgroup_threads;
   }
-  [[nodiscard]] __device__ bool has(int band) const { return row_ + 8 * band < g_.panel.rows; }
+  [[nodiscard]] __device__ bool has(int core_matrix) const {
+    return row_ + 8 * core_matrix < g_.panel.rows;
+  }
 
-  /// False after a wait that ended badly. Then the math goes on with whatever is there: see
-  /// `gather_traffic::at_block::await`.
+  /// False after a wait that ended badly. Then the consumer goes on with whatever is there: see
+  /// `gather_io::block_io::await`.
   [[nodiscard]] __device__ bool await(asked& mine) const {
     const sm90::run_arguments& run = g_.moved.run;
     const device_watch of_warp(run.world, slot_);
     // Both warpgroups wait for the same ranks.
-    sm90::seldom_watch watch(tells_ ? of_warp : of_warp.silent());
+    sm90::lazy_watch watch(tells_ ? of_warp : of_warp.silent());
     return sm90::wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
   }
 
@@ -153,8 +156,8 @@ class packet_rows {
   std::uint64_t epoch_;
   int slot_;  // of the wait record
   bool tells_;
-  int row_;       // of band 0
-  int column_;    // in a slice
+  int row_;       // of core matrix 0
+  int column_;    // in a k-block
   int swizzled_;  // where they lie in it, in bytes
   const packet* inbox_;
   bool going_ = true;

@@ -11,7 +11,7 @@ namespace untax {
 
 /// C_r = gather(A) x B_r^T, where every rank holds a shard of A: rows of it, or columns (k).
 ///
-/// Rooms: (source rank, piece of its shard) of the gathered A at each consumer, in two sets by
+/// Rooms: (source rank, chunk of its shard) of the gathered A at each consumer, in two sets by
 /// epoch parity. A rank's own shard is used where it lies. See README.md in this folder for the
 /// drawing.
 class all_gather_gemm_protocol : public all_gather_gemm_layout {
@@ -25,16 +25,16 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
-        return i == 0   ? kernel{"gather", 0, plan_.movers}
+        return i == 0   ? kernel{"gather", 0, plan_.senders}
                : i == 1 ? kernel{"barrier", 1, 1}
                         : kernel{"gemm", 2, plan_.workers};
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"gather", 0, plan_.movers}
+        return i == 0 ? kernel{"gather", 0, plan_.senders}
                       : kernel{"gemm", plan_.senders_acquire ? 1 : 0, plan_.workers};
       case pattern::fused_sequential:
         return {"all_gather_gemm", 0, plan_.workers};
       default:
-        return {"all_gather_gemm", 0, plan_.movers + plan_.workers};
+        return {"all_gather_gemm", 0, plan_.senders + plan_.workers};
     }
   }
 
@@ -45,7 +45,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
-        if (kernel_index == 0) push({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 0) push({worker, plan_.senders}, epoch, emit);
         if (kernel_index == 1) barrier_.program(epoch, emit);
         if (kernel_index == 2) compute(worker, epoch, emit);
         return;
@@ -58,29 +58,29 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
         compute(worker, epoch, emit);
         return;
       default:
-        if (worker < plan_.movers) {
+        if (worker < plan_.senders) {
           send(worker, epoch, emit);
         } else {
-          compute(worker - plan_.movers, epoch, emit);
+          compute(worker - plan_.senders, epoch, emit);
         }
     }
   }
 
   /// Sends the rank's shard to everybody, nearest peer first; to itself too where all of A has to
   /// lie in one place. With gather = rows, all to one peer and then all to the next, since a tile
-  /// needs rows of one source, unless all peers start at once; with gather = k piece by piece,
+  /// needs rows of one source, unless all peers start at once; with gather = k chunk by chunk,
   /// since a tile needs all sources.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
     const int hops = world() - first_hop();
-    const int mine = share.share_of(pieces_of(rank()));
-    const bool peer_by_peer = !spreads();
+    const int mine = share.share_of(chunks_of(rank()));
+    const bool peer_by_peer = !fans_out();
     for (int i = 0; i < mine * hops; ++i) {
       const int peer =
           receiver_at_hop(rank(), first_hop() + (peer_by_peer ? i / mine : i % hops), world());
-      const int index = piece_in_turn(rank(), share.at(peer_by_peer ? i % mine : i / hops));
-      const piece p = piece_at(rank(), index);
+      const int index = chunk_in_turn(rank(), share.at(peer_by_peer ? i % mine : i / hops));
+      const chunk p = chunk_at(rank(), index);
       const room r = inbox_room(rank(), peer, index, epoch);
       emit(step{.what = action::copy,
                 .rows = p.rows.size,
@@ -92,27 +92,27 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// What one of the movers does; the steps only move.
+  /// What one of the senders does; the steps only move.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void move(int sender, std::uint64_t epoch, Emit&& emit) const {
     if (pulls()) {
-      offer({mover, plan_.movers}, epoch, emit);
-      pull({mover, plan_.movers}, epoch, emit);
+      offer({sender, plan_.senders}, epoch, emit);
+      pull({sender, plan_.senders}, epoch, emit);
     } else {
-      push({mover, plan_.movers}, epoch, emit);
+      push({sender, plan_.senders}, epoch, emit);
     }
   }
-  /// All that one of the movers does in a run.
+  /// All that one of the senders does in a run.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int mover, std::uint64_t epoch, Emit&& emit) const {
-    move(mover, epoch, [&](step s) {
+  UNTAX_HOST_DEVICE constexpr void send(int sender, std::uint64_t epoch, Emit&& emit) const {
+    move(sender, epoch, [&](step s) {
       // What the run before has reserved.
       if (plan_.reserves_next) s.reserve = room{};
       emit(s);
     });
-    if (plan_.senders_acquire) await({mover, plan_.movers}, epoch, emit);
+    if (plan_.senders_acquire) await({sender, plan_.senders}, epoch, emit);
   }
 
   /// Says that all is read that this worker reads.
@@ -122,10 +122,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      if (pieces_of(source) == 0) continue;
+      if (chunks_of(source) == 0) continue;
       emit(step{.retire = inbox_room(source, rank(), 0, epoch), .reader = worker});
     }
-    if (!plan_.reserves_next || worker > 0 || pieces_of(rank()) == 0) return;
+    if (!plan_.reserves_next || worker > 0 || chunks_of(rank()) == 0) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int peer = receiver_at_hop(rank(), hop, world());
       emit(step{.reserve = inbox_room(rank(), peer, 0, epoch + 1)});
@@ -133,15 +133,15 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
  private:
-  /// Acquires the pieces that the counterparts of a share send, who wait for nothing that comes
+  /// Acquires the chunks that the counterparts of a share send, who wait for nothing that comes
   /// after.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void await(strided share, std::uint64_t epoch, Emit&& emit) const {
-    for (int i = 0; i < share.share_of(most_pieces()); ++i) {
+    for (int i = 0; i < share.share_of(most_chunks()); ++i) {
       for (int hop = first_hop(); hop < world(); ++hop) {
         const int source = source_at_hop(rank(), hop, world());
-        if (share.at(i) < pieces_of(source))
+        if (share.at(i) < chunks_of(source))
           emit(step{.acquire = inbox_room(source, rank(), share.at(i), epoch)});
       }
     }
@@ -152,8 +152,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
-    for (int i = 0; i < share.share_of(pieces_of(rank())); ++i) {
-      const piece p = piece_at(rank(), share.at(i));
+    for (int i = 0; i < share.share_of(chunks_of(rank())); ++i) {
+      const chunk p = chunk_at(rank(), share.at(i));
       for (int hop = 1; hop < world(); ++hop) emit(step{.reserve = offer_at_hop(hop, p, epoch)});
       emit(step{.what = action::copy,
                 .rows = p.rows.size,
@@ -163,7 +163,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
       for (int hop = 1; hop < world(); ++hop) emit(step{.publish = offer_at_hop(hop, p, epoch)});
     }
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_at_hop(int hop, const piece& p,
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_at_hop(int hop, const chunk& p,
                                                               std::uint64_t epoch) const noexcept {
     return offer_room(rank(), receiver_at_hop(rank(), hop, world()), p.index, epoch);
   }
@@ -174,8 +174,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = first_hop(); hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      for (int i = 0; i < share.share_of(pieces_of(source)); ++i) {
-        const piece p = piece_at(source, share.at(i));
+      for (int i = 0; i < share.share_of(chunks_of(source)); ++i) {
+        const chunk p = chunk_at(source, share.at(i));
         const room r = inbox_room(source, rank(), p.index, epoch);
         emit(step{.what = action::copy,
                   .rows = p.rows.size,
@@ -186,7 +186,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                   .acquire = hop == 0 ? room{} : offer_room(source, rank(), p.index, epoch),
                   .publish = r});
       }
-      if (hop == 0 || pieces_of(source) == 0) continue;
+      if (hop == 0 || chunks_of(source) == 0) continue;
       emit(step{.retire = offer_room(source, rank(), 0, epoch), .reader = share.worker});
     }
   }
@@ -226,7 +226,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     });
   }
 
-  /// gather = rows, few rows: all pieces into the worker's panel, then one column block after the
+  /// gather = rows, few rows: all chunks into the worker's panel, then one column block after the
   /// other.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -236,8 +236,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     if (share.share_of(cols.count()) == 0) return;
     for (int hop = 0; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      for (int index = 0; index < pieces_of(source); ++index) {
-        const piece p = piece_at(source, index);
+      for (int index = 0; index < chunks_of(source); ++index) {
+        const chunk p = chunk_at(source, index);
         emit(step{.what = action::copy,
                   .rows = p.rows.size,
                   .cols = p.cols.size,
@@ -259,7 +259,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     });
   }
 
-  /// gather = rows: a tile needs one row of pieces. Own rows first, then in the order of arrival.
+  /// gather = rows: a tile needs one row of chunks. Own rows first, then in the order of arrival.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void multiply_rows(strided share, std::uint64_t epoch,
@@ -267,16 +267,16 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     for (int hop = 0; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      const tile_grid grid{row_pieces(source), cols};
+      const tile_grid grid{row_chunks(source), cols};
       share.each(grid.count(), [&](int tile) {
         std::int64_t done = 0;
-        multiply_pieces(source, tile % grid.rows.count(), grid.rows_of(tile), grid.cols_of(tile),
+        multiply_chunks(source, tile % grid.rows.count(), grid.rows_of(tile), grid.cols_of(tile),
                         done, epoch, emit);
       });
     }
   }
 
-  /// gather = k: every tile needs pieces of all sources, one k-panel after the other, its own
+  /// gather = k: every tile needs chunks of all sources, one k-panel after the other, its own
   /// first.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -288,22 +288,22 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
       std::int64_t done = 0;
       for (int hop = 0; hop < world(); ++hop) {
         const int source = source_at_hop(rank(), hop, world());
-        const auto row_piece = static_cast<int>(rows.begin / row_pieces(source).step);
-        multiply_pieces(source, row_piece, rows, grid.cols_of(tile), done, epoch, emit);
+        const auto row_chunk = static_cast<int>(rows.begin / row_chunks(source).step);
+        multiply_chunks(source, row_chunk, rows, grid.cols_of(tile), done, epoch, emit);
       }
     });
   }
 
-  /// Adds to a tile what one row of a source's pieces contributes. `done` is how much of k there
+  /// Adds to a tile what one row of a source's chunks contributes. `done` is how much of k there
   /// was before.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_pieces(int source, int row_piece, range rows,
+  UNTAX_HOST_DEVICE constexpr void multiply_chunks(int source, int row_chunk, range rows,
                                                    range cols, std::int64_t& done,
                                                    std::uint64_t epoch, Emit&& emit) const {
-    const int in_row = col_pieces(source).count();
+    const int in_row = col_chunks(source).count();
     for (int i = 0; i < in_row; ++i) {
-      const piece p = piece_at(source, row_piece * in_row + i);
+      const chunk p = chunk_at(source, row_chunk * in_row + i);
       const bool first = done == 0;
       done += p.cols.size;
       multiply(p, rows, cols, first, done == problem_.k, epoch, emit);
@@ -312,7 +312,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply(const piece& p, range rows, range cols, bool first,
+  UNTAX_HOST_DEVICE constexpr void multiply(const chunk& p, range rows, range cols, bool first,
                                             bool last, std::uint64_t epoch, Emit&& emit) const {
     place from = place_of(p, epoch);
     from.row += rows.begin - p.rows.begin;

@@ -6,26 +6,26 @@
 #include <cuda/ptx>
 
 #include "engines/sm90/transfer/room_waits.cuh"
-#include "ops/all_gather_gemm/gather_at_once.hpp"
+#include "ops/all_gather_gemm/bulk_gather.hpp"
 
 namespace untax {
 
-/// By all lanes of a warp: waits for what others send that falls to a mover, so that the kernel
-/// behind this one may read it, with the copy engine, too. The wait record has the mover's number.
+/// By all lanes of a warp: waits for what others send that falls to a sender, so that the kernel
+/// behind this one may read it, with TMA, too. The wait record has the sender's number.
 __device__ inline void await_incoming(const receiving_grid& incoming, strided share,
                                       const sm90::run_arguments& run, const room_sets& sets,
                                       std::uint64_t epoch) {
   const int set = sets.set_of(epoch);
   const std::uint64_t use = sets.use_of(epoch);
   const sm90::room_waits waits(run, share.worker);
-  // A wait that ends badly is for the host to tell.
+  // The host reports failed waits.
   (void)waits.await(incoming.count(share), [&](int i) {
-    const incoming_piece p = incoming.at(share, set, i);
-    if (p.ready < 0) return sm90::held_wait{};
+    const incoming_chunk p = incoming.at(share, set, i);
+    if (p.ready < 0) return sm90::pending_wait{};
     const auto ready = static_cast<std::size_t>(p.ready);
-    return sm90::held_wait{run.counters.local(ready), use, 0, p.source, p.ready, verb::acquire};
+    return sm90::pending_wait{run.counters.local(ready), use, 0, p.source, p.ready, verb::acquire};
   });
-  // The copy engine reads what was acquired.
+  // TMA reads what was acquired.
   cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
 }
 

@@ -7,12 +7,13 @@
 
 namespace untax {
 
-/// In which segment rows of tiles and slices lie, where that lies in memory, and what it waits for:
-/// plain arithmetic, the same for every role and on the host. There is a segment for each source,
-/// rows of tiles with gather = rows, slices with gather = k; or one, where all of A is collected.
+/// In which segment rows of tiles and k-blocks lie, where that lies in memory, and what it waits
+/// for: plain arithmetic, the same for every role and on the host. There is a segment for each
+/// source, rows of tiles with gather = rows, k-blocks with gather = k; or one, where all of A is
+/// collected.
 struct gather_segments {
   int rows = 0;                        ///< of tiles, where a segment is rows; 0 elsewhere
-  int slices = 0;                      ///< where it is slices; all of them elsewhere
+  int k_blocks = 0;                    ///< where it is k-blocks; all of them elsewhere
   int sources[sm90::most_ranks] = {};  ///< of the segments
   /// Where row 0 of a segment lies in set 0 of the inbox; -1: it is the rank's own and not there.
   int inbox_rows[sm90::most_ranks] = {};
@@ -21,7 +22,7 @@ struct gather_segments {
                                           const all_gather_gemm_layout& how) {
     gather_segments made;
     made.rows = plan.segment_rows;
-    made.slices = plan.segment_slices;
+    made.k_blocks = plan.segment_k_blocks;
     for (std::size_t i = 0; i < plan.sources.size(); ++i) {
       const int source = plan.sources[i];
       made.sources[i] = source;
@@ -32,9 +33,9 @@ struct gather_segments {
     return made;
   }
 
-  /// The segment in which a slice of rows from `row` on lies.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int slice) const noexcept {
-    return rows > 0 ? row / rows : slice / slices;
+  /// The segment in which a k-block of rows from `row` on lies.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int k_block) const noexcept {
+    return rows > 0 ? row / rows : k_block / k_blocks;
   }
   /// Whether a segment is the rank's own, and read where it lies.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_own(int segment) const noexcept {
@@ -46,20 +47,20 @@ struct gather_segments {
     return is_own(segment) ? 0 : inbox_rows[segment] + set * set_rows;
   }
 
-  /// Slices that lie in one place each.
+  /// K-blocks that lie in one place each.
   struct part {
     int segment = 0;
     int row = 0;    ///< in what the segment's map of A describes
-    int first = 0;  ///< the slice at column 0 of that, and of the segment's map of B
-    int end = 0;    ///< the slice after the last one
+    int first = 0;  ///< the k-block at column 0 of that, and of the segment's map of B
+    int end = 0;    ///< the k-block after the last one
   };
-  /// The one in which a slice lies, for rows of tiles from `row` on, of A with `all` slices.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(int row, int slice, int all, int set,
+  /// The one in which a k-block lies, for rows of tiles from `row` on, of A with `all` k-blocks.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(int row, int k_block, int all, int set,
                                                          int set_rows) const noexcept {
-    const int s = at(row, slice);
+    const int s = at(row, k_block);
     if (rows > 0) return {s, row - s * rows + row_in_map(s, set, set_rows), 0, all};
-    const int first = s * slices;
-    return {s, row + row_in_map(s, set, set_rows), first, first + slices};
+    const int first = s * k_blocks;
+    return {s, row + row_in_map(s, set, set_rows), first, first + k_blocks};
   }
   /// The row of C to which rows of tiles from `row` on go: in the segment's map of C where a
   /// segment is rows.
@@ -67,8 +68,8 @@ struct gather_segments {
     return rows == 0 ? row : row - row / rows * rows;
   }
 
-  /// What rows of tiles and slices of a segment wait for.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr awaited_pieces awaited(const arrival_grid& grid,
+  /// What rows of tiles and k-blocks of a segment wait for.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr awaited_chunks awaited(const arrival_grid& grid,
                                                                    int set, int row, int count,
                                                                    int begin,
                                                                    int end) const noexcept {
@@ -83,19 +84,19 @@ struct gather_segments {
       return grid.touched(set, source, shard + first, shard + last, begin, end);
     }
     if (grid.by_rows) return grid.touched(set, 0, row, row + count, begin, end);
-    const int s = begin / slices;
+    const int s = begin / k_blocks;
     const int source = sources[s];
     if (is_own(s)) return {};
-    const int first = s * slices;
-    awaited_pieces what = grid.touched(set, source, row, row + count, begin - first, end - first);
+    const int first = s * k_blocks;
+    awaited_chunks what = grid.touched(set, source, row, row + count, begin - first, end - first);
     what.begin += first;
     return what;
   }
-  /// Who sends number i of what slices from `begin` on wait for.
+  /// Who sends number i of what k-blocks from `begin` on wait for.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sender_of(const arrival_grid& grid,
-                                                          const awaited_pieces& what, int i,
+                                                          const awaited_chunks& what, int i,
                                                           int begin) const noexcept {
-    return grid.by_rows ? grid.source_of(what.row + i % what.rows) : sources[begin / slices];
+    return grid.by_rows ? grid.source_of(what.row + i % what.rows) : sources[begin / k_blocks];
   }
 };
 

@@ -9,16 +9,16 @@
 
 namespace untax {
 
-/// What all who send pieces of the rank's shard do in their warp: who the peers are, the reserve
-/// before a piece and the publish behind it.
+/// What all who send chunks of the rank's shard do in their warp: who the peers are, the reserve
+/// before a chunk and the publish behind it.
 class shard_sender {
  public:
   /// `slot` names the wait record of the warp.
-  __device__ shard_sender(const gather_traffic& traffic, std::uint64_t epoch, int slot)
-      : t_(traffic),
-        use_(traffic.how.sets().use_of(epoch)),
-        set_(traffic.how.sets().set_of(epoch)),
-        waits_(traffic.moved.run, slot) {}
+  __device__ shard_sender(const gather_io& io, std::uint64_t epoch, int slot)
+      : t_(io),
+        use_(io.how.sets().use_of(epoch)),
+        set_(io.how.sets().set_of(epoch)),
+        waits_(io.moved.run, slot) {}
 
   [[nodiscard]] __device__ int set() const { return set_; }
   [[nodiscard]] __device__ int peer(int hop) const {
@@ -37,32 +37,32 @@ class shard_sender {
     if (sm90::left_out(sm90::mutant::gather_reserve)) return true;
     const auto part = [&](int i) {
       const int to = peer(hop + i);
-      if (to == peer(0)) return sm90::held_wait{};
+      if (to == peer(0)) return sm90::pending_wait{};
       const int counter = t_.sending.free_counter(set_, to);
-      return sm90::held_wait{t_.moved.run.counters.local(static_cast<std::size_t>(counter)),
-                             use_ - 1,
-                             0,
-                             to,
-                             t_.sending.ready_counter(set_, 0),
-                             verb::reserve};
+      return sm90::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(counter)),
+                                use_ - 1,
+                                0,
+                                to,
+                                t_.sending.ready_counter(set_, 0),
+                                verb::reserve};
     };
     going_ = waits_.come(hops, part) || waits_.await(hops, part);
     return going_;
   }
 
-  /// By one thread: the piece lies at the peer that is so many hops away. A release.
-  __device__ void publish(const outgoing_piece& p, int hop) const {
+  /// By one thread: the chunk lies at the peer that is so many hops away. A release.
+  __device__ void publish(const outgoing_chunk& p, int hop) const {
     if (sm90::left_out(sm90::mutant::gather_publish)) return;
     const auto index = static_cast<std::size_t>(t_.sending.ready_counter(set_, p.index));
     cuda_memory::raise_release(*t_.moved.run.counters.at(peer(hop), index), use_);
   }
 
  private:
-  const gather_traffic& t_;
+  const gather_io& t_;
   std::uint64_t use_;
   int set_;
   sm90::room_waits waits_;
-  int reserved_ = -1;  // the hop that the last piece began with
+  int reserved_ = -1;  // the hop that the last chunk began with
   bool going_ = true;
 };
 

@@ -10,8 +10,8 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
-#include "engines/sm90/processors.hpp"
-#include "engines/sm90/transfer/copy_mover.hpp"
+#include "engines/sm90/num_sms.hpp"
+#include "engines/sm90/transfer/dma_sender.hpp"
 #include "engines/sm90/whole_run.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather_kernels.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 sm90::kernel_variant variant_of(const gather_plan& plan) {
   static const std::vector<sm90::kernel_variant> usual = {
-#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, gather_traffic>(),
+#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, gather_io>(),
 #include "ops/all_gather_gemm/kernels.def"
 #undef UNTAX_KERNEL
   };
@@ -50,9 +50,9 @@ class device_gather final : public device_operator {
         how_(options.how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
-        launcher_(plan_.gemm, problem.type, variant_of(plan_), plan_.leading,
+        launcher_(plan_.gemm, problem.type, variant_of(plan_), plan_.comm_ctas,
                   start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
-        traffic_{{.how = protocol_}, plan_.packets ? packet_panel::of(protocol_) : packet_panel()} {
+        io_{{.how = protocol_}, plan_.packets ? packet_panel::of(protocol_) : packet_panel()} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
                   fmt::format("rank {}: all_gather_gemm on GPUs has {} ranks at most; this world "
@@ -79,17 +79,17 @@ class device_gather final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     world_->check();
     if (a != a_ || weights != weights_ || c != c_) describe_matrices(a, weights, c);
-    traffic_.moved.run.in = static_cast<const std::byte*>(a);
+    io_.moved.run.in = static_cast<const std::byte*>(a);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
     sm90::whole_run all(*world_);
     if (how_ == pattern::bulk_synchronous) all([&] { gather(on); });
     if (how_ == pattern::producer_consumer) {
       side_.fork(on);
-      all([&] { move_gathered(traffic_, mover_epochs_, plan_.apart, side_.get()); });
+      all([&] { move_gathered(io_, sender_epochs_, plan_.own_grid, side_.get()); });
     }
     if (how_ == pattern::copy_engine) all.all_of([&] { start_copies(on); });
-    all([&] { launcher_.launch(maps_, &traffic_, on); });
+    all([&] { launcher_.launch(maps_, &io_, on); });
     all([&] { join_sides(on); });
   }
 
@@ -106,22 +106,22 @@ class device_gather final : public device_operator {
     counters_ = world_->allocate_owned_cleared<std::uint64_t>(
         static_cast<std::size_t>(std::max(protocol_.counters(), 1)), "all_gather_gemm counters");
     // A word of each block of both kernels; then the count of blocks, and what copy engines say.
-    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.apart + 2);
+    const auto words = static_cast<std::size_t>(launcher_.blocks() + plan_.own_grid + 2);
     epochs_ = static_cast<std::uint64_t*>(own_.allocate(words * sizeof(std::uint64_t)));
-    mover_epochs_ = epochs_ + launcher_.blocks();
-    traffic_.done = epochs_ + words - 2;
+    sender_epochs_ = epochs_ + launcher_.blocks();
+    io_.done = epochs_ + words - 2;
     if (how_ == pattern::copy_engine) {
-      traffic_.next_use = epochs_ + words - 1;
+      io_.next_use = epochs_ + words - 1;
       constexpr std::uint64_t first = 1;
-      gpu::require(cudaMemcpy(traffic_.next_use, &first, sizeof first, cudaMemcpyHostToDevice),
+      gpu::require(cudaMemcpy(io_.next_use, &first, sizeof first, cudaMemcpyHostToDevice),
                    "cannot prepare the signals of copy engines");
     }
     for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
-    describe_moved(traffic_.moved, plan_, protocol_);
+    describe_moved(io_.moved, plan_, protocol_);
   }
 
   void describe() {
-    sm90::run_arguments& run = traffic_.moved.run;
+    sm90::run_arguments& run = io_.moved.run;
     constexpr std::string_view name = "all_gather_gemm";
     run.world = world_->device_state();
     run.inbox = inbox_.get();
@@ -130,33 +130,33 @@ class device_gather final : public device_operator {
     run.element_bytes = 2;
     run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
     std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
-    traffic_.who = plan_.who;
-    traffic_.boxes = plan_.boxes;
-    traffic_.movers = plan_.protocol.movers;
-    traffic_.pace = plan_.pace;
-    traffic_.leading = plan_.leading;
-    traffic_.multiplying = launcher_.blocks() - plan_.leading;
-    traffic_.awaited = how_ == pattern::bulk_synchronous;
-    traffic_.segments = gather_segments::of(plan_, protocol_);
-    traffic_.arrivals = arrival_grid::of(protocol_);
-    traffic_.sending = sending_grid::of(protocol_);
-    traffic_.scouted = plan_.scouts;
-    at_once_ = {traffic_.moved, protocol_.sets(), plan_.protocol.movers, traffic_.sending,
-                receiving_grid::of(protocol_)};
+    io_.who = plan_.who;
+    io_.tma_tiles = plan_.tma_tiles;
+    io_.senders = plan_.protocol.senders;
+    io_.rate_limit = plan_.rate_limit;
+    io_.comm_ctas = plan_.comm_ctas;
+    io_.multiplying = launcher_.blocks() - plan_.comm_ctas;
+    io_.awaited = how_ == pattern::bulk_synchronous;
+    io_.segments = gather_segments::of(plan_, protocol_);
+    io_.arrivals = arrival_grid::of(protocol_);
+    io_.sending = sending_grid::of(protocol_);
+    io_.polled = plan_.polls;
+    bulk_ = {io_.moved, protocol_.sets(), plan_.protocol.senders, io_.sending,
+             receiving_grid::of(protocol_)};
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
   void load() {
     sm90::require_queues(*world_);
     sm90::gemm_arguments nothing{};
-    packet_gather dry = traffic_;
+    packet_gather dry = io_;
     dry.moved.run.launch = -1;
     launcher_.launch(nothing, &dry, side_.get());
-    move_gathered(dry, mover_epochs_, 2, side_.get());
-    gather_at_once dry_too = at_once_;
+    move_gathered(dry, sender_epochs_, 2, side_.get());
+    bulk_gather dry_too = bulk_;
     dry_too.moved.run.launch = -1;
-    gather_all(dry_too, mover_epochs_, false, side_.get());
-    gather_all_in_boxes(dry, at_once_.receiving, mover_epochs_, 2, false, side_.get());
+    gather_all(dry_too, sender_epochs_, false, side_.get());
+    gather_all_by_tma(dry, bulk_.receiving, sender_epochs_, 2, false, side_.get());
     gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a gather");
   }
 
@@ -171,36 +171,34 @@ class device_gather final : public device_operator {
   /// Of bulk_synchronous: all of A, before the GEMM.
   void gather(cudaStream_t on) {
     const bool early = world_->ranks_per_gpu() == 1;
-    if (plan_.boxes)
-      return gather_all_in_boxes(traffic_, at_once_.receiving, mover_epochs_, plan_.apart, early,
-                                 on);
-    at_once_.moved.run.in = traffic_.moved.run.in;
-    gather_all(at_once_, mover_epochs_, early, on);
+    if (plan_.tma_tiles)
+      return gather_all_by_tma(io_, bulk_.receiving, sender_epochs_, plan_.own_grid, early, on);
+    bulk_.moved.run.in = io_.moved.run.in;
+    gather_all(bulk_, sender_epochs_, early, on);
   }
 
-  /// Each stream carries out the program of one mover. What a rank sends to itself goes before the
+  /// Each stream carries out the program of one sender. What a rank sends to itself goes before the
   /// kernel: a copy within a GPU may need a multiprocessor, and the kernel takes them all.
   void start_copies(cudaStream_t on) const {
-    const sm90::copy_mover own(traffic_.moved, traffic_.next_use, on,
-                               [on](cudaStream_t) { return on; });
+    const sm90::dma_sender own(io_.moved, io_.next_use, on, [on](cudaStream_t) { return on; });
     for (const copier& c : copiers_) {
       c.copies.fork(on);
       c.signals.fork(on);
     }
-    int mover = 0;
+    int sender = 0;
     for (const copier& c : copiers_) {
-      const sm90::copy_mover others(traffic_.moved, traffic_.next_use, c.copies.get(),
+      const sm90::dma_sender others(io_.moved, io_.next_use, c.copies.get(),
                                     [&](cudaStream_t copies) {
                                       c.signals.fork(copies);
                                       return c.signals.get();
                                     });
       // There is one set of rooms, so every run is like the first.
-      protocol_.push({mover++, plan_.streams}, 1,
+      protocol_.push({sender++, plan_.streams}, 1,
                      [&](const step& s) { s.to.rank == world_->rank() ? own(s) : others(s); });
     }
   }
 
-  /// Of the caller's matrices for the copy engine; those of segments in the traffic.
+  /// Of the caller's matrices for the copy engine; those of segments in the io.
   void describe_matrices(const void* a, const void* weights, void* c) {
     a_ = a;
     weights_ = weights;
@@ -208,22 +206,21 @@ class device_gather final : public device_operator {
     const sm90::gemm_plan& gemm = plan_.gemm;
     const dtype type = problem_.type;
     const gather_maps maps = maps_of(problem_, plan_, protocol_, {a, weights, c}, inbox_.get());
-    const auto map = [&](const sm90::matrix_at& matrix, int box_rows) {
-      return sm90::tensor_map_of(matrix, type, box_rows, read_together(gemm));
+    const auto map = [&](const sm90::matrix_at& matrix, int tma_tile_rows) {
+      return sm90::tensor_map_of(matrix, type, tma_tile_rows, read_together(gemm));
     };
-    maps_.b = map(maps.b, b_box_rows(gemm));
+    maps_.b = map(maps.b, b_tma_tile_rows(gemm));
     maps_.c = sm90::result_map_of(maps.c, type, gemm.config);
     for (std::size_t i = 0; i < maps.a.size(); ++i)
-      traffic_.a[i] = map(maps.a[i], a_box_rows(gemm));
+      io_.a[i] = map(maps.a[i], a_tma_tile_rows(gemm));
     for (std::size_t i = 0; i < maps.b_or_c.size(); ++i)
-      traffic_.b_or_c[i] = protocol_.by_rows()
-                               ? sm90::result_map_of(maps.b_or_c[i], type, gemm.config)
-                               : map(maps.b_or_c[i], b_box_rows(gemm));
-    maps_.a = traffic_.a[0];
-    if (maps.inbox_boxes.empty()) return;
-    traffic_.shard_boxes = sm90::moved_map_of(maps.shard_boxes, type);
-    for (std::size_t peer = 0; peer < maps.inbox_boxes.size(); ++peer)
-      traffic_.inbox_boxes[peer] = sm90::moved_map_of(maps.inbox_boxes[peer], type);
+      io_.b_or_c[i] = protocol_.by_rows() ? sm90::result_map_of(maps.b_or_c[i], type, gemm.config)
+                                          : map(maps.b_or_c[i], b_tma_tile_rows(gemm));
+    maps_.a = io_.a[0];
+    if (maps.inbox_tma_tiles.empty()) return;
+    io_.shard_tma_tiles = sm90::moved_map_of(maps.shard_tma_tiles, type);
+    for (std::size_t peer = 0; peer < maps.inbox_tma_tiles.size(); ++peer)
+      io_.inbox_tma_tiles[peer] = sm90::moved_map_of(maps.inbox_tma_tiles[peer], type);
   }
 
   world* world_;
@@ -232,8 +229,8 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   sm90::gemm_launcher launcher_;
-  packet_gather traffic_;   // those that send no packets take what it is based on
-  gather_at_once at_once_;  // of bulk_synchronous
+  packet_gather io_;  // those that send no packets take what it is based on
+  bulk_gather bulk_;  // of bulk_synchronous
   sm90::gemm_arguments maps_{};
   const void* a_ = nullptr;  // what the maps describe, and the next two
   const void* weights_ = nullptr;
@@ -248,7 +245,7 @@ class device_gather final : public device_operator {
   owned_symmetric<std::byte> inbox_;
   owned_symmetric<std::uint64_t> counters_;
   std::uint64_t* epochs_ = nullptr;
-  std::uint64_t* mover_epochs_ = nullptr;
+  std::uint64_t* sender_epochs_ = nullptr;
 };
 
 }  // namespace
@@ -257,7 +254,7 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
   sm90::require_own_gpu(w, options.how);
-  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
+  auto plans = gather_plans(problem, w.size(), w.rank(), options, sm90::num_sms_of(w));
   agree_on_lines(w, "all_gather_gemm", plans.front().agreed());
 #ifndef NDEBUG
   require_faultless(problem, plans.front());

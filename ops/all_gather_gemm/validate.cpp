@@ -7,9 +7,9 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/transfer/mover_warps.hpp"
+#include "engines/sm90/transfer/sender_warps.hpp"
 #include "ops/all_gather_gemm/device_reads.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax {
@@ -48,13 +48,13 @@ class sender_check {
   std::vector<std::string> run() {
     expect_numbers();
     expect_addresses();
-    if (plan_.boxes && !how_.shard(how_.rank()).empty()) expect_boxes();
+    if (plan_.tma_tiles && !how_.shard(how_.rank()).empty()) expect_tma_tiles();
     // Steps of a pull, and of DMA engines, are taken as the program says them.
     if (how_.pulls() || plan_.streams > 0) return faults_;
     expect_sets();
-    for (int sender = 0; sender < plan_.protocol.movers && faults_.empty(); ++sender)
+    for (int sender = 0; sender < plan_.protocol.senders && faults_.empty(); ++sender)
       expect_sends(sender);
-    if (plan_.who == gather_movers::storers) expect_times();
+    if (plan_.who == gather_senders::epilogue_warps) expect_times();
     return faults_;
   }
 
@@ -66,22 +66,22 @@ class sender_check {
   /// Every sender of the program is one warp, CTA or stream.
   void expect_numbers() {
     std::multiset<int> numbers;
-    const int own = plan_.leading + plan_.apart;
+    const int own = plan_.comm_ctas + plan_.own_grid;
     if (plan_.streams > 0) {
       for (int i = 0; i < plan_.streams; ++i) numbers.insert(i);
     } else if (own > 0) {
-      const int each = plan_.boxes || plan_.protocol.senders_acquire ? 1 : sm90::mover_warps;
+      const int each = plan_.tma_tiles || plan_.protocol.senders_acquire ? 1 : sm90::sender_warps;
       for (int i = 0; i < own * each; ++i) numbers.insert(i);
     } else {
       const moving_blocks beside{plan_.who, how_.by_rows(), plan_.gemm.blocks(),
-                                 plan_.protocol.movers};
+                                 plan_.protocol.senders};
       for (int cta = 0; cta < plan_.gemm.blocks(); ++cta) {
         for (int warp = 0; warp < 4; ++warp) {
-          const int number = mover_beside(beside, cta, warp);
-          if (number >= plan_.protocol.movers) continue;
+          const int number = sender_beside(beside, cta, warp);
+          if (number >= plan_.protocol.senders) continue;
           numbers.insert(number);
-          const bool stores = warp >= 1 && warp <= storing_groups(plan_.gemm.config);
-          expect(plan_.who != gather_movers::storers || stores,
+          const bool stores = warp >= 1 && warp <= storing_warpgroups(plan_.gemm.config);
+          expect(plan_.who != gather_senders::epilogue_warps || stores,
                  fmt::format("warp {} sends, and has no memory to send through", warp));
         }
       }
@@ -89,8 +89,8 @@ class sender_check {
     int next = 0;
     for (const int number : numbers)
       expect(number == next++, "a sender is missing, or twice there");
-    expect(next == plan_.protocol.movers,
-           fmt::format("{} senders instead of {}", next, plan_.protocol.movers));
+    expect(next == plan_.protocol.senders,
+           fmt::format("{} senders instead of {}", next, plan_.protocol.senders));
   }
 
   /// Steps lie where operands do, within what is allocated.
@@ -114,27 +114,31 @@ class sender_check {
   }
 
   /// TMA tiles: where a chunk begins in both maps, and how large a tile is.
-  void expect_boxes() {
-    const sm90::boxes_at& own = numbers_.maps.shard_boxes;
+  void expect_tma_tiles() {
+    const sm90::tma_tiles_at& own = numbers_.maps.shard_tma_tiles;
     const sending_grid& grid = numbers_.sending;
     const range part = how_.shard(how_.rank());
-    expect(own.box_rows <= 256 && own.box_columns <= 256 && own.box_columns % 8 == 0,
+    expect(own.tma_tile_rows <= 256 && own.tma_tile_columns <= 256 && own.tma_tile_columns % 8 == 0,
            "a TMA tile cannot be so large");
-    expect(grid.box_bytes() == static_cast<std::uint32_t>(own.box_rows * own.box_columns * 2),
+    expect(grid.tma_tile_bytes() ==
+               static_cast<std::uint32_t>(own.tma_tile_rows * own.tma_tile_columns * 2),
            "a TMA tile has other bytes than are waited for");
     const sm90::tile_config& c = plan_.gemm.config;
-    const int memory =
-        plan_.who == gather_movers::storers ? c.staging * sm90::chunk_bytes(c) : 32768;
-    expect(static_cast<int>(grid.box_bytes()) <= memory, "a TMA tile is larger than its memory");
+    const int memory = plan_.who == gather_senders::epilogue_warps
+                           ? c.epilogue_buffers * sm90::subtile_bytes(c)
+                           : 32768;
+    expect(static_cast<int>(grid.tma_tile_bytes()) <= memory,
+           "a TMA tile is larger than its memory");
     expect(own.layers == 1 && own.first.rows == grid.rows && own.first.columns == grid.columns &&
                own.first.stride == grid.columns,
            "the map of the shard is another");
     const place first = gather_numbers::at(own.first.data, problem_, how_);
     expect(first.of == operand::a && first.row == 0 && first.col == 0,
            "the shard begins elsewhere");
-    expect(static_cast<int>(numbers_.maps.inbox_boxes.size()) == how_.world(), "maps are missing");
-    for (std::size_t peer = 0; peer < numbers_.maps.inbox_boxes.size(); ++peer) {
-      const sm90::boxes_at& there = numbers_.maps.inbox_boxes[peer];
+    expect(static_cast<int>(numbers_.maps.inbox_tma_tiles.size()) == how_.world(),
+           "maps are missing");
+    for (std::size_t peer = 0; peer < numbers_.maps.inbox_tma_tiles.size(); ++peer) {
+      const sm90::tma_tiles_at& there = numbers_.maps.inbox_tma_tiles[peer];
       const place at = gather_numbers::at(there.first.data, problem_, how_);
       expect(at.of == operand::inbox && at.rank == static_cast<int>(peer) &&
                  at.row == (how_.by_rows() ? part.begin : 0) &&
@@ -142,8 +146,9 @@ class sender_check {
              fmt::format("what goes to rank {} lands elsewhere", peer));
       expect(there.layers == how_.sets().sets && there.between == problem_.m * problem_.k &&
                  there.first.stride == problem_.k && there.first.rows == own.first.rows &&
-                 there.first.columns == own.first.columns && there.box_rows == own.box_rows &&
-                 there.box_columns == own.box_columns,
+                 there.first.columns == own.first.columns &&
+                 there.tma_tile_rows == own.tma_tile_rows &&
+                 there.tma_tile_columns == own.tma_tile_columns,
              fmt::format("the map of rank {} is another", peer));
     }
   }
@@ -165,7 +170,7 @@ class sender_check {
            "the next set is acquired by other counters");
   }
 
-  [[nodiscard]] transfer entry_of(const outgoing_piece& p, int hop) const {
+  [[nodiscard]] transfer entry_of(const outgoing_chunk& p, int hop) const {
     const sending_grid& grid = numbers_.sending;
     transfer t;
     t.from = operand::a;
@@ -186,17 +191,17 @@ class sender_check {
   /// A sender's turns, as loops go through them and by number; then what it acquires.
   void expect_sends(int sender) {
     const sending_grid& grid = numbers_.sending;
-    const strided share{sender, plan_.protocol.movers};
+    const strided share{sender, plan_.protocol.senders};
     std::vector<transfer> sent;
     std::vector<transfer> by_number;
-    const auto add = [&](std::vector<transfer>& to, const outgoing_piece& p, int hop) {
+    const auto add = [&](std::vector<transfer>& to, const outgoing_chunk& p, int hop) {
       for (int i = 0; i < grid.hops_together(); ++i) to.push_back(entry_of(p, hop + i));
     };
     if (grid.hops > 0)
-      grid.each(share, [&](const outgoing_piece& p, int hop, int /*hops*/) { add(sent, p, hop); });
+      grid.each(share, [&](const outgoing_chunk& p, int hop, int /*hops*/) { add(sent, p, hop); });
     for (int i = 0; i < grid.turns(share); ++i) {
       const auto turn = grid.turn(share, i);
-      add(by_number, turn.piece, turn.hop);
+      add(by_number, turn.chunk, turn.hop);
     }
     expect(sent == by_number, fmt::format("sender {} has other turns by number", sender));
     if (plan_.protocol.senders_acquire) add_acquires(share, sent);
@@ -216,13 +221,13 @@ class sender_check {
     }
   }
   [[nodiscard]] int group_of(const transfer& t) const {
-    const std::int64_t rows = plan_.protocol.band * plan_.protocol.tile_m;
+    const std::int64_t rows = plan_.protocol.raster_rows * plan_.protocol.tile_m;
     return t.rows > 0 ? static_cast<int>(t.to_row / rows) : 0;
   }
   void add_acquires(strided share, std::vector<transfer>& to) const {
     const receiving_grid& grid = numbers_.receiving;
     for (int i = 0; i < grid.count(share); ++i) {
-      const incoming_piece p = grid.at(share, 0, i);
+      const incoming_chunk p = grid.at(share, 0, i);
       if (p.ready < 0) continue;
       transfer t;
       t.first_hop = static_cast<std::int16_t>((p.source - grid.rank + grid.ranks) % grid.ranks);
@@ -231,36 +236,36 @@ class sender_check {
     }
   }
 
-  /// What goes out before a TMA tile does, by which storers are held back: all entries of all
-  /// senders before it.
+  /// What goes out before a TMA tile does, by which epilogue warps are held back: all entries of
+  /// all senders before it.
   void expect_times() {
     const sending_grid& grid = numbers_.sending;
     std::uint64_t before = 0;
     std::size_t most = 0;
     for (const auto& list : lists_.senders) most = std::max(most, list.size());
-    std::vector<std::vector<std::pair<outgoing_piece, int>>> turns;
-    for (int sender = 0; sender < plan_.protocol.movers; ++sender) {
-      const strided share{sender, plan_.protocol.movers};
+    std::vector<std::vector<std::pair<outgoing_chunk, int>>> turns;
+    for (int sender = 0; sender < plan_.protocol.senders; ++sender) {
+      const strided share{sender, plan_.protocol.senders};
       auto& all = turns.emplace_back();
       for (int i = 0; i < grid.turns(share); ++i) {
         const auto turn = grid.turn(share, i);
-        all.emplace_back(turn.piece, turn.hop);
+        all.emplace_back(turn.chunk, turn.hop);
       }
     }
     const int rounds = grid.at_once && grid.hops > 0 ? 1 : grid.hops;
-    const int count = grid.row_pieces * grid.in_row;
+    const int count = grid.row_chunks * grid.in_row;
     for (int round = 0; round < rounds; ++round) {
       for (int i = 0; i < count; ++i) {
-        const strided share{i % plan_.protocol.movers, plan_.protocol.movers};
+        const strided share{i % plan_.protocol.senders, plan_.protocol.senders};
         const int mine = share.share_of(count);
-        const int turn = round * mine + i / plan_.protocol.movers;
-        const auto& [piece, hop] =
+        const int turn = round * mine + i / plan_.protocol.senders;
+        const auto& [chunk, hop] =
             turns[static_cast<std::size_t>(share.worker)][static_cast<std::size_t>(turn)];
-        expect(grid.bytes_before(piece, hop) == before, "a TMA tile has the time of another");
-        before += static_cast<std::uint64_t>(grid.hops_together()) * grid.box_bytes();
+        expect(grid.bytes_before(chunk, hop) == before, "a TMA tile has the time of another");
+        before += static_cast<std::uint64_t>(grid.hops_together()) * grid.tma_tile_bytes();
       }
     }
-    expect(plan_.pace > 0, "nothing is sent in finite time");
+    expect(plan_.rate_limit > 0, "nothing is sent in finite time");
   }
 
   static constexpr std::size_t most_faults = 8;
@@ -325,8 +330,8 @@ std::vector<std::string> faults_of_packets(const all_gather_gemm_problem& proble
       expect(panel.source_of(row) == plan.protocol.rank, "packets are from another rank");
       expect(place < panel.in_set && places.insert(place).second, "two packets have one place");
       // Threads that multiply go from k-block to k-block.
-      const int block = at.column / sm90::slice_depth;
-      expect(place == panel.at(row, at.column % sm90::slice_depth) +
+      const int block = at.column / sm90::block_k;
+      expect(place == panel.at(row, at.column % sm90::block_k) +
                           block * panel.rows * packet_panel::across,
              "a packet is not where it is read");
     }

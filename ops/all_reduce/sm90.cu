@@ -8,23 +8,23 @@
 namespace untax {
 namespace {
 
-template <class Mover, class Protocol>
+template <class Sender, class Protocol>
 sm90::transfer_code moving_code(const Protocol& protocol, dtype type) {
   switch (type) {
     case dtype::f32:
-      return sm90::code_of<float, Mover>(protocol, 4);
+      return sm90::code_of<float, Sender>(protocol, 4);
     case dtype::f16:
-      return sm90::code_of<f16, Mover>(protocol, 2);
+      return sm90::code_of<f16, Sender>(protocol, 2);
     case dtype::bf16:
-      return sm90::code_of<bf16, Mover>(protocol, 2);
+      return sm90::code_of<bf16, Sender>(protocol, 2);
   }
   return {};
 }
 
 template <class Protocol>
 sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
-  return wire == wire_kind::bulk ? moving_code<sm90::bulk_mover>(protocol, type)
-                                 : moving_code<sm90::store_mover>(protocol, type);
+  return wire == wire_kind::bulk ? moving_code<sm90::bulk_sender>(protocol, type)
+                                 : moving_code<sm90::store_sender>(protocol, type);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ class direct_relay : public direct_layout {
         whole_{0, count},
         owners_{inner_shares(count, plan.world - 1), root + 1, plan.world},
         root_(root),
-        stretch_(stretch_for(owners_.full, plan.workers)),
-        full_count_(pieces{{0, stretch_}, plan.chunk}.count()) {}
+        span_(span_for(owners_.full, plan.workers)),
+        full_count_(pieces{{0, span_}, plan.chunk}.count()) {}
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -40,15 +40,15 @@ class direct_relay : public direct_layout {
   static constexpr int most_chunks = std::numeric_limits<int>::max();
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane) const noexcept {
-    return stretch_of(owners_.of(owner), lane, stretch_);
+    return span_of(owners_.of(owner), lane, span_);
   }
   /// Chunks of a share.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count_of(const range& share) const noexcept {
-    return share.size == stretch_ ? full_count_ : chunks_of(share).count();
+    return share.size == span_ ? full_count_ : chunks_of(share).count();
   }
   /// The root's word to an owner that chunk `i` of `count` has come.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room dealt(int owner, int i, int count, int lane,
-                                                       std::uint64_t epoch) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room scattered(int owner, int i, int count, int lane,
+                                                           std::uint64_t epoch) const noexcept {
     const auto before = (epoch - 1) * static_cast<std::uint64_t>(count);
     return flag(first, lane, root_, owner, before + static_cast<std::uint64_t>(i) + 1);
   }
@@ -76,7 +76,7 @@ class direct_relay : public direct_layout {
       return;
     }
     // Between the chunks for others, so that the ways to them are not idle meanwhile.
-    const pieces kept = chunks_of(stretch_of(whole_, lane, stretch_for(whole_.size, lanes())));
+    const pieces kept = chunks_of(span_of(whole_, lane, span_for(whole_.size, lanes())));
     for (int i = 0; i < most; ++i) {
       deal_round(i, lane, epoch, emit);
       keep(kept, i * (world() - 1), (i + 1) * (world() - 1), emit);
@@ -99,7 +99,7 @@ class direct_relay : public direct_layout {
     for (int hop = 1; hop < world(); ++hop) {
       const int owner = receiver_at_hop(rank(), hop, world());
       const int count = count_of(share(owner, lane));
-      if (i < count) emit(step{.publish = dealt(owner, i, count, lane, epoch)});
+      if (i < count) emit(step{.publish = scattered(owner, i, count, lane, epoch)});
     }
   }
   /// Chunks `begin` to `end` - 1, as far as there are, of the root's own result.
@@ -123,7 +123,7 @@ class direct_relay : public direct_layout {
     const int count = count_of(own);
     for (int i = 0; i < count; ++i) {
       const range chunk = chunks_of(own).at(i);
-      emit(step{.acquire = dealt(rank(), i, count, lane, epoch)});
+      emit(step{.acquire = scattered(rank(), i, count, lane, epoch)});
       for (int turn = 0; turn + 1 < world(); ++turn) {
         const int peer = receiver_at_hop(rank(), 1 + turned(turn, lane, world() - 1), world());
         if (peer == root_) continue;
@@ -141,8 +141,8 @@ class direct_relay : public direct_layout {
   range whole_;
   ownership owners_;
   int root_;
-  std::int64_t stretch_;  // of a share that is not the last
-  int full_count_;        // chunks of such a stretch
+  std::int64_t span_;  // of a share that is not the last
+  int full_count_;     // chunks of such a span
 };
 
 static_assert(protocol<direct_relay>);

@@ -10,8 +10,8 @@ namespace {
 template <class Protocol>
 sm90::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
   const int bytes = static_cast<int>(size_of(type));
-  return wire == wire_kind::bulk ? sm90::code_of<void, sm90::bulk_mover>(protocol, bytes)
-                                 : sm90::code_of<void, sm90::store_mover>(protocol, bytes);
+  return wire == wire_kind::bulk ? sm90::code_of<void, sm90::bulk_sender>(protocol, bytes)
+                                 : sm90::code_of<void, sm90::store_sender>(protocol, bytes);
 }
 
 }  // namespace

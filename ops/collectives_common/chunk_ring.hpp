@@ -11,8 +11,8 @@
 
 namespace untax {
 
-/// How the chunks of a range are dealt to the lanes, in turn: `each` to every lane, one more to the
-/// first `more` of them.
+/// How the chunks of a range are distributed over the lanes, in turn: `each` to every lane, one
+/// more to the first `more` of them.
 struct chunk_deal {
   std::int64_t size = -1;  ///< of the range
   int each = 0;
@@ -31,9 +31,9 @@ struct chunk_deal {
 struct lane_chunks {
   pieces all;
   strided share;
-  int dealt = 0;
+  int count_of_lane = 0;
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept { return dealt; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const noexcept { return count_of_lane; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range at(int i) const noexcept {
     return all.at(share.worker + i * share.workers);
   }

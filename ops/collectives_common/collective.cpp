@@ -8,7 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/host/engine.hpp"
-#include "engines/sm90/transfer/engine.hpp"
+#include "engines/sm90/transfer/collective_runner.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -52,7 +52,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
   tables_ = std::move(tables);
   agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
-    device_engine_ = make_process_owned<sm90::engine>(w, std::string(name_), kernels());
+    device_runner_ = make_process_owned<sm90::collective_runner>(w, std::string(name_), kernels());
     // No rank runs while another one still takes memory or loads kernels.
     w.agree(name_, "made");
     return;
@@ -63,7 +63,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
 
 void collective::check(std::string_view what, const const_array_view& given,
                        std::int64_t count) const {
-  argument_check{name_, plan_.rank}.is_whole(engine_ || device_engine_);
+  argument_check{name_, plan_.rank}.is_whole(engine_ || device_runner_);
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument,
                 fmt::format("rank {}: {}: {} {}", plan_.rank, name_, what, text));
@@ -100,7 +100,7 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   const void* const shown_in = shows_input_ ? in : nullptr;
   const void* const shown_out = shows_result_ ? out : nullptr;
   // Waiting for others is nothing that a capture can hold, and what it holds runs many times.
-  const bool captured = device_engine_ && device_engine_->captures(stream);
+  const bool captured = device_runner_ && device_runner_->captures(stream);
   if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
     // Another rank may know these, too, and pass others this time.
     if (!captured) world_->note(name_, known->second);
@@ -131,7 +131,7 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
 
 void collective::carry_out(const const_array_view& in, const array_view& out, stream_ref stream) {
   if (shows_input_ || shows_result_) agree_on(in.data, out.data, stream);
-  if (device_engine_) return device_engine_->run(in.data, out.data, between_, stream);
+  if (device_runner_) return device_runner_->run(in.data, out.data, between_, stream);
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank, between_);
   operands[operand::c] = row_of(as_const(out), plan_.rank, between_);

@@ -151,7 +151,7 @@ class chooser {
     }
     const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
     if (is_roomless()) {
-      // In pieces, so that the warps of a crew stay together.
+      // In pieces, so that worker warps stay together.
       if (made_.chunk_bytes == 0 && made_.phases == 1 && reads) made_.chunk_bytes = chunk_bytes;
       if (made_.chunk_bytes == 0 && made_.phases == 2 && need_.by_peers == touched::both)
         made_.chunk_bytes =

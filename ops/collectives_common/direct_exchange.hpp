@@ -22,7 +22,7 @@ class direct_exchange : public direct_layout {
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
     if (keeps(lane)) return send(rank(), kept_by(lane, parts_.sent(rank(), rank())), emit);
-    stretch known;
+    span known;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
       if (share(source, rank(), lane, known).empty()) continue;
@@ -54,7 +54,7 @@ class direct_exchange : public direct_layout {
 
  private:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int from, int to, int lane,
-                                                        stretch& known) const noexcept {
+                                                        span& known) const noexcept {
     return share_of(parts_.sent(from, to), lane, known);
   }
 

@@ -17,7 +17,7 @@ namespace untax {
 /// flags alone keep the order, a counter for each (kind, lane, from, to). Every flag that is raised
 /// is waited for in the same epoch, so that nothing comes after the end of a run.
 ///
-/// Worker l of each rank, its lane, has the l-th stretch of each range, and deals with lane l of
+/// Worker l of each rank, its lane, has the l-th span of each range, and deals with lane l of
 /// the peers only. What stays at a rank is copied by workers beside these, its keepers, if there
 /// are any: a multiprocessor whose stores to peers wait for the link has its own stores wait, too.
 class direct_layout {
@@ -44,28 +44,28 @@ class direct_layout {
     counters_ = layout.size();
   }
 
-  /// How long stretches of a range are, kept because most ranges are of one size and divisions
+  /// How long spans of a range are, kept because most ranges are of one size and divisions
   /// take a kernel long.
-  struct stretch {
+  struct span {
     std::int64_t of = -1;  ///< size of the range
     std::int64_t size = 0;
   };
 
-  /// The stretch of a range that falls to a lane: as long as the others', and cut where lines or
+  /// The span of a range that falls to a lane: as long as the others', and cut where lines or
   /// vectors begin unless chunks are smaller than these.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole, int lane,
-                                                           stretch& known) const noexcept {
-    if (known.of != whole.size) known = {whole.size, stretch_for(whole.size, plan_.workers)};
-    return stretch_of(whole, lane, known.size);
+                                                           span& known) const noexcept {
+    if (known.of != whole.size) known = {whole.size, span_for(whole.size, plan_.workers)};
+    return span_of(whole, lane, known.size);
   }
-  /// How long stretches are if a range of `size` elements is dealt to so many.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t stretch_for(std::int64_t size,
-                                                                     int parts) const noexcept {
+  /// How long spans are if a range of `size` elements is distributed over so many.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t span_for(std::int64_t size,
+                                                                  int parts) const noexcept {
     const std::int64_t full = ceil_div<std::int64_t>(size, parts);
     return round_up<std::int64_t>(full, smaller(plan_.chunk, full < 1024 ? 8 : line_elements));
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr range stretch_of(const range& whole, int i,
-                                                                    std::int64_t size) noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr range span_of(const range& whole, int i,
+                                                                 std::int64_t size) noexcept {
     const std::int64_t begin = smaller(whole.size, i * size);
     return {whole.begin + begin, smaller(size, whole.size - begin)};
   }
@@ -80,10 +80,10 @@ class direct_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool keeps(int worker) const noexcept {
     return worker >= plan_.workers;
   }
-  /// The stretch of a range that falls to a keeper.
+  /// The span of a range that falls to a keeper.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range kept_by(int worker,
                                                           const range& whole) const noexcept {
-    return stretch_of(whole, worker - plan_.workers, stretch_for(whole.size, plan_.keepers));
+    return span_of(whole, worker - plan_.workers, span_for(whole.size, plan_.keepers));
   }
   UNTAX_CALLS_ANY_SIDE
   template <class Visit>

@@ -32,7 +32,7 @@ class direct_reduce : public direct_layout {
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
     const bool passes_on = everywhere_ && !straight_;
-    stretch known;
+    span known;
     for (int hop = 1; hop < world(); ++hop) {
       const int owner = receiver_at_hop(rank(), hop, world());
       if (share(owner, lane, known).empty()) continue;
@@ -52,7 +52,7 @@ class direct_reduce : public direct_layout {
  private:
   /// What lane `lane` of `owner` combines.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane,
-                                                        stretch& known) const noexcept {
+                                                        span& known) const noexcept {
     return share_of(straight_ ? whole_ : shards_.of(owner), lane, known);
   }
 

@@ -80,11 +80,11 @@ class reduce_protocol : public two_phase_layout {
     return in_c(all.at(i).begin - (everywhere_ ? 0 : all.all.whole.begin));
   }
 
-  /// Chunk `i` of all ranks to a place of this rank or, if it `spreads`, to that of everybody.
+  /// Chunk `i` of all ranks to a place of this rank or, if it `fans_out`, to that of everybody.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch, const place& to,
-                                           bool spreads, Emit&& emit) const {
+                                           bool fans_out, Emit&& emit) const {
     const lane_chunks all = chunks_for(rank(), lane);
     const range chunk = all.at(i);
     const auto from = [&](int source) {
@@ -101,7 +101,7 @@ class reduce_protocol : public two_phase_layout {
               .weights = in_a(chunk.begin),
               .to = to,
               .combine = how_,
-              .everywhere = spreads});
+              .everywhere = fans_out});
     for (int hop = 1; hop < world(); ++hop)
       emit(step{.retire = ring_.room_of(from(source_at_hop(rank(), hop, world())))});
   }

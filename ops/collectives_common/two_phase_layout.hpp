@@ -6,8 +6,8 @@
 
 namespace untax {
 
-/// How the elements of a result are dealt to the ranks that answer for them: shard i to rank
-/// `first` + i, around the world.
+/// How the elements of a result are distributed over the ranks that answer for them: shard i to
+/// rank `first` + i, around the world.
 struct ownership {
   sharding shards;
   int first = 0;

@@ -19,7 +19,7 @@ struct gemm_variant {
 struct grid_case {
   gemm_variant what;
   gemm_problem problem;
-  gemm_plan plan;  ///< of rank 0
+  protocol_plan plan;  ///< of rank 0
   std::uint64_t epochs = 1;
 
   [[nodiscard]] std::string name() const;
@@ -28,16 +28,16 @@ struct grid_case {
 /// How a problem is cut.
 struct cut {
   int workers;
-  int movers;
+  int senders;
   std::int64_t tile_m;
   std::int64_t tile_n;
   std::int64_t panel_k;
-  std::int64_t cross = 0;  // looked at where A is gathered, as the next three
-  bool collect = false;
-  bool spread = false;
+  std::int64_t chunk_cross = 0;  // looked at where A is gathered, as the next three
+  bool gather_own = false;
+  bool fan_out = false;
   int sets = 2;
-  int band = 1;
-  int starts = 1;
+  int raster_rows = 1;
+  int k_interleave = 1;
 };
 
 struct shape {
@@ -53,9 +53,9 @@ bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
-/// Where shards are multiples of several elements, so are the sizes that are dealt and cut: what
+/// Where shards are multiples of several elements, so are the sizes that are sharded and cut: what
 /// was one element becomes such a unit.
-void stretch(const gemm_variant& variant, shape& size, cut& by) {
+void scale_up(const gemm_variant& variant, shape& size, cut& by) {
   constexpr std::int64_t probe = 16 * shard_granularity;
   gemm_problem problem{.m = probe, .n = probe, .k = probe};
   problem.gather = variant.gather;
@@ -72,7 +72,7 @@ void stretch(const gemm_variant& variant, shape& size, cut& by) {
 
 grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
                     bool in_units = false) {
-  if (in_units) stretch(variant, size, by);
+  if (in_units) scale_up(variant, size, by);
   // Without rooms it is the barrier and the other set that keep one run from the next.
   if (is_bulk(variant.how)) by.sets = 2;
   grid_case c;
@@ -84,15 +84,15 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .how = variant.how,
             .move = variant.move,
             .workers = by.workers,
-            .movers = by.movers,
+            .senders = by.senders,
             .tile_m = by.tile_m,
             .tile_n = by.tile_n,
             .panel_k = by.panel_k,
-            .cross = by.cross,
-            .collect = by.collect,
-            .spread = by.spread,
-            .band = by.band,
-            .starts = by.starts,
+            .chunk_cross = by.chunk_cross,
+            .gather_own = by.gather_own,
+            .fan_out = by.fan_out,
+            .raster_rows = by.raster_rows,
+            .k_interleave = by.k_interleave,
             .sets = by.sets};
   c.epochs = enough_epochs;
   return c;
@@ -103,7 +103,8 @@ std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
   std::vector<grid_case> cases;
   for (const shape& size : shapes) {
     for (const cut& by : cuts) {
-      if (variant.entry->gathers || (by.cross == 0 && !by.collect && !by.spread && by.sets == 2))
+      if (variant.entry->gathers ||
+          (by.chunk_cross == 0 && !by.gather_own && !by.fan_out && by.sets == 2))
         cases.push_back(make_case(variant, ranks, size, by));
     }
   }
@@ -119,14 +120,15 @@ std::string gemm_variant::name() const {
 
 std::string grid_case::name() const {
   return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} movers, tile {}x{}, panel {}{}{}{}{}{}{}, {} "
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} senders, tile {}x{}, panel {}{}{}{}{}{}{}, "
+      "{} "
       "epochs",
-      what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.movers,
+      what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.senders,
       plan.tile_m, plan.tile_n, plan.panel_k,
-      plan.cross > 0 ? fmt::format(", pieces across {}", plan.cross) : "",
-      plan.collect ? ", collected" : "", plan.spread ? ", spread" : "",
-      plan.band != 1 ? fmt::format(", bands of {}", plan.band) : "",
-      plan.starts != 1 ? fmt::format(", {} starts", plan.starts) : "",
+      plan.chunk_cross > 0 ? fmt::format(", chunks across {}", plan.chunk_cross) : "",
+      plan.gather_own ? ", collected" : "", plan.fan_out ? ", spread" : "",
+      plan.raster_rows != 1 ? fmt::format(", raster groups of {}", plan.raster_rows) : "",
+      plan.k_interleave != 1 ? fmt::format(", {} starts", plan.k_interleave) : "",
       plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", epochs);
 }
 
@@ -167,11 +169,11 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
       make_case(variant, ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
       make_case(variant, ranks, {size, 3, size}, high, true)};
-  // A shard in several pieces, and the own one moves too: within a rank that takes two workers to
+  // A shard in several chunks, and the own one moves too: within a rank that takes two workers to
   // matter.
   if (variant.entry->gathers && ranks == 2) {
     cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
-    // Peers get pieces in turn, and a room is used again in the very next run.
+    // Peers get chunks in turn, and a room is used again in the very next run.
     cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
@@ -185,7 +187,7 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
 std::vector<schedule::rank_plan> plans_of(const grid_case& c) {
   std::vector<schedule::rank_plan> plans;
   for (int rank = 0; rank < c.plan.world; ++rank) {
-    gemm_plan plan = c.plan;
+    protocol_plan plan = c.plan;
     plan.rank = rank;
     const gemm_share share = c.what.entry->share(c.problem, plan.world, rank);
     const schedule::operand_extents operands = {{share.a_rows.size, share.a_cols.size},

@@ -9,12 +9,12 @@
 namespace untax {
 
 /// How the GEMM of an operator starts. In phases it touches nothing before its phase. Where all
-/// tiles wait for pieces of A from all ranks, fewer weights are read early.
+/// tiles wait for chunks of A from all ranks, fewer weights are read early.
 [[nodiscard]] inline sm90::kernel_start start_of(const world& w, const operator_options& options,
-                                                 bool wait_for_pieces) {
+                                                 bool wait_for_chunks) {
   sm90::kernel_start start{.early = w.ranks_per_gpu() == 1};
   if (options.constant_weights && options.how != pattern::bulk_synchronous)
-    start.stages = wait_for_pieces ? sm90::asked_before_moving : 6;
+    start.stages = wait_for_chunks ? sm90::asked_before_moving : 6;
   return start;
 }
 

@@ -27,11 +27,11 @@ struct operator_case {
 
   [[nodiscard]] std::string describe() const {
     return fmt::format(
-        "W {} m {} n {} k {} {} gather {} partials {} {} {} workers {} movers {} tile {}x{} panel "
+        "W {} m {} n {} k {} {} gather {} partials {} {} {} workers {} senders {} tile {}x{} panel "
         "{} seed {}",
         world, problem.m, problem.n, problem.k, name_of(problem.type), name_of(problem.gather),
         name_of(problem.partials), name_of(options.how), name_of(options.move), options.workers,
-        options.movers, options.tile_m, options.tile_n, options.panel_k, seed);
+        options.senders, options.tile_m, options.tile_n, options.panel_k, seed);
   }
 };
 
@@ -83,7 +83,7 @@ inline operator_case random_case(const operator_entry& entry, std::uint64_t seed
   if (entry.gathers) c.options.move = static_cast<direction>(between(0, 1));
   c.options.launch = static_cast<launch_mode>(between(0, 1));
   c.options.workers = static_cast<int>(between(1, 3));
-  c.options.movers = static_cast<int>(between(1, 2));
+  c.options.senders = static_cast<int>(between(1, 2));
   c.options.tile_m = between(1, 40);
   c.options.tile_n = between(1, 40);
   c.options.panel_k = between(1, 40);

@@ -6,31 +6,35 @@ namespace untax {
 
 // Structured bindings name every field of a plan, so a new one cannot be left out here.
 
-std::string fields_of(const gemm_plan& plan) {
-  const auto& [world, rank, how, move, workers, movers, tile_m, tile_n, panel_k, cross, collect,
-               spread, senders_acquire, reserves_next, band, starts, sets] = plan;
+std::string fields_of(const protocol_plan& plan) {
+  const auto& [world, rank, how, move, workers, senders, tile_m, tile_n, panel_k, chunk_cross,
+               gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave,
+               sets] = plan;
   static_cast<void>(rank);
   return fmt::format(
-      "ranks {}, program {}, direction {}, workers {}, movers {}, tile rows {}, tile columns {}, "
-      "panel {}, cross {}, collect {}, spread {}, senders acquire {}, reserves next {}, band {}, "
-      "starts {}, sets {}",
-      world, name_of(how), name_of(move), workers, movers, tile_m, tile_n, panel_k, cross, collect,
-      spread, senders_acquire, reserves_next, band, starts, sets);
+      "ranks {}, program {}, direction {}, workers {}, senders {}, tile rows {}, tile columns {}, "
+      "panel {}, chunk cross {}, gather own {}, fan out {}, senders acquire {}, reserves next {}, "
+      "raster rows {}, k interleave {}, sets {}",
+      world, name_of(how), name_of(move), workers, senders, tile_m, tile_n, panel_k, chunk_cross,
+      gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave, sets);
 }
 
 std::string fields_of(const sm90::gemm_plan& plan) {
-  const auto& [config, schedule, y_rows, cycles] = plan;
+  const auto& [config, schedule, multicast_rows, cycles] = plan;
   static_cast<void>(cycles);
-  const auto& [columns, cluster, stages, swapped, staging, deep, pieces] = config;
-  const auto& [x_tiles, y_tiles, slices, together, clusters, streamed, band, segments,
-               part_slices] = schedule;
+  const auto& [block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k,
+               cluster_split_k] = config;
+  const auto& [m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles,
+               raster_group, segments, part_k_blocks] = schedule;
   return fmt::format(
       "block_n {}, cluster {}, stages {}, swap_ab {}, epilogue buffers {}, warpgroup split-K {}, "
-      "cluster split-K {}, x tiles {}, y tiles {}, k-blocks {}, k-blocks of a stage {}, clusters "
-      "{}, stream-K tiles {}, raster group {}, raster segments {}, k-blocks of a part {}, y rows "
+      "cluster split-K {}, M tiles {}, N tiles {}, k-blocks {}, k-blocks of a stage {}, clusters "
+      "{}, stream-K tiles {}, raster group {}, raster segments {}, k-blocks of a part {}, "
+      "multicast rows "
       "{}",
-      columns, cluster, stages, swapped, staging, deep, pieces, x_tiles, y_tiles, slices, together,
-      clusters, streamed, band, segments, part_slices, y_rows);
+      block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k,
+      m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles, raster_group,
+      segments, part_k_blocks, multicast_rows);
 }
 
 void agree_on_lines(world& w, std::string_view operator_name, const plan_lines& lines) {

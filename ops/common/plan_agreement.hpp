@@ -17,7 +17,7 @@ namespace untax {
 using plan_lines = std::vector<std::string>;
 
 /// The plan of a protocol, without the rank.
-[[nodiscard]] std::string fields_of(const gemm_plan& plan);
+[[nodiscard]] std::string fields_of(const protocol_plan& plan);
 /// The plan of a GEMM kernel, without what the model expects of it.
 [[nodiscard]] std::string fields_of(const sm90::gemm_plan& plan);
 

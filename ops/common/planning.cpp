@@ -40,11 +40,11 @@ std::int64_t columns_of_tile(const local_gemm& gemm, int workers) {
 
 }  // namespace
 
-planned make_plan(const world& w, std::string_view operator_name, const local_gemm& gemm,
-                  const operator_options& options) {
+made_plan make_plan(const world& w, std::string_view operator_name, const local_gemm& gemm,
+                    const operator_options& options) {
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
   require_option(operator_name, w.rank(), "workers", options.workers, most_workers / 2);
-  require_option(operator_name, w.rank(), "movers", options.movers, most_workers / 2);
+  require_option(operator_name, w.rank(), "senders", options.senders, most_workers / 2);
   require_option(operator_name, w.rank(), "tile_m", options.tile_m, any);
   require_option(operator_name, w.rank(), "tile_n", options.tile_n, any);
   require_option(operator_name, w.rank(), "panel_k", options.panel_k, any);
@@ -57,15 +57,15 @@ planned make_plan(const world& w, std::string_view operator_name, const local_ge
                             "bulk_library, bulk_synchronous, producer_consumer, fused_sequential "
                             "and fused_specialized"));
   }
-  planned result;
-  gemm_plan& plan = result.plan;
+  made_plan result;
+  protocol_plan& plan = result.plan;
   plan.world = w.size();
   plan.rank = w.rank();
   plan.how = options.how;
   plan.move = options.move;
   plan.workers =
       options.workers > 0 ? options.workers : std::clamp(cores() / w.size(), 1, most_workers / 2);
-  plan.movers = options.movers > 0 ? options.movers : 1;
+  plan.senders = options.senders > 0 ? options.senders : 1;
   const std::int64_t rows = std::max<std::int64_t>(gemm.rows, 1);
   plan.tile_m = std::min(rows, options.tile_m > 0 ? options.tile_m : 512);
   plan.tile_n = std::min(std::max<std::int64_t>(gemm.cols, 1),
@@ -77,7 +77,7 @@ planned make_plan(const world& w, std::string_view operator_name, const local_ge
     const bool spare_cores = cores() > plan.workers * w.size();
     plan.how = spare_cores ? pattern::fused_specialized : pattern::fused_sequential;
     why = fmt::format(
-        "chosen because {} cores {} for {} ranks of {} computing workers with movers beside them",
+        "chosen because {} cores {} for {} ranks of {} computing workers with senders beside them",
         cores(), spare_cores ? "are enough" : "are too few", w.size(), plan.workers);
   }
   result.explanation =
@@ -85,18 +85,18 @@ planned make_plan(const world& w, std::string_view operator_name, const local_ge
                   why, plan.workers,
                   plan.how == pattern::fused_sequential
                       ? ""
-                      : fmt::format(" and {} movers, {}", plan.movers, name_of(plan.move)),
+                      : fmt::format(" and {} senders, {}", plan.senders, name_of(plan.move)),
                   plan.tile_m, plan.tile_n);
   return result;
 }
 
-gemm_plan device_plan(const world& w, const operator_options& options) {
+protocol_plan plan_for_device(const world& w, const operator_options& options) {
   return {.world = w.size(),
           .rank = w.rank(),
           .how = options.how,
           .move = options.move,
           .workers = options.workers,
-          .movers = options.movers,
+          .senders = options.senders,
           .tile_m = options.tile_m,
           .tile_n = options.tile_n,
           .panel_k = options.panel_k};
@@ -111,10 +111,10 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
 }
 
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
-                   const gemm_plan& plan) {
-  w.agree(operator_name, fmt::format("{}, {}, {}, {} workers, {} movers, tile {} x {}, panel {}",
+                   const protocol_plan& plan) {
+  w.agree(operator_name, fmt::format("{}, {}, {}, {} workers, {} senders, tile {} x {}, panel {}",
                                      problem, name_of(plan.how), name_of(plan.move), plan.workers,
-                                     plan.movers, plan.tile_m, plan.tile_n, plan.panel_k));
+                                     plan.senders, plan.tile_m, plan.tile_n, plan.panel_k));
 }
 
 }  // namespace untax

@@ -19,18 +19,18 @@ struct local_gemm {
   dtype type = dtype::f32;
 };
 
-struct planned {
-  gemm_plan plan;
+struct made_plan {
+  protocol_plan plan;
   std::string explanation;
 };
 
 /// Fills in what the options leave open: pattern, workers, tile. Throws `invalid_argument` for
 /// options that cannot be.
-[[nodiscard]] planned make_plan(const world& w, std::string_view operator_name,
-                                const local_gemm& gemm, const operator_options& options);
+[[nodiscard]] made_plan make_plan(const world& w, std::string_view operator_name,
+                                  const local_gemm& gemm, const operator_options& options);
 
 /// The same in a world of GPUs, where the rest is up to the kernels: zero means that untax chooses.
-[[nodiscard]] gemm_plan device_plan(const world& w, const operator_options& options);
+[[nodiscard]] protocol_plan plan_for_device(const world& w, const operator_options& options);
 
 /// Throws `invalid_argument` unless 1 <= value < 2^31.
 void require_size(std::string_view operator_name, int rank, std::string_view what,
@@ -38,6 +38,6 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
 
 /// Compares problem and plan with those of the other ranks; collective.
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
-                   const gemm_plan& plan);
+                   const protocol_plan& plan);
 
 }  // namespace untax

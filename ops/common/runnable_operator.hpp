@@ -22,7 +22,7 @@ class runnable_operator : public runnable {
       op_.run(a, weights, c);
     }
   }
-  [[nodiscard]] const gemm_plan& plan() const override { return op_.plan(); }
+  [[nodiscard]] const protocol_plan& plan() const override { return op_.plan(); }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
 
  protected:

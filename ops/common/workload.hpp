@@ -32,7 +32,7 @@ struct gemm_problem {
 };
 
 /// Which parts of the whole A, B and C one rank holds. The whole problem is C = A x B^T in all
-/// operators; they differ in how it is dealt.
+/// operators; they differ in how it is sharded.
 struct gemm_share {
   range a_rows, a_cols;
   range b_rows, b_cols;
@@ -51,7 +51,7 @@ class runnable {
   /// `stream` is of worlds of GPUs only.
   virtual void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                    stream_ref stream) = 0;
-  [[nodiscard]] virtual const gemm_plan& plan() const = 0;
+  [[nodiscard]] virtual const protocol_plan& plan() const = 0;
   [[nodiscard]] virtual const std::string& explain() const = 0;
   /// Where the result has to lie; null data if anywhere.
   [[nodiscard]] virtual matrix result() const { return {}; }
@@ -74,7 +74,7 @@ struct operator_entry {
   std::function<std::unique_ptr<runnable>(world&, const gemm_problem&, const operator_options&)>
       make;
   std::function<gemm_share(const gemm_problem&, int world, int rank)> share;
-  std::function<program(const gemm_problem&, const gemm_plan&)> protocol;
+  std::function<program(const gemm_problem&, const protocol_plan&)> protocol;
   /// Bytes that a rank sends at least.
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
   /// What is found out about the plans of ranks on GPUs (device_schedule.hpp), for a pattern of own

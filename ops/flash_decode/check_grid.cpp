@@ -15,10 +15,10 @@ struct grid_case {
 
   [[nodiscard]] std::string name() const {
     return fmt::format(
-        "flash_decode {}: {} ranks, batch {}, heads {} / {} of {}, {} workers, {} movers, {} "
+        "flash_decode {}: {} ranks, batch {}, heads {} / {} of {}, {} workers, {} senders, {} "
         "splits, {} epochs",
         name_of(plan.how), plan.world, problem.batch, problem.heads, problem.kv_heads,
-        problem.head_dim, plan.workers, plan.movers, plan.splits, epochs);
+        problem.head_dim, plan.workers, plan.senders, plan.splits, epochs);
   }
   [[nodiscard]] std::int64_t items() const { return problem.batch * problem.kv_heads; }
   [[nodiscard]] std::vector<schedule::rank_plan> plans() const {
@@ -36,7 +36,7 @@ struct grid_case {
 
 struct cut {
   int workers;
-  int movers;
+  int senders;
   int splits;
 };
 
@@ -53,7 +53,7 @@ grid_case make_case(pattern how, int ranks, const shape& size, const cut& by) {
   c.problem.heads = size.heads;
   c.problem.kv_heads = size.kv_heads;
   c.problem.head_dim = size.head_dim;
-  c.plan = {ranks, 0, how, by.workers, by.movers, by.splits};
+  c.plan = {ranks, 0, how, by.workers, by.senders, by.splits};
   return c;
 }
 

@@ -7,7 +7,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "engines/bulk/communicator.hpp"
-#include "engines/sm90/attention/engine.hpp"
+#include "engines/sm90/attention/attention_runner.hpp"
 #include "engines/sm90/whole_run.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
@@ -93,7 +93,7 @@ class device_backend final : public attention_backend {
   sm90::attention_shape shape_;
   flash_decode_plan plan_;
   std::int64_t shard_;
-  sm90::attention_engine engine_;
+  sm90::attention_runner engine_;
   std::optional<bulk::communicator> library_;
   std::optional<all_gather> gather_;
 };

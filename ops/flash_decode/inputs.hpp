@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// A problem, and how the keys are dealt.
+/// A problem, and how the keys are sharded.
 struct attention_work {
   flash_decode_problem problem;
   /// Each rank holds a random number of keys of each sequence, sometimes none, not as many as it

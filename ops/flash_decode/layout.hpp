@@ -49,13 +49,13 @@ class flash_decode_layout {
     return problem_.head_dim + attention_statistics;
   }
   [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
-  [[nodiscard]] constexpr bool has_movers() const noexcept {
+  [[nodiscard]] constexpr bool has_senders() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
   /// Who sends partial results and combines what arrives; item i is sent by sender i mod senders()
   /// of one rank, and combined by the one of that number at another.
   [[nodiscard]] constexpr int senders() const noexcept {
-    return has_movers() ? plan_.movers : plan_.workers;
+    return has_senders() ? plan_.senders : plan_.workers;
   }
   [[nodiscard]] constexpr int worker_of(int item, int split) const noexcept {
     return (item * plan_.splits + split) % plan_.workers;
@@ -99,9 +99,9 @@ class flash_decode_layout {
     if (worker_of(item, split) == item % plan_.workers) return {};
     return flag(attended_.at(0, item, split), epoch);
   }
-  /// Says that this rank's partial result of an item is whole, where a mover waits for it.
+  /// Says that this rank's partial result of an item is whole, where a sender waits for it.
   [[nodiscard]] constexpr room merged(int item, std::uint64_t epoch) const noexcept {
-    return has_movers() ? flag(merged_.at(0, item), epoch) : room{};
+    return has_senders() ? flag(merged_.at(0, item), epoch) : room{};
   }
 
   flash_decode_problem problem_;

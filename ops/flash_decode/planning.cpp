@@ -86,7 +86,7 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
   const refusal refuse{w.rank()};
   const bool on_device = w.memory() == memory_kind::cuda;
   refuse.unless_between("option workers", options.workers, 0, on_device ? 4096 : most_workers);
-  refuse.unless_between("option movers", options.movers, 0, on_device ? 0 : most_workers);
+  refuse.unless_between("option senders", options.senders, 0, on_device ? 0 : most_workers);
   refuse.unless_between("option splits", options.splits, 0, on_device ? 0 : 1024);
   require_pattern(options.how, on_device, refuse);
 
@@ -112,7 +112,7 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
   }
   plan.workers =
       options.workers > 0 ? options.workers : std::clamp(cores() / w.size(), 1, most_workers);
-  plan.movers = options.movers > 0 ? options.movers : 1;
+  plan.senders = options.senders > 0 ? options.senders : 1;
   plan.splits = options.splits;
   if (plan.splits == 0) {
     const std::int64_t items = problem.batch * problem.kv_heads;
@@ -128,10 +128,10 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
 
 std::string fields_of(const flash_decode_plan& plan) {
   // All fields but the rank: a new one cannot be left out.
-  const auto& [world, rank, how, workers, movers, splits] = plan;
+  const auto& [world, rank, how, workers, senders, splits] = plan;
   static_cast<void>(rank);
-  return fmt::format("ranks {}, pattern {}, workers {}, movers {}, splits {}", world, name_of(how),
-                     workers, movers, splits);
+  return fmt::format("ranks {}, pattern {}, workers {}, senders {}, splits {}", world, name_of(how),
+                     workers, senders, splits);
 }
 
 std::string describe(const flash_decode_problem& p) {

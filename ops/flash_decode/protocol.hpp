@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// Attention to keys and values that are dealt to the ranks by position.
+/// Attention to keys and values that are sharded over the ranks by position.
 ///
 /// Rooms: (source rank, item) of partial results at each consumer, in two sets by epoch parity. A
 /// rank's own partial result is combined where it lies. See README.md in this folder for the
@@ -36,11 +36,11 @@ class flash_decode_protocol : public flash_decode_layout {
                : i == 1 ? kernel{"merge", 1, plan_.workers}
                         : exchange_kernel(i - 2, 2);
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"attention", 0, plan_.workers} : kernel{"combine", 0, plan_.movers};
+        return i == 0 ? kernel{"attention", 0, plan_.workers} : kernel{"combine", 0, plan_.senders};
       case pattern::fused_sequential:
         return {"flash_decode", 0, plan_.workers};
       default:
-        return {"flash_decode", 0, plan_.movers + plan_.workers};
+        return {"flash_decode", 0, plan_.senders + plan_.workers};
     }
   }
 
@@ -73,10 +73,10 @@ class flash_decode_protocol : public flash_decode_layout {
         combine(worker, epoch, emit);
         return;
       default:
-        if (worker < plan_.movers) {
+        if (worker < plan_.senders) {
           move(worker, epoch, emit);
         } else {
-          compute(worker - plan_.movers, epoch, emit);
+          compute(worker - plan_.senders, epoch, emit);
         }
     }
   }
@@ -108,12 +108,12 @@ class flash_decode_protocol : public flash_decode_layout {
   }
 
   template <class Emit>
-  constexpr void move(int mover, std::uint64_t epoch, Emit&& emit) const {
-    strided{mover, plan_.movers}.each(items(), [&](int item) {
+  constexpr void move(int sender, std::uint64_t epoch, Emit&& emit) const {
+    strided{sender, plan_.senders}.each(items(), [&](int item) {
       emit(step{.acquire = merged(item, epoch)});
       push(item, epoch, emit);
     });
-    combine(mover, epoch, emit);
+    combine(sender, epoch, emit);
   }
 
   /// This worker's splits. Where nothing is split the partial result goes where it is combined.

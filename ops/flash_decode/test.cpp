@@ -24,9 +24,10 @@ struct attention_case {
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::string name() const {
-    return fmt::format("{}{}, W {}, {}, workers {}, movers {}, splits {}, seed {}",
+    return fmt::format("{}{}, W {}, {}, workers {}, senders {}, splits {}, seed {}",
                        describe(work.problem), work.uneven ? ", uneven" : "", world,
-                       name_of(options.how), options.workers, options.movers, options.splits, seed);
+                       name_of(options.how), options.workers, options.senders, options.splits,
+                       seed);
   }
 };
 
@@ -85,7 +86,7 @@ attention_case random_case(std::uint64_t seed) {
   c.options.how = host_patterns[static_cast<std::size_t>(between(0, host_patterns.size() - 1))];
   c.options.launch = static_cast<launch_mode>(between(0, 1));
   c.options.workers = static_cast<int>(between(1, 3));
-  c.options.movers = static_cast<int>(between(1, 2));
+  c.options.senders = static_cast<int>(between(1, 2));
   c.options.splits = static_cast<int>(between(0, 4));
   return c;
 }

@@ -10,7 +10,7 @@
 #include "engines/sm90/gemm/variant.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
 #include "ops/common/plan_agreement.hpp"
-#include "ops/gemm_all_scatter/leaving.hpp"
+#include "ops/gemm_all_scatter/epilogue_drain.hpp"
 
 namespace untax {
 namespace {
@@ -18,9 +18,9 @@ namespace {
 constexpr int least_moving = 4;
 constexpr int most_moving = 16;
 constexpr int usual_streams = 2;  // while one begins its next copy, the other is on its way
-constexpr int most_bands = 16;
-/// A band's rows are those of whole tiles.
-constexpr std::int64_t band_unit = 256;
+constexpr int most_row_splits = 16;
+/// A row split's rows are those of whole tiles.
+constexpr std::int64_t split_unit = 256;
 
 constexpr sm90::tile_config kernels[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
@@ -29,9 +29,9 @@ constexpr sm90::tile_config kernels[] = {
 };
 
 /// How many blocks may be those that only move: pairs, as clusters of blocks start together.
-std::vector<int> numbers_of_movers(const operator_options& options, int processors) {
-  const int most = (processors - 2) / 2 * 2;
-  if (options.movers > 0 && most > 0) return {std::min(round_up(options.movers, 2), most)};
+std::vector<int> numbers_of_senders(const operator_options& options, int num_sms) {
+  const int most = (num_sms - 2) / 2 * 2;
+  if (options.senders > 0 && most > 0) return {std::min(round_up(options.senders, 2), most)};
   std::vector<int> numbers;
   for (int moving = least_moving; moving <= std::min(most_moving, most); moving += 2)
     numbers.push_back(moving);
@@ -41,23 +41,23 @@ std::vector<int> numbers_of_movers(const operator_options& options, int processo
 /// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
 void cut(scatter_plan& plan) {
   const sm90::tile_config& c = plan.gemm.config;
-  plan.protocol.tile_m = c.swapped ? c.columns : tile_rows(c);
-  plan.protocol.tile_n = c.swapped ? tile_rows(c) : c.columns;
-  plan.parts = storing_groups(c);
+  plan.protocol.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
+  plan.protocol.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
+  plan.parts = storing_warpgroups(c);
   // Where x is A, as many rows of tiles are multiplied before those below them; elsewhere the order
   // of numbers is as good, as there are few rows.
-  if (plan.way == scatter_way::flagged && !c.swapped)
-    plan.protocol.band = plan.gemm.schedule.band * c.cluster;
+  if (plan.way == scatter_way::tile_flags && !c.swap_ab)
+    plan.protocol.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
 }
 
 /// Where all of a shard leaves at once, a block has one tile of it, and as few blocks as there is
 /// work for have any.
-void cut_at_once(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
+void chunk_bulk(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
   constexpr std::int64_t unit = 64;
-  const sm90::block_share share = sm90::share_of_block(rows, columns, plan.apart, unit);
+  const sm90::block_share share = sm90::share_of_block(rows, columns, plan.own_grid, unit);
   plan.protocol.tile_m = share.rows;
   plan.protocol.tile_n = share.columns;
-  plan.protocol.movers = plan.apart = share.count;
+  plan.protocol.senders = plan.own_grid = share.count;
 }
 
 /// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
@@ -74,33 +74,36 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
     plan.gemm = gemm;
     plan.gemm.config = *config;
     cut(plan);
-    if (plan.way == scatter_way::kept && plan.apart > 0) cut_at_once(problem.m, columns, plan);
+    if (plan.way == scatter_way::local_only && plan.own_grid > 0)
+      chunk_bulk(problem.m, columns, plan);
     if (plan.streams > 0) {
       // What DMA engines send at a time is a tile to the program.
       plan.protocol.tile_m = rows;
       plan.protocol.tile_n = columns;
     }
-    plan.band_rows = rows;
-    plan.bands = static_cast<int>(ceil_div(problem.m, rows));
-    if (plan.way == scatter_way::straight) plan.gemm.cycles = cycles_until_left(plan.gemm, world);
-    if (plan.way == scatter_way::flagged)
-      plan.gemm.cycles = cycles_until_moved(plan.gemm, plan.leading + plan.apart, world);
-    if (plan.streams > 0) plan.gemm.cycles = cycles_until_copied(plan.gemm, plan.bands, world);
+    plan.split_rows = rows;
+    plan.row_splits = static_cast<int>(ceil_div(problem.m, rows));
+    if (plan.way == scatter_way::store_to_peers)
+      plan.gemm.cycles = drain_cycles_of_epilogue(plan.gemm, world);
+    if (plan.way == scatter_way::tile_flags)
+      plan.gemm.cycles = drain_cycles_of_senders(plan.gemm, plan.comm_ctas + plan.own_grid, world);
+    if (plan.streams > 0)
+      plan.gemm.cycles = drain_cycles_of_copies(plan.gemm, plan.row_splits, world);
     plans.push_back(plan);
   }
 }
 
 /// Plans in which blocks move tiles as these are flagged: so many of the kernel that multiplies, or
 /// of another one.
-std::vector<scatter_plan> flagged_plans(const gemm_all_scatter_problem& problem,
-                                        const scatter_plan& made, const operator_options& options,
-                                        int processors) {
+std::vector<scatter_plan> tile_flags_plans(const gemm_all_scatter_problem& problem,
+                                           const scatter_plan& made,
+                                           const operator_options& options, int num_sms) {
   std::vector<scatter_plan> plans;
-  for (const int moving : numbers_of_movers(options, processors)) {
+  for (const int moving : numbers_of_senders(options, num_sms)) {
     scatter_plan plan = made;
-    (options.how == pattern::producer_consumer ? plan.apart : plan.leading) = moving;
-    plan.protocol.movers = moving;
-    const int free = processors - moving;
+    (options.how == pattern::producer_consumer ? plan.own_grid : plan.comm_ctas) = moving;
+    plan.protocol.senders = moving;
+    const int free = num_sms - moving;
     add_plans(problem, plan, options.workers > 0 ? std::min(free, options.workers) : free,
               problem.m, plans);
   }
@@ -109,25 +112,24 @@ std::vector<scatter_plan> flagged_plans(const gemm_all_scatter_problem& problem,
 
 /// Empty where no kernel can multiply.
 std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem, int world,
-                                         int rank, const operator_options& options,
-                                         int processors) {
+                                         int rank, const operator_options& options, int num_sms) {
   scatter_plan made;
   made.protocol.world = world;
   made.protocol.rank = rank;
-  int free = processors;
+  int free = num_sms;
   switch (options.how) {
     case pattern::fused_specialized:
     case pattern::producer_consumer:
-      made.way = scatter_way::flagged;
+      made.way = scatter_way::tile_flags;
       break;
     case pattern::bulk_synchronous:
-      made.way = scatter_way::kept;
-      made.apart = options.movers > 0 ? std::min(options.movers, processors) : processors;
+      made.way = scatter_way::local_only;
+      made.own_grid = options.senders > 0 ? std::min(options.senders, num_sms) : num_sms;
       break;
     case pattern::copy_engine:
-      made.way = scatter_way::kept;
-      made.streams = options.movers > 0 ? options.movers : usual_streams;
-      made.protocol.movers = made.streams;
+      made.way = scatter_way::local_only;
+      made.streams = options.senders > 0 ? options.senders : usual_streams;
+      made.protocol.senders = made.streams;
       // Who waits for the peers needs a place beside those that multiply.
       free -= 2;
       break;
@@ -136,20 +138,21 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
   }
   // To the protocol, tiles that are flagged pass from one kernel to another, and those that a block
   // sends itself do not.
-  made.protocol.how = made.way == scatter_way::flagged    ? pattern::producer_consumer
-                      : made.way == scatter_way::straight ? pattern::fused_sequential
-                      : made.streams > 0                  ? pattern::copy_engine
-                                                          : pattern::bulk_synchronous;
+  made.protocol.how = made.way == scatter_way::tile_flags       ? pattern::producer_consumer
+                      : made.way == scatter_way::store_to_peers ? pattern::fused_sequential
+                      : made.streams > 0                        ? pattern::copy_engine
+                                                                : pattern::bulk_synchronous;
   if (options.workers > 0) free = std::min(free, options.workers);
   std::vector<scatter_plan> plans;
-  if (made.way == scatter_way::flagged) {
-    plans = flagged_plans(problem, made, options, processors);
+  if (made.way == scatter_way::tile_flags) {
+    plans = tile_flags_plans(problem, made, options, num_sms);
   } else {
     add_plans(problem, made, free, problem.m, plans);
   }
-  for (int bands = 2; made.streams > 0 && bands <= most_bands && !plans.empty(); ++bands) {
-    const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, bands), band_unit);
-    if (rows < plans.back().band_rows) add_plans(problem, made, free, rows, plans);
+  for (int row_splits = 2; made.streams > 0 && row_splits <= most_row_splits && !plans.empty();
+       ++row_splits) {
+    const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, row_splits), split_unit);
+    if (rows < plans.back().split_rows) add_plans(problem, made, free, rows, plans);
   }
   std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
   return plans;
@@ -158,10 +161,10 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
 }  // namespace
 
 std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
-                                        int rank, const operator_options& options, int processors) {
-  std::vector<scatter_plan> plans = possible_plans(problem, world, rank, options, processors);
+                                        int rank, const operator_options& options, int num_sms) {
+  std::vector<scatter_plan> plans = possible_plans(problem, world, rank, options, num_sms);
   if (!plans.empty()) return plans;
-  sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, processors,
+  sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, num_sms,
                     [&](int workers, int of) {
                       operator_options other = options;
                       other.workers = workers;
@@ -170,31 +173,34 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
 }
 
 std::string scatter_plan::text() const {
-  const auto movers = [&]() -> std::string {
+  const auto senders = [&]() -> std::string {
     switch (way) {
-      case scatter_way::straight:
+      case scatter_way::store_to_peers:
         return "blocks send their tiles";
-      case scatter_way::flagged:
-        return leading > 0 ? fmt::format("{} blocks send flagged tiles", leading)
-                           : fmt::format("{} blocks of another kernel send flagged tiles", apart);
-      case scatter_way::kept:
+      case scatter_way::tile_flags:
+        return comm_ctas > 0
+                   ? fmt::format("{} blocks send flagged tiles", comm_ctas)
+                   : fmt::format("{} blocks of another kernel send flagged tiles", own_grid);
+      case scatter_way::local_only:
         break;
     }
-    return apart > 0 ? fmt::format("{} blocks of another kernel send all tiles", apart)
-                     : fmt::format("copy engines send, on {} streams, {} times {} rows", streams,
-                                   bands, band_rows);
+    return own_grid > 0 ? fmt::format("{} blocks of another kernel send all tiles", own_grid)
+                        : fmt::format("copy engines send, on {} streams, {} times {} rows", streams,
+                                      row_splits, split_rows);
   };
-  return fmt::format("{}; {}", movers(), gemm.text());
+  return fmt::format("{}; {}", senders(), gemm.text());
 }
 
 plan_lines scatter_plan::agreed() const {
-  const auto& [as_program, as_gemm, placement, leading_ctas, own_grid, dma_streams, parts_of_tile,
+  const auto& [as_program, as_gemm, placement, comm_ctas_ctas, own_grid, dma_streams, parts_of_tile,
                row_splits, rows_of_split] = *this;
-  return {fmt::format("placement {}, leading CTAs {}, CTAs of their own grid {}, DMA streams {}, "
-                      "parts of a tile {}, row splits {}, rows of a split {}",
-                      static_cast<int>(placement), leading_ctas, own_grid, dma_streams,
-                      parts_of_tile, row_splits, rows_of_split),
-          fields_of(as_program), fields_of(as_gemm)};
+  return {
+      fmt::format(
+          "placement {}, communication CTAs CTAs {}, CTAs of their own grid {}, DMA streams {}, "
+          "parts of a tile {}, row splits {}, rows of a split {}",
+          static_cast<int>(placement), comm_ctas_ctas, own_grid, dma_streams, parts_of_tile,
+          row_splits, rows_of_split),
+      fields_of(as_program), fields_of(as_gemm)};
 }
 
 }  // namespace untax

@@ -21,7 +21,7 @@ class cta_lane {
            const program::sink& emit)
       : m_(m),
         own_(sharding{m.problem.n, m.how.world(), shard_granularity}.of(m.how.rank())),
-        rows_(rows_of_band(m.problem, m.plan, split)),
+        rows_(rows_of_row_split(m.problem, m.plan, split)),
         cta_(cta),
         epoch_(epoch),
         emit_(emit) {}
@@ -38,7 +38,7 @@ class cta_lane {
         return raise(sums(cta_));
       }
       if (of.begin > 0) {
-        const int first = gemm.schedule.first_helper(of.cluster, {of.tile, of.begin, of.end});
+        const int first = gemm.schedule.first_contributor(of.cluster, {of.tile, of.begin, of.end});
         for (int cluster = first; cluster < of.cluster; ++cluster)
           wait(sums(cta_ - (of.cluster - cluster) * cluster_blocks(gemm.config)));
       }
@@ -49,9 +49,9 @@ class cta_lane {
  private:
   /// k-blocks whose sums are left to another CTA.
   void read(const sm90::cta_read& of, int row, std::int64_t rows) const {
-    const std::int64_t begin = std::int64_t{of.begin} * sm90::slice_depth;
+    const std::int64_t begin = std::int64_t{of.begin} * sm90::block_k;
     const std::int64_t end =
-        std::min<std::int64_t>(std::int64_t{of.end} * sm90::slice_depth, m_.problem.k);
+        std::min<std::int64_t>(std::int64_t{of.end} * sm90::block_k, m_.problem.k);
     if (end <= begin) return;
     emit_(step{.what = action::copy,
                .rows = rows,
@@ -61,20 +61,20 @@ class cta_lane {
   }
   void store(int row, int column, std::int64_t rows, std::int64_t columns) const {
     const int rank = m_.how.rank();
-    const bool flagged = m_.plan.way == scatter_way::flagged;
+    const bool tile_flags = m_.plan.way == scatter_way::tile_flags;
     const place to{operand::c, rank, row, own_.begin + column};
-    emit_(
-        step{.what = action::multiply,
-             .first = true,
-             .last = true,
-             .rows = rows,
-             .cols = columns,
-             .depth = m_.problem.k,
-             .from = {operand::a, rank, row, 0},
-             .weights = {operand::b, rank, column, 0},
-             .to = to,
-             .publish = flagged ? m_.how.tile_flag(m_.how.tile_at(row, column), epoch_) : room{}});
-    if (m_.plan.way != scatter_way::straight) return;
+    emit_(step{
+        .what = action::multiply,
+        .first = true,
+        .last = true,
+        .rows = rows,
+        .cols = columns,
+        .depth = m_.problem.k,
+        .from = {operand::a, rank, row, 0},
+        .weights = {operand::b, rank, column, 0},
+        .to = to,
+        .publish = tile_flags ? m_.how.tile_flag(m_.how.tile_at(row, column), epoch_) : room{}});
+    if (m_.plan.way != scatter_way::store_to_peers) return;
     for (int hop = 1; hop < m_.how.world(); ++hop) {
       place there = to;
       there.rank = receiver_at_hop(rank, hop, m_.how.world());
@@ -106,17 +106,17 @@ class lane_maker {
 
   lane_program make() {
     switch (m_.plan.way) {
-      case scatter_way::straight:
+      case scatter_way::store_to_peers:
         multiply("gemm", 0, 0, {});
         add_list(m_.lists.open, 0, {});
         add_list(m_.lists.close, 0, has_columns_ ? done_ : std::vector<int>());
         break;
-      case scatter_way::flagged:
+      case scatter_way::tile_flags:
         multiply("gemm", 0, 0, {});
         all_.begin_kernel("senders", 0);
         add_senders();
         break;
-      case scatter_way::kept:
+      case scatter_way::local_only:
         if (m_.plan.streams > 0) {
           copy_engines();
         } else {
@@ -133,7 +133,7 @@ class lane_maker {
   [[nodiscard]] static extent tile_of(const scatter_model& m) {
     const sm90::tile_config& c = m.plan.gemm.config;
     const std::int64_t x = tile_rows(c);
-    return c.swapped ? extent{c.columns, x} : extent{x, c.columns};
+    return c.swap_ab ? extent{c.block_n, x} : extent{x, c.block_n};
   }
 
   /// The CTAs of one kernel, which begin when those of `before` have ended.
@@ -183,7 +183,7 @@ class lane_maker {
     const int opened = all_.add_flag();
     add_list(m_.lists.open, 0, {}, opened);
     std::vector<std::vector<int>> ended;
-    for (int split = 0; split < m_.plan.bands; ++split) {
+    for (int split = 0; split < m_.plan.row_splits; ++split) {
       multiply("gemm", 0, split, std::vector<int>(done_));
       ended.push_back(done_);
     }
@@ -198,7 +198,7 @@ class lane_maker {
         emit(lane_program::awaits(rank, opened, epoch));
         std::set<std::int64_t> known;
         m->lists.senders.steps(i, epoch, [&](const step& s) {
-          const std::int64_t split = s.from.row / m->plan.band_rows;
+          const std::int64_t split = s.from.row / m->plan.split_rows;
           if (known.insert(split).second && split < static_cast<std::int64_t>(ended.size()))
             for (const int of : ended[static_cast<std::size_t>(split)])
               emit(lane_program::awaits(rank, of, epoch));

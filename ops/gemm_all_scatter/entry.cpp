@@ -37,7 +37,7 @@ class runnable_all_scatter final : public runnable_operator<gemm_all_scatter> {
 operator_entry gemm_all_scatter_entry() {
   return {
       .name = "gemm_all_scatter",
-      .summary = "C = A x B^T complete at every rank: B is dealt by columns of C",
+      .summary = "C = A x B^T complete at every rank: B is sharded by columns of C",
       .gathers = false,
       .has_partials = false,
       .on_gpus = true,
@@ -49,7 +49,7 @@ operator_entry gemm_all_scatter_entry() {
       },
       .share = share,
       .protocol =
-          [](const gemm_problem& p, const gemm_plan& plan) {
+          [](const gemm_problem& p, const protocol_plan& plan) {
             return program(gemm_all_scatter_protocol(problem_of(p), plan));
           },
       .bytes_sent = bytes_sent,

@@ -49,21 +49,21 @@ class scatter_check {
 
   /// Each tile that a sender sends, and all that it waits for and signals.
   void expect_senders() {
-    const int movers = plan_.protocol.movers;
-    const int who = plan_.streams > 0 ? plan_.streams : plan_.leading + plan_.apart;
-    if (plan_.way == scatter_way::straight) {
+    const int senders = plan_.protocol.senders;
+    const int who = plan_.streams > 0 ? plan_.streams : plan_.comm_ctas + plan_.own_grid;
+    if (plan_.way == scatter_way::store_to_peers) {
       expect(how_.publishers() == 1, "CTAs that send are one publisher");
       return;
     }
-    expect(movers == who, fmt::format("{} senders instead of {}", who, movers));
-    expect(static_cast<int>(lists_.senders.senders.size()) == movers, "lists are missing");
-    if (plan_.way != scatter_way::flagged) return;
+    expect(senders == who, fmt::format("{} senders instead of {}", who, senders));
+    expect(static_cast<int>(lists_.senders.senders.size()) == senders, "lists are missing");
+    if (plan_.way != scatter_way::tile_flags) return;
     const sent_tiles& sent = numbers_.sent;
-    for (int i = 0; i < movers && faults_.empty(); ++i) {
+    for (int i = 0; i < senders && faults_.empty(); ++i) {
       std::vector<transfer> moves;
       for (const transfer& t : lists_.senders.senders[static_cast<std::size_t>(i)])
         if (t.rows > 0) moves.push_back(t);
-      const strided share{i, movers};
+      const strided share{i, senders};
       const int turns = how_.world() > 1 ? sent.turns(share) : 0;
       expect(static_cast<int>(moves.size()) == turns,
              fmt::format("sender {} sends {} tiles instead of {}", i, turns, moves.size()));
@@ -75,30 +75,31 @@ class scatter_check {
                    t.to_row == tile.row && t.from_col == col && t.to_col == col &&
                    t.rows == tile.rows && t.cols == tile.columns && t.acquire == tile.flag &&
                    t.first_hop == 1 && t.hops == how_.world() - 1 && t.reserve >= 0 &&
-                   t.credit == 0 && t.group == tile.row / group_rows(),
+                   t.credit == 0 && t.group == tile.row / warpgroup_rows(),
                fmt::format("sender {}, turn {}: sends {} x {} at {}, {}, flag {}", i, turn,
                            tile.rows, tile.columns, tile.row, col, tile.flag));
-        expect_boxes(tile);
+        expect_tma_tiles(tile);
       }
     }
-    expect(sent.box_rows >= 1 && sent.box_rows <= sent_tiles::most_box_rows &&
-               sent.tile_columns <= 256 && sent.tile_rows % sent.box_rows == 0 &&
-               static_cast<int>(sent.box_bytes()) <= sent_tiles::most_box_bytes,
+    expect(sent.tma_tile_rows >= 1 && sent.tma_tile_rows <= sent_tiles::most_tma_tile_rows &&
+               sent.tile_columns <= 256 && sent.tile_rows % sent.tma_tile_rows == 0 &&
+               static_cast<int>(sent.tma_tile_bytes()) <= sent_tiles::most_tma_tile_bytes,
            "TMA tiles cannot be so large");
     if (own_.empty()) return;
-    expect(static_cast<int>(numbers_.maps.boxes.size()) == how_.world(), "maps are missing");
-    for (const sm90::boxes_at& boxes : numbers_.maps.boxes)
-      expect(boxes.box_rows == sent.box_rows && boxes.box_columns == sent.tile_columns &&
-                 boxes.layers == 1,
+    expect(static_cast<int>(numbers_.maps.tma_tiles.size()) == how_.world(), "maps are missing");
+    for (const sm90::tma_tiles_at& tma_tiles : numbers_.maps.tma_tiles)
+      expect(tma_tiles.tma_tile_rows == sent.tma_tile_rows &&
+                 tma_tiles.tma_tile_columns == sent.tile_columns && tma_tiles.layers == 1,
              "TMA tiles have another size than their maps say");
   }
-  [[nodiscard]] int group_rows() const {
-    return static_cast<int>(how_.band() * plan_.protocol.tile_m);
+  [[nodiscard]] int warpgroup_rows() const {
+    return static_cast<int>(how_.raster_rows() * plan_.protocol.tile_m);
   }
-  void expect_boxes(const sent_tile& tile) {
+  void expect_tma_tiles(const sent_tile& tile) {
     int rows = 0;
-    for (int row = 0; row < tile.rows; row += numbers_.sent.box_rows)
-      rows += std::min<int>(numbers_.sent.box_rows, static_cast<int>(problem_.m) - tile.row - row);
+    for (int row = 0; row < tile.rows; row += numbers_.sent.tma_tile_rows)
+      rows +=
+          std::min<int>(numbers_.sent.tma_tile_rows, static_cast<int>(problem_.m) - tile.row - row);
     expect(rows == tile.rows, "TMA tiles do not cover their tile");
   }
 
@@ -108,28 +109,29 @@ class scatter_check {
     expect(nowhere::address(maps.b.data) == nowhere::b && maps.b.rows == own_.size &&
                maps.b.columns == problem_.k && maps.b.stride == problem_.k,
            "the map of B is another");
-    expect(static_cast<int>(maps.bands.size()) == plan_.bands, "row splits are missing");
+    expect(static_cast<int>(maps.row_splits.size()) == plan_.row_splits, "row splits are missing");
     std::int64_t next = 0;
-    for (const scatter_maps::band& band : maps.bands) {
-      expect(nowhere::address(band.a.data) == nowhere::a + next * problem_.k * 2 &&
-                 band.a.columns == problem_.k && band.a.stride == problem_.k,
+    for (const scatter_maps::row_split& row_split : maps.row_splits) {
+      expect(nowhere::address(row_split.a.data) == nowhere::a + next * problem_.k * 2 &&
+                 row_split.a.columns == problem_.k && row_split.a.stride == problem_.k,
              "rows of A lie elsewhere");
-      expect(lies(band.c.data, how_.rank(), next, own_.begin) && band.c.rows == band.a.rows &&
-                 band.c.columns == own_.size && band.c.stride == problem_.n,
+      expect(lies(row_split.c.data, how_.rank(), next, own_.begin) &&
+                 row_split.c.rows == row_split.a.rows && row_split.c.columns == own_.size &&
+                 row_split.c.stride == problem_.n,
              "rows of C lie elsewhere");
-      next += band.a.rows;
+      next += row_split.a.rows;
     }
     expect(next == problem_.m, "row splits do not cover C");
-    const int copies = plan_.way == scatter_way::straight ? how_.world() : 1;
+    const int copies = plan_.way == scatter_way::store_to_peers ? how_.world() : 1;
     expect(static_cast<int>(maps.copies.size()) == copies, "copies of C are missing");
     for (std::size_t hop = 0; hop < maps.copies.size(); ++hop)
       expect_copy(maps.copies[hop], static_cast<int>(hop));
-    for (std::size_t hop = 0; hop < maps.boxes.size(); ++hop)
-      expect_copy(maps.boxes[hop].first, static_cast<int>(hop));
+    for (std::size_t hop = 0; hop < maps.tma_tiles.size(); ++hop)
+      expect_copy(maps.tma_tiles[hop].first, static_cast<int>(hop));
   }
   void expect_copy(const sm90::matrix_at& c, int hop) {
     const int peer = receiver_at_hop(how_.rank(), hop, how_.world());
-    const std::int64_t rows = plan_.bands == 1 ? problem_.m : plan_.band_rows;
+    const std::int64_t rows = plan_.row_splits == 1 ? problem_.m : plan_.split_rows;
     expect(lies(c.data, peer, 0, own_.begin) && c.rows == rows && c.columns == own_.size &&
                c.stride == problem_.n,
            fmt::format("the copy of C that is {} hops away lies elsewhere", hop));
@@ -141,13 +143,13 @@ class scatter_check {
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>> stored;
     std::set<int> numbers;
     const sm90::gemm_plan& gemm = plan_.gemm;
-    expect(std::int64_t{gemm.schedule.slices} * sm90::slice_depth >= problem_.k,
-           "k is not covered");
+    expect(std::int64_t{gemm.schedule.k_blocks} * sm90::block_k >= problem_.k, "k is not covered");
     std::int64_t first = 0;
-    for (const scatter_maps::band& band : numbers_.maps.bands) {
+    for (const scatter_maps::row_split& row_split : numbers_.maps.row_splits) {
       std::map<std::pair<int, int>, std::set<std::pair<int, int>>> depths;
       sm90::each_read(gemm, [&](const sm90::cta_read& of) {
-        const std::int64_t rows = std::clamp<std::int64_t>(band.a.rows - of.a.begin, 0, of.a.count);
+        const std::int64_t rows =
+            std::clamp<std::int64_t>(row_split.a.rows - of.a.begin, 0, of.a.count);
         const std::int64_t columns =
             std::clamp<std::int64_t>(own_.size - of.b.begin, 0, of.b.count);
         if (rows == 0 || columns == 0) return;
@@ -157,7 +159,7 @@ class scatter_check {
         if (!of.finishes) return;
         const std::pair corner{first + of.a.begin, std::int64_t{of.b.begin}};
         expect(stored.insert({corner, {rows, columns}}).second, "a tile of C is stored twice");
-        if (plan_.way != scatter_way::kept) expect_tile(corner, rows, columns, numbers);
+        if (plan_.way != scatter_way::local_only) expect_tile(corner, rows, columns, numbers);
       });
       for (const auto& [corner, parts] : depths) {
         int next = 0;
@@ -166,9 +168,9 @@ class scatter_check {
                  fmt::format("k-blocks from {} on are left out, or twice there", next));
           next = end;
         }
-        expect(next == gemm.schedule.slices, "k-blocks are left out");
+        expect(next == gemm.schedule.k_blocks, "k-blocks are left out");
       }
-      first += band.a.rows;
+      first += row_split.a.rows;
     }
     std::int64_t elements = 0;
     std::set<std::int64_t> rows;
@@ -181,10 +183,10 @@ class scatter_check {
     expect(
         elements == problem_.m * own_.size && stored.size() == rows.size() * columns.size(),
         fmt::format("{} elements of C are stored instead of {}", elements, problem_.m * own_.size));
-    if (plan_.way == scatter_way::kept) return;
+    if (plan_.way == scatter_way::local_only) return;
     expect(static_cast<int>(numbers.size()) == how_.tiles().count(), "tiles are missing");
-    expect(plan_.parts == storing_groups(gemm.config), "a tile has another number of parts");
-    if (plan_.way == scatter_way::flagged && !gemm.config.swapped) expect_order();
+    expect(plan_.parts == storing_warpgroups(gemm.config), "a tile has another number of parts");
+    if (plan_.way == scatter_way::tile_flags && !gemm.config.swap_ab) expect_order();
   }
   void expect_tile(const std::pair<std::int64_t, std::int64_t>& corner, std::int64_t rows,
                    std::int64_t columns, std::set<int>& numbers) {
@@ -205,8 +207,8 @@ class scatter_check {
     int turn = 0;
     for (int tile = 0; tile < order.tiles(); ++tile) {
       for (int cta = 0; cta < c.cluster; ++cta) {
-        const std::int64_t row = (order.x_of(tile) * c.cluster + cta) * std::int64_t{tile_rows(c)};
-        const int index = how_.tile_at(row, order.y_of(tile) * std::int64_t{c.columns});
+        const std::int64_t row = (order.m_of(tile) * c.cluster + cta) * std::int64_t{tile_rows(c)};
+        const int index = how_.tile_at(row, order.n_of(tile) * std::int64_t{c.block_n});
         if (index >= 0) expect(how_.tile_in_turn(turn++) == index, "tiles go out in another order");
       }
     }
@@ -217,7 +219,7 @@ class scatter_check {
     const int hops = how_.world() - 1;
     std::vector<std::size_t> next(lists_.senders.senders.size());
     for (std::size_t i = 0; i < numbers_.copies.size(); ++i) {
-      const sent_band& copy = numbers_.copies[i];
+      const sent_row_split& copy = numbers_.copies[i];
       const auto stream = (i + 1) % next.size();
       const auto& list = lists_.senders.senders[stream];
       if (next[stream] == list.size()) return expect(false, "a DMA engine copies too much");
@@ -262,7 +264,7 @@ void each_part(scatter_lists& lists, const scatter_plan& plan, const gemm_all_sc
       how.program(kernel, worker, epoch, emit);
     };
   };
-  if (plan.way == scatter_way::straight) {
+  if (plan.way == scatter_way::store_to_peers) {
     part(lists.open, workers(1, 0),
          comm::step_source(
              [&](int, std::uint64_t epoch, const sink& emit) { how.open(0, epoch, emit); }));
@@ -271,8 +273,8 @@ void each_part(scatter_lists& lists, const scatter_plan& plan, const gemm_all_sc
              [&](int, std::uint64_t epoch, const sink& emit) { how.close(0, epoch, emit); }));
     return;
   }
-  const std::int64_t group = how.tiles().count() > 0 ? how.band() * plan.protocol.tile_m : 0;
-  part(lists.senders, workers(plan.protocol.movers, group), of_kernel(plan.streams > 0 ? 2 : 1));
+  const std::int64_t group = how.tiles().count() > 0 ? how.raster_rows() * plan.protocol.tile_m : 0;
+  part(lists.senders, workers(plan.protocol.senders, group), of_kernel(plan.streams > 0 ? 2 : 1));
   if (plan.streams == 0) return;
   part(lists.open, workers(1, 0), of_kernel(1));
   part(lists.close, workers(1, 0), of_kernel(3));
@@ -304,16 +306,16 @@ scatter_numbers scatter_numbers::of(const gemm_all_scatter_problem& problem,
                                     const scatter_plan& plan,
                                     const gemm_all_scatter_protocol& how) {
   scatter_numbers made;
-  if (plan.way == scatter_way::flagged) made.sent = sent_tiles::of(how);
+  if (plan.way == scatter_way::tile_flags) made.sent = sent_tiles::of(how);
   auto* const c =
       static_cast<std::byte*>(nowhere::pointer(nowhere::c + how.rank() * nowhere::span));
   made.maps =
       maps_of(problem, plan, how,
               {nowhere::pointer(nowhere::a), nowhere::pointer(nowhere::b), c, nowhere::span});
   if (plan.streams == 0 || how.tiles().count() == 0) return made;
-  for (int band = 0; band < plan.bands; ++band) {
+  for (int row_split = 0; row_split < plan.row_splits; ++row_split) {
     for (int hop = 1; hop < how.world(); ++hop)
-      made.copies.push_back(band_for(problem, plan, how, c, nowhere::span, band, hop));
+      made.copies.push_back(row_split_for(problem, plan, how, c, nowhere::span, row_split, hop));
   }
   return made;
 }

@@ -27,7 +27,7 @@ struct scatter_lists {
 struct scatter_numbers {
   sent_tiles sent;  ///< of senders of flagged tiles
   scatter_maps maps;
-  std::vector<sent_band> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on
+  std::vector<sent_row_split> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on
 
   /// As the kernels of a plan are given them, for operands at addresses at which nothing is.
   [[nodiscard]] static scatter_numbers of(const gemm_all_scatter_problem& problem,

@@ -24,32 +24,32 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   };
   scatter_maps maps;
   maps.b = {operands.weights, columns.size, k, k};
-  for (int i = 0; i < plan.bands; ++i) {
-    const range rows = rows_of_band(problem, plan, i);
-    maps.bands.push_back(
+  for (int i = 0; i < plan.row_splits; ++i) {
+    const range rows = rows_of_row_split(problem, plan, i);
+    maps.row_splits.push_back(
         {{at(operands.a, rows.begin * k * 2), rows.size, k, k}, own_columns(0, rows)});
   }
-  const int copies = plan.way == scatter_way::straight ? how.world() : 1;
+  const int copies = plan.way == scatter_way::store_to_peers ? how.world() : 1;
   for (int hop = 0; hop < copies; ++hop)
-    maps.copies.push_back(own_columns(hop, rows_of_band(problem, plan, 0)));
-  if (plan.way != scatter_way::flagged) return maps;
+    maps.copies.push_back(own_columns(hop, rows_of_row_split(problem, plan, 0)));
+  if (plan.way != scatter_way::tile_flags) return maps;
   const sent_tiles sent = sent_tiles::of(how);
   for (int hop = 0; hop < how.world(); ++hop)
-    maps.boxes.push_back(
-        {own_columns(hop, {0, problem.m}), 1, problem.m * n, sent.box_rows, sent.tile_columns});
+    maps.tma_tiles.push_back({own_columns(hop, {0, problem.m}), 1, problem.m * n,
+                              sent.tma_tile_rows, sent.tile_columns});
   return maps;
 }
 
-range rows_of_band(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
-                   std::int64_t i) {
-  const std::int64_t begin = i * plan.band_rows;
-  return {begin, std::min(problem.m - begin, plan.band_rows)};
+range rows_of_row_split(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
+                        std::int64_t i) {
+  const std::int64_t begin = i * plan.split_rows;
+  return {begin, std::min(problem.m - begin, plan.split_rows)};
 }
 
-sent_band band_for(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
-                   const gemm_all_scatter_protocol& how, std::byte* c, std::int64_t between,
-                   std::int64_t band, int hop) {
-  const range rows = rows_of_band(problem, plan, band);
+sent_row_split row_split_for(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
+                             const gemm_all_scatter_protocol& how, std::byte* c,
+                             std::int64_t between, std::int64_t row_split, int hop) {
+  const range rows = rows_of_row_split(problem, plan, row_split);
   const range columns = how.tiles().cols.whole;
   std::byte* const from = c + (rows.begin * problem.n + columns.begin) * 2;
   const int peer = receiver_at_hop(how.rank(), hop, how.world());

@@ -58,7 +58,7 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
   world& w = *world_;
   require_device_problem(name, w.rank(), problem_.type, problem_.n, problem_.k);
-  plan_ = device_plan(w, options);
+  plan_ = plan_for_device(w, options);
   agree_on_plan(w, name, text_of(problem_), plan_);
   w.use_device();
   result_ = allocate_result(w, problem_);

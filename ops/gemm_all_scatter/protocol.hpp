@@ -20,7 +20,7 @@ namespace untax {
 class gemm_all_scatter_protocol {
  public:
   constexpr gemm_all_scatter_protocol(const gemm_all_scatter_problem& problem,
-                                      const gemm_plan& plan)
+                                      const protocol_plan& plan)
       : problem_(problem), plan_(plan), shards_{problem.n, plan.world, shard_granularity} {
     counter_layout layout;
     landed_ = layout.take(1, plan.world, publishers());
@@ -28,7 +28,7 @@ class gemm_all_scatter_protocol {
     tile_done_ = layout.take(1, 1, tiles_of({0, shards_.full()}).count());
     ring_ = {plan.rank,
              plan.workers,
-             plan.movers,
+             plan.senders,
              plan.tile_m,
              plan.tile_n,
              layout.take(1, plan.workers, tile_ring::depth),
@@ -59,21 +59,21 @@ class gemm_all_scatter_protocol {
     switch (plan_.how) {
       case pattern::bulk_library:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
-               : i == 2 ? kernel{"scatter", 2, plan_.movers}
+               : i == 2 ? kernel{"scatter", 2, plan_.senders}
                         : kernel{"barrier", i, 1};
       case pattern::bulk_synchronous:
-        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 1, plan_.movers};
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 1, plan_.senders};
       case pattern::copy_engine:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
                : i == 1 ? kernel{"open", 0, 1}
-               : i == 2 ? kernel{"scatter", 1, plan_.movers}
+               : i == 2 ? kernel{"scatter", 1, plan_.senders}
                         : kernel{"close", 2, 1};
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 0, plan_.movers};
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"scatter", 0, plan_.senders};
       case pattern::fused_sequential:
         return {"gemm_all_scatter", 0, plan_.workers};
       default:
-        return {"gemm_all_scatter", 0, plan_.workers + plan_.movers};
+        return {"gemm_all_scatter", 0, plan_.workers + plan_.senders};
     }
   }
 
@@ -85,7 +85,7 @@ class gemm_all_scatter_protocol {
       case pattern::bulk_library:
         if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
         if (kernel_index == 1) opening_.program(epoch, emit);
-        if (kernel_index == 2) scatter({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 2) scatter({worker, plan_.senders}, epoch, emit);
         if (kernel_index == 3) closing_.program(epoch, emit);
         return;
       case pattern::copy_engine:
@@ -100,7 +100,7 @@ class gemm_all_scatter_protocol {
           compute({worker, plan_.workers}, epoch, emit);
         } else {
           open(worker, epoch, emit);
-          scatter({worker, plan_.movers}, epoch, emit);
+          scatter({worker, plan_.senders}, epoch, emit);
           close(worker, epoch, emit);
         }
         return;
@@ -122,7 +122,7 @@ class gemm_all_scatter_protocol {
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publishers() const noexcept {
     if (plan_.how == pattern::copy_engine) return 1;
-    return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.movers;
+    return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.senders;
   }
   /// A library GEMM computes all rows at once; with several workers, each a block of columns.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_grid tiles_of(range cols) const noexcept {
@@ -144,14 +144,14 @@ class gemm_all_scatter_protocol {
     return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
   }
   /// Tiles, one below the other, that go out column by column before those below them do.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int band() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int raster_rows() const noexcept {
     const int rows = tiles().rows.count();
-    return plan_.band > 1 && plan_.band < rows ? plan_.band : rows;
+    return plan_.raster_rows > 1 && plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
   /// The tile that goes out when so many went before.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_in_turn(int turn) const noexcept {
     const int rows = tiles().rows.count();
-    const auto at = banded_grid{rows, tiles().cols.count(), band()}.at(turn);
+    const auto at = raster_grid{rows, tiles().cols.count(), raster_rows()}.at(turn);
     return at.row + at.column * rows;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_result(int at, int tile) const noexcept {
@@ -213,13 +213,14 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Tile after tile, and hop after hop, the copies of all tiles take turns among the movers.
+  /// Tile after tile, and hop after hop, the copies of all tiles take turns among the senders.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void copy_in_turn(int mover, std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void copy_in_turn(int sender, std::uint64_t epoch,
+                                                Emit&& emit) const {
     const int hops = world() - 1;
     for (int turn = 1; turn <= tiles().count() * hops; ++turn) {
-      if (turn % plan_.movers != mover) continue;
+      if (turn % plan_.senders != sender) continue;
       const int tile = (turn - 1) / hops;
       const int peer = receiver_at_hop(rank(), (turn - 1) % hops + 1, world());
       send(tile, in_result(rank(), tile), peer, 0, epoch, emit);
@@ -313,17 +314,17 @@ class gemm_all_scatter_protocol {
   /// Sends each tile of the ring to all copies of C, its own last.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void scatter_from_ring(int mover, std::uint64_t epoch,
+  UNTAX_HOST_DEVICE constexpr void scatter_from_ring(int sender, std::uint64_t epoch,
                                                      Emit&& emit) const {
     const auto count_of = [&](int worker) {
       return strided{worker, plan_.workers}.share_of(tiles().count());
     };
-    ring_.each(mover, count_of, [&](int worker, int index) {
+    ring_.each(sender, count_of, [&](int worker, int index) {
       const int tile = worker + index * plan_.workers;
       const room r = ring_room(worker, index, epoch);
       emit(step{.acquire = r});
       for (int hop = 1; hop <= world(); ++hop) {
-        send(tile, ring_.place_of(worker, index), receiver_at_hop(rank(), hop, world()), mover,
+        send(tile, ring_.place_of(worker, index), receiver_at_hop(rank(), hop, world()), sender,
              epoch, emit);
       }
       emit(step{.retire = r});
@@ -331,7 +332,7 @@ class gemm_all_scatter_protocol {
   }
 
   gemm_all_scatter_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   sharding shards_;
   counter_block landed_;
   counter_block opened_;

@@ -1,49 +1,49 @@
 #pragma once
 
 #include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/gemm/protocol.cuh"
+#include "engines/sm90/gemm/io.cuh"
 #include "engines/sm90/ptx/tile_copy.cuh"
 #include "engines/sm90/transfer/mutant.hpp"
-#include "ops/gemm_all_scatter/publishing.cuh"
+#include "ops/gemm_all_scatter/output_channel.cuh"
 #include "ops/gemm_all_scatter/tile_sender.cuh"
 
 namespace untax {
 
-/// The part of a thread of a block in a scatter: see engines/sm90/gemm/protocol.cuh for the form.
-class scatter_traffic::at_block {
+/// The part of a thread of a block in a scatter: see engines/sm90/gemm/io.cuh for the form.
+class scatter_io::block_io {
  public:
   static constexpr bool moves = true;
-  static constexpr std::size_t lead_bytes = sizeof(tile_sender::memory);
+  static constexpr std::size_t comm_smem_bytes = sizeof(tile_sender::memory);
   static constexpr bool waits = false;
   static constexpr bool brings = false;
   static constexpr bool retires = false;
   static constexpr bool signals = true;
 
-  __device__ at_block(const scatter_traffic& traffic, const CUtensorMap& a, const CUtensorMap& b,
-                      const CUtensorMap& /*c*/, int slices)
-      : t_(traffic), a_(a), b_(b), slices_(slices) {}
+  __device__ block_io(const scatter_io& io, const CUtensorMap& a, const CUtensorMap& b,
+                      const CUtensorMap& /*c*/, int k_blocks)
+      : t_(io), a_(a), b_(b), k_blocks_(k_blocks) {}
 
   __device__ void begin() { epoch_ = t_.moved.run.epochs[blockIdx.x] + 1; }
 
-  __device__ void prepare_to_lead() {}
+  __device__ void prepare_comm() {}
   __device__ void prepare_beside(int /*warp*/) {}
 
-  /// A leading block, of which one warp drives the copy engine.
-  __device__ void lead(std::byte* shared) {
+  /// A communication CTA, of which one warp issues TMA copies.
+  __device__ void run_comm(std::byte* shared) {
     if (threadIdx.x >= 32) return;
     const auto me = static_cast<int>(blockIdx.x);
     tile_sender::run(t_, *reinterpret_cast<tile_sender::memory*>(shared), me, epoch_, me);
   }
   /// One warp of the rank opens C for the others.
-  __device__ void beside(int warp, const sm90::storer_memory& /*own*/) {
-    if (t_.way == scatter_way::straight && number() == 0 && warp == 3) publisher().open();
+  __device__ void beside(int warp, const sm90::epilogue_smem& /*own*/) {
+    if (t_.way == scatter_way::store_to_peers && number() == 0 && warp == 3) output().open();
   }
 
-  [[nodiscard]] __device__ sm90::stretch stretch_of(int row, int /*slice*/) const {
-    return {&a_, row, &b_, 0, slices_};
+  [[nodiscard]] __device__ sm90::operand_window window_of(int row, int /*k_block*/) const {
+    return {&a_, row, &b_, 0, k_blocks_};
   }
   [[nodiscard]] __device__ int copies() const {
-    return t_.way == scatter_way::straight && going_ ? t_.how.world() : 1;
+    return t_.way == scatter_way::store_to_peers && going_ ? t_.how.world() : 1;
   }
   [[nodiscard]] __device__ sm90::destination copy_of(int row, int copy) const {
     return {&t_.c[copy], row};
@@ -51,15 +51,15 @@ class scatter_traffic::at_block {
   /// Whether the stores of a tile have to end before its place is used again.
   [[nodiscard]] __device__ bool in_turn() const { return t_.in_turn; }
 
-  /// By a storer's warp. Peers' C is not touched before they have opened it; where that does not
-  /// happen, it is not touched at all.
+  /// By an epilogue warp. Peers' C is not touched before they have opened it; where that
+  /// does not happen, it is not touched at all.
   __device__ void before_store() {
-    if (t_.way == scatter_way::straight) going_ = publisher().reserve();
+    if (t_.way == scatter_way::store_to_peers) going_ = output().reserve();
   }
   /// The last part of a tile to be stored says that the tile lies there.
   __device__ void after_tile(const sm90::tile_place& tile) {
-    if (t_.way != scatter_way::flagged) return;
-    if (!sm90::left_out(sm90::mutant::scatter_box_wait)) sm90::boxes_stored();
+    if (t_.way != scatter_way::tile_flags) return;
+    if (!sm90::left_out(sm90::mutant::scatter_tma_wait)) sm90::tma_store_wait();
     const int index = t_.how.tile_at(tile.row, tile.column);
     if (index < 0 || count(t_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(t_.parts))
       return;
@@ -77,21 +77,24 @@ class scatter_traffic::at_block {
     bool last = false;
     if (threadIdx.x == 0) {
       t_.moved.run.epochs[blockIdx.x] = epoch_;
-      if (t_.way == scatter_way::straight && stored)
+      if (t_.way == scatter_way::store_to_peers && stored)
         last = count(*t_.done) == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
     }
     const bool closes = __any_sync(0xffffffffU, last) != 0;
     __syncwarp();  // a vote orders no memory
-    // A wait that ends badly is for the host to tell.
-    if (closes) (void)publisher().close();
+    // The host reports failed waits.
+    if (closes) (void)output().close();
   }
 
  private:
   /// The number of this block among those that multiply.
-  [[nodiscard]] __device__ int number() const { return static_cast<int>(blockIdx.x) - t_.leading; }
+  [[nodiscard]] __device__ int number() const {
+    return static_cast<int>(blockIdx.x) - t_.comm_ctas;
+  }
   /// This warp, speaking for the blocks that multiply.
-  [[nodiscard]] __device__ scatter_publisher publisher() const {
-    // The two storers wait at the same time, and have records of their own as far as there are any.
+  [[nodiscard]] __device__ output_channel output() const {
+    // The two epilogue warps wait at the same time, and have records of their own as far as there
+    // are any.
     const unsigned second = threadIdx.x / 32 == 2 ? gridDim.x : 0;
     return {t_, 0, epoch_, static_cast<int>(blockIdx.x + second)};
   }
@@ -101,10 +104,10 @@ class scatter_traffic::at_block {
                    1, cuda::memory_order_acq_rel);
   }
 
-  const scatter_traffic& t_;
+  const scatter_io& t_;
   const CUtensorMap& a_;
   const CUtensorMap& b_;
-  int slices_;
+  int k_blocks_;
   std::uint64_t epoch_ = 0;
   bool going_ = true;
 };

@@ -8,20 +8,18 @@
 
 namespace untax {
 
-/// The movers of the protocol as a kernel of their own beside the GEMM, a block each, an even
+/// The senders of the protocol as a kernel of their own beside the GEMM, a block each, an even
 /// number of them: they open C, send tiles as these are flagged, and close. `epochs`: a word of
 /// each block.
-void move_scattered(const scatter_traffic& traffic, std::uint64_t* epochs, int blocks,
-                    cudaStream_t stream);
+void move_scattered(const scatter_io& io, std::uint64_t* epochs, int blocks, cudaStream_t stream);
 
 /// The same behind the GEMM, where tiles are kept until all of them are there: all at once, by as
-/// many blocks as there are movers. With `early` they take places as the GEMM leaves them.
-void scatter_all(const scatter_traffic& traffic, std::uint64_t* epochs, bool early,
-                 cudaStream_t stream);
+/// many blocks as there are senders. With `early` they take places as the GEMM leaves them.
+void scatter_all(const scatter_io& io, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
 /// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
 /// `close_scattered` when everything has landed. A word counts the epochs of each.
-void open_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream);
-void close_scattered(const scatter_traffic& traffic, std::uint64_t* epoch, cudaStream_t stream);
+void open_scattered(const scatter_io& io, std::uint64_t* epoch, cudaStream_t stream);
+void close_scattered(const scatter_io& io, std::uint64_t* epoch, cudaStream_t stream);
 
 }  // namespace untax

@@ -11,7 +11,7 @@
 
 #include "engines/sm90/gemm/launcher.hpp"
 #include "engines/sm90/gemm/tensor_map.hpp"
-#include "engines/sm90/processors.hpp"
+#include "engines/sm90/num_sms.hpp"
 #include "engines/sm90/whole_run.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -30,7 +30,7 @@ constexpr std::string_view name = "gemm_all_scatter";
 
 const std::vector<sm90::kernel_variant>& variants() {
   static const std::vector<sm90::kernel_variant> all = {
-#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, scatter_traffic>(),
+#define UNTAX_KERNEL(name, ...) sm90::variant_of<sm90::tile_config{__VA_ARGS__}, scatter_io>(),
 #include "ops/gemm_all_scatter/kernels.def"
 #undef UNTAX_KERNEL
   };
@@ -47,7 +47,7 @@ class device_scatter final : public device_operator {
         how_(options.how),
         plan_(std::move(plan)),
         columns_(sharding{problem.n, w.size(), shard_granularity}.of(w.rank())),
-        traffic_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)} {
+        io_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)} {
     if (w.size() > sm90::most_ranks) {
       throw error(errc::unsupported,
                   fmt::format("rank {}: {} on GPUs has {} ranks at most; this world has {}",
@@ -56,7 +56,7 @@ class device_scatter final : public device_operator {
     // A rank without columns of its own takes part in the meetings.
     if (!columns_.empty())
       launcher_.emplace(plan_.gemm, problem.type, sm90::variant_for(variants(), plan_.gemm.config),
-                        plan_.leading, start_of(w, options, false));
+                        plan_.comm_ctas, start_of(w, options, false));
     allocate();
     describe(between);
     load();
@@ -75,7 +75,7 @@ class device_scatter final : public device_operator {
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     world_->check();
-    traffic_.moved.run.out = static_cast<std::byte*>(c);
+    io_.moved.run.out = static_cast<std::byte*>(c);
     if (launcher_) describe_matrices(a, weights, c);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     sm90::require_no_graph(*world_, on);
@@ -83,11 +83,11 @@ class device_scatter final : public device_operator {
     switch (how_) {
       case pattern::bulk_synchronous:
         all([&] { multiply(on); });
-        all([&] { scatter_all(traffic_, moved_, world_->ranks_per_gpu() == 1, on); });
+        all([&] { scatter_all(io_, moved_, world_->ranks_per_gpu() == 1, on); });
         return;
       case pattern::producer_consumer:
         side_.fork(on);
-        all([&] { move_scattered(traffic_, moved_, plan_.protocol.movers, side_.get()); });
+        all([&] { move_scattered(io_, moved_, plan_.protocol.senders, side_.get()); });
         all([&] { multiply(on); });
         all([&] { side_.join(on); });
         return;
@@ -96,10 +96,10 @@ class device_scatter final : public device_operator {
           return all.all_of([&] { multiply_and_copy(c, on); });
         if (launcher_) return multiply(on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
-        if (plan_.way == scatter_way::flagged)
-          return move_scattered(traffic_, moved_, plan_.protocol.movers, on);
-        all([&] { open_scattered(traffic_, opened_, on); });
-        all([&] { close_scattered(traffic_, closed_, on); });
+        if (plan_.way == scatter_way::tile_flags)
+          return move_scattered(io_, moved_, plan_.protocol.senders, on);
+        all([&] { open_scattered(io_, opened_, on); });
+        all([&] { close_scattered(io_, closed_, on); });
     }
   }
 
@@ -113,23 +113,22 @@ class device_scatter final : public device_operator {
 
   void allocate() {
     counters_ = world_->allocate_owned_cleared<std::uint64_t>(
-        static_cast<std::size_t>(std::max(traffic_.how.counters(), 1)),
-        "gemm_all_scatter counters");
+        static_cast<std::size_t>(std::max(io_.how.counters(), 1)), "gemm_all_scatter counters");
     // A word of each block of both kernels, and of both meetings; the count of blocks, and of
     // parts.
-    const int tiles = traffic_.how.tiles().count();
-    const int words = blocks() + plan_.protocol.movers + 3 + tiles;
+    const int tiles = io_.how.tiles().count();
+    const int words = blocks() + plan_.protocol.senders + 3 + tiles;
     epochs_ = static_cast<std::uint64_t*>(
         own_.allocate(static_cast<std::size_t>(words) * sizeof(std::uint64_t)));
     moved_ = epochs_ + blocks();
-    opened_ = moved_ + plan_.protocol.movers;
+    opened_ = moved_ + plan_.protocol.senders;
     closed_ = opened_ + 1;
-    traffic_.done = closed_ + 1;
-    traffic_.parts_done = traffic_.done + 1;
+    io_.done = closed_ + 1;
+    io_.parts_done = io_.done + 1;
   }
 
   void describe(std::int64_t between) {
-    sm90::run_arguments& run = traffic_.moved.run;
+    sm90::run_arguments& run = io_.moved.run;
     run.world = world_->device_state();
     run.counters = counters_.get();
     run.epochs = epochs_;
@@ -137,21 +136,21 @@ class device_scatter final : public device_operator {
     run.element_bytes = 2;
     run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
     std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
-    traffic_.moved.c_stride = problem_.n;
-    traffic_.way = plan_.way;
-    traffic_.in_turn = how_ == pattern::fused_sequential;
-    traffic_.movers = plan_.protocol.movers;
-    traffic_.leading = plan_.leading;
-    traffic_.multiplying = launcher_ ? blocks() - plan_.leading : 0;
-    traffic_.parts = plan_.parts;
-    if (plan_.way == scatter_way::flagged) traffic_.sent = sent_tiles::of(traffic_.how);
+    io_.moved.c_stride = problem_.n;
+    io_.way = plan_.way;
+    io_.in_turn = how_ == pattern::fused_sequential;
+    io_.senders = plan_.protocol.senders;
+    io_.comm_ctas = plan_.comm_ctas;
+    io_.multiplying = launcher_ ? blocks() - plan_.comm_ctas : 0;
+    io_.parts = plan_.parts;
+    if (plan_.way == scatter_way::tile_flags) io_.sent = sent_tiles::of(io_.how);
     for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
   }
 
   /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
   void load() {
     sm90::require_queues(*world_);
-    scatter_traffic dry = traffic_;
+    scatter_io dry = io_;
     dry.moved.run.launch = -1;
     if (launcher_) launcher_->launch({}, &dry, side_.get());
     move_scattered(dry, moved_, 2, side_.get());
@@ -161,30 +160,30 @@ class device_scatter final : public device_operator {
   }
 
   void multiply(cudaStream_t on) {
-    if (launcher_) launcher_->launch(bands_.front(), &traffic_, on);
+    if (launcher_) launcher_->launch(row_splits_.front(), &io_, on);
   }
 
-  /// What a band's kernel has stored goes to all peers while the next ones multiply. The end of a
-  /// kernel is the signal.
+  /// What a row split's kernel has stored goes to all peers while the next ones multiply. The end
+  /// of a kernel is the signal.
   void multiply_and_copy(void* c, cudaStream_t on) {
     side_.fork(on);
-    open_scattered(traffic_, opened_, side_.get());
+    open_scattered(io_, opened_, side_.get());
     for (const gpu::side_stream& copies : copiers_) copies.fork(side_.get());
-    for (std::size_t i = 0; i < bands_.size(); ++i) {
-      traffic_.c[0] = bands_[i].c;
-      launcher_->launch(bands_[i], &traffic_, on);
+    for (std::size_t i = 0; i < row_splits_.size(); ++i) {
+      io_.c[0] = row_splits_[i].c;
+      launcher_->launch(row_splits_[i], &io_, on);
       for (const gpu::side_stream& copies : copiers_) copies.fork(on);
-      send_band(static_cast<std::int64_t>(i), static_cast<std::byte*>(c));
+      send_row_split(static_cast<std::int64_t>(i), static_cast<std::byte*>(c));
     }
     side_.join(on);
     for (const gpu::side_stream& copies : copiers_) copies.join(on);
-    close_scattered(traffic_, closed_, on);
+    close_scattered(io_, closed_, on);
   }
-  void send_band(std::int64_t band, std::byte* c) const {
+  void send_row_split(std::int64_t row_split, std::byte* c) const {
     for (int hop = 1; hop < world_->size(); ++hop) {
-      const sent_band sent =
-          band_for(problem_, plan_, traffic_.how, c, traffic_.moved.run.between, band, hop);
-      const auto turn = static_cast<std::size_t>(band * (world_->size() - 1) + hop);
+      const sent_row_split sent =
+          row_split_for(problem_, plan_, io_.how, c, io_.moved.run.between, row_split, hop);
+      const auto turn = static_cast<std::size_t>(row_split * (world_->size() - 1) + hop);
       const gpu::side_stream& copies = copiers_[turn % copiers_.size()];
       gpu::require(cudaMemcpy2DAsync(sent.to, sent.stride, sent.from, sent.stride, sent.bytes,
                                      sent.rows, cudaMemcpyDefault, copies.get()),
@@ -192,7 +191,7 @@ class device_scatter final : public device_operator {
     }
   }
 
-  /// For the copy engines of the multiprocessors.
+  /// For TMA.
   void describe_matrices(const void* a, const void* weights, void* c) {
     if (a == a_ && weights == weights_ && c == c_) return;
     a_ = a;
@@ -201,23 +200,23 @@ class device_scatter final : public device_operator {
     const sm90::gemm_plan& gemm = plan_.gemm;
     const dtype type = problem_.type;
     const scatter_maps maps =
-        maps_of(problem_, plan_, traffic_.how, {a, weights, c, traffic_.moved.run.between});
+        maps_of(problem_, plan_, io_.how, {a, weights, c, io_.moved.run.between});
     const auto result = [&](const sm90::matrix_at& matrix) {
       return sm90::result_map_of(matrix, type, gemm.config);
     };
-    bands_.clear();
-    for (const scatter_maps::band& band : maps.bands) {
-      sm90::gemm_arguments& all = bands_.emplace_back();
-      all.a = sm90::tensor_map_of(band.a, type, a_box_rows(gemm), read_together(gemm));
-      all.b = sm90::tensor_map_of(maps.b, type, b_box_rows(gemm), read_together(gemm));
-      all.c = result(band.c);
+    row_splits_.clear();
+    for (const scatter_maps::row_split& row_split : maps.row_splits) {
+      sm90::gemm_arguments& all = row_splits_.emplace_back();
+      all.a = sm90::tensor_map_of(row_split.a, type, a_tma_tile_rows(gemm), read_together(gemm));
+      all.b = sm90::tensor_map_of(maps.b, type, b_tma_tile_rows(gemm), read_together(gemm));
+      all.c = result(row_split.c);
     }
     for (std::size_t copy = 0; copy < maps.copies.size(); ++copy)
-      traffic_.c[copy] = result(maps.copies[copy]);
-    if (maps.boxes.empty()) return;
-    traffic_.own_boxes = sm90::moved_map_of(maps.boxes.front(), type);
-    for (std::size_t hop = 1; hop < maps.boxes.size(); ++hop)
-      traffic_.c[hop] = sm90::moved_map_of(maps.boxes[hop], type);
+      io_.c[copy] = result(maps.copies[copy]);
+    if (maps.tma_tiles.empty()) return;
+    io_.own_tma_tiles = sm90::moved_map_of(maps.tma_tiles.front(), type);
+    for (std::size_t hop = 1; hop < maps.tma_tiles.size(); ++hop)
+      io_.c[hop] = sm90::moved_map_of(maps.tma_tiles[hop], type);
   }
 
   world* world_;
@@ -226,12 +225,12 @@ class device_scatter final : public device_operator {
   scatter_plan plan_;
   range columns_;
   std::optional<sm90::gemm_launcher> launcher_;
-  scatter_traffic traffic_;
+  scatter_io io_;
   sm90::scratch_memory own_;
   gpu::side_stream side_;
   std::deque<gpu::side_stream> copiers_;
-  std::vector<sm90::gemm_arguments> bands_;  // maps of the matrices of each
-  const void* a_ = nullptr;                  // what they describe, and the next two
+  std::vector<sm90::gemm_arguments> row_splits_;  // maps of the matrices of each
+  const void* a_ = nullptr;                       // what they describe, and the next two
   const void* weights_ = nullptr;
   void* c_ = nullptr;
   owned_symmetric<std::uint64_t> counters_;
@@ -248,7 +247,7 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const operator_options& options,
                                                             std::int64_t between) {
   sm90::require_own_gpu(w, options.how);
-  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::processors_of(w));
+  auto plans = scatter_plans(problem, w.size(), w.rank(), options, sm90::num_sms_of(w));
   agree_on_lines(w, name, plans.front().agreed());
 #ifndef NDEBUG
   require_faultless(problem, plans.front());

@@ -30,7 +30,7 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 
 operator_entry gemm_reduce_scatter_entry() {
   return {.name = "gemm_reduce_scatter",
-          .summary = "rows of sum_r A_r x B_r^T: k is dealt, the sum is bitwise reproducible",
+          .summary = "rows of sum_r A_r x B_r^T: k is sharded, the sum is bitwise reproducible",
           .gathers = false,
           .has_partials = true,
           .reproducible = true,
@@ -40,7 +40,7 @@ operator_entry gemm_reduce_scatter_entry() {
           },
           .share = share,
           .protocol =
-              [](const gemm_problem& p, const gemm_plan& plan) {
+              [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(gemm_reduce_scatter_protocol(problem_of(p), plan));
               },
           .bytes_sent = bytes_sent};

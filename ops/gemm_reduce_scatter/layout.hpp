@@ -16,7 +16,7 @@ namespace untax {
 class gemm_reduce_scatter_layout {
  public:
   constexpr gemm_reduce_scatter_layout(const gemm_reduce_scatter_problem& problem,
-                                       const gemm_plan& plan)
+                                       const protocol_plan& plan)
       : problem_(problem),
         plan_(plan),
         rows_{problem.m, plan.world},
@@ -28,7 +28,7 @@ class gemm_reduce_scatter_layout {
     tile_done_ = layout.take(1, plan.world, tiles_of_full_shard);
     ring_ = {plan.rank,
              plan.workers,
-             plan.movers,
+             plan.senders,
              plan.tile_m,
              plan.tile_n,
              layout.take(1, plan.workers, tile_ring::depth),
@@ -159,7 +159,7 @@ class gemm_reduce_scatter_layout {
   static constexpr std::int64_t few_rows = 64;
 
   gemm_reduce_scatter_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   sharding rows_;
   sharding depth_;
   room_sets sets_{2};

@@ -27,15 +27,15 @@ class gemm_reduce_scatter_protocol : public gemm_reduce_scatter_layout {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
-               : i == 1 ? kernel{"exchange", 1, plan_.movers}
+               : i == 1 ? kernel{"exchange", 1, plan_.senders}
                : i == 2 ? kernel{"barrier", 2, 1}
                         : kernel{"reduce", 3, plan_.workers};
       case pattern::producer_consumer:
-        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"exchange", 0, plan_.movers};
+        return i == 0 ? kernel{"gemm", 0, plan_.workers} : kernel{"exchange", 0, plan_.senders};
       case pattern::fused_sequential:
         return {"gemm_reduce_scatter", 0, plan_.workers};
       default:
-        return {"gemm_reduce_scatter", 0, plan_.workers + plan_.movers};
+        return {"gemm_reduce_scatter", 0, plan_.workers + plan_.senders};
     }
   }
 
@@ -46,7 +46,7 @@ class gemm_reduce_scatter_protocol : public gemm_reduce_scatter_layout {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
         if (kernel_index == 0) compute_all(worker, emit);
-        if (kernel_index == 1) exchange({worker, plan_.movers}, epoch, emit);
+        if (kernel_index == 1) exchange({worker, plan_.senders}, epoch, emit);
         if (kernel_index == 2) barrier_.program(epoch, emit);
         if (kernel_index == 3) reduce_all(worker, epoch, emit);
         return;
@@ -54,7 +54,7 @@ class gemm_reduce_scatter_protocol : public gemm_reduce_scatter_layout {
         if (kernel_index == 0) {
           compute(worker, epoch, emit);
         } else {
-          exchange({worker, plan_.movers}, epoch, emit);
+          exchange({worker, plan_.senders}, epoch, emit);
         }
         return;
       default:
@@ -144,7 +144,7 @@ class gemm_reduce_scatter_protocol : public gemm_reduce_scatter_layout {
   }
 
   /// Where a partial tile of another owner goes, and the room that it fills there: straight into
-  /// the owner's inbox, or into the ring or the outbox, from where a mover sends it. `sent` counts
+  /// the owner's inbox, or into the ring or the outbox, from where a sender sends it. `sent` counts
   /// what the worker has passed on.
   struct destination {
     place to;
@@ -234,9 +234,9 @@ class gemm_reduce_scatter_protocol : public gemm_reduce_scatter_layout {
   }
 
   template <class Emit>
-  constexpr void send_from_ring(int mover, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void send_from_ring(int sender, std::uint64_t epoch, Emit&& emit) const {
     ring_.each(
-        mover, [&](int worker) { return sent_by(worker); },
+        sender, [&](int worker) { return sent_by(worker); },
         [&](int worker, int index) {
           const auto [owner, tile] = sent_at(worker, index);
           const room r = ring_.at(worker, index, sent_by(worker), epoch);

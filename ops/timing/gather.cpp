@@ -5,7 +5,7 @@
 #include <untax/tile/order.hpp>
 #include <untax/tile/program.hpp>
 
-#include "engines/sm90/transfer/mover_warps.hpp"
+#include "engines/sm90/transfer/sender_warps.hpp"
 #include "engines/timing/gemm_team.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
@@ -39,7 +39,7 @@ class gather_lowering {
 
   timing::workload lower() {
     for (int rank = 0; rank < ranks_; ++rank) {
-      gemm_plan own = plan_.protocol;
+      protocol_plan own = plan_.protocol;
       own.rank = rank;
       protocol_ = std::make_unique<all_gather_gemm_protocol>(problem_, own);
       source_ = std::make_unique<program>(*protocol_);
@@ -53,24 +53,25 @@ class gather_lowering {
 
  private:
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
-  [[nodiscard]] bool collected() const { return plan_.protocol.collect; }
+  [[nodiscard]] bool collected() const { return plan_.protocol.gather_own; }
 
-  /// Of the GEMM that the plan has, without movers: its model's time, as far off as that of the
+  /// Of the GEMM that the plan has, without senders: its model's time, as far off as that of the
   /// GEMM alone.
   double gemm_seconds() {
     const auto parts = static_cast<std::int64_t>(plan_.sources.size());
     const sm90::gemm_shape shape{
         plan_.segment_rows > 0 ? parts * plan_.segment_rows : problem_.m, problem_.n,
-        by_rows() ? problem_.k : parts * plan_.segment_slices * sm90::slice_depth, problem_.type};
+        by_rows() ? problem_.k : parts * plan_.segment_k_blocks * sm90::block_k, problem_.type};
     const sm90::gemm_shape like{problem_.m, problem_.n, problem_.k, problem_.type};
-    const int beside = plan_.leading + (how_ == pattern::producer_consumer ? plan_.apart : 0);
+    const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0);
     const sm90::tile_schedule& order = plan_.gemm.schedule;
     for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
-      if (one.config.columns == plan_.gemm.config.columns &&
-          one.config.swapped == plan_.gemm.config.swapped &&
+      if (one.config.block_n == plan_.gemm.config.block_n &&
+          one.config.swap_ab == plan_.gemm.config.swap_ab &&
           one.config.cluster == plan_.gemm.config.cluster &&
-          one.config.pieces == plan_.gemm.config.pieces &&
-          one.schedule.clusters == order.clusters && one.schedule.streamed == order.streamed)
+          one.config.cluster_split_k == plan_.gemm.config.cluster_split_k &&
+          one.schedule.clusters == order.clusters &&
+          one.schedule.stream_k_tiles == order.stream_k_tiles)
         return p_.seconds_of(one, shape, like);
     }
     return p_.seconds_of(plan_.gemm, shape, like);
@@ -79,22 +80,22 @@ class gather_lowering {
   void add_rank(int rank) {
     const timing::machine_numbers& n = p_.numbers();
     const bool at_once = how_ == pattern::bulk_synchronous;
-    int movers_kernel = -1;
+    int senders_kernel = -1;
     if (at_once || how_ == pattern::producer_consumer || how_ == pattern::copy_engine)
-      movers_kernel = work_.add_kernel(rank, 0, "gather", n.start);
-    if (movers_kernel >= 0) {
-      for (int mover = 0; mover < plan_.protocol.movers; ++mover) {
-        work_.add_worker(movers_kernel);
-        timing::add_steps(work_, *source_, 0, mover, epoch, moving());
+      senders_kernel = work_.add_kernel(rank, 0, "gather", n.start);
+    if (senders_kernel >= 0) {
+      for (int sender = 0; sender < plan_.protocol.senders; ++sender) {
+        work_.add_worker(senders_kernel);
+        timing::add_steps(work_, *source_, 0, sender, epoch, moving());
       }
     }
-    const double launch = at_once ? n.launch_graph : movers_kernel >= 0 ? n.launch_graph : 0;
+    const double launch = at_once ? n.launch_graph : senders_kernel >= 0 ? n.launch_graph : 0;
     const int gemm = work_.add_kernel(rank, at_once ? 1 : 0, "gemm", launch);
-    if (movers_kernel < 0 && plan_.who != gather_movers::all_blocks) {
-      for (int mover = 0; mover < plan_.protocol.movers; ++mover) {
+    if (senders_kernel < 0 && plan_.who != gather_senders::all_ctas_first) {
+      for (int sender = 0; sender < plan_.protocol.senders; ++sender) {
         work_.add_worker(gemm);
         work_.act({.busy = n.start});
-        timing::add_steps(work_, *source_, 0, mover, epoch, moving());
+        timing::add_steps(work_, *source_, 0, sender, epoch, moving());
       }
     }
     add_clusters(rank, gemm);
@@ -108,14 +109,14 @@ class gather_lowering {
     costs.way = plan_.packets ? signal_way::inside : signal_way::released;
     costs.bytes_on_wire = plan_.packets ? 2 : 1;
     costs.detached = plan_.packets;
-    costs.posted = plan_.boxes || plan_.streams > 0;
+    costs.posted = plan_.tma_tiles || plan_.streams > 0;
     if (plan_.streams > 0) {
       costs.move_pace = 0;
       costs.begin_after = costs.signal_after = n.copy_start;  // a signal is a copy of 8 bytes
-    } else if (!plan_.boxes && (plan_.leading + plan_.apart) > 0) {
-      costs.move_pace /= sm90::mover_warps;
-    } else if (plan_.who == gather_movers::storers && plan_.pace > 0) {
-      costs.move_pace = plan_.pace * 1e9 / plan_.protocol.movers;
+    } else if (!plan_.tma_tiles && (plan_.comm_ctas + plan_.own_grid) > 0) {
+      costs.move_pace /= sm90::sender_warps;
+    } else if (plan_.who == gather_senders::epilogue_warps && plan_.rate_limit > 0) {
+      costs.move_pace = plan_.rate_limit * 1e9 / plan_.protocol.senders;
     }
     return costs;
   }
@@ -128,22 +129,22 @@ class gather_lowering {
     timing::gemm_team team;
     team.order = plan_.gemm.schedule;
     team.seconds = seconds_;
-    team.portion = std::max(1, ceil_div(team.order.slices, portions));
+    team.portion = std::max(1, ceil_div(team.order.k_blocks, portions));
     seen_.assign(static_cast<std::size_t>(ranks_), {});
     for (int source = 0; source < ranks_; ++source)
       seen_[static_cast<std::size_t>(source)].assign(
-          static_cast<std::size_t>(protocol_->pieces_of(source)), -1);
+          static_cast<std::size_t>(protocol_->chunks_of(source)), -1);
     if (how_ != pattern::bulk_synchronous) {
       team.needs = [this, rank](int cluster, int tile, int begin, int end) {
         add_needs(rank, cluster, tile, begin, end);
       };
     }
-    if (plan_.who == gather_movers::all_blocks) {
+    if (plan_.who == gather_senders::all_ctas_first) {
       const int blocks = cluster_blocks(plan_.gemm.config);
       team.before = [this, blocks](int cluster) {
         timing::step_costs costs = moving();
         costs.move_pace *= blocks;
-        const int each = plan_.protocol.movers / plan_.gemm.schedule.clusters;
+        const int each = plan_.protocol.senders / plan_.gemm.schedule.clusters;
         for (int i = 0; i < each; ++i)
           timing::add_steps(work_, *source_, 0, cluster * each + i, epoch, costs);
       };
@@ -151,23 +152,23 @@ class gather_lowering {
     timing::add_gemm(work_, kernel, team);
   }
 
-  /// Waits for the pieces of A in the rows of a tile and in slices [begin, end).
+  /// Waits for the chunks of A in the rows of a tile and in k-blocks [begin, end).
   void add_needs(int rank, int cluster, int tile, int begin, int end) {
     const sm90::tile_config& config = plan_.gemm.config;
     const sm90::tile_schedule& order = plan_.gemm.schedule;
-    const std::int64_t depth = sm90::slice_depth;
-    if (config.swapped || collected()) {
+    const std::int64_t depth = sm90::block_k;
+    if (config.swap_ab || collected()) {
       range rows{0, problem_.m};
-      if (!config.swapped) {
+      if (!config.swap_ab) {
         const std::int64_t tall = std::int64_t{tile_rows(config)} * config.cluster;
-        rows = {order.x_of(tile) * tall, tall};
+        rows = {order.m_of(tile) * tall, tall};
       }
       needs_of_rows(rank, cluster, rows, begin, end);
       return;
     }
     for (int block = 0; block < config.cluster; ++block) {
       const std::int64_t row =
-          (std::int64_t{order.x_of(tile)} * config.cluster + block) * tile_rows(config);
+          (std::int64_t{order.m_of(tile)} * config.cluster + block) * tile_rows(config);
       if (plan_.segment_rows == 0) {
         needs_of_rows(rank, cluster, {row, tile_rows(config)}, begin, end);
         continue;
@@ -183,7 +184,7 @@ class gather_lowering {
   }
   /// The same where rows of A are those of tiles.
   void needs_of_rows(int rank, int cluster, range rows, int begin, int end) {
-    const std::int64_t depth = sm90::slice_depth;
+    const std::int64_t depth = sm90::block_k;
     if (by_rows()) {
       for (int source = 0; source < ranks_; ++source) {
         if (source == rank && !collected()) continue;
@@ -191,21 +192,21 @@ class gather_lowering {
       }
       return;
     }
-    const int each = std::max(plan_.segment_slices, 1);
-    for (int slice = begin; slice < end;) {
-      const auto hop = static_cast<std::size_t>(slice / each);
-      const int until = std::min(end, (slice / each + 1) * each);
+    const int each = std::max(plan_.segment_k_blocks, 1);
+    for (int k_block = begin; k_block < end;) {
+      const auto hop = static_cast<std::size_t>(k_block / each);
+      const int until = std::min(end, (k_block / each + 1) * each);
       if (hop >= sources_.size()) return;
       const range shard = protocol_->shard(sources_[hop]);
       wait_for(cluster, sources_[hop], rows,
-               {shard.begin + (slice % each) * depth, (until - slice) * depth});
-      slice = until;
+               {shard.begin + (k_block % each) * depth, (until - k_block) * depth});
+      k_block = until;
     }
   }
-  /// Waits for the pieces of a source that lie in a rectangle of A.
+  /// Waits for the chunks of a source that lie in a rectangle of A.
   void wait_for(int cluster, int source, range rows, range cols) {
-    const pieces down = protocol_->row_pieces(source);
-    const pieces across = protocol_->col_pieces(source);
+    const pieces down = protocol_->row_chunks(source);
+    const pieces across = protocol_->col_chunks(source);
     const auto span = [](const pieces& all, range part) {
       const std::int64_t first = std::max<std::int64_t>(part.begin - all.whole.begin, 0);
       const std::int64_t last = std::min(part.end() - all.whole.begin, all.whole.size);
@@ -220,7 +221,7 @@ class gather_lowering {
         int& seen = seen_[static_cast<std::size_t>(source)][static_cast<std::size_t>(index)];
         if (seen == cluster) continue;
         seen = cluster;
-        need(protocol_->arrival_of(protocol_->piece_at(source, index), epoch));
+        need(protocol_->arrival_of(protocol_->chunk_at(source, index), epoch));
       }
     }
   }
@@ -236,7 +237,7 @@ class gather_lowering {
   std::unique_ptr<all_gather_gemm_protocol> protocol_;
   std::unique_ptr<program> source_;
   std::vector<int> sources_;
-  std::vector<std::vector<int>> seen_;  // the last cluster that waited for each piece
+  std::vector<std::vector<int>> seen_;  // the last cluster that waited for each chunk
 };
 
 }  // namespace

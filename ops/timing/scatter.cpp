@@ -34,16 +34,16 @@ class scatter_lowering {
 
   timing::workload lower() {
     for (int rank = 0; rank < ranks_; ++rank) {
-      gemm_plan own = plan_.protocol;
+      protocol_plan own = plan_.protocol;
       own.rank = rank;
       protocol_ = std::make_unique<gemm_all_scatter_protocol>(problem_, own);
       source_ = std::make_unique<program>(*protocol_);
       if (plan_.streams > 0) {
         add_copies(rank);
-      } else if (plan_.way == scatter_way::straight) {
-        add_straight(rank);
+      } else if (plan_.way == scatter_way::store_to_peers) {
+        add_store_to_peers(rank);
       } else {
-        add_movers(rank);
+        add_senders(rank);
       }
     }
     return std::move(work_);
@@ -52,17 +52,18 @@ class scatter_lowering {
  private:
   double gemm_seconds() {
     const std::int64_t columns = sharding{problem_.n, ranks_, shard_granularity}.full();
-    const std::int64_t rows = plan_.bands > 1 ? plan_.band_rows : problem_.m;
+    const std::int64_t rows = plan_.row_splits > 1 ? plan_.split_rows : problem_.m;
     const sm90::gemm_shape shape{rows, columns, problem_.k, problem_.type};
-    const int beside = plan_.leading + (how_ == pattern::producer_consumer ? plan_.apart : 0) +
+    const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0) +
                        (plan_.streams > 0 ? 2 : 0);
     const sm90::tile_schedule& order = plan_.gemm.schedule;
     for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
-      if (one.config.columns == plan_.gemm.config.columns &&
-          one.config.swapped == plan_.gemm.config.swapped &&
+      if (one.config.block_n == plan_.gemm.config.block_n &&
+          one.config.swap_ab == plan_.gemm.config.swap_ab &&
           one.config.cluster == plan_.gemm.config.cluster &&
-          one.config.pieces == plan_.gemm.config.pieces &&
-          one.schedule.clusters == order.clusters && one.schedule.streamed == order.streamed)
+          one.config.cluster_split_k == plan_.gemm.config.cluster_split_k &&
+          one.schedule.clusters == order.clusters &&
+          one.schedule.stream_k_tiles == order.stream_k_tiles)
         return p_.seconds_of(one, shape, {problem_.m, columns, problem_.k, problem_.type});
     }
     return p_.seconds_of(plan_.gemm, shape, {problem_.m, columns, problem_.k, problem_.type});
@@ -71,7 +72,7 @@ class scatter_lowering {
     const double rank = static_cast<double>(problem_.m) *
                         static_cast<double>(protocol_->tiles().cols.whole.size) *
                         static_cast<double>(size_of(problem_.type));
-    return rank / plan_.gemm.schedule.tiles() / plan_.bands;
+    return rank / plan_.gemm.schedule.tiles() / plan_.row_splits;
   }
   [[nodiscard]] timing::gemm_team team() const {
     timing::gemm_team made;
@@ -81,7 +82,7 @@ class scatter_lowering {
   }
 
   /// Every cluster sends its tiles to all peers; each tile has a counter of its own there.
-  void add_straight(int rank) {
+  void add_store_to_peers(int rank) {
     const int kernel = work_.add_kernel(rank, 0, "gemm_all_scatter", 0);
     const int tiles = plan_.gemm.schedule.tiles();
     timing::gemm_team clusters = team();
@@ -111,10 +112,10 @@ class scatter_lowering {
     costs.posted = true;
     return costs;
   }
-  /// Movers beside the GEMM, as tiles are flagged, or behind it.
-  void add_movers(int rank) {
+  /// Senders beside the GEMM, as tiles are flagged, or behind it.
+  void add_senders(int rank) {
     const timing::machine_numbers& n = p_.numbers();
-    const bool behind = plan_.way == scatter_way::kept;
+    const bool behind = plan_.way == scatter_way::local_only;
     const int gemm = work_.add_kernel(rank, 0, "gemm", 0);
     timing::gemm_team clusters = team();
     if (!behind) {
@@ -140,41 +141,42 @@ class scatter_lowering {
     const sm90::tile_config& c = plan_.gemm.config;
     const auto at = plan_.gemm.schedule.at(tile);
     for (int block = 0; block < c.cluster; ++block) {
-      const std::int64_t x = (std::int64_t{at.x} * c.cluster + block) * tile_rows(c);
-      const std::int64_t y = std::int64_t{at.y} * c.columns;
-      const int number = c.swapped ? protocol_->tile_at(y, x) : protocol_->tile_at(x, y);
+      const std::int64_t x = (std::int64_t{at.m} * c.cluster + block) * tile_rows(c);
+      const std::int64_t y = std::int64_t{at.n} * c.block_n;
+      const int number = c.swap_ab ? protocol_->tile_at(y, x) : protocol_->tile_at(x, y);
       if (number < 0) continue;
       const room r = protocol_->tile_flag(number, epoch);
       if (r.named()) work_.raise({r.consumer, r.ready, r.use});
     }
   }
 
-  /// Kernels that multiply bands of rows, behind each of which copy engines begin.
+  /// Kernels that multiply some of the rows each, behind each of which copy engines begin.
   void add_copies(int rank) {
     const timing::machine_numbers& n = p_.numbers();
-    const int bands = plan_.bands;
-    const int flags = ranks_ * bands;  // counters of what peers send come first
+    const int row_splits = plan_.row_splits;
+    const int flags = ranks_ * row_splits;  // counters of what peers send come first
     const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
     work_.add_worker(kernel);
-    for (int band = 0; band < bands; ++band) {
-      work_.raise({rank, flags + band, 1});
-      work_.act({.busy = seconds_ + (band > 0 ? n.launch_graph : 0), .way = signal_way::at_once});
+    for (int row_split = 0; row_split < row_splits; ++row_split) {
+      work_.raise({rank, flags + row_split, 1});
+      work_.act(
+          {.busy = seconds_ + (row_split > 0 ? n.launch_graph : 0), .way = signal_way::at_once});
     }
     const double bytes = tile_bytes() * plan_.gemm.schedule.tiles();
     for (int stream = 0; stream < plan_.streams; ++stream) {
       work_.add_worker(kernel);
       int turn = 0;
-      for (int band = 0; band < bands; ++band) {
+      for (int row_split = 0; row_split < row_splits; ++row_split) {
         for (int hop = 1; hop < ranks_; ++hop) {
           if (turn++ % plan_.streams != stream) continue;
           const int peer = receiver_at_hop(rank, hop, ranks_);
-          work_.wait({rank, flags + band, 1});
-          work_.raise({peer, rank * bands + band, 1});
+          work_.wait({rank, flags + row_split, 1});
+          work_.raise({peer, rank * row_splits + row_split, 1});
           work_.act({.bytes = bytes, .begin_after = n.copy_start, .from = rank, .to = peer});
         }
       }
     }
-    wait_for_tiles(rank, kernel, bands);
+    wait_for_tiles(rank, kernel, row_splits);
   }
 
   predictor& p_;

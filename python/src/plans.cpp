@@ -15,7 +15,7 @@ constexpr field gemm_options[] = {
     UNTAX_FIELD(untax_operator_options, pull),
     UNTAX_FIELD(untax_operator_options, eager),
     UNTAX_FIELD(untax_operator_options, workers),
-    UNTAX_FIELD(untax_operator_options, movers),
+    UNTAX_FIELD(untax_operator_options, senders),
     UNTAX_FIELD(untax_operator_options, constant_weights),
     UNTAX_FIELD(untax_operator_options, tile_m),
     UNTAX_FIELD(untax_operator_options, tile_n),
@@ -26,7 +26,7 @@ constexpr field decode_options[] = {
     UNTAX_FIELD(untax_flash_decode_options, pattern),
     UNTAX_FIELD(untax_flash_decode_options, eager),
     UNTAX_FIELD(untax_flash_decode_options, workers),
-    UNTAX_FIELD(untax_flash_decode_options, movers),
+    UNTAX_FIELD(untax_flash_decode_options, senders),
     UNTAX_FIELD(untax_flash_decode_options, splits),
 };
 

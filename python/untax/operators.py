@@ -100,7 +100,7 @@ class _Gemm(Operator):
 class AllGatherGemm(_Gemm):
     """C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T.
 
-    A is dealt in shards of ceil(m / W) rows or, with `gather="k"`, of ceil(k / W) columns rounded up to a multiple of
+    A is sharded: shards have ceil(m / W) rows or, with `gather="k"`, of ceil(k / W) columns rounded up to a multiple of
     8; the last ones are shorter. `a` is this rank's shard, `weights` its own [n, k], `c` is [m, n].
     """
 
@@ -116,7 +116,7 @@ class AllGatherGemm(_Gemm):
 class GemmAllScatter(_Gemm):
     """C [m, n] = A [m, k] x B [n, k]^T, complete at every rank.
 
-    A is the same everywhere; B is dealt in shards of ceil(n / W) rows rounded up to a multiple of 8. C lies in
+    A is the same everywhere; B is sharded: shards have ceil(n / W) rows rounded up to a multiple of 8. C lies in
     symmetric memory: the operator's own, `result`, or memory of `World.allocate`. Peers write into it from the call of
     `run` to its return.
     """
@@ -148,7 +148,7 @@ def _symmetric(out: Any) -> Any:
 class GemmReduceScatter(_Gemm):
     """Rows of C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, summed in fp32 in rank order.
 
-    k, of all ranks together, is dealt in shards of ceil(k / W) rounded up to a multiple of 8; a rank ends with its
+    k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8; a rank ends with its
     ceil(m / W) rows. `partials` is the type of partial results on the way: "fp32", or that of the problem. Worlds of the
     host only.
     """
@@ -162,7 +162,7 @@ class GemmReduceScatter(_Gemm):
 
 
 class FlashDecode(Operator):
-    """Attention of one token of each sequence to keys and values that are dealt to the ranks by position.
+    """Attention of one token of each sequence to keys and values that are sharded over the ranks by position.
 
     `q`, `out`: [batch * heads, head_dim], the same at every rank. `keys_`, `values`: [batch * keys, kv_heads *
     head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, how many keys this rank holds of each sequence.

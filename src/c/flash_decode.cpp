@@ -51,7 +51,7 @@ int32_t untax_flash_decode_plan(untax_world* world, const untax_flash_decode_pro
         return {.how = pattern_of(o.pattern),
                 .launch = launch_of(o.eager),
                 .workers = o.workers,
-                .movers = o.movers,
+                .senders = o.senders,
                 .splits = o.splits};
       });
 }

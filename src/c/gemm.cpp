@@ -51,7 +51,7 @@ operator_options options_of(const untax_operator_options* given) {
           .move = o.pull != 0 ? direction::pull : direction::push,
           .launch = launch_of(o.eager),
           .workers = o.workers,
-          .movers = o.movers,
+          .senders = o.senders,
           .constant_weights = o.constant_weights != 0,
           .tile_m = o.tile_m,
           .tile_n = o.tile_n,

@@ -223,7 +223,7 @@ block_order order_named(const kernel& k, int domains, const std::string& name) {
     if (name == "swizzled head-first") return {name, {full}, order::direction::forward};
     if (name == "naive block-first") return {name, {block_first}, order::direction::forward};
     if (name == "swizzled block-first") {
-      // The heads of each row of blocks, as they are dealt to domains.
+      // The heads of each row of blocks, as they are assigned to domains.
       const remap_of_rows rows{k.blocks() / heads, order::full_remap(heads, domains)};
       return {name, {rows, block_first}, order::direction::forward};
     }

@@ -17,7 +17,7 @@ double places(const kernel& k, const device& d) {
 }
 
 /// How many blocks the dispatch gives to each domain.
-std::vector<double> dealt_to(int blocks, const device& d) {
+std::vector<double> assigned_to(int blocks, const device& d) {
   std::vector<double> made(static_cast<std::size_t>(d.domains));
   const int round = d.domains * d.chunk;
   for (int i = 0; i < d.domains; ++i) {
@@ -41,7 +41,7 @@ double missed_in_windows(const footprint& f, const device& d, double blocks, dou
 }
 
 double missed_in_waves(const footprint& f, const kernel& k, const device& d) {
-  const std::vector<double> blocks = dealt_to(k.blocks(), d);
+  const std::vector<double> blocks = assigned_to(k.blocks(), d);
   double most = 0;
   for (double waves = 1;; waves = std::ceil(waves * 1.25)) {
     const double window = waves * places(k, d);

@@ -51,7 +51,7 @@ class events {
   }
 
   outcome run(int waves) {
-    queues_ = dealt(s_.blocks, d_);
+    queues_ = assigned(s_.blocks, d_);
     const int slots = d_.processors * k_.resident();
     next_.assign(static_cast<std::size_t>(domains_), 0);
     const auto most = static_cast<std::size_t>(waves) * static_cast<std::size_t>(slots);
@@ -66,7 +66,7 @@ class events {
         places_.push_back(p);
       }
     }
-    // Positions are dealt to processors one by one, so all domains begin together.
+    // Positions are assigned to processors one by one, so all domains begin together.
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const std::size_t domain = i % static_cast<std::size_t>(domains_);
       const std::size_t slot = i / static_cast<std::size_t>(domains_);

@@ -13,8 +13,8 @@ namespace untax::locality {
                                       const effort& much, const assumptions& how);
 
 /// The blocks of each domain, in the order in which it starts them.
-[[nodiscard]] inline std::vector<std::vector<int>> dealt(const std::vector<int>& blocks,
-                                                         const device& d) {
+[[nodiscard]] inline std::vector<std::vector<int>> assigned(const std::vector<int>& blocks,
+                                                            const device& d) {
   std::vector<std::vector<int>> of(static_cast<std::size_t>(d.domains));
   for (std::size_t p = 0; p < blocks.size(); ++p)
     of[p / static_cast<std::size_t>(d.chunk) % of.size()].push_back(blocks[p]);

@@ -29,7 +29,7 @@ class waves {
   }
 
   outcome run(int most_waves) {
-    const auto queues = dealt(s_.blocks, d_);
+    const auto queues = assigned(s_.blocks, d_);
     const auto slots =
         static_cast<std::size_t>(d_.processors) * static_cast<std::size_t>(k_.resident());
     std::size_t longest = 0;

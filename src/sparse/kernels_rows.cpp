@@ -31,7 +31,7 @@ class csr_rows final : public kernel<Value> {
   csr_view<Value, Offset> matrix_;
 };
 
-/// Rows are dealt in blocks of about as many elements, to whoever is free. A row that is longer
+/// Rows are assigned in blocks of about as many elements, to whoever is free. A row that is longer
 /// than a block is cut into pieces of a block, which are added in their order in the end.
 template <class Value, class Offset>
 class csr_adaptive final : public kernel<Value> {

@@ -5,29 +5,29 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/flash_decode/planning.hpp"
-#include "src/taxes/meters.hpp"
+#include "src/taxes/backends.hpp"
 #include "src/taxes/taxes_need.hpp"
 
 namespace untax {
 
-std::unique_ptr<tax_meter> make_tax_meter(const ablation_options& options,
-                                          const std::vector<layer_operation>& operations) {
+std::unique_ptr<tax_backend> make_tax_backend(const ablation_options& options,
+                                              const std::vector<layer_operation>& operations) {
   const bool on_gpus = options.backend == memory_kind::cuda;
   require_memory(options, operations);
-  return on_gpus ? make_device_meter(options, operations) : make_host_meter(options);
+  return on_gpus ? make_device_backend(options, operations) : make_host_backend(options);
 }
 
-void measure_into(tax_report& report, tax_meter& meter,
+void measure_into(tax_report& report, tax_backend& backend,
                   const std::vector<layer_operation>& operations,
                   const std::function<void(const layer_operation&)>& on_begin) {
-  meter.describe(report);
+  backend.describe(report);
   for (const layer_operation& op : operations) {
-    if (auto reason = meter.refusal(op)) {
+    if (auto reason = backend.refusal(op)) {
       report.unmeasured.push_back({op, *std::move(reason)});
       continue;
     }
     on_begin(op);
-    report.rows.push_back(meter.measure(op));
+    report.rows.push_back(backend.measure(op));
   }
 }
 

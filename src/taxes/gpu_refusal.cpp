@@ -4,7 +4,7 @@
 
 #include "engines/sm90/attention/shape.hpp"
 #include "ops/common/registry.hpp"
-#include "src/taxes/meters.hpp"
+#include "src/taxes/backends.hpp"
 
 namespace untax {
 

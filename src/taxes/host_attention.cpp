@@ -8,7 +8,7 @@
 
 #include "ops/flash_decode/planning.hpp"
 #include "ops/flash_decode/rank_memory.hpp"
-#include "src/taxes/meters.hpp"
+#include "src/taxes/backends.hpp"
 #include "src/taxes/timed_row.hpp"
 #include "src/taxes/transfer_alone.hpp"
 

@@ -22,7 +22,7 @@ struct memory_room {
 [[nodiscard]] memory_room room_on_host();
 /// What `ulimit -v` leaves of its address space, where whole heaps count, not what is used of them.
 [[nodiscard]] memory_room room_of_addresses();
-/// Of the GPU of the first `ranks` that has least, for each of `sharing` ranks that it is dealt to.
+/// Of the GPU of the first `ranks` that has least, for each of `sharing` ranks that share it.
 /// All there is where nothing is known of it.
 [[nodiscard]] memory_room room_of(const std::vector<device_facts>& devices, int ranks, int sharing);
 [[nodiscard]] memory_room room_on_gpus(int ranks);

@@ -116,7 +116,7 @@ std::optional<latent_attention> latent_fields(const config_reader& config) {
 }
 
 // Which layers have experts. The families say it in different ways: the first few layers are dense
-// (DeepSeek), every so-manieth layer has experts (Qwen MoE), or all have (Mixtral, gpt-oss).
+// (DeepSeek), every n-th layer has experts (Qwen MoE), or all have (Mixtral, gpt-oss).
 std::int64_t moe_layers(const config_reader& config, std::int64_t layers) {
   if (config.has("first_k_dense_replace")) {
     const std::int64_t dense = config.count("first_k_dense_replace", layers);

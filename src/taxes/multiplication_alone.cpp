@@ -7,7 +7,7 @@
 namespace untax {
 
 multiplication_alone::multiplication_alone(const gemm_problem& problem, const gemm_share& share,
-                                           const gemm_plan& plan)
+                                           const protocol_plan& plan)
     : rows_(share.b_of_rank > 0 ? problem.m : share.a_rows.size),
       depth_(share.b_cols.size),
       cols_(share.b_rows.size),

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// How the multiplication of a rank is dealt to its workers.
+/// How the multiplication of a rank is distributed over its workers.
 enum class alone_way : std::uint8_t {
   one_call,    ///< one worker, one library GEMM
   by_columns,  ///< each worker has a part of the columns, as one library GEMM
@@ -25,7 +25,8 @@ inline constexpr alone_way alone_ways[] = {alone_way::one_call, alone_way::by_co
 /// same size, as the fused patterns have: what they compute, and nothing else.
 class multiplication_alone {
  public:
-  multiplication_alone(const gemm_problem& problem, const gemm_share& share, const gemm_plan& plan);
+  multiplication_alone(const gemm_problem& problem, const gemm_share& share,
+                       const protocol_plan& plan);
 
   void run(alone_way way, const matrix& weights);
   [[nodiscard]] const_matrix result() const noexcept;

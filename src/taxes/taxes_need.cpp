@@ -6,7 +6,7 @@
 
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/planning.hpp"
-#include "src/taxes/meters.hpp"
+#include "src/taxes/backends.hpp"
 
 namespace untax {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <untax/taxes/timing.hpp>
 
-#include "src/taxes/meters.hpp"
+#include "src/taxes/backends.hpp"
 
 namespace untax {
 

@@ -53,9 +53,9 @@ program program_of(const process_launch& launch, int rank, const launch_place& p
 }
 
 /// The running ranks.
-class crew {
+class worker_warps {
  public:
-  explicit crew(const process_launch& launch)
+  explicit worker_warps(const process_launch& launch)
       : launch_(launch), place_(prescribed_place(launch)), limit_(launch.limit) {
     for (int rank = 0; rank < launch.ranks; ++rank) {
       members_.emplace_back(program_of(launch, rank, place_));
@@ -174,7 +174,7 @@ launch_result launch_processes(const process_launch& launch) {
   }
   if (launch.command.empty())
     throw error(errc::invalid_argument, "there is no command to start the ranks with");
-  return crew(launch).wait();
+  return worker_warps(launch).wait();
 }
 
 }  // namespace untax

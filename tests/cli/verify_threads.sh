@@ -20,6 +20,6 @@ for type in fp16 bf16; do
   expect 0 run gemm_reduce_scatter --ranks 3 --dtype $type --partials $type --pattern all -m 37 -n 53 -k 72 \
     --repeat 1 --verify --launch eager
 done
-expect 0 run all_gather_gemm --ranks 2 --workers 3 --movers 2 --tile-m 5 --tile-n 7 --panel-k 11 --gather k \
+expect 0 run all_gather_gemm --ranks 2 --workers 3 --senders 2 --tile-m 5 --tile-n 7 --panel-k 11 --gather k \
   --pattern all -m 37 -n 53 -k 72 --repeat 2 --verify
 finish

@@ -42,7 +42,7 @@ inline std::vector<operator_options> ways_of(const operator_entry& entry) {
       options.how = how;
       options.move = move;
       options.workers = 2;
-      options.movers = 1;
+      options.senders = 1;
       options.tile_m = 3;
       options.tile_n = 4;
       options.panel_k = 3;

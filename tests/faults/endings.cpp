@@ -93,7 +93,7 @@ class choices {
     if (entry.gathers && coin()) options.move = direction::pull;
     options.launch = one_of({launch_mode::graph, launch_mode::eager});
     options.workers = between(1, 2);
-    options.movers = between(1, 2);
+    options.senders = between(1, 2);
     options.tile_m = between(2, 8);
     options.tile_n = between(2, 8);
     options.panel_k = between(2, 8);

@@ -93,11 +93,11 @@ __global__ void stall(const std::uint64_t* epoch, int rank, unsigned most_micros
   }
 }
 
-__global__ void check(const std::byte* out, const stretch* expected, int stretches, dtype type,
+__global__ void check(const std::byte* out, const span* expected, int spans, dtype type,
                       reduction how, int ranks, const std::uint64_t* epoch, std::uint64_t* wrong) {
   unsigned long long found = 0;
-  for (int s = 0; s < stretches; ++s) {
-    const stretch part = expected[s];
+  for (int s = 0; s < spans; ++s) {
+    const span part = expected[s];
     for (auto i = first_index(); i < part.count; i += all_threads()) {
       const std::int64_t at = part.index + i;
       std::uint32_t right = 0;
@@ -182,7 +182,7 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
     ok(cudaMalloc(&in_memory_, in_bytes_));
     ok(cudaMalloc(&out_memory_, out_bytes_));
   }
-  ok(cudaMalloc(&expected_there_, std::max<std::size_t>(expected_.size(), 1) * sizeof(stretch)));
+  ok(cudaMalloc(&expected_there_, std::max<std::size_t>(expected_.size(), 1) * sizeof(span)));
   ok(cudaMalloc(&account_, sizeof(account)));
   in_ = in_memory_ + margin + bytes(layout.in_offset);
   out_ = layout.in_place ? in_ : out_memory_ + margin + bytes(layout.out_offset);

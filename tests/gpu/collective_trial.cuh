@@ -12,9 +12,9 @@
 
 namespace gpu_test {
 
-/// What a result should be, stretch by stretch: elements [begin, begin + count) come from those of
+/// What a result should be, span by span: elements [begin, begin + count) come from those of
 /// `rank` (of all ranks, combined, if it is negative) from `index` on.
-struct stretch {
+struct span {
   std::int64_t begin;
   std::int64_t count;
   int rank;
@@ -64,7 +64,7 @@ class collective_trial {
   std::size_t in_bytes_;
   std::size_t out_bytes_;
   bool in_place_;
-  std::vector<stretch> expected_;
+  std::vector<span> expected_;
   std::unique_ptr<untax::runnable_collective> op_;
   untax::symmetric<std::byte> shared_in_;   ///< where peers touch it
   untax::symmetric<std::byte> shared_out_;  ///< likewise
@@ -72,7 +72,7 @@ class collective_trial {
   std::byte* out_memory_ = nullptr;
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
-  stretch* expected_there_ = nullptr;
+  span* expected_there_ = nullptr;
   account* account_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// Message passing with the copy engine: the payload takes another way than the flag.
+// Message passing with TMA: the payload takes another way than the flag.
 #include "litmus.cuh"
 
 namespace {
@@ -85,7 +85,7 @@ TEST(gpu_litmus, bulk_message_passing) {
   EXPECT_EQ(wrong_words<false>(), 0U);
 }
 
-// These go well on H200: its release waits for the copy engine, too. That is nowhere promised, and
+// These go well on H200: its release waits for TMA, too. That is nowhere promised, and
 // the PTX gate insists on the instructions.
 TEST(gpu_litmus, weaker_bulk_copies_may_be_overtaken) {
   NEEDS_GPUS(2);

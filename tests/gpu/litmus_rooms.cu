@@ -21,14 +21,14 @@ struct table {
 
 template <int sets>
 __device__ room room_of(std::uint64_t epoch) {
-  const untax::room_sets dealt{sets};
-  const int set = dealt.set_of(epoch);
+  const untax::room_sets sets_of_rooms{sets};
+  const int set = sets_of_rooms.set_of(epoch);
   return {.producer = 0,
           .consumer = 1,
           .number = set,
           .ready = set,
           .free = sets + set,
-          .use = dealt.use_of(epoch)};
+          .use = sets_of_rooms.use_of(epoch)};
 }
 
 __device__ std::uint32_t value_of(std::uint64_t epoch, int i) {

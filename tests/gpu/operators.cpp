@@ -183,7 +183,7 @@ TEST(gpu_operators, all_gather_gemm_of_one_row_is_right_in_a_graph) {
                   {.m = 1, .n = 3584, .k = 8192, .type = dtype::bf16, .gather = gather}, 20);
   }
 }
-/// Shards go in boxes, the last of which are cut off.
+/// Shards go in TMA tiles, the last of which are cut off.
 TEST(gpu_operators, all_gather_gemm_of_large_shards_is_right_in_a_graph) {
   for (const std::int64_t m : {1100, 3001}) {
     for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
@@ -205,8 +205,8 @@ TEST(gpu_operators, all_gather_gemm_of_two_sources_a_cluster_is_right_in_a_graph
                   {.m = 125L * gpus() - 1, .n = 1000, .k = 2056, .type = dtype::f16}, 100, move);
   }
 }
-/// Packets, which no counter guards unless a rank has no rows: some end within a slice, or in the
-/// last slice but one of a stage.
+/// Packets, which no counter guards unless a rank has no rows: some end within a k-block, or in the
+/// last k-block but one of a stage.
 TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
   for (const std::int64_t m : {3, 4, 16}) {
     for (const std::int64_t k : {72, 1000}) {
@@ -217,7 +217,7 @@ TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
   }
 }
 /// Tiles that two blocks of a cluster share, or four. With gather = k the last shard may be so
-/// short that somebody's piece of it lies beyond its end.
+/// short that somebody's chunk of it lies beyond its end.
 TEST(gpu_operators, all_gather_gemm_with_shared_tiles_is_right_in_a_graph) {
   for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
     for (const std::int64_t m : {16, 32, 64, 128, 256}) {

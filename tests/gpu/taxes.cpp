@@ -72,7 +72,7 @@ TEST(gpu_taxes, terms_add_up_and_the_rest_is_listed) {
   options.repeats = 5;
   int steps = 0;
   options.progress = [&] { ++steps; };
-  const auto meter = untax::make_tax_meter(options, operations());
+  const auto meter = untax::make_tax_backend(options, operations());
   untax::tax_report report;
   report.model = "a test";
   report.layers = report.tensor_parallel = report.tokens = 1;

@@ -1,5 +1,5 @@
 // put, get and copy of kernels against a plain loop: random sizes, alignments, strides and edges,
-// for every group and for the copy engine, from rank 0 to the last rank and back.
+// for every group and for TMA, from rank 0 to the last rank and back.
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -29,9 +29,9 @@ struct request {
   tile_bounds bounds;
 };
 
-enum class mover { thread, warp, block, grid, bulk };
+enum class copy_by { thread, warp, block, grid, bulk };
 
-template <class T, mover how>
+template <class T, copy_by how>
 __global__ void __launch_bounds__(1024) carry_out(T* to, const T* from, request r) {
   const auto with = [&](const auto& group) {
     if (r.rows == 1 && r.bounds.rows == 1 && r.bounds.cols == r.cols) {
@@ -41,11 +41,11 @@ __global__ void __launch_bounds__(1024) carry_out(T* to, const T* from, request 
                   tile_view<const T>(from + r.from_begin, r.rows, r.cols, r.from_stride), r.bounds);
     }
   };
-  if constexpr (how == mover::thread) with(untax::device_thread{});
-  if constexpr (how == mover::warp) with(untax::device_warp{});
-  if constexpr (how == mover::block) with(untax::device_block{});
-  if constexpr (how == mover::grid) with(untax::device_grid{});
-  if constexpr (how == mover::bulk) {
+  if constexpr (how == copy_by::thread) with(untax::device_thread{});
+  if constexpr (how == copy_by::warp) with(untax::device_warp{});
+  if constexpr (how == copy_by::block) with(untax::device_block{});
+  if constexpr (how == copy_by::grid) with(untax::device_grid{});
+  if constexpr (how == copy_by::bulk) {
     __shared__ ring::memory shared;
     const untax::device_block block;
     ring engine(block, shared);
@@ -107,15 +107,15 @@ std::vector<T> reference(std::vector<T> to, const std::vector<T>& from, const re
   return to;
 }
 
-template <class T, mover how>
+template <class T, copy_by how>
 void launch(T* to, const T* from, const request& r, cudaStream_t s) {
-  constexpr int blocks = how == mover::grid ? 5 : 1;
-  constexpr int threads = how == mover::thread ? 1 : how == mover::warp ? 32 : 256;
+  constexpr int blocks = how == copy_by::grid ? 5 : 1;
+  constexpr int threads = how == copy_by::thread ? 1 : how == copy_by::warp ? 32 : 256;
   carry_out<T, how><<<blocks, threads, 0, s>>>(to, from, r);
   ok(cudaGetLastError());
 }
 
-template <class T, mover how>
+template <class T, copy_by how>
 void compare(untax::world& w, bool pulls, int rounds) {
   const auto count = bytes / sizeof(T);
   const auto buffer = w.allocate_cleared<T>(count, "buffer");
@@ -148,7 +148,7 @@ void compare(untax::world& w, bool pulls, int rounds) {
   w.free(buffer);
 }
 
-template <mover how>
+template <copy_by how>
 void compare_all(int rounds) {
   untax::run_gpus(
       std::min(gpus(), 2),
@@ -165,23 +165,23 @@ void compare_all(int rounds) {
 
 TEST(gpu_verbs, a_thread_copies) {
   NEEDS_GPUS(1);
-  compare_all<mover::thread>(8);
+  compare_all<copy_by::thread>(8);
 }
 TEST(gpu_verbs, a_warp_copies) {
   NEEDS_GPUS(1);
-  compare_all<mover::warp>(30);
+  compare_all<copy_by::warp>(30);
 }
 TEST(gpu_verbs, a_block_copies) {
   NEEDS_GPUS(1);
-  compare_all<mover::block>(60);
+  compare_all<copy_by::block>(60);
 }
 TEST(gpu_verbs, a_grid_copies) {
   NEEDS_GPUS(1);
-  compare_all<mover::grid>(60);
+  compare_all<copy_by::grid>(60);
 }
 TEST(gpu_verbs, the_copy_engine_copies) {
   NEEDS_GPUS(1);
-  compare_all<mover::bulk>(60);
+  compare_all<copy_by::bulk>(60);
 }
 
 }  // namespace

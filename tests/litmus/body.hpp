@@ -5,7 +5,7 @@
 
 #include <untax/flow/wait.hpp>
 
-#include "engines/model/patience.hpp"
+#include "engines/model/no_timeout.hpp"
 
 namespace untax::litmus {
 
@@ -23,7 +23,7 @@ namespace untax::litmus {
 /// Waits until a counter has reached `value`, by the one loop that untax has for that.
 template <memory_policy M>
 void await(typename M::counter& counter, std::uint64_t value) {
-  model::patience guard;
+  model::no_timeout guard;
   const wait_site site{
       .operator_name = "litmus", .what = verb::wait_until, .peer = 0, .expected = value};
   static_cast<void>(wait_until<M>(counter, site, guard));

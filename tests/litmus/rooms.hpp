@@ -28,27 +28,27 @@ struct room_reuse {
       return counters[rank * sets + index];
     }
   };
-  using verbs = channel<M, table, model::patience>;
+  using verbs = channel<M, table, model::no_timeout>;
 
   typename M::counter counters[2 * sets]{};
   typename M::template cell<int> rooms[sets]{};
   bool wrong = false;
 
   [[nodiscard]] static room room_of(int epoch) {
-    const room_sets dealt{sets};
+    const room_sets sets_of_rooms{sets};
     const auto e = static_cast<std::uint64_t>(epoch);
-    const int set = dealt.set_of(e);
+    const int set = sets_of_rooms.set_of(e);
     return {.producer = 0,
             .consumer = 1,
             .number = set,
             .ready = set,
             .free = set,
-            .use = dealt.use_of(e)};
+            .use = sets_of_rooms.use_of(e)};
   }
 
   template <class Delay>
   void thread(int index, Delay&& delay) {
-    model::patience guard;
+    model::no_timeout guard;
     verbs channel("litmus", {counters}, guard);
     for (int epoch = 1; epoch <= epochs; ++epoch) {
       const room r = room_of(epoch);

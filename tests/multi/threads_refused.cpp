@@ -57,7 +57,7 @@ untax::operator_options with(untax::launch_mode launch) {
   untax::operator_options options;
   options.how = untax::pattern::fused_specialized;
   options.workers = 5;
-  options.movers = 2;
+  options.senders = 2;
   options.tile_m = 4;
   options.tile_n = 4;
   options.launch = launch;

@@ -26,13 +26,13 @@ HOST = ["src/symmetric/*.*pp", "src/flow/*.*pp", "src/world/*.*pp", "include/unt
         "ops/collectives_common/*.*pp", "ops/choice/*.*pp", "ops/broadcast/direct_relay.hpp", "ops/*/operator.cpp",
         "ops/flash_decode/planning.cpp", "ops/flash_decode/host.cpp"]  # fmt: skip
 PLANS = ["engines/sm90/gemm/*.hpp", "engines/sm90/gemm/*.cpp", "engines/sm90/transfer/*.hpp", "engines/sm90/packets/*.hpp",
-         "ops/*/device_plan*", "ops/all_gather_gemm/cutting.cpp", "ops/all_gather_gemm/sending.hpp",
+         "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp", "ops/all_gather_gemm/sending.hpp",
          "ops/all_gather_gemm/arrivals.hpp", "ops/all_gather_gemm/gather*.hpp", "ops/all_gather_gemm/packet*.hpp",
-         "ops/gemm_all_scatter/leaving.cpp", "ops/gemm_all_scatter/scatter.hpp", "ops/gemm_all_scatter/sent_tiles.hpp",
+         "ops/gemm_all_scatter/epilogue_drain.cpp", "ops/gemm_all_scatter/scatter.hpp", "ops/gemm_all_scatter/sent_tiles.hpp",
          "ops/collectives_common/device_choice.cpp"]  # fmt: skip
 # What has no behaviour that a test should hold, what only scripts of the command see, and what never runs without a GPU:
 # calls of CUDA, and arguments of kernels, whose headers do not compile without it.
-LEFT_OUT = ["engines/sm90/transfer/copy_mover.hpp", "engines/sm90/gemm/launcher.hpp", "engines/sm90/gemm/arguments.hpp",
+LEFT_OUT = ["engines/sm90/transfer/dma_sender.hpp", "engines/sm90/gemm/launcher.hpp", "engines/sm90/gemm/arguments.hpp",
             "ops/all_gather_gemm/gather.hpp", "ops/gemm_all_scatter/scatter.hpp", "engines/sm90/transfer/mutant.hpp",
             "ops/common/subject.cpp", "ops/common/kernel_start.hpp", "include/untax/flow/device_control.hpp",
             "engines/sm90/gemm/variant.hpp",

@@ -125,13 +125,14 @@ TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
   for (int i = 0; i < 200; ++i) {
     sm90::tile_schedule schedule;
     schedule.segments = 1 + static_cast<int>(random() % 4);
-    schedule.x_tiles = schedule.segments * (1 + static_cast<int>(random() % 30));
-    schedule.y_tiles = 1 + static_cast<int>(random() % 60);
-    schedule.band = 1 + static_cast<int>(random() % 12);
-    const banded raster{schedule.x_tiles, schedule.y_tiles, schedule.band, schedule.segments};
+    schedule.m_tiles = schedule.segments * (1 + static_cast<int>(random() % 30));
+    schedule.n_tiles = 1 + static_cast<int>(random() % 60);
+    schedule.raster_group = 1 + static_cast<int>(random() % 12);
+    const banded raster{schedule.m_tiles, schedule.n_tiles, schedule.raster_group,
+                        schedule.segments};
     for (int tile = 0; tile < schedule.tiles(); ++tile) {
       const auto where = schedule.at(tile);
-      ASSERT_EQ(raster.at(tile), (cell{where.x, where.y})) << tile;
+      ASSERT_EQ(raster.at(tile), (cell{where.m, where.n})) << tile;
     }
   }
 }

@@ -15,7 +15,7 @@ namespace {
 using untax_test::error_of;
 using untax_test::expect_error;
 
-gemm_plan plan_of(const local_gemm& gemm, const operator_options& options, int ranks = 2) {
+protocol_plan plan_of(const local_gemm& gemm, const operator_options& options, int ranks = 2) {
   world_options small;
   small.heap_bytes = std::size_t{1} << 16;
   const auto worlds = world::threads(ranks, small);
@@ -25,19 +25,20 @@ gemm_plan plan_of(const local_gemm& gemm, const operator_options& options, int r
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 TEST(gemm_plans_of_the_host, do_what_options_say) {
-  const gemm_plan plan = plan_of({1000, 2000, 3000, dtype::f32}, {.how = pattern::producer_consumer,
-                                                                  .move = direction::pull,
-                                                                  .workers = 3,
-                                                                  .movers = 2,
-                                                                  .tile_m = 48,
-                                                                  .tile_n = 80,
-                                                                  .panel_k = 24});
+  const protocol_plan plan =
+      plan_of({1000, 2000, 3000, dtype::f32}, {.how = pattern::producer_consumer,
+                                               .move = direction::pull,
+                                               .workers = 3,
+                                               .senders = 2,
+                                               .tile_m = 48,
+                                               .tile_n = 80,
+                                               .panel_k = 24});
   EXPECT_EQ(plan.world, 2);
   EXPECT_EQ(plan.rank, 1);
   EXPECT_EQ(plan.how, pattern::producer_consumer);
   EXPECT_EQ(plan.move, direction::pull);
   EXPECT_EQ(plan.workers, 3);
-  EXPECT_EQ(plan.movers, 2);
+  EXPECT_EQ(plan.senders, 2);
   EXPECT_EQ(plan.tile_m, 48);
   EXPECT_EQ(plan.tile_n, 80);
   EXPECT_EQ(plan.panel_k, 24);
@@ -63,16 +64,16 @@ TEST(gemm_plans_of_the_host, have_tiles_that_fill_the_columns_of_workers) {
   EXPECT_EQ(plan_of({100, 10, 10, dtype::f32}, {.workers = 1}).tile_m, 100);
   EXPECT_EQ(plan_of({0, 10, 10, dtype::f32}, {.workers = 1}).tile_m, 1);
   EXPECT_EQ(plan_of({100, 10, 10, dtype::f32}, {.workers = 1}).panel_k, 2048);
-  EXPECT_EQ(plan_of({100, 10, 10, dtype::f32}, {.workers = 1}).movers, 1);
+  EXPECT_EQ(plan_of({100, 10, 10, dtype::f32}, {.workers = 1}).senders, 1);
 }
 
 TEST(gemm_plans_of_the_host, go_by_the_cores) {
   for (const int ranks : {1, 2, 5}) {
-    const gemm_plan plan = plan_of({100, 100, 100, dtype::f32}, {}, ranks);
+    const protocol_plan plan = plan_of({100, 100, 100, dtype::f32}, {}, ranks);
     EXPECT_EQ(plan.workers, std::clamp(cores() / ranks, 1, 31));
     EXPECT_EQ(plan.how, cores() > plan.workers * ranks ? pattern::fused_specialized
                                                        : pattern::fused_sequential);
-    const gemm_plan full = plan_of({100, 100, 100, dtype::f32}, {.workers = 31}, ranks);
+    const protocol_plan full = plan_of({100, 100, 100, dtype::f32}, {.workers = 31}, ranks);
     EXPECT_EQ(full.how,
               cores() > 31 * ranks ? pattern::fused_specialized : pattern::fused_sequential);
   }
@@ -87,11 +88,11 @@ TEST(gemm_plans_of_the_host, refuse_options_that_cannot_be) {
   };
   refused({.workers = -1}, "workers is -1; it has to be between 0 (untax chooses) and 31");
   refused({.workers = 32}, "workers is 32");
-  refused({.movers = 32}, "movers is 32");
+  refused({.senders = 32}, "senders is 32");
   refused({.tile_m = -1}, "tile_m is -1");
   refused({.tile_n = std::int64_t{1} << 31}, "tile_n is 2147483648");
   refused({.panel_k = -5}, "panel_k is -5");
-  EXPECT_NO_THROW((void)plan_of({10, 10, 10, dtype::f32}, {.workers = 31, .movers = 31}));
+  EXPECT_NO_THROW((void)plan_of({10, 10, 10, dtype::f32}, {.workers = 31, .senders = 31}));
   expect_error(error_of([] {
                  (void)plan_of({10, 10, 10, dtype::f32}, {.how = pattern::copy_engine});
                }),

@@ -18,17 +18,17 @@ using namespace untax;
 constexpr unsigned usual_seeds = 3;
 constexpr int rounds = 48;
 /// Those of whole GPUs, and of parts of one that ranks share.
-constexpr int processor_counts[] = {132, 132, 114, 66, 32};
+constexpr int sm_counts[] = {132, 132, 114, 66, 32};
 
 /// What somebody may ask for: mostly nothing.
 operator_options some_options(pattern how, numbers& number) {
   operator_options options;
   options.how = how;
   const auto some = [&] {
-    return static_cast<int>(number(1, number(0, 1) == 0 ? 4 : 2 * processors));
+    return static_cast<int>(number(1, number(0, 1) == 0 ? 4 : 2 * num_sms));
   };
   if (number(0, 3) == 0) options.workers = some();
-  if (number(0, 3) == 0) options.movers = some();
+  if (number(0, 3) == 0) options.senders = some();
   return options;
 }
 
@@ -75,18 +75,18 @@ Case case_of(int world, int chooser, const Make& make, const Wrap& wrap) {
 struct place_of_plans {
   int world;
   int chooser;
-  int processors;
+  int num_sms;
 };
 place_of_plans some_place(numbers& number) {
   const auto world = static_cast<int>(number(1, 8));
   const auto chooser = static_cast<int>(number(0, world - 1));
-  return {world, chooser, number.one_of(processor_counts)};
+  return {world, chooser, number.one_of(sm_counts)};
 }
 
 gather_case gather_of(const all_gather_gemm_problem& problem, const operator_options& options,
                       const place_of_plans& where) {
   const int world = where.world;
-  const int places = where.processors;
+  const int places = where.num_sms;
   const auto make = [&](int rank) {
     return plans_or_none([&] { return gather_plans(problem, world, rank, options, places); },
                          options, problem.m);
@@ -99,9 +99,9 @@ gather_case gather_of(const all_gather_gemm_problem& problem, const operator_opt
         plan,
         all_gather_gemm_protocol(problem, plan.protocol),
         fmt::format("all_gather_gemm {} x {} x {}, gather {}, rank {} of {}, {}, {} workers, {} "
-                    "movers, {} processors: {}",
+                    "senders, {} SMs: {}",
                     problem.m, problem.n, problem.k, name_of(problem.gather), rank, world,
-                    name_of(options.how), options.workers, options.movers, places, plan.text())};
+                    name_of(options.how), options.workers, options.senders, places, plan.text())};
   };
   return case_of<gather_case>(world, where.chooser, make, wrap);
 }
@@ -119,7 +119,7 @@ gather_case some_gather(numbers& number, pattern how) {
 scatter_case scatter_of(const gemm_all_scatter_problem& problem, const operator_options& options,
                         const place_of_plans& where) {
   const int world = where.world;
-  const int places = where.processors;
+  const int places = where.num_sms;
   const auto make = [&](int rank) {
     return plans_or_none([&] { return scatter_plans(problem, world, rank, options, places); },
                          options, problem.m);
@@ -131,10 +131,10 @@ scatter_case scatter_of(const gemm_all_scatter_problem& problem, const operator_
         places,
         plan,
         gemm_all_scatter_protocol(problem, plan.protocol),
-        fmt::format("gemm_all_scatter {} x {} x {}, rank {} of {}, {}, {} workers, {} movers, {} "
-                    "processors: {}",
+        fmt::format("gemm_all_scatter {} x {} x {}, rank {} of {}, {}, {} workers, {} senders, {} "
+                    "SMs: {}",
                     problem.m, problem.n, problem.k, rank, world, name_of(options.how),
-                    options.workers, options.movers, places, plan.text())};
+                    options.workers, options.senders, places, plan.text())};
   };
   return case_of<scatter_case>(world, where.chooser, make, wrap);
 }
@@ -191,8 +191,8 @@ const std::vector<gather_case>& gather_cases() {
       operator_options options;
       options.how = how;
       for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
-        cases.push_back(gather_of({.m = m, .n = n, .k = 8192, .gather = gather}, options,
-                                  {world, 0, processors}));
+        cases.push_back(
+            gather_of({.m = m, .n = n, .k = 8192, .gather = gather}, options, {world, 0, num_sms}));
     });
     return cases;
   }();
@@ -204,7 +204,7 @@ const std::vector<scatter_case>& scatter_cases() {
     each_usual([&](std::int64_t m, std::int64_t n, int world, pattern how) {
       operator_options options;
       options.how = how;
-      cases.push_back(scatter_of({m, 2 * n, 4096}, options, {world, 0, processors}));
+      cases.push_back(scatter_of({m, 2 * n, 4096}, options, {world, 0, num_sms}));
     });
     return cases;
   }();

@@ -37,7 +37,7 @@ class numbers {
 struct planned_gather {
   untax::all_gather_gemm_problem problem;
   untax::operator_options options;
-  int processors = 0;
+  int num_sms = 0;
   untax::gather_plan plan;
   untax::all_gather_gemm_protocol how;
   std::string text;
@@ -52,7 +52,7 @@ struct gather_case {
 struct planned_scatter {
   untax::gemm_all_scatter_problem problem;
   untax::operator_options options;
-  int processors = 0;
+  int num_sms = 0;
   untax::scatter_plan plan;
   untax::gemm_all_scatter_protocol how;
   std::string text;

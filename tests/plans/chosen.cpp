@@ -28,8 +28,8 @@
 namespace {
 
 using namespace untax;
+using plans_test::num_sms;
 using plans_test::own_patterns;
-using plans_test::processors;
 
 constexpr std::string_view file = "tests/plans/chosen.txt";
 
@@ -37,30 +37,34 @@ std::string text_of(const sm90::gemm_plan& p) {
   const sm90::tile_config& c = p.config;
   const sm90::tile_schedule& s = p.schedule;
   return fmt::format(
-      "tiles {}{} by {} c{} s{}/{}{} p{}, {} x {} x {}/{}, clusters {}, cut {}, band {}, in {}, "
-      "parts {}, y {}, {:.3g} cycles",
-      c.swapped ? "B" : "A", sm90::tile_rows(c), c.columns, c.cluster, c.stages, c.staging,
-      c.deep ? " deep" : "", c.pieces, s.x_tiles, s.y_tiles, s.slices, s.together, s.clusters,
-      s.streamed, s.band, s.segments, s.part_slices, p.y_rows, p.cycles);
+      "tiles {}{} by {} c{} s{}/{}{} p{}, {} x {} x {}/{}, clusters {}, cut {}, raster group {}, "
+      "in {}, parts {}, multicast rows {}, {:.3g} cycles",
+      c.swap_ab ? "B" : "A", sm90::tile_rows(c), c.block_n, c.cluster, c.stages, c.epilogue_buffers,
+      c.warpgroup_split_k ? " warpgroup split-K" : "", c.cluster_split_k, s.m_tiles, s.n_tiles,
+      s.k_blocks, s.k_blocks_per_stage, s.clusters, s.stream_k_tiles, s.raster_group, s.segments,
+      s.part_k_blocks, p.multicast_rows, p.cycles);
 }
-std::string text_of(const gemm_plan& p) {
-  return fmt::format("{} {} w{} m{} {} x {}, panels {}, cross {}{}{}, band {}, starts {}, sets {}",
-                     name_of(p.how), name_of(p.move), p.workers, p.movers, p.tile_m, p.tile_n,
-                     p.panel_k, p.cross, p.collect ? ", collected" : "", p.spread ? ", spread" : "",
-                     p.band, p.starts, p.sets);
+std::string text_of(const protocol_plan& p) {
+  return fmt::format(
+      "{} {} w{} s{} {} x {}, panels {}, across {}{}{}, raster rows {}, k interleave {}, sets {}",
+      name_of(p.how), name_of(p.move), p.workers, p.senders, p.tile_m, p.tile_n, p.panel_k,
+      p.chunk_cross, p.gather_own ? ", own gathered" : "", p.fan_out ? ", fan out" : "",
+      p.raster_rows, p.k_interleave, p.sets);
 }
 std::string text_of(const gather_plan& p) {
   return fmt::format(
-      "who {}, leading {}, apart {}, streams {}{}{}{}, pace {}, sources {}, segments of {} rows, "
-      "{} slices; {}; {}",
-      static_cast<int>(p.who), p.leading, p.apart, p.streams, p.packets ? ", packets" : "",
-      p.boxes ? ", boxes" : "", p.scouts ? ", scouts" : "", p.pace, fmt::join(p.sources, " "),
-      p.segment_rows, p.segment_slices, text_of(p.protocol), text_of(p.gemm));
+      "who {}, comm CTAs {}, own grid {}, streams {}{}{}{}, rate limit {}, sources {}, "
+      "segments of {} rows, {} k-blocks; {}; {}",
+      static_cast<int>(p.who), p.comm_ctas, p.own_grid, p.streams, p.packets ? ", packets" : "",
+      p.tma_tiles ? ", TMA tiles" : "", p.polls ? ", flag poller" : "", p.rate_limit,
+      fmt::join(p.sources, " "), p.segment_rows, p.segment_k_blocks, text_of(p.protocol),
+      text_of(p.gemm));
 }
 std::string text_of(const scatter_plan& p) {
-  return fmt::format("way {}, leading {}, apart {}, streams {}, parts {}, {} bands of {}; {}; {}",
-                     static_cast<int>(p.way), p.leading, p.apart, p.streams, p.parts, p.bands,
-                     p.band_rows, text_of(p.protocol), text_of(p.gemm));
+  return fmt::format(
+      "way {}, comm CTAs {}, own grid {}, streams {}, parts {}, {} row splits of {}; {}; {}",
+      static_cast<int>(p.way), p.comm_ctas, p.own_grid, p.streams, p.parts, p.row_splits,
+      p.split_rows, text_of(p.protocol), text_of(p.gemm));
 }
 std::string text_of(const planned_collective& made) {
   const collective_plan& p = made.plan;
@@ -77,8 +81,8 @@ void add_gemms(lines& all) {
       const int places = all.size() % 4 < 2 ? 132 : 64;
       const auto plans = sm90::gemm_plans({m, n, k}, places);
       for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 2); ++i)
-        all.push_back(fmt::format("gemm {} x {} x {}, {} processors, {}: {}", m, n, k, places,
-                                  i + 1, text_of(plans[i])));
+        all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, {}: {}", m, n, k, places, i + 1,
+                                  text_of(plans[i])));
     }
   }
 }
@@ -91,8 +95,7 @@ void add_expectations(lines& all) {
         std::string text;
         for (const sm90::gemm_plan& p : sm90::gemm_plans({m, n, k}, places))
           text += fmt::format(" {:.6g}", p.cycles);
-        all.push_back(
-            fmt::format("gemm {} x {} x {}, {} processors, cycles:{}", m, n, k, places, text));
+        all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, cycles:{}", m, n, k, places, text));
       }
     }
   }
@@ -115,8 +118,8 @@ void add_gathers(lines& all) {
         options.how = how;
         const int world = all.size() % 5 < 3 ? 2 : 4;
         const std::int64_t n = world == 2 ? 7168 : 3584;
-        const auto plans = gather_plans({.m = m, .n = n, .k = 8192, .gather = gather}, world, 1,
-                                        options, processors);
+        const auto plans =
+            gather_plans({.m = m, .n = n, .k = 8192, .gather = gather}, world, 1, options, num_sms);
         all.push_back(fmt::format("all_gather_gemm {} x {} x 8192, {} of {} ranks, {}: {}", m, n,
                                   name_of(gather), world, name_of(how), text_of(plans.front())));
         add_all(all, plans);
@@ -129,7 +132,7 @@ void add_gathers(lines& all) {
       operator_options options;
       options.how = how;
       options.move = move;
-      options.movers = 6;
+      options.senders = 6;
       options.workers = 40;
       for (const std::int64_t m : {48, 1024}) {
         const auto plans = gather_plans({.m = m, .n = 4096, .k = 4096}, 3, 0, options, 64);
@@ -148,12 +151,11 @@ void add_small(lines& all) {
       options.how = how;
       for (const std::int64_t m : {16, 600}) {
         all.push_back(fmt::format(
-            "all_gather_gemm {} x 2048 x 1024, 2 ranks, {}, {} processors: {}", m, name_of(how),
-            places,
+            "all_gather_gemm {} x 2048 x 1024, 2 ranks, {}, {} SMs: {}", m, name_of(how), places,
             text_of(gather_plans({.m = m, .n = 2048, .k = 1024}, 2, 0, options, places).front())));
         all.push_back(fmt::format(
-            "gemm_all_scatter {} x 2048 x 1024, 2 ranks, {}, {} processors: {}", m, name_of(how),
-            places, text_of(scatter_plans({m, 2048, 1024}, 2, 0, options, places).front())));
+            "gemm_all_scatter {} x 2048 x 1024, 2 ranks, {}, {} SMs: {}", m, name_of(how), places,
+            text_of(scatter_plans({m, 2048, 1024}, 2, 0, options, places).front())));
       }
     }
   }
@@ -166,12 +168,12 @@ void add_scatters(lines& all) {
       options.how = how;
       const int world = all.size() % 5 < 3 ? 2 : 4;
       const std::int64_t n = world == 2 ? 7168 : 8192;
-      const auto plans = scatter_plans({m, n, 4096}, world, 1, options, processors);
+      const auto plans = scatter_plans({m, n, 4096}, world, 1, options, num_sms);
       all.push_back(fmt::format("gemm_all_scatter {} x {} x 4096, {} ranks, {}: {}", m, n, world,
                                 name_of(how), text_of(plans.front())));
       add_all(all, plans);
       if (m != 1024) continue;
-      options.movers = 5;
+      options.senders = 5;
       options.workers = 50;
       all.push_back(fmt::format(
           "gemm_all_scatter {} x {} x 4096, {} ranks, {}, 5 of 50: {}", m, n, world, name_of(how),

@@ -15,7 +15,7 @@ namespace {
 using namespace untax;
 using plans_test::own_patterns;
 
-constexpr int most_processors = 14;
+constexpr int most_num_sms = 14;
 
 /// The number that a refusal says would do.
 int advice_of(const std::string& text) {
@@ -24,24 +24,24 @@ int advice_of(const std::string& text) {
   return std::stoi(text.substr(text.rfind(' ', end - 1) + 1, end));
 }
 
-/// `plan(workers, processors)` plans, or throws.
+/// `plan(workers, SMs)` plans, or throws.
 template <class Plan>
-void expect_true_refusal(const error& e, int workers, int processors, const Plan& plan) {
+void expect_true_refusal(const error& e, int workers, int num_sms, const Plan& plan) {
   const std::string text = e.what();
   ASSERT_EQ(e.code(), errc::unsupported) << text;
   const bool blames_workers = text.find("option workers") != std::string::npos;
   const int advice = advice_of(text);
   ASSERT_EQ(blames_workers, text.find("multiprocessors") == std::string::npos) << text;
   const std::string had = blames_workers ? fmt::format("(option workers is {})", workers)
-                                         : fmt::format("the {} multiprocessors", processors);
+                                         : fmt::format("the {} multiprocessors", num_sms);
   ASSERT_NE(text.find(had), std::string::npos) << text;
   if (blames_workers) {
     ASSERT_GT(workers, 0) << "nobody asked for so few: " << text;
     ASSERT_GT(advice, workers) << text;
-    EXPECT_NO_THROW(plan(advice, processors)) << text;
-    EXPECT_THROW(plan(advice - 1, processors), error) << text;
+    EXPECT_NO_THROW(plan(advice, num_sms)) << text;
+    EXPECT_THROW(plan(advice - 1, num_sms), error) << text;
   } else {
-    ASSERT_GT(advice, processors) << text;
+    ASSERT_GT(advice, num_sms) << text;
     EXPECT_NO_THROW(plan(0, advice)) << text;
     EXPECT_THROW(plan(0, advice - 1), error) << text;
   }
@@ -49,40 +49,40 @@ void expect_true_refusal(const error& e, int workers, int processors, const Plan
 
 /// Blocks of kernels that run at the same time have places, and somebody moves what has to move.
 template <class Plan>
-void expect_fits(const Plan& p, pattern how, int processors) {
+void expect_fits(const Plan& p, pattern how, int num_sms) {
   const bool beside = how == pattern::producer_consumer;
-  EXPECT_LE(p.leading + p.gemm.blocks() + (beside ? p.apart : 0), processors);
-  EXPECT_LE(p.apart, processors);
-  EXPECT_EQ(p.leading % cluster_blocks(p.gemm.config), 0);
+  EXPECT_LE(p.comm_ctas + p.gemm.blocks() + (beside ? p.own_grid : 0), num_sms);
+  EXPECT_LE(p.own_grid, num_sms);
+  EXPECT_EQ(p.comm_ctas % cluster_blocks(p.gemm.config), 0);
   EXPECT_GE(p.gemm.blocks(), 1);
-  EXPECT_GE(p.protocol.movers, 1);
-  EXPECT_EQ(p.leading > 0, how == pattern::fused_specialized);
+  EXPECT_GE(p.protocol.senders, 1);
+  EXPECT_EQ(p.comm_ctas > 0, how == pattern::fused_specialized);
   if (how == pattern::producer_consumer || how == pattern::bulk_synchronous) {
-    EXPECT_GE(p.apart, 1);
+    EXPECT_GE(p.own_grid, 1);
   }
 }
 
-/// `plans(options, processors)` plans.
+/// `plans(options, SMs)` plans.
 template <class Plans>
 void try_all(const std::string& name, const Plans& plans, int& refused, int& planned) {
   for (const pattern how : own_patterns) {
     for (const int workers : {0, 1, 2, 5}) {
-      for (const int movers : {0, 1, 3, 40}) {
-        for (int processors = 1; processors <= most_processors; ++processors) {
-          SCOPED_TRACE(fmt::format("{}, {}, {} workers, {} movers, {} processors", name,
-                                   name_of(how), workers, movers, processors));
+      for (const int senders : {0, 1, 3, 40}) {
+        for (int num_sms = 1; num_sms <= most_num_sms; ++num_sms) {
+          SCOPED_TRACE(fmt::format("{}, {}, {} workers, {} senders, {} SMs", name, name_of(how),
+                                   workers, senders, num_sms));
           const auto plan = [&](int with, int of) {
             operator_options options;
             options.how = how;
             options.workers = with;
-            options.movers = movers;
+            options.senders = senders;
             return plans(options, of);
           };
           try {
-            for (const auto& p : plan(workers, processors)) expect_fits(p, how, processors);
+            for (const auto& p : plan(workers, num_sms)) expect_fits(p, how, num_sms);
             ++planned;
           } catch (const error& e) {
-            expect_true_refusal(e, workers, processors, plan);
+            expect_true_refusal(e, workers, num_sms, plan);
             ++refused;
           }
         }
@@ -91,20 +91,20 @@ void try_all(const std::string& name, const Plans& plans, int& refused, int& pla
   }
 }
 
-TEST(few_processors, fit_or_are_refused_for_a_true_reason) {
+TEST(few_num_sms, fit_or_are_refused_for_a_true_reason) {
   int refused = 0;
   int planned = 0;
   for (const std::int64_t m : {16, 64, 600, 20'000}) {
     for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
-      const auto gathers = [&](const operator_options& options, int processors) {
+      const auto gathers = [&](const operator_options& options, int num_sms) {
         return gather_plans({.m = m, .n = 2048, .k = 1024, .gather = gather}, 2, 0, options,
-                            processors);
+                            num_sms);
       };
       try_all(fmt::format("all_gather_gemm of {} rows, by {}", m, name_of(gather)), gathers,
               refused, planned);
     }
-    const auto scatters = [&](const operator_options& options, int processors) {
-      return scatter_plans({m, 2048, 1024}, 2, 0, options, processors);
+    const auto scatters = [&](const operator_options& options, int num_sms) {
+      return scatter_plans({m, 2048, 1024}, 2, 0, options, num_sms);
     };
     try_all(fmt::format("gemm_all_scatter of {} rows", m), scatters, refused, planned);
   }

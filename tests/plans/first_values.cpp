@@ -1,4 +1,4 @@
-// What plans and tables say that nobody has filled: nothing. No rows, no pieces, no counters; the
+// What plans and tables say that nobody has filled: nothing. No rows, no chunks, no counters; the
 // first of everything; and one where numbers are divided by it. Code fills them field by field, and
 // a field that it leaves out, since there is nothing of the kind, has to mean that. (Nothing is
 // const here, so that it is filled when the test runs and not when it is compiled.)
@@ -13,8 +13,8 @@
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
 #include "ops/all_gather_gemm/arrivals.hpp"
+#include "ops/all_gather_gemm/bulk_gather.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
-#include "ops/all_gather_gemm/gather_at_once.hpp"
 #include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
@@ -29,21 +29,21 @@ bool all_are(std::int64_t wanted, std::initializer_list<std::int64_t> values) {
 }
 
 TEST(first_values, of_a_gemm) {
-  auto [tile, begin, end] = sm90::tile_work{};
+  auto [tile, begin, end] = sm90::work_tile{};
   EXPECT_EQ(tile, -1);
-  EXPECT_FALSE(sm90::tile_work{}.valid());
+  EXPECT_FALSE(sm90::work_tile{}.valid());
   EXPECT_TRUE(all_are(0, {begin, end}));
-  auto [x_tiles, y_tiles, slices, together, clusters, streamed, band, segments, part_slices] =
-      sm90::tile_schedule{};
-  EXPECT_TRUE(all_are(0, {x_tiles, y_tiles, slices, clusters, streamed, part_slices}));
-  EXPECT_TRUE(all_are(1, {together, segments}));
-  EXPECT_GE(band, 1);
+  auto [m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles, raster_group,
+        segments, part_k_blocks] = sm90::tile_schedule{};
+  EXPECT_TRUE(all_are(0, {m_tiles, n_tiles, k_blocks, clusters, stream_k_tiles, part_k_blocks}));
+  EXPECT_TRUE(all_are(1, {k_blocks_per_stage, segments}));
+  EXPECT_GE(raster_group, 1);
   int alike = 0;
   for (const sm90::tile_config& c : sm90::tile_configs()) alike += c == sm90::tile_config{} ? 1 : 0;
   EXPECT_EQ(alike, 1) << "the configuration that nobody chose is one that there is";
   auto [m, n, k, type] = sm90::gemm_shape{};
   EXPECT_TRUE(all_are(0, {m, n, k}));
-  EXPECT_EQ(sm90::gemm_plan{}.y_rows, 0);
+  EXPECT_EQ(sm90::gemm_plan{}.multicast_rows, 0);
   EXPECT_EQ(sm90::gemm_plan{}.cycles, 0);
   EXPECT_EQ(sm90::gemm_plan{}.blocks(), 0);
 }
@@ -52,8 +52,8 @@ TEST(first_values, of_what_moves) {
   auto [data, rows, columns, stride] = sm90::matrix_at{};
   EXPECT_EQ(data, nullptr);
   EXPECT_TRUE(all_are(0, {rows, columns, stride}));
-  auto [first, layers, between, box_rows, box_columns] = sm90::boxes_at{};
-  EXPECT_TRUE(all_are(1, {layers, box_rows, box_columns}));
+  auto [first, layers, between, tma_tile_rows, tma_tile_columns] = sm90::tma_tiles_at{};
+  EXPECT_TRUE(all_are(1, {layers, tma_tile_rows, tma_tile_columns}));
   EXPECT_TRUE(all_are(0, {between, first.rows}));
   sm90::moved_operands moved;
   EXPECT_TRUE(all_are(0, {moved.a_stride, moved.inbox_stride, moved.outbox_stride,
@@ -90,41 +90,41 @@ TEST(first_values, arguments_of_kernels_are_their_bytes) {
 }
 
 TEST(first_values, of_a_gather) {
-  auto [turn, index, row, column, rows, columns] = outgoing_piece{};
+  auto [turn, index, row, column, rows, columns] = outgoing_chunk{};
   EXPECT_TRUE(all_are(0, {turn, index, row, column, rows, columns}));
   sending_grid grid;
   EXPECT_TRUE(all_are(
-      0, {grid.hops, grid.rows, grid.columns, grid.row_pieces, grid.in_row, grid.inbox_row,
+      0, {grid.hops, grid.rows, grid.columns, grid.row_chunks, grid.in_row, grid.inbox_row,
           grid.inbox_column, grid.set_rows, grid.ready, grid.ready_set, grid.free, grid.free_set}));
-  EXPECT_TRUE(
-      all_are(1, {grid.band, grid.starts, grid.first_hop, grid.piece_rows, grid.piece_columns}));
+  EXPECT_TRUE(all_are(1, {grid.raster_rows, grid.k_interleave, grid.first_hop, grid.chunk_rows,
+                          grid.chunk_columns}));
   EXPECT_TRUE(grid.counted);
   EXPECT_FALSE(grid.at_once);
   EXPECT_EQ(grid.turns({0, 1}), 0);
-  EXPECT_EQ(sending_grid::part{}.pieces, 0);
-  EXPECT_EQ(sending_grid::sent_piece{}.hop, 0);
-  auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, slices] =
-      awaited_pieces{};
+  EXPECT_EQ(sending_grid::part{}.chunks, 0);
+  EXPECT_EQ(sending_grid::sent_chunk{}.hop, 0);
+  auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, k_blocks] =
+      awaited_chunks{};
   EXPECT_TRUE(all_are(0, {first, awaited_rows, awaited_columns, awaited_row, begin}));
-  EXPECT_TRUE(all_are(1, {in_row, slices}));
+  EXPECT_TRUE(all_are(1, {in_row, k_blocks}));
   arrival_grid arrivals;
   EXPECT_TRUE(arrivals.by_rows);
   EXPECT_TRUE(all_are(0, {arrivals.base, arrivals.set_size, arrivals.source_size, arrivals.rows,
                           arrivals.shard_rows, arrivals.last_source}));
-  EXPECT_TRUE(all_are(1, {arrivals.shard_row_pieces, arrivals.piece_rows, arrivals.piece_slices,
+  EXPECT_TRUE(all_are(1, {arrivals.shard_row_chunks, arrivals.chunk_rows, arrivals.chunk_k_blocks,
                           arrivals.in_row, arrivals.last_in_row}));
 }
 
-TEST(first_values, of_a_gather_at_once) {
-  EXPECT_EQ(incoming_piece{}.source, 0);
-  EXPECT_EQ(incoming_piece{}.ready, -1);
+TEST(first_values, of_a_bulk_gather) {
+  EXPECT_EQ(incoming_chunk{}.source, 0);
+  EXPECT_EQ(incoming_chunk{}.ready, -1);
   receiving_grid grid;
-  EXPECT_TRUE(all_are(0, {grid.rank, grid.hops, grid.last_source, grid.pieces, grid.last_pieces,
+  EXPECT_TRUE(all_are(0, {grid.rank, grid.hops, grid.last_source, grid.chunks, grid.last_chunks,
                           grid.ready, grid.ready_set, grid.ready_source}));
   EXPECT_TRUE(all_are(1, {grid.ranks, grid.first_hop}));
   EXPECT_EQ(grid.count({0, 1}), 0);
-  gather_at_once all;
-  EXPECT_EQ(all.movers, 1);
+  bulk_gather all;
+  EXPECT_EQ(all.senders, 1);
   // Only a negative number of the launch says that nothing is to be done.
   EXPECT_FALSE(all.dry());
   all.moved.run.launch = 1;
@@ -150,25 +150,27 @@ TEST(first_values, of_packets) {
 
 TEST(first_values, of_plans) {
   gather_plan gather;
-  EXPECT_EQ(gather.who, gather_movers::elsewhere);
-  EXPECT_TRUE(all_are(0, {gather.leading, gather.apart, gather.streams, gather.pace,
-                          gather.segment_rows, gather.segment_slices}));
-  EXPECT_FALSE(gather.packets || gather.boxes || gather.scouts);
+  EXPECT_EQ(gather.who, gather_senders::elsewhere);
+  EXPECT_TRUE(all_are(0, {gather.comm_ctas, gather.own_grid, gather.streams, gather.rate_limit,
+                          gather.segment_rows, gather.segment_k_blocks}));
+  EXPECT_FALSE(gather.packets || gather.tma_tiles || gather.polls);
   scatter_plan scatter;
-  EXPECT_EQ(scatter.way, scatter_way::straight);
-  EXPECT_TRUE(all_are(0, {scatter.leading, scatter.apart, scatter.streams, scatter.band_rows}));
-  EXPECT_TRUE(all_are(1, {scatter.parts, scatter.bands}));
-  gemm_plan protocol;
-  EXPECT_TRUE(all_are(
-      1, {protocol.world, protocol.workers, protocol.movers, protocol.band, protocol.starts}));
-  EXPECT_TRUE(all_are(0, {protocol.rank, protocol.cross}));
+  EXPECT_EQ(scatter.way, scatter_way::store_to_peers);
+  EXPECT_TRUE(
+      all_are(0, {scatter.comm_ctas, scatter.own_grid, scatter.streams, scatter.split_rows}));
+  EXPECT_TRUE(all_are(1, {scatter.parts, scatter.row_splits}));
+  protocol_plan protocol;
+  EXPECT_TRUE(all_are(1, {protocol.world, protocol.workers, protocol.senders, protocol.raster_rows,
+                          protocol.k_interleave}));
+  EXPECT_TRUE(all_are(0, {protocol.rank, protocol.chunk_cross}));
   EXPECT_EQ(protocol.sets, 2);
-  EXPECT_FALSE(protocol.collect || protocol.spread);
+  EXPECT_FALSE(protocol.gather_own || protocol.fan_out);
   auto [flag, row, column, tile_rows, tile_columns] = sent_tile{};
   EXPECT_TRUE(all_are(0, {flag, row, column, tile_rows, tile_columns}));
   sent_tiles tiles;
   EXPECT_TRUE(all_are(0, {tiles.rows, tiles.columns, tiles.down, tiles.across, tiles.flags}));
-  EXPECT_TRUE(all_are(1, {tiles.tile_rows, tiles.tile_columns, tiles.band, tiles.box_rows}));
+  EXPECT_TRUE(
+      all_are(1, {tiles.tile_rows, tiles.tile_columns, tiles.raster_rows, tiles.tma_tile_rows}));
   EXPECT_EQ(tiles.turns({0, 1}), 0);
 }
 

@@ -8,9 +8,9 @@
 #include "engines/sm90/gemm/config.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
 #include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/plans/planned.hpp"
@@ -18,20 +18,20 @@
 namespace untax {
 namespace {
 
+using plans_test::num_sms;
 using plans_test::numbers;
-using plans_test::processors;
 
 /// Calls `send(thread)` for each thread that sends, as the blocks of the kernel number them.
 template <class Send>
 void each_sender(const gather_plan& plan, const Send& send) {
-  if (plan.who == gather_movers::leading_blocks) {
-    const int threads = plan.leading * sm90::block_threads;
+  if (plan.who == gather_senders::comm_ctas) {
+    const int threads = plan.comm_ctas * sm90::block_threads;
     for (int i = 0; i < threads; ++i) send(packet_thread{i, threads});
     return;
   }
-  const moving_blocks beside{plan.who, true, plan.gemm.blocks(), plan.protocol.movers};
+  const moving_blocks beside{plan.who, true, plan.gemm.blocks(), plan.protocol.senders};
   for (int block = 0; block < plan.gemm.blocks(); ++block) {
-    for (int thread = 0; thread < sm90::group_threads; ++thread) {
+    for (int thread = 0; thread < sm90::warpgroup_threads; ++thread) {
       if (sends_packets(beside, block, thread / 32))
         send(packet_thread_beside(beside, block, thread));
     }
@@ -43,7 +43,7 @@ void expect_all_sent_once(const all_gather_gemm_problem& problem, const gather_p
   std::set<int> filled;
   std::set<int> panels;
   for (int rank = 0; rank < plan.protocol.world; ++rank) {
-    gemm_plan of_rank = plan.protocol;
+    protocol_plan of_rank = plan.protocol;
     of_rank.rank = rank;
     const all_gather_gemm_protocol how(problem, of_rank);
     const packet_panel panel = packet_panel::of(how);
@@ -65,7 +65,7 @@ void expect_all_sent_once(const all_gather_gemm_problem& problem, const gather_p
         ASSERT_EQ(panel.source_of(row), rank);
         const int index = panel.at(row, at.column);
         ASSERT_LT(index, panel.in_set);
-        // Slice by slice, in a slice row by row: what the math reads side by side.
+        // K-block by k-block, in a k-block row by row: what the consumer reads side by side.
         ASSERT_EQ(index, (at.column / 64 * problem.m + row) * 16 + at.column % 64 / 4);
         ASSERT_TRUE(filled.insert(index).second);
       }
@@ -88,26 +88,26 @@ TEST(gathers_by_packets, everything_is_sent_once) {
       const auto world = static_cast<int>(number(1, 16));
       operator_options options;
       options.how = number.one_of(fused);
-      if (number(0, 1) == 1) options.movers = static_cast<int>(number(1, 40));
-      if (number(0, 1) == 1) options.workers = static_cast<int>(number(2, processors));
-      SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}, {} ranks, {}, {} workers, {} movers", seed,
+      if (number(0, 1) == 1) options.senders = static_cast<int>(number(1, 40));
+      if (number(0, 1) == 1) options.workers = static_cast<int>(number(2, num_sms));
+      SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}, {} ranks, {}, {} workers, {} senders", seed,
                                problem.m, problem.n, problem.k, world, name_of(options.how),
-                               options.workers, options.movers));
-      const gather_plan plan = gather_plans(problem, world, 0, options, processors).front();
+                               options.workers, options.senders));
+      const gather_plan plan = gather_plans(problem, world, 0, options, num_sms).front();
       ASSERT_TRUE(plan.packets);
-      ASSERT_EQ(plan.gemm.config.columns, 16);
+      ASSERT_EQ(plan.gemm.config.block_n, 16);
       expect_all_sent_once(problem, plan);
     }
   }
 }
 
-TEST(gathers_by_packets, others_send_pieces) {
+TEST(gathers_by_packets, others_send_chunks) {
   const auto sends_packets = [](const all_gather_gemm_problem& problem, pattern how,
                                 direction move = direction::push) {
     operator_options options;
     options.how = how;
     options.move = move;
-    return gather_plans(problem, 2, 0, options, processors).front().packets;
+    return gather_plans(problem, 2, 0, options, num_sms).front().packets;
   };
   const all_gather_gemm_problem few{.m = 16, .n = 3584, .k = 8192, .gather = gather_axis::rows};
   EXPECT_TRUE(sends_packets(few, pattern::fused_sequential));

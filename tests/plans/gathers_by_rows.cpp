@@ -12,8 +12,8 @@
 namespace {
 
 using namespace untax;
+using plans_test::num_sms;
 using plans_test::own_patterns;
-using plans_test::processors;
 
 struct sources_case {
   std::int64_t m;
@@ -27,7 +27,7 @@ void expect_all_rows(const gather_plan& plan, const all_gather_gemm_protocol& ho
   const sm90::tile_config& config = plan.gemm.config;
   const int block = tile_rows(config);
   std::set<std::int64_t> rows;
-  for (int number = 0; number < plan.gemm.schedule.x_tiles * config.cluster; ++number) {
+  for (int number = 0; number < plan.gemm.schedule.m_tiles * config.cluster; ++number) {
     const int first = number * block;
     const int segment = first / plan.segment_rows;
     ASSERT_EQ((first + block - 1) / plan.segment_rows, segment);
@@ -70,10 +70,10 @@ TEST(gathers_by_rows, blocks_have_rows_of_one_source) {
             .m = c.m, .n = 3584, .k = 8192, .gather = gather_axis::rows};
         operator_options options;
         options.how = how;
-        const gather_plan plan = gather_plans(problem, c.ranks, rank, options, processors).front();
+        const gather_plan plan = gather_plans(problem, c.ranks, rank, options, num_sms).front();
         ASSERT_EQ(plan.segment_rows, c.segment_rows);
         ASSERT_EQ(plan.gemm.schedule.segments, c.segments);
-        ASSERT_EQ(plan.protocol.collect, c.segment_rows == 0);
+        ASSERT_EQ(plan.protocol.gather_own, c.segment_rows == 0);
         if (c.segment_rows > 0)
           expect_all_rows(plan, all_gather_gemm_protocol(problem, plan.protocol), c.m);
       }

@@ -52,7 +52,7 @@ std::int64_t address_of(const planned_gather& p, const place& at) {
 }
 
 /// Of elements of `map`, by layer, row and column.
-std::int64_t address_in(const sm90::boxes_at& map, int layer, std::int64_t row,
+std::int64_t address_in(const sm90::tma_tiles_at& map, int layer, std::int64_t row,
                         std::int64_t column) {
   return address(map.first.data) + (layer * map.between + row * map.first.stride + column) * 2;
 }
@@ -70,10 +70,10 @@ TEST(gathers_move, steps_lie_where_operands_do) {
     ASSERT_GE(static_cast<std::int64_t>(bytes.inbox),
               p.how.sets().sets * p.problem.m * p.problem.k * 2);
     const auto most = inbox_begin + static_cast<std::int64_t>(bytes.inbox + bytes.outbox);
-    const int movers = p.plan.protocol.movers;
+    const int senders = p.plan.protocol.senders;
     for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
-      for (int mover = 0; mover < movers; ++mover) {
-        p.how.move(mover, epoch, [&](const step& s) {
+      for (int sender = 0; sender < senders; ++sender) {
+        p.how.move(sender, epoch, [&](const step& s) {
           if (s.what != action::copy) return;
           ASSERT_EQ(address(moved.at(s.from)), address_of(p, s.from));
           ASSERT_EQ(address(moved.at(s.to)), address_of(p, s.to));
@@ -148,67 +148,69 @@ TEST(gathers_move, rows_without_gaps_are_dense) {
   EXPECT_FALSE(moved.rows_of(whole).dense());
 }
 
-/// A box has the rows and columns of its piece, or ends with its matrix where the piece does.
-void expect_box(const sm90::boxes_at& map, const outgoing_piece& piece) {
-  ASSERT_EQ(std::min<std::int64_t>(map.box_rows, map.first.rows - piece.row), piece.rows);
-  ASSERT_EQ(std::min<std::int64_t>(map.box_columns, map.first.columns - piece.column),
-            piece.columns);
+/// A TMA tile has the rows and columns of its chunk, or ends with its matrix where the chunk does.
+void expect_tma_tile(const sm90::tma_tiles_at& map, const outgoing_chunk& chunk) {
+  ASSERT_EQ(std::min<std::int64_t>(map.tma_tile_rows, map.first.rows - chunk.row), chunk.rows);
+  ASSERT_EQ(std::min<std::int64_t>(map.tma_tile_columns, map.first.columns - chunk.column),
+            chunk.columns);
 }
 
-/// Only pieces that are boxes are described as such: others may be larger than can be.
-TEST(gathers_move, boxes_are_described_where_they_move) {
+/// Only chunks that are TMA tiles are described as such: others may be larger than can be.
+TEST(gathers_move, tma_tiles_are_described_where_they_move) {
   each_plan(gather_cases(), [](const planned_gather& p) {
     SCOPED_TRACE(p.text);
     const gather_maps maps = maps_of(
         p.problem, p.plan, p.how, {operand_at(a_begin), operand_at(b_begin), operand_at(c_begin)},
         inbox_of(p.how.rank()));
-    const bool moves = p.plan.boxes && !p.how.shard(p.how.rank()).empty();
-    ASSERT_EQ(static_cast<int>(maps.inbox_boxes.size()), moves ? p.how.world() : 0);
+    const bool moves = p.plan.tma_tiles && !p.how.shard(p.how.rank()).empty();
+    ASSERT_EQ(static_cast<int>(maps.inbox_tma_tiles.size()), moves ? p.how.world() : 0);
   });
 }
 
-TEST(gathers_move, boxes_are_pieces) {
+TEST(gathers_move, tma_tiles_are_chunks) {
   int looked_at = 0;
   each_plan(gather_cases(), [&](const planned_gather& p) {
-    if (!p.plan.boxes) return;
+    if (!p.plan.tma_tiles) return;
     ++looked_at;
     SCOPED_TRACE(p.text);
     const gather_maps maps = maps_of(
         p.problem, p.plan, p.how, {operand_at(a_begin), operand_at(b_begin), operand_at(c_begin)},
         inbox_of(p.how.rank()));
     if (p.how.shard(p.how.rank()).empty()) {
-      ASSERT_TRUE(maps.inbox_boxes.empty());
+      ASSERT_TRUE(maps.inbox_tma_tiles.empty());
       return;
     }
-    ASSERT_EQ(static_cast<int>(maps.inbox_boxes.size()), p.how.world());
+    ASSERT_EQ(static_cast<int>(maps.inbox_tma_tiles.size()), p.how.world());
     const sending_grid grid = sending_grid::of(p.how);
-    const sm90::boxes_at& own = maps.shard_boxes;
-    // What the copy engine can, and what it is said to bring.
-    ASSERT_LE(own.box_rows, 256);
-    ASSERT_LE(own.box_columns, 256);
-    ASSERT_EQ(own.box_columns % 8, 0);
-    ASSERT_EQ(grid.box_bytes(), static_cast<std::uint32_t>(own.box_rows * own.box_columns * 2));
+    const sm90::tma_tiles_at& own = maps.shard_tma_tiles;
+    // What TMA can, and what it is said to bring.
+    ASSERT_LE(own.tma_tile_rows, 256);
+    ASSERT_LE(own.tma_tile_columns, 256);
+    ASSERT_EQ(own.tma_tile_columns % 8, 0);
+    ASSERT_EQ(grid.tma_tile_bytes(),
+              static_cast<std::uint32_t>(own.tma_tile_rows * own.tma_tile_columns * 2));
     const sm90::tile_config& c = p.plan.gemm.config;
-    const bool stored = p.plan.who == gather_movers::storers;
-    ASSERT_LE(grid.box_bytes(), static_cast<unsigned>(stored ? c.staging * chunk_bytes(c) : 32768));
+    const bool stored = p.plan.who == gather_senders::epilogue_warps;
+    ASSERT_LE(grid.tma_tile_bytes(),
+              static_cast<unsigned>(stored ? c.epilogue_buffers * subtile_bytes(c) : 32768));
     ASSERT_EQ(own.layers, 1);
     for (int peer = 0; peer < p.how.world(); ++peer) {
-      const sm90::boxes_at& there = maps.inbox_boxes[static_cast<std::size_t>(peer)];
+      const sm90::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
       ASSERT_EQ(there.layers, p.how.sets().sets);
-      ASSERT_EQ(there.box_rows, own.box_rows);
-      ASSERT_EQ(there.box_columns, own.box_columns);
+      ASSERT_EQ(there.tma_tile_rows, own.tma_tile_rows);
+      ASSERT_EQ(there.tma_tile_columns, own.tma_tile_columns);
       for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
         const int set = p.how.sets().set_of(epoch);
-        grid.each({0, 1}, [&](const outgoing_piece& piece, int, int) {
-          const auto at = p.how.piece_at(p.how.rank(), piece.index);
-          expect_box(own, piece);
-          expect_box(there, piece);
-          ASSERT_EQ(address_in(own, 0, piece.row, piece.column),
+        grid.each({0, 1}, [&](const outgoing_chunk& chunk, int, int) {
+          const auto at = p.how.chunk_at(p.how.rank(), chunk.index);
+          expect_tma_tile(own, chunk);
+          expect_tma_tile(there, chunk);
+          ASSERT_EQ(address_in(own, 0, chunk.row, chunk.column),
                     address_of(p, p.how.in_own_shard(at)));
-          ASSERT_EQ(address_in(there, set, piece.row, piece.column),
+          ASSERT_EQ(address_in(there, set, chunk.row, chunk.column),
                     address_of(p, p.how.in_inbox(peer, at, epoch)));
-          ASSERT_EQ(address_in(there, set, piece.row + 1, piece.column) -
-                        address_in(there, set, piece.row, piece.column),
+          ASSERT_EQ(address_in(there, set, chunk.row + 1, chunk.column) -
+                        address_in(there, set, chunk.row, chunk.column),
                     p.problem.k * 2);
         });
       }
@@ -217,18 +219,18 @@ TEST(gathers_move, boxes_are_pieces) {
   EXPECT_GT(looked_at, 0);
 }
 
-/// What goes out before a box does: all boxes of the peers and turns before it.
-TEST(gathers_move, boxes_have_their_times_in_turn) {
+/// What goes out before a TMA tile does: all TMA tiles of the peers and turns before it.
+TEST(gathers_move, tma_tiles_have_their_times_in_turn) {
   int looked_at = 0;
   each_plan(gather_cases(), [&](const planned_gather& p) {
-    if (p.plan.who != gather_movers::storers) return;
+    if (p.plan.who != gather_senders::epilogue_warps) return;
     ++looked_at;
     SCOPED_TRACE(p.text);
     const sending_grid grid = sending_grid::of(p.how);
     std::uint64_t before = 0;
-    grid.each({0, 1}, [&](const outgoing_piece& piece, int hop, int hops) {
-      ASSERT_EQ(grid.bytes_before(piece, hop), before);
-      before += static_cast<std::uint64_t>(hops) * grid.box_bytes();
+    grid.each({0, 1}, [&](const outgoing_chunk& chunk, int hop, int hops) {
+      ASSERT_EQ(grid.bytes_before(chunk, hop), before);
+      before += static_cast<std::uint64_t>(hops) * grid.tma_tile_bytes();
     });
   });
   EXPECT_GT(looked_at, 0);

@@ -23,7 +23,7 @@ using plans_test::planned_gather;
 
 constexpr std::uint64_t epochs = 5;
 
-/// A piece on its way.
+/// A chunk on its way.
 struct sent {
   std::int64_t rows, columns;            // how large
   std::int64_t row, column;              // in the shard
@@ -60,9 +60,9 @@ TEST(gathers_send, by_copy_engines_the_same_in_every_run) {
     if (p.plan.streams == 0) return;
     ++looked_at;
     SCOPED_TRACE(p.text);
-    ASSERT_EQ(p.plan.protocol.movers, p.plan.streams);
-    for (int mover = 0; mover < p.plan.streams; ++mover) {
-      const strided share{mover, p.plan.streams};
+    ASSERT_EQ(p.plan.protocol.senders, p.plan.streams);
+    for (int sender = 0; sender < p.plan.streams; ++sender) {
+      const strided share{sender, p.plan.streams};
       auto first = said_by_program(p.how, share, 1);
       for (std::uint64_t epoch = 2; epoch <= epochs; ++epoch) {
         auto other = said_by_program(p.how, share, epoch);
@@ -92,7 +92,7 @@ void expect_partition(const std::set<std::pair<std::int64_t, std::int64_t>>& par
   ASSERT_EQ(begin, end);
 }
 
-/// What comes to a rank in an epoch from one source, by all of its movers: the source's part of A.
+/// What comes to a rank in an epoch from one source, by all of its senders: the source's part of A.
 void expect_lands(const planned_gather& from, int to, std::uint64_t epoch) {
   const int source = from.how.rank();
   const bool rows = from.problem.gather == gather_axis::rows;
@@ -104,13 +104,13 @@ void expect_lands(const planned_gather& from, int to, std::uint64_t epoch) {
   std::set<std::pair<std::int64_t, std::int64_t>> corners;
   std::set<int> counters;
   const std::int64_t set_row = from.how.sets().set_of(epoch) * from.problem.m;
-  const int movers = from.plan.protocol.movers;
-  for (int mover = 0; mover < movers; ++mover) {
-    for (const sent& s : said_by_program(from.how, {mover, movers}, epoch)) {
+  const int senders = from.plan.protocol.senders;
+  for (int sender = 0; sender < senders; ++sender) {
+    for (const sent& s : said_by_program(from.how, {sender, senders}, epoch)) {
       if (s.peer != to) continue;
       ASSERT_EQ(s.inbox_row - set_row - (rows ? part.begin : 0), s.row);
       ASSERT_EQ(s.inbox_column - (rows ? 0 : part.begin), s.column);
-      ASSERT_EQ(s.column % 8, 0) << "pieces begin at 16 bytes";
+      ASSERT_EQ(s.column % 8, 0) << "chunks begin at 16 bytes";
       ASSERT_EQ(s.columns % 8, 0);
       down.insert({s.inbox_row - set_row, s.rows});
       across.insert({s.inbox_column, s.columns});
@@ -147,17 +147,18 @@ TEST(gathers_send, ranks_plan_the_same) {
     const planned_gather& first = c.ranks.front();
     for (const planned_gather& other : c.ranks) {
       SCOPED_TRACE(other.text);
-      const gemm_plan& a = first.plan.protocol;
-      const gemm_plan& b = other.plan.protocol;
+      const protocol_plan& a = first.plan.protocol;
+      const protocol_plan& b = other.plan.protocol;
       ASSERT_EQ(b.rank, &other - c.ranks.data());
       ASSERT_EQ(b.world, static_cast<int>(c.ranks.size()));
-      ASSERT_EQ(std::tie(a.how, a.move, a.workers, a.movers, a.tile_m, a.tile_n, a.panel_k, a.cross,
-                         a.collect, a.spread, a.band, a.starts, a.sets),
-                std::tie(b.how, b.move, b.workers, b.movers, b.tile_m, b.tile_n, b.panel_k, b.cross,
-                         b.collect, b.spread, b.band, b.starts, b.sets));
+      ASSERT_EQ(
+          std::tie(a.how, a.move, a.workers, a.senders, a.tile_m, a.tile_n, a.panel_k,
+                   a.chunk_cross, a.gather_own, a.fan_out, a.raster_rows, a.k_interleave, a.sets),
+          std::tie(b.how, b.move, b.workers, b.senders, b.tile_m, b.tile_n, b.panel_k,
+                   b.chunk_cross, b.gather_own, b.fan_out, b.raster_rows, b.k_interleave, b.sets));
       ASSERT_EQ(first.plan.text(), other.plan.text());
       ASSERT_EQ(first.plan.packets, other.plan.packets);
-      ASSERT_EQ(first.plan.boxes, other.plan.boxes);
+      ASSERT_EQ(first.plan.tma_tiles, other.plan.tma_tiles);
       ASSERT_EQ(first.plan.who, other.plan.who);
       ASSERT_EQ(first.how.counters(), other.how.counters());
       ASSERT_EQ(b.workers, 1) << "blocks that multiply are one worker";

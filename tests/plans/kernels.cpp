@@ -20,13 +20,13 @@ TEST(kernel_variants, are_looked_up_by_equality) {
   for (const sm90::tile_config& c : sm90::tile_configs()) {
     for (int field = 0; field < 7; ++field) {
       sm90::tile_config other = c;
-      if (field == 0) other.columns += 1000;
+      if (field == 0) other.block_n += 1000;
       if (field == 1) other.cluster += 1000;
       if (field == 2) other.stages += 1000;
-      if (field == 3) other.swapped = !other.swapped;
-      if (field == 4) other.staging += 1000;
-      if (field == 5) other.deep = !other.deep;
-      if (field == 6) other.pieces += 1000;
+      if (field == 3) other.swap_ab = !other.swap_ab;
+      if (field == 4) other.epilogue_buffers += 1000;
+      if (field == 5) other.warpgroup_split_k = !other.warpgroup_split_k;
+      if (field == 6) other.cluster_split_k += 1000;
       EXPECT_NE(other, c);
       if (std::ranges::count(sm90::tile_configs(), other) > 0) continue;
       try {

@@ -108,8 +108,8 @@ const std::vector<number_change>& number_changes() {
        }},
       {"rows of a chunk",
        [=](gather_model& m) {
-         ++m.numbers.sending.piece_rows;
-         return pushes(m) && m.numbers.sending.row_pieces > 1;
+         ++m.numbers.sending.chunk_rows;
+         return pushes(m) && m.numbers.sending.row_chunks > 1;
        }},
       {"rows of a set",
        [=](gather_model& m) {
@@ -159,12 +159,12 @@ const std::vector<number_change>& number_changes() {
       {"chunks of a row that are awaited",
        [=](gather_model& m) {
          ++m.numbers.arrivals.in_row;
-         return waits(m) && m.how.by_rows() && m.how.row_pieces(0).count() > 1;
+         return waits(m) && m.how.by_rows() && m.how.row_chunks(0).count() > 1;
        }},
       {"rows of a chunk that is awaited",
        [=](gather_model& m) {
-         m.numbers.arrivals.piece_rows *= 2;
-         return waits(m) && m.how.row_pieces(0).count() > 1;
+         m.numbers.arrivals.chunk_rows *= 2;
+         return waits(m) && m.how.row_chunks(0).count() > 1;
        }},
       {"counter that a sender awaits",
        [=](gather_model& m) {
@@ -201,8 +201,8 @@ const std::vector<number_change>& number_changes() {
        }},
       {"a peer's inbox at another address",
        [=](gather_model& m) {
-         if (m.numbers.maps.inbox_boxes.empty()) return false;
-         auto& map = m.numbers.maps.inbox_boxes.back().first;
+         if (m.numbers.maps.inbox_tma_tiles.empty()) return false;
+         auto& map = m.numbers.maps.inbox_tma_tiles.back().first;
          map.data = static_cast<const std::byte*>(map.data) + 16;
          return true;
        }},
@@ -218,27 +218,27 @@ const std::vector<number_change>& number_changes() {
        }},
       {"k-blocks of tiles",
        [=](gather_model& m) {
-         m.plan.gemm.schedule.slices -= m.plan.gemm.schedule.together;
+         m.plan.gemm.schedule.k_blocks -= m.plan.gemm.schedule.k_blocks_per_stage;
          return true;
        }},
       {"tiles along x",
        [=](gather_model& m) {
-         --m.plan.gemm.schedule.x_tiles;
-         return m.plan.gemm.config.pieces == 1;
+         --m.plan.gemm.schedule.m_tiles;
+         return m.plan.gemm.config.cluster_split_k == 1;
        }},
       {"another tile configuration",
        [=](gather_model& m) {
-         m.plan.gemm.config.columns = m.plan.gemm.config.columns == 64 ? 128 : 64;
-         return m.plan.gemm.config.pieces == 1;
+         m.plan.gemm.config.block_n = m.plan.gemm.config.block_n == 64 ? 128 : 64;
+         return m.plan.gemm.config.cluster_split_k == 1;
        }},
       {"other clusters",
        [=](gather_model& m) {
          m.plan.gemm.config.cluster = m.plan.gemm.config.cluster == 1 ? 2 : 1;
-         return !m.plan.gemm.config.swapped && m.plan.gemm.config.pieces == 1;
+         return !m.plan.gemm.config.swap_ab && m.plan.gemm.config.cluster_split_k == 1;
        }},
       {"a sender less",
        [=](gather_model& m) {
-         --m.plan.protocol.movers;
+         --m.plan.protocol.senders;
          return true;
        }},
   };

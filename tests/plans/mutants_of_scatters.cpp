@@ -50,26 +50,26 @@ TEST(planned_mutants, none_of_scatters_survives) {
       {"flag of a tile",
        [](scatter_model& m) {
          ++m.numbers.sent.flags;
-         return m.plan.way == scatter_way::flagged;
+         return m.plan.way == scatter_way::tile_flags;
        }},
       {"rows of tiles",
        [](scatter_model& m) {
          ++m.numbers.sent.tile_rows;
-         return m.plan.way == scatter_way::flagged;
+         return m.plan.way == scatter_way::tile_flags;
        }},
       {"columns of C",
        [](scatter_model& m) {
          m.numbers.sent.columns -= 8;
-         return m.plan.way == scatter_way::flagged;
+         return m.plan.way == scatter_way::tile_flags;
        }},
       {"rows of TMA tiles",
        [](scatter_model& m) {
-         ++m.numbers.sent.box_rows;
-         return m.plan.way == scatter_way::flagged;
+         ++m.numbers.sent.tma_tile_rows;
+         return m.plan.way == scatter_way::tile_flags;
        }},
       {"C at another address",
        [](scatter_model& m) {
-         auto& map = m.numbers.maps.bands.front().c;
+         auto& map = m.numbers.maps.row_splits.front().c;
          map.data = static_cast<const std::byte*>(map.data) + 16;
          return true;
        }},
@@ -82,7 +82,7 @@ TEST(planned_mutants, none_of_scatters_survives) {
        }},
       {"A at another address",
        [](scatter_model& m) {
-         auto& map = m.numbers.maps.bands.front().a;
+         auto& map = m.numbers.maps.row_splits.front().a;
          map.data = static_cast<const std::byte*>(map.data) + 16;
          return true;
        }},
@@ -94,23 +94,23 @@ TEST(planned_mutants, none_of_scatters_survives) {
        }},
       {"k-blocks of tiles",
        [](scatter_model& m) {
-         m.plan.gemm.schedule.slices -= m.plan.gemm.schedule.together;
+         m.plan.gemm.schedule.k_blocks -= m.plan.gemm.schedule.k_blocks_per_stage;
          return true;
        }},
       {"another tile configuration",
        [](scatter_model& m) {
-         m.plan.gemm.config.columns = m.plan.gemm.config.columns == 64 ? 128 : 64;
+         m.plan.gemm.config.block_n = m.plan.gemm.config.block_n == 64 ? 128 : 64;
          return true;
        }},
       {"tiles along x",
        [](scatter_model& m) {
-         --m.plan.gemm.schedule.x_tiles;
+         --m.plan.gemm.schedule.m_tiles;
          return true;
        }},
       {"a sender less",
        [](scatter_model& m) {
-         --m.plan.protocol.movers;
-         return m.plan.way != scatter_way::straight;
+         --m.plan.protocol.senders;
+         return m.plan.way != scatter_way::store_to_peers;
        }},
   };
   for (const unsigned seed : plans_test::seeds()) {

@@ -14,9 +14,9 @@
 #include "engines/sm90/packets/layout.hpp"
 #include "engines/sm90/transfer/block_share.hpp"
 #include "ops/all_gather_gemm/arrivals.hpp"
-#include "ops/all_gather_gemm/gather_at_once.hpp"
-#include "ops/all_gather_gemm/mover_numbers.hpp"
+#include "ops/all_gather_gemm/bulk_gather.hpp"
 #include "ops/all_gather_gemm/packet_panel.hpp"
+#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/sent_tiles.hpp"
 #include "tests/plans/cases.hpp"
@@ -150,20 +150,21 @@ TEST(plan_numbers, places_of_packets) {
   }
 }
 
-/// Bands: each cell once; a band's first columns come before its next ones, and all of it before
-/// what is below; with starts, columns equally far apart take turns.
+/// Raster groups: each cell once; a raster group's first columns come before its next ones, and all
+/// of it before what is below; with k_interleave, columns equally far apart take turns.
 TEST(plan_numbers, banded_grids) {
   for (int down = 1; down <= 9; ++down) {
     for (const int across : {1, 2, 3, 4, 6, 8, 12}) {
-      for (int band = 1; band <= down; ++band) {
-        for (const int starts : {1, 2, 3, 4}) {
-          if (across % starts != 0) continue;
-          const banded_grid grid{down, across, band, starts};
+      for (int raster_rows = 1; raster_rows <= down; ++raster_rows) {
+        for (const int k_interleave : {1, 2, 3, 4}) {
+          if (across % k_interleave != 0) continue;
+          const raster_grid grid{down, across, raster_rows, k_interleave};
           std::vector<std::pair<int, int>> wanted;
-          for (int first = 0; first < down; first += band)
+          for (int first = 0; first < down; first += raster_rows)
             for (int i = 0; i < across; ++i)
-              for (int row = first; row < std::min(first + band, down); ++row)
-                wanted.emplace_back(row, i % starts * (across / starts) + i / starts);
+              for (int row = first; row < std::min(first + raster_rows, down); ++row)
+                wanted.emplace_back(row,
+                                    i % k_interleave * (across / k_interleave) + i / k_interleave);
           for (int turn = 0; turn < down * across; ++turn) {
             ASSERT_EQ(grid.at(turn).row, wanted[static_cast<std::size_t>(turn)].first);
             ASSERT_EQ(grid.at(turn).column, wanted[static_cast<std::size_t>(turn)].second);
@@ -209,43 +210,44 @@ TEST(plan_numbers, what_is_not_filled_in_does_nothing) {
   const sending_grid sends{};
   EXPECT_EQ(sends.turns(all), 0);
   EXPECT_EQ(sends.hops_together(), 0);
-  EXPECT_EQ(sends.part_of(all).pieces, 0);
-  EXPECT_EQ(sends.row_pieces + sends.in_row, 0);
+  EXPECT_EQ(sends.part_of(all).chunks, 0);
+  EXPECT_EQ(sends.row_chunks + sends.in_row, 0);
   EXPECT_EQ(sends.rows + sends.columns + sends.hops, 0);
   EXPECT_FALSE(sends.at_once);
   EXPECT_TRUE(sends.counted) << "whoever does not know asks";
-  EXPECT_EQ(sends.box_bytes(), 2U) << "pieces of one element";
+  EXPECT_EQ(sends.tma_tile_bytes(), 2U) << "chunks of one element";
   const receiving_grid receives{};
   EXPECT_EQ(receives.count(all), 0);
   EXPECT_EQ(receives.rank, 0);
   EXPECT_EQ(receives.ranks, 1);
-  EXPECT_LT(incoming_piece{}.ready, 0) << "there is none";
-  EXPECT_EQ(awaited_pieces{}.count(), 0);
-  EXPECT_EQ(awaited_pieces{}.end_of(0, 7), 7);
+  EXPECT_LT(incoming_chunk{}.ready, 0) << "there is none";
+  EXPECT_EQ(awaited_chunks{}.count(), 0);
+  EXPECT_EQ(awaited_chunks{}.end_of(0, 7), 7);
   EXPECT_EQ(packet_share().turns(), 0);
   packet_share nothing;
   EXPECT_EQ(nothing.take().row, -1);
   EXPECT_EQ(sent_tiles{}.turns(all), 0);
   const packet_thread nobody{};
   EXPECT_EQ(nobody.threads, 0);
-  EXPECT_EQ(moving_blocks{}.movers + moving_blocks{}.blocks, 0);
-  EXPECT_EQ(mover_beside({}, 0, 1), 0) << "none of no movers";
+  EXPECT_EQ(moving_blocks{}.senders + moving_blocks{}.blocks, 0);
+  EXPECT_EQ(sender_beside({}, 0, 1), 0) << "none of no senders";
   EXPECT_FALSE(sends_packets({}, 0, 3));
 }
 
-/// With gather = k own columns are multiplied while pieces come, so the warp that loads moves last.
-TEST(plan_numbers, loaders_move_last_where_own_columns_come_first) {
+/// With gather = k own columns are multiplied while chunks come, so the warp that loads moves last.
+TEST(plan_numbers, producers_move_last_where_own_columns_come_first) {
   constexpr int blocks = 5;
-  const moving_blocks by_k{gather_movers::all_blocks, false, blocks, 4 * blocks};
+  const moving_blocks by_k{gather_senders::all_ctas_first, false, blocks, 4 * blocks};
   for (int block = 0; block < blocks; ++block) {
     for (int warp = 0; warp < 4; ++warp) {
       const int round = warp == 0 ? 3 : warp - 1;
-      EXPECT_EQ(mover_beside(by_k, block, warp), round * blocks + block);
+      EXPECT_EQ(sender_beside(by_k, block, warp), round * blocks + block);
     }
   }
-  const moving_blocks by_rows{gather_movers::all_blocks, true, blocks, 4 * blocks};
+  const moving_blocks by_rows{gather_senders::all_ctas_first, true, blocks, 4 * blocks};
   for (int number = 0; number < 4 * blocks; ++number)
-    EXPECT_EQ(mover_beside(by_rows, number / 4, number % 4), number) << "a block's pieces together";
+    EXPECT_EQ(sender_beside(by_rows, number / 4, number % 4), number)
+        << "a block's chunks together";
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace plans_test {
 
 /// Multiprocessors of the GPU that is planned for.
-inline constexpr int processors = 132;
+inline constexpr int num_sms = 132;
 
 /// Patterns whose kernels are ours.
 inline constexpr untax::pattern own_patterns[] = {

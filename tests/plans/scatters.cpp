@@ -51,12 +51,12 @@ TEST(scatters, ranks_plan_the_same) {
   for (const scatter_case& c : scatter_cases()) {
     for (const planned_scatter& other : c.ranks) {
       SCOPED_TRACE(other.text);
-      const gemm_plan& a = c.ranks.front().plan.protocol;
-      const gemm_plan& b = other.plan.protocol;
+      const protocol_plan& a = c.ranks.front().plan.protocol;
+      const protocol_plan& b = other.plan.protocol;
       ASSERT_EQ(b.rank, &other - c.ranks.data());
       ASSERT_EQ(b.world, static_cast<int>(c.ranks.size()));
-      ASSERT_EQ(std::tie(a.how, a.workers, a.movers, a.tile_m, a.tile_n, a.band),
-                std::tie(b.how, b.workers, b.movers, b.tile_m, b.tile_n, b.band));
+      ASSERT_EQ(std::tie(a.how, a.workers, a.senders, a.tile_m, a.tile_n, a.raster_rows),
+                std::tie(b.how, b.workers, b.senders, b.tile_m, b.tile_n, b.raster_rows));
       ASSERT_EQ(c.ranks.front().plan.text(), other.plan.text());
       ASSERT_EQ(c.ranks.front().how.counters(), other.how.counters());
       ASSERT_EQ(b.workers, 1);
@@ -65,67 +65,68 @@ TEST(scatters, ranks_plan_the_same) {
 }
 
 /// The protocol's tile of a part of C, and who of the plan moves.
-TEST(scatters, movers_are_those_of_the_plan) {
+TEST(scatters, senders_are_those_of_the_plan) {
   each_plan(scatter_cases(), [](const planned_scatter& p) {
     SCOPED_TRACE(p.text);
     const scatter_plan& plan = p.plan;
     switch (p.options.how) {
       case pattern::fused_specialized:
       case pattern::producer_consumer:
-        ASSERT_EQ(plan.way, scatter_way::flagged);
-        ASSERT_EQ(plan.leading > 0, p.options.how == pattern::fused_specialized);
-        ASSERT_EQ(plan.apart > 0, p.options.how == pattern::producer_consumer);
-        ASSERT_EQ(plan.protocol.movers, plan.leading + plan.apart);
-        ASSERT_EQ(plan.protocol.movers % 2, 0);
+        ASSERT_EQ(plan.way, scatter_way::tile_flags);
+        ASSERT_EQ(plan.comm_ctas > 0, p.options.how == pattern::fused_specialized);
+        ASSERT_EQ(plan.own_grid > 0, p.options.how == pattern::producer_consumer);
+        ASSERT_EQ(plan.protocol.senders, plan.comm_ctas + plan.own_grid);
+        ASSERT_EQ(plan.protocol.senders % 2, 0);
         break;
       case pattern::bulk_synchronous:
-        ASSERT_EQ(plan.way, scatter_way::kept);
-        ASSERT_EQ(plan.protocol.movers, plan.apart);
-        ASSERT_LE(plan.apart, p.processors);
-        ASSERT_LE(p.how.tiles().count(), plan.apart);
+        ASSERT_EQ(plan.way, scatter_way::local_only);
+        ASSERT_EQ(plan.protocol.senders, plan.own_grid);
+        ASSERT_LE(plan.own_grid, p.num_sms);
+        ASSERT_LE(p.how.tiles().count(), plan.own_grid);
         for (int turn = 0; turn < p.how.tiles().count(); ++turn)
           ASSERT_EQ(p.how.tile_in_turn(turn), turn);
         break;
       case pattern::copy_engine:
-        ASSERT_EQ(plan.way, scatter_way::kept);
-        ASSERT_EQ(plan.apart, 0);
+        ASSERT_EQ(plan.way, scatter_way::local_only);
+        ASSERT_EQ(plan.own_grid, 0);
         ASSERT_GT(plan.streams, 0);
         // A place is left for who waits for the peers.
-        ASSERT_LE(plan.gemm.blocks(), p.processors - 2);
+        ASSERT_LE(plan.gemm.blocks(), p.num_sms - 2);
         break;
       default:
-        ASSERT_EQ(plan.way, scatter_way::straight);
+        ASSERT_EQ(plan.way, scatter_way::store_to_peers);
         ASSERT_EQ(p.how.publishers(), 1) << "the blocks that multiply";
     }
-    ASSERT_EQ(plan.parts, storing_groups(plan.gemm.config)) << "each is stored by one thread";
-    ASSERT_EQ(plan.gemm.config.pieces, 1);
+    ASSERT_EQ(plan.parts, storing_warpgroups(plan.gemm.config)) << "each is stored by one thread";
+    ASSERT_EQ(plan.gemm.config.cluster_split_k, 1);
   });
 }
 
 /// Of tiles, by first row and column: what part of C they are.
 using stored_tiles = std::map<std::pair<std::int64_t, std::int64_t>, std::pair<range, range>>;
 
-/// Checks what a band's kernel reads and stores. Adds the tiles that it stores.
-void expect_band(const planned_scatter& p, const scatter_maps& maps, std::size_t number,
-                 stored_tiles& stored) {
+/// Checks what a row split's kernel reads and stores. Adds the tiles that it stores.
+void expect_row_split(const planned_scatter& p, const scatter_maps& maps, std::size_t number,
+                      stored_tiles& stored) {
   const auto& [m, n, k, type] = p.problem;
-  const scatter_maps::band& band = maps.bands[number];
+  const scatter_maps::row_split& row_split = maps.row_splits[number];
   const range own = own_columns(p);
   ASSERT_EQ(maps.b.columns, k);
   ASSERT_EQ(maps.b.stride, k);
   ASSERT_EQ(maps.b.rows, own.size);
   ASSERT_EQ(address(maps.b.data), b_begin);
-  ASSERT_EQ(band.a.stride, k);
-  ASSERT_EQ(band.a.columns, k);
-  ASSERT_EQ(band.c.stride, n);
-  ASSERT_EQ(band.c.columns, own.size);
-  ASSERT_EQ(band.c.rows, band.a.rows);
-  const std::int64_t first = (address(band.a.data) - a_begin) / 2 / k;
-  ASSERT_EQ(address(band.a.data), a_begin + first * k * 2);
-  ASSERT_EQ(address(band.c.data), c_at(p, p.how.rank(), first, own.begin));
-  std::map<int, int> slices;
+  ASSERT_EQ(row_split.a.stride, k);
+  ASSERT_EQ(row_split.a.columns, k);
+  ASSERT_EQ(row_split.c.stride, n);
+  ASSERT_EQ(row_split.c.columns, own.size);
+  ASSERT_EQ(row_split.c.rows, row_split.a.rows);
+  const std::int64_t first = (address(row_split.a.data) - a_begin) / 2 / k;
+  ASSERT_EQ(address(row_split.a.data), a_begin + first * k * 2);
+  ASSERT_EQ(address(row_split.c.data), c_at(p, p.how.rank(), first, own.begin));
+  std::map<int, int> k_blocks;
   plans_test::each_read(p.plan.gemm, [&](const read_tile& tile) {
-    const std::int64_t rows = std::clamp<std::int64_t>(band.a.rows - tile.a.begin, 0, tile.a.count);
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(row_split.a.rows - tile.a.begin, 0, tile.a.count);
     const std::int64_t columns = std::clamp<std::int64_t>(own.size - tile.b.begin, 0, tile.b.count);
     if (rows == 0 || columns == 0 || !tile.finishes) return;
     const bool is_new = stored
@@ -158,11 +159,12 @@ TEST(scatters, all_of_c_is_stored_once) {
     if (testing::Test::HasFatalFailure() || own_columns(p).empty()) return;
     SCOPED_TRACE(p.text);
     const scatter_maps maps = maps_for(p);
-    ASSERT_EQ(static_cast<int>(maps.bands.size()), p.plan.bands);
+    ASSERT_EQ(static_cast<int>(maps.row_splits.size()), p.plan.row_splits);
     stored_tiles stored;
-    for (std::size_t band = 0; band < maps.bands.size(); ++band) expect_band(p, maps, band, stored);
+    for (std::size_t row_split = 0; row_split < maps.row_splits.size(); ++row_split)
+      expect_row_split(p, maps, row_split, stored);
     expect_all(p, stored);
-    if (p.plan.way == scatter_way::kept) return;
+    if (p.plan.way == scatter_way::local_only) return;
     // What a block stores, or sends, is a tile of the protocol, and of no other block.
     std::set<int> numbers;
     for (const auto& [corner, part] : stored) {
@@ -186,31 +188,31 @@ TEST(scatters, copies_lie_at_the_peers) {
     if (own.empty()) return;
     SCOPED_TRACE(p.text);
     const scatter_maps maps = maps_for(p);
-    const bool straight = p.plan.way == scatter_way::straight;
-    ASSERT_EQ(static_cast<int>(maps.copies.size()), straight ? p.how.world() : 1);
-    ASSERT_EQ(static_cast<int>(maps.boxes.size()),
-              p.plan.way == scatter_way::flagged ? p.how.world() : 0);
+    const bool store_to_peers = p.plan.way == scatter_way::store_to_peers;
+    ASSERT_EQ(static_cast<int>(maps.copies.size()), store_to_peers ? p.how.world() : 1);
+    ASSERT_EQ(static_cast<int>(maps.tma_tiles.size()),
+              p.plan.way == scatter_way::tile_flags ? p.how.world() : 0);
     for (std::size_t hop = 0; hop < maps.copies.size(); ++hop) {
       const int peer = (p.how.rank() + static_cast<int>(hop)) % p.how.world();
       const sm90::matrix_at& c = maps.copies[hop];
       ASSERT_EQ(address(c.data), c_at(p, peer, 0, own.begin));
-      ASSERT_EQ(c.rows, p.plan.bands == 1 ? p.problem.m : p.plan.band_rows);
+      ASSERT_EQ(c.rows, p.plan.row_splits == 1 ? p.problem.m : p.plan.split_rows);
       ASSERT_EQ(c.columns, own.size);
       ASSERT_EQ(c.stride, p.problem.n);
     }
-    for (std::size_t hop = 0; hop < maps.boxes.size(); ++hop) {
+    for (std::size_t hop = 0; hop < maps.tma_tiles.size(); ++hop) {
       const int peer = (p.how.rank() + static_cast<int>(hop)) % p.how.world();
-      const sm90::matrix_at& c = maps.boxes[hop].first;
+      const sm90::matrix_at& c = maps.tma_tiles[hop].first;
       ASSERT_EQ(address(c.data), c_at(p, peer, 0, own.begin));
       ASSERT_EQ(c.rows, p.problem.m);
       ASSERT_EQ(c.columns, own.size);
       ASSERT_EQ(c.stride, p.problem.n);
-      ASSERT_EQ(maps.boxes[hop].layers, 1);
+      ASSERT_EQ(maps.tma_tiles[hop].layers, 1);
     }
   });
 }
 
-/// What a mover asks for, and sends.
+/// What a sender asks for, and sends.
 struct sent {
   int flag;
   std::uint64_t use;
@@ -237,17 +239,17 @@ std::vector<sent> said_by_program(const planned_scatter& p, strided share, std::
   return all;
 }
 
-TEST(scatters, movers_send_what_the_program_says) {
+TEST(scatters, senders_send_what_the_program_says) {
   int looked_at = 0;
   each_plan(scatter_cases(), [&](const planned_scatter& p) {
-    if (p.plan.way != scatter_way::flagged || p.how.world() == 1) return;
+    if (p.plan.way != scatter_way::tile_flags || p.how.world() == 1) return;
     ++looked_at;
     SCOPED_TRACE(p.text);
     const sent_tiles grid = sent_tiles::of(p.how);
-    const int movers = p.plan.protocol.movers;
+    const int senders = p.plan.protocol.senders;
     for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
-      for (int mover = 0; mover < movers; ++mover) {
-        const strided share{mover, movers};
+      for (int sender = 0; sender < senders; ++sender) {
+        const strided share{sender, senders};
         std::vector<sent> sent_by_numbers;
         for (int turn = 0; turn < grid.turns(share); ++turn) {
           const sent_tile tile = grid.at(share, turn);
@@ -263,32 +265,33 @@ TEST(scatters, movers_send_what_the_program_says) {
   EXPECT_GT(looked_at, 0);
 }
 
-/// Boxes are whole tiles, one below the other, as large as the ring and the copy engine take them,
+/// TMA tiles are whole tiles, one below the other, as large as the ring and TMA take them,
 /// and as large as these can be.
-TEST(scatters, boxes_cover_tiles) {
+TEST(scatters, tma_tiles_cover_tiles) {
   each_plan(scatter_cases(), [](const planned_scatter& p) {
-    if (p.plan.way != scatter_way::flagged) return;
+    if (p.plan.way != scatter_way::tile_flags) return;
     SCOPED_TRACE(p.text);
     const sent_tiles grid = sent_tiles::of(p.how);
-    ASSERT_GE(grid.box_rows, 1);
-    ASSERT_LE(grid.box_rows, 256);
+    ASSERT_GE(grid.tma_tile_rows, 1);
+    ASSERT_LE(grid.tma_tile_rows, 256);
     ASSERT_LE(grid.tile_columns, 256);
-    ASSERT_LE(grid.box_bytes(), 32768U);
-    ASSERT_EQ(grid.tile_rows % grid.box_rows, 0) << "a box reaches into the tile below";
-    for (int rows = grid.box_rows + 1; rows <= std::min(grid.tile_rows, 256); ++rows)
+    ASSERT_LE(grid.tma_tile_bytes(), 32768U);
+    ASSERT_EQ(grid.tile_rows % grid.tma_tile_rows, 0) << "a TMA tile reaches into the tile below";
+    for (int rows = grid.tma_tile_rows + 1; rows <= std::min(grid.tile_rows, 256); ++rows)
       ASSERT_TRUE(grid.tile_rows % rows != 0 || rows * grid.tile_columns * 2 > 32768);
-    ASSERT_EQ(grid.box_bytes(), static_cast<unsigned>(grid.box_rows * grid.tile_columns * 2));
+    ASSERT_EQ(grid.tma_tile_bytes(),
+              static_cast<unsigned>(grid.tma_tile_rows * grid.tile_columns * 2));
     if (own_columns(p).empty()) return;
-    for (const sm90::boxes_at& boxes : maps_for(p).boxes) {
-      ASSERT_EQ(boxes.box_rows, grid.box_rows);
-      ASSERT_EQ(boxes.box_columns, grid.tile_columns);
+    for (const sm90::tma_tiles_at& tma_tiles : maps_for(p).tma_tiles) {
+      ASSERT_EQ(tma_tiles.tma_tile_rows, grid.tma_tile_rows);
+      ASSERT_EQ(tma_tiles.tma_tile_columns, grid.tile_columns);
     }
     for (int turn = 0; turn < grid.turns({0, 1}); ++turn) {
       const sent_tile tile = grid.at({0, 1}, turn);
-      // What the boxes bring, clipped where C ends.
+      // What the TMA tiles bring, clipped where C ends.
       int rows = 0;
-      for (int row = 0; row < tile.rows; row += grid.box_rows)
-        rows += std::min<int>(grid.box_rows, static_cast<int>(p.problem.m) - tile.row - row);
+      for (int row = 0; row < tile.rows; row += grid.tma_tile_rows)
+        rows += std::min<int>(grid.tma_tile_rows, static_cast<int>(p.problem.m) - tile.row - row);
       ASSERT_EQ(rows, tile.rows);
       ASSERT_EQ(std::min<std::int64_t>(grid.tile_columns, own_columns(p).size - tile.column),
                 tile.columns);
@@ -296,11 +299,11 @@ TEST(scatters, boxes_cover_tiles) {
   });
 }
 
-/// Movers ask for tiles in the order in which the GEMM deals them to its blocks: see
+/// Senders ask for tiles in the order in which the GEMM deals them to its blocks: see
 /// tile_schedule.
-TEST(scatters, movers_go_in_the_order_of_the_gemm) {
+TEST(scatters, senders_go_in_the_order_of_the_gemm) {
   each_plan(scatter_cases(), [](const planned_scatter& p) {
-    if (p.plan.way != scatter_way::flagged || p.plan.gemm.config.swapped) return;
+    if (p.plan.way != scatter_way::tile_flags || p.plan.gemm.config.swap_ab) return;
     SCOPED_TRACE(p.text);
     const sm90::tile_schedule& order = p.plan.gemm.schedule;
     const sm90::tile_config& config = p.plan.gemm.config;
@@ -308,9 +311,9 @@ TEST(scatters, movers_go_in_the_order_of_the_gemm) {
     std::vector<int> finished;
     for (int tile = 0; tile < order.tiles(); ++tile) {
       for (int block = 0; block < config.cluster; ++block) {
-        const std::int64_t row = (order.x_of(tile) * config.cluster + block) *
+        const std::int64_t row = (order.m_of(tile) * config.cluster + block) *
                                  static_cast<std::int64_t>(tile_rows(config));
-        const int index = p.how.tile_at(row, order.y_of(tile) * std::int64_t{config.columns});
+        const int index = p.how.tile_at(row, order.n_of(tile) * std::int64_t{config.block_n});
         if (index >= 0) finished.push_back(index);
       }
     }
@@ -320,9 +323,9 @@ TEST(scatters, movers_go_in_the_order_of_the_gemm) {
   });
 }
 
-/// With copy engines: every band goes to every peer, where its rows lie.
+/// With copy engines: every row split goes to every peer, where its rows lie.
 TEST(scatters, copy_engines_send_all_rows) {
-  int bands = 0;
+  int row_splits = 0;
   each_plan(scatter_cases(), [&](const planned_scatter& p) {
     if (p.plan.streams == 0) return;
     SCOPED_TRACE(p.text);
@@ -331,23 +334,24 @@ TEST(scatters, copy_engines_send_all_rows) {
     for (int hop = 1; hop < p.how.world(); ++hop) {
       const int peer = (p.how.rank() + hop) % p.how.world();
       std::int64_t next = 0;
-      for (int band = 0; band < p.plan.bands; ++band) {
-        const sent_band sent = band_for(p.problem, p.plan, p.how, c, between, band, hop);
+      for (int row_split = 0; row_split < p.plan.row_splits; ++row_split) {
+        const sent_row_split sent =
+            row_split_for(p.problem, p.plan, p.how, c, between, row_split, hop);
         ASSERT_GT(sent.rows, 0U);
         ASSERT_EQ(sent.stride, static_cast<std::size_t>(p.problem.n) * 2);
         ASSERT_EQ(sent.bytes, static_cast<std::size_t>(own.size) * 2);
         ASSERT_EQ(address(sent.from), c_at(p, p.how.rank(), next, own.begin));
         ASSERT_EQ(address(sent.to), c_at(p, peer, next, own.begin));
-        const range rows = rows_of_band(p.problem, p.plan, band);
+        const range rows = rows_of_row_split(p.problem, p.plan, row_split);
         ASSERT_EQ(rows.begin, next);
         ASSERT_EQ(rows.size, static_cast<std::int64_t>(sent.rows));
         next += rows.size;
       }
       ASSERT_EQ(next, p.problem.m);
     }
-    bands = std::max(bands, p.plan.bands);
+    row_splits = std::max(row_splits, p.plan.row_splits);
   });
-  EXPECT_GT(bands, 4);
+  EXPECT_GT(row_splits, 4);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace untax::test {
 
-/// How the two jobs of `exchange` are dealt.
+/// How the two jobs of `exchange` are assigned.
 enum class layout {
   one_worker,   ///< sends everything, then computes
   two_workers,  ///< one sends while the other computes

@@ -2,10 +2,10 @@
 """Every place of a kernel where an instruction carries order is known, with its reason: tests/ptx/order.txt names the
 function, and what of this kind it does, in order. Places are found by the instruction, in all kernels of engines, ops
 and the library: a new one without a line, a line without its place, and one in which something was dropped, weakened
-or swapped are errors. What the instructions themselves compile to is for tests/style/ptx.py.
+or swap ab are errors. What the instructions themselves compile to is for tests/style/ptx.py.
 
-Two things hold wherever they occur, whatever the list says: who tells of boxes that the copy engine stores
-has waited until they are written, not only read; what ordinary stores leave to the copy engine, or to the tensor
+Two things hold wherever they occur, whatever the list says: who tells of TMA tiles that TMA stores
+has waited until they are written, not only read; what ordinary stores leave to TMA, or to the tensor
 cores, is followed by a proxy fence before anybody hears of it; and a release is never weaker than its scope.
 """
 import re
@@ -23,9 +23,9 @@ CARRIES = {
     "wait_group_read": r"\bcp_async_bulk_wait_group_read\s*\(([^()]*)(?:\(\))?\)",
     "wait_group": r"\bcp_async_bulk_wait_group\s*\(([^()]*)(?:\(\))?\)",
     "commit": r"\bcp_async_bulk_commit_group\s*\(",
-    "boxes_stored": r"\bboxes_stored\s*(<[^;()]*>)?\s*\(",
-    "boxes_left_shared": r"\bboxes_left_shared\s*(<[^;()]*>)?\s*\(",
-    "end_of_boxes": r"\bend_of_boxes\s*\(",
+    "tma_store_wait": r"\btma_store_wait\s*(<[^;()]*>)?\s*\(",
+    "tma_store_wait_read": r"\btma_store_wait_read\s*(<[^;()]*>)?\s*\(",
+    "tma_store_commit": r"\btma_store_commit\s*\(",
     "raise": r"\braise_release\s*\(",
     "order": r"\bmemory_order(?:_|::)(relaxed|acquire|release|acq_rel|seq_cst)\b",
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
@@ -43,8 +43,8 @@ BESIDE = {
     "sync_cluster": r"\bmeet_cluster\s*\(",
     "wait": r"\.(wait|wait_for_cluster|has_ended)\s*\(",
     "arrive": r"\.(arrive|arrive_and_expect|arrive_at)\s*\(",
-    "store_box": r"\b(?:store_box|store_layer_box)\s*\(",
-    "fetch_box": r"\b(?:fetch_box|fetch_box_once|fetch_layer_box)\s*\(",
+    "tma_store": r"\b(?:tma_store|tma_store_layer)\s*\(",
+    "tma_load": r"\b(?:tma_load|tma_load_once|tma_load_layer)\s*\(",
     "bulk": r"\bcp_async_bulk(?:_tensor)?\s*\(",
     "matrices": r"\b(?:write_sixteen|write_eight|store_matrices|settle)\s*(?:<[^;()]*>)?\s*\(",
     "acquire": r"\b(load_acquire|first_missing|\w*await|look)\s*\(",
@@ -146,10 +146,10 @@ def rules(steps_of):
     """What is wrong wherever it occurs."""
     kinds = [kind for kind, _ in steps_of]
     wrong = []
-    if not after(kinds, {"store_box"}, {"boxes_stored", "wait_group"}, {"raise", "tell"}):
-        wrong.append("tells of boxes that the copy engine may not have written")
+    if not after(kinds, {"tma_store"}, {"tma_store_wait", "wait_group"}, {"raise", "tell"}):
+        wrong.append("tells of TMA tiles that TMA may not have written")
     if not after(kinds, {"matrices"}, {"fence_proxy"}, {"arrive", "sync_group"}):
-        wrong.append("hands on what the copy engine, or the tensor cores, read, without a proxy fence")
+        wrong.append("hands on what TMA, or the tensor cores, read, without a proxy fence")
     return wrong
 
 
@@ -186,15 +186,15 @@ def check(tree):
 
 
 SENDER = """__device__ void send() {
-  store_layer_box(map, to, from);
-  end_of_boxes();
-  boxes_stored();
+  tma_store_layer(map, to, from);
+  tma_store_commit();
+  tma_store_wait();
   __syncwarp();
   raise_release(counter, 1);
 }
 """
 LINES = """ops/x/a.cuh send
-    store_box, end_of_boxes, boxes_stored, sync_warp, raise
+    tma_store, tma_store_commit, tma_store_wait, sync_warp, raise
     -- what is told of has been written
 """
 STAGER = """__device__ void stage() {
@@ -205,7 +205,7 @@ STAGER = """__device__ void stage() {
 """
 STAGES = """ops/x/a.cuh stage
     matrices, fence_proxy(space_shared), arrive(arrive)
-    -- the copy engine reads what ordinary stores wrote
+    -- TMA reads what ordinary stores wrote
 """
 
 
@@ -214,21 +214,21 @@ def with_list(text, lines):
 
 
 BAD = [with_list(SENDER.replace(*change), LINES) for change in (
-    ("  boxes_stored();\n", ""), ("boxes_stored", "boxes_left_shared<0>"), ("boxes_stored()", "boxes_stored<1>()"),
-    ("  __syncwarp();\n", ""), ("  end_of_boxes();\n", ""), ("  raise_release(counter, 1);\n", ""),
-    ("  boxes_stored();\n  __syncwarp();\n  raise_release(counter, 1);\n",
-     "  raise_release(counter, 1);\n  __syncwarp();\n  boxes_stored();\n"))]
+    ("  tma_store_wait();\n", ""), ("tma_store_wait", "tma_store_wait_read<0>"), ("tma_store_wait()", "tma_store_wait<1>()"),
+    ("  __syncwarp();\n", ""), ("  tma_store_commit();\n", ""), ("  raise_release(counter, 1);\n", ""),
+    ("  tma_store_wait();\n  __syncwarp();\n  raise_release(counter, 1);\n",
+     "  raise_release(counter, 1);\n  __syncwarp();\n  tma_store_wait();\n"))]
 BAD += [with_list(STAGER.replace(*change), STAGES) for change in (
     ("  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);\n", ""), ("space_shared", "space_global"),
     ("  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);\n  staged.arrive();\n",
      "  staged.arrive();\n  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);\n"))]
 BAD += [
     # The list may say what it likes: some things are wrong.
-    with_list(SENDER.replace("  boxes_stored();\n", ""), LINES.replace("boxes_stored, ", "")),
+    with_list(SENDER.replace("  tma_store_wait();\n", ""), LINES.replace("tma_store_wait, ", "")),
     with_list(STAGER.replace("  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);\n", ""),
               STAGES.replace("fence_proxy(space_shared), ", "")),
     with_list(SENDER, ""), with_list("", LINES), with_list(SENDER, LINES.replace("-- what is told of has been written", "-- so")),
-    with_list("int x = (boxes_stored(), 1);\n", ""),
+    with_list("int x = (tma_store_wait(), 1);\n", ""),
     with_list("void f(memory_order order = memory_order::relaxed);\n",
               "ops/x/a.cuh declarations\n    order(release)\n    -- where none is named\n"),
     with_list("__device__ void f() { c.store(1, cuda::memory_order_relaxed); }\n",

@@ -27,7 +27,7 @@ KERNELS = "generated/kernels/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
-            "ops/all_gather_gemm/at_once.cu", "ops/gemm_all_scatter/at_once.cu")
+            "ops/all_gather_gemm/bulk_kernel.cu", "ops/gemm_all_scatter/bulk_kernel.cu")
 GATHER = KERNELS + "gather_packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
@@ -166,8 +166,8 @@ def spills(tree, name, stack_too=True):
 
 
 # Of each kind of kernel one, in which the rules of paths are looked at.
-MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", "ops/all_gather_gemm/move_kernel.cu",
-          "ops/gemm_all_scatter/move_kernel.cu", "ops/all_gather_gemm/at_once.cu", "ops/gemm_all_scatter/at_once.cu")
+MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", "ops/all_gather_gemm/comm_kernel.cu",
+          "ops/gemm_all_scatter/comm_kernel.cu", "ops/all_gather_gemm/bulk_kernel.cu", "ops/gemm_all_scatter/bulk_kernel.cu")
 
 
 def paths(tree, name):

@@ -12,7 +12,7 @@ RULES = [
     (re.compile(r"\bstmatrix\."),
      re.compile(r"\bfence\.proxy\.async(?:\.shared::cta)?\s*;"),
      re.compile(r"\bmbarrier\.arrive\b"),
-     "hands on what ordinary stores wrote and the copy engine reads: fence.proxy.async is missing on some path"),
+     "hands on what ordinary stores wrote and TMA reads: fence.proxy.async is missing on some path"),
     (re.compile(r"\bcp\.async\.bulk\.(?:tensor\.\dd\.)?global\.shared::cta"),
      re.compile(r"\bcp\.async\.bulk\.commit_group\b"),
      re.compile(r"\bcp\.async\.bulk\.wait_group"),
@@ -20,7 +20,7 @@ RULES = [
     (re.compile(r"\bmbarrier\.init\b"),
      re.compile(r"\bfence\.mbarrier_init\.release\.cluster\b"),
      re.compile(r"\bcp\.async\.bulk\.(?:tensor\.\dd\.)?shared::cluster\.global|\bst\.async\b"),
-     "uses barriers that the copy engine may not see yet: fence.mbarrier_init is missing on some path"),
+     "uses barriers that TMA may not see yet: fence.mbarrier_init is missing on some path"),
 ]
 
 

@@ -218,7 +218,7 @@ TEST(taxes_need, a_cache_that_does_not_fit_is_refused_before_it_is_made) {
   layer_operation op = operation("flash_decode", most_of_any, most_of_any, most_of_any);
   op.attention = {most_of_any, most_of_any, 4096};
   const std::string text =
-      error_text([&] { (void)make_tax_meter(with(2), {op}); }, errc::out_of_memory);
+      error_text([&] { (void)make_tax_backend(with(2), {op}); }, errc::out_of_memory);
   EXPECT_TRUE(contains(text, "fewer --keys or --tokens fit")) << text;
 }
 

@@ -89,31 +89,32 @@ TEST(tile_grid, goes_down_the_rows_first) {
 }
 
 // Written down again as loops.
-std::vector<std::pair<int, int>> bands_of(const banded_grid& g) {
+std::vector<std::pair<int, int>> raster_groups_of(const raster_grid& g) {
   std::vector<std::pair<int, int>> order;
-  for (int first = 0; first < g.down; first += g.band) {
+  for (int first = 0; first < g.down; first += g.raster_rows) {
     for (int turn = 0; turn < g.across; ++turn) {
-      const int column = turn % g.starts * (g.across / g.starts) + turn / g.starts;
-      for (int row = first; row < std::min(g.down, first + g.band); ++row)
+      const int column =
+          turn % g.k_interleave * (g.across / g.k_interleave) + turn / g.k_interleave;
+      for (int row = first; row < std::min(g.down, first + g.raster_rows); ++row)
         order.emplace_back(row, column);
     }
   }
   return order;
 }
 
-TEST(banded_grid, goes_band_by_band_and_column_by_column) {
+TEST(raster_grid, goes_raster_rows_by_raster_rows_and_column_by_column) {
   for (int down = 1; down <= 9; ++down) {
     for (int across = 1; across <= 12; ++across) {
-      for (int band = 1; band <= down; ++band) {
-        for (int starts = 1; starts <= across; ++starts) {
-          if (across % starts != 0) continue;
-          const banded_grid grid{down, across, band, starts};
-          const auto expected = bands_of(grid);
+      for (int raster_rows = 1; raster_rows <= down; ++raster_rows) {
+        for (int k_interleave = 1; k_interleave <= across; ++k_interleave) {
+          if (across % k_interleave != 0) continue;
+          const raster_grid grid{down, across, raster_rows, k_interleave};
+          const auto expected = raster_groups_of(grid);
           for (int turn = 0; turn < down * across; ++turn) {
             const auto [row, column] = grid.at(turn);
             EXPECT_EQ(std::pair(row, column), expected[static_cast<std::size_t>(turn)])
-                << down << " x " << across << ", bands of " << band << ", starts " << starts
-                << ", turn " << turn;
+                << down << " x " << across << ", raster groups of " << raster_rows
+                << ", k_interleave " << k_interleave << ", turn " << turn;
           }
         }
       }
@@ -216,7 +217,7 @@ TEST(tile_ring, counts_the_uses_of_each_room) {
     const counter_block empty = layout.take(1, 3, tile_ring::depth);
     const tile_ring ring{.rank = 2,
                          .workers = 3,
-                         .movers = 2,
+                         .senders = 2,
                          .tile_m = 16,
                          .tile_n = 8,
                          .full = full,
@@ -249,24 +250,25 @@ TEST(tile_ring, counts_the_uses_of_each_room) {
   }
 }
 
-TEST(tile_ring, movers_take_the_tiles_of_their_workers_in_order) {
+TEST(tile_ring, senders_take_the_tiles_of_their_workers_in_order) {
   for (int workers = 1; workers <= 5; ++workers) {
-    for (int movers = 1; movers <= 3; ++movers) {
+    for (int senders = 1; senders <= 3; ++senders) {
       const auto count_of = [&](int worker) { return (worker * 3 + 1) % 4; };
       std::map<int, int> next;
-      std::map<int, int> mover_of;
-      for (int mover = 0; mover < movers; ++mover) {
-        const tile_ring ring{.workers = workers, .movers = movers, .full = {}, .empty = {}};
+      std::map<int, int> sender_of;
+      for (int sender = 0; sender < senders; ++sender) {
+        const tile_ring ring{.workers = workers, .senders = senders, .full = {}, .empty = {}};
         int last_index = 0;
-        ring.each(mover, count_of, [&](int worker, int index) {
+        ring.each(sender, count_of, [&](int worker, int index) {
           EXPECT_EQ(index, next[worker]++);
           EXPECT_GE(index, last_index);
           last_index = index;
-          EXPECT_EQ(mover_of.try_emplace(worker, mover).first->second, mover);
+          EXPECT_EQ(sender_of.try_emplace(worker, sender).first->second, sender);
         });
       }
       for (int worker = 0; worker < workers; ++worker)
-        EXPECT_EQ(next[worker], count_of(worker)) << workers << " workers, " << movers << " movers";
+        EXPECT_EQ(next[worker], count_of(worker))
+            << workers << " workers, " << senders << " senders";
     }
   }
 }

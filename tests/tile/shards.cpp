@@ -1,4 +1,5 @@
-// How elements are dealt to ranks: completely, in order, and in steps where that is asked for.
+// How elements are distributed over ranks: completely, in order, and in steps where that is asked
+// for.
 #include <cstdint>
 
 #include <gtest/gtest.h>

@@ -17,14 +17,14 @@ using world_test::error_of;
 using world_test::expect_error;
 
 TEST(shared_gpu, parts_are_pairs_that_fit_together) {
-  for (int processors = 16; processors <= 160; ++processors) {
-    EXPECT_EQ(part_of_gpu(processors, 1), processors);
+  for (int num_sms = 16; num_sms <= 160; ++num_sms) {
+    EXPECT_EQ(part_of_gpu(num_sms, 1), num_sms);
     for (int ranks = 2; ranks <= 8; ++ranks) {
-      const int part = part_of_gpu(processors, ranks);
+      const int part = part_of_gpu(num_sms, ranks);
       EXPECT_EQ(part % 2, 0);
       EXPECT_GE(part, 2);
-      EXPECT_LE(part * ranks, processors);
-      EXPECT_GT((part + 2) * ranks, processors) << "no more than the rest is left out";
+      EXPECT_LE(part * ranks, num_sms);
+      EXPECT_GT((part + 2) * ranks, num_sms) << "no more than the rest is left out";
     }
   }
 }

@@ -10,21 +10,23 @@
 namespace untax::bench {
 
 /// How bytes are moved.
-enum class mover {
+enum class copy_by {
   block_stores,  ///< each block puts its part
   grid_stores,   ///< all blocks put together, word by word
-  bulk,          ///< each block puts its part with the copy engine
+  bulk,          ///< each block puts its part with TMA
   block_tile,    ///< the same three with tiles
   grid_tile,
   bulk_tile,
   uneven_tile,  ///< as grid_tile, with a row pitch at the source that loads the links unevenly
 };
 
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_bulk(mover m) {
-  return m == mover::bulk || m == mover::bulk_tile;
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_bulk(copy_by m) {
+  return m == copy_by::bulk || m == copy_by::bulk_tile;
 }
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_tile(mover m) { return m >= mover::block_tile; }
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int threads_of(mover m) {
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_tile(copy_by m) {
+  return m >= copy_by::block_tile;
+}
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int threads_of(copy_by m) {
   return is_bulk(m) ? 128 : 1024;
 }
 
@@ -37,8 +39,8 @@ inline constexpr std::int64_t to_stride = 8192;
 /// Which of the 18 links carries an access depends on its address, in a way that has to do with
 /// multiples of 3 * 4 KB. Of rows of 8 KB that are 12 KB apart, a third of the links carries 37.5
 /// %, whatever the order in which they are fetched. A little padding makes the links equal.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t from_stride(mover m) {
-  return m == mover::uneven_tile ? 6144 : 6208;
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t from_stride(copy_by m) {
+  return m == copy_by::uneven_tile ? 6144 : 6208;
 }
 /// Bytes of a matrix that has `bytes` bytes of tiles in it, at most.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t matrix_bytes(std::int64_t bytes) {
@@ -54,16 +56,16 @@ struct move_request {
   int turns = 1;
 };
 
-template <mover how>
+template <copy_by how>
 __device__ void move_once(const device_block& block, ring* engine, half_word* to,
                           const half_word* from, std::int64_t count) {
   const int index = static_cast<int>(blockIdx.x);
   const int parts = static_cast<int>(gridDim.x);
-  if constexpr (how == mover::grid_stores) {
+  if constexpr (how == copy_by::grid_stores) {
     put(device_grid{}, to, from, count);
   } else if constexpr (!is_tile(how)) {
     const part mine = part_of<2048>(count, index, parts);
-    if constexpr (how == mover::bulk) {
+    if constexpr (how == copy_by::bulk) {
       bulk_put(block, *engine, to + mine.begin, from + mine.begin, mine.count);
     } else {
       put(block, to + mine.begin, from + mine.begin, mine.count);
@@ -72,13 +74,13 @@ __device__ void move_once(const device_block& block, ring* engine, half_word* to
     const std::int64_t rows = count / tile_cols;
     const tile_view<half_word> target(to, rows, tile_cols, to_stride);
     const tile_view<const half_word> source(from, rows, tile_cols, from_stride(how));
-    if constexpr (how == mover::grid_tile || how == mover::uneven_tile) {
+    if constexpr (how == copy_by::grid_tile || how == copy_by::uneven_tile) {
       copy(device_grid{}, target, source);
     } else {
       const part mine = part_of(rows, index, parts);
       const auto to_part = target.part(mine.begin, 0, mine.count, tile_cols);
       const auto from_part = source.part(mine.begin, 0, mine.count, tile_cols);
-      if constexpr (how == mover::bulk_tile) {
+      if constexpr (how == copy_by::bulk_tile) {
         bulk_copy(block, *engine, to_part, from_part, to_part.bounds());
       } else {
         copy(block, to_part, from_part);
@@ -87,7 +89,7 @@ __device__ void move_once(const device_block& block, ring* engine, half_word* to
   }
 }
 
-template <mover how>
+template <copy_by how>
 __global__ void __launch_bounds__(threads_of(how), 1) move_kernel(move_request work) {
   const device_block block;
   const auto turns = [&](ring* engine) {

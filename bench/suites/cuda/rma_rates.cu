@@ -27,7 +27,7 @@ constexpr double all_rate = 330e9;
 /// One way to move bytes, from kernels of rank `at`.
 struct variant {
   std::string what;
-  mover how = mover::block_stores;
+  copy_by how = copy_by::block_stores;
   int at = 0;
   int peer = 1;
   bool pulls = false;
@@ -38,7 +38,7 @@ struct variant {
   [[nodiscard]] int target() const { return pulls ? at : peer; }
 };
 
-const char* name_of(mover how) {
+const char* name_of(copy_by how) {
   constexpr std::array names = {"stores by block", "stores by grid", "bulk",
                                 "stores by block", "stores by grid", "bulk",
                                 "stores by grid"};
@@ -56,13 +56,13 @@ class rate_bench {
       team.use(rank);
       fill_pattern<<<132, 1024, 0, team.stream_of(rank)>>>(
           reinterpret_cast<std::uint32_t*>(sources_[index(rank)].local()), source_bytes / 4, rank);
-      prepare<mover::block_stores>();
-      prepare<mover::grid_stores>();
-      prepare<mover::bulk>();
-      prepare<mover::block_tile>();
-      prepare<mover::grid_tile>();
-      prepare<mover::bulk_tile>();
-      prepare<mover::uneven_tile>();
+      prepare<copy_by::block_stores>();
+      prepare<copy_by::grid_stores>();
+      prepare<copy_by::bulk>();
+      prepare<copy_by::block_tile>();
+      prepare<copy_by::grid_tile>();
+      prepare<copy_by::bulk_tile>();
+      prepare<copy_by::uneven_tile>();
     }
     team.finish();
   }
@@ -110,7 +110,7 @@ class rate_bench {
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  template <mover how>
+  template <copy_by how>
   static void prepare() {
     cudaFuncAttributes attributes;
     gpu::require(cudaFuncGetAttributes(&attributes, move_kernel<how>), "loading a kernel");
@@ -134,27 +134,27 @@ class rate_bench {
     return v.pulls ? own.at(peer_of(v, rank)) : own.local();
   }
 
-  template <mover how>
+  template <copy_by how>
   static void launch_as(const variant& v, const move_request& work, cudaStream_t stream) {
     move_kernel<how>
         <<<v.blocks, threads_of(how), is_bulk(how) ? sizeof(ring::memory) : 0, stream>>>(work);
   }
   static void launch(const variant& v, const move_request& work, cudaStream_t stream) {
     switch (v.how) {
-      case mover::block_stores:
-        return launch_as<mover::block_stores>(v, work, stream);
-      case mover::grid_stores:
-        return launch_as<mover::grid_stores>(v, work, stream);
-      case mover::bulk:
-        return launch_as<mover::bulk>(v, work, stream);
-      case mover::block_tile:
-        return launch_as<mover::block_tile>(v, work, stream);
-      case mover::grid_tile:
-        return launch_as<mover::grid_tile>(v, work, stream);
-      case mover::bulk_tile:
-        return launch_as<mover::bulk_tile>(v, work, stream);
-      case mover::uneven_tile:
-        return launch_as<mover::uneven_tile>(v, work, stream);
+      case copy_by::block_stores:
+        return launch_as<copy_by::block_stores>(v, work, stream);
+      case copy_by::grid_stores:
+        return launch_as<copy_by::grid_stores>(v, work, stream);
+      case copy_by::bulk:
+        return launch_as<copy_by::bulk>(v, work, stream);
+      case copy_by::block_tile:
+        return launch_as<copy_by::block_tile>(v, work, stream);
+      case copy_by::grid_tile:
+        return launch_as<copy_by::grid_tile>(v, work, stream);
+      case copy_by::bulk_tile:
+        return launch_as<copy_by::bulk_tile>(v, work, stream);
+      case copy_by::uneven_tile:
+        return launch_as<copy_by::uneven_tile>(v, work, stream);
     }
   }
 
@@ -171,20 +171,20 @@ struct rate_group {
   std::vector<variant> variants;
 };
 
-constexpr std::array movers = {mover::block_stores, mover::grid_stores, mover::bulk};
-constexpr std::array tile_movers = {mover::block_tile, mover::grid_tile, mover::bulk_tile};
+constexpr std::array copies = {copy_by::block_stores, copy_by::grid_stores, copy_by::bulk};
+constexpr std::array tile_copies = {copy_by::block_tile, copy_by::grid_tile, copy_by::bulk_tile};
 
 std::vector<rate_group> groups_by_blocks() {
   std::vector<rate_group> groups;
   for (const int blocks : {1, 4, 8, 16, 32, 132}) {
     rate_group g;
     for (const bool pulls : {false, true}) {
-      for (const mover how : movers)
+      for (const copy_by how : copies)
         g.variants.push_back({pulls ? "get" : "put", how, 0, 1, pulls, blocks});
-      for (const mover how : tile_movers)
+      for (const copy_by how : tile_copies)
         g.variants.push_back({pulls ? "tile get" : "tile put", how, 0, 1, pulls, blocks});
     }
-    g.variants.push_back({"tile get, rows 12 KB apart", mover::uneven_tile, 0, 1, true, blocks});
+    g.variants.push_back({"tile get, rows 12 KB apart", copy_by::uneven_tile, 0, 1, true, blocks});
     groups.push_back(std::move(g));
   }
   return groups;
@@ -195,7 +195,7 @@ std::vector<rate_group> groups_by_size() {
   for (std::int64_t bytes = mega / 16; bytes <= 1024 * mega; bytes *= 4) {
     rate_group g{rma_table::sizes, {0}, {}};
     for (const bool pulls : {false, true}) {
-      for (const mover how : movers)
+      for (const copy_by how : copies)
         g.variants.push_back({pulls ? "get" : "put", how, 0, 1, pulls, 132, bytes});
     }
     groups.push_back(std::move(g));
@@ -210,7 +210,7 @@ std::vector<rate_group> groups_of_pairs(int ranks) {
       if (from == to) continue;
       rate_group g{rma_table::pairs, {from}, {}};
       for (const bool pulls : {false, true}) {
-        for (const mover how : {mover::bulk, mover::grid_stores})
+        for (const copy_by how : {copy_by::bulk, copy_by::grid_stores})
           g.variants.push_back({pulls ? "get" : "put", how, from, to, pulls, 132, 64 * mega});
       }
       groups.push_back(std::move(g));
@@ -223,7 +223,7 @@ rate_group group_of_all(int ranks) {
   rate_group g{rma_table::all, {}, {}};
   for (int rank = 0; rank < ranks; ++rank) g.ranks.push_back(rank);
   for (const bool pulls : {false, true}) {
-    for (const mover how : movers) {
+    for (const copy_by how : copies) {
       for (const int blocks : {16, 32, 132})
         g.variants.push_back({pulls ? "get" : "put", how, 0, 1, pulls, blocks});
     }
@@ -232,7 +232,7 @@ rate_group group_of_all(int ranks) {
 }
 
 double bound_of(const variant& v) {
-  if (v.how == mover::uneven_tile) return uneven_rate;
+  if (v.how == copy_by::uneven_tile) return uneven_rate;
   return v.pulls ? pull_rate : push_rate;
 }
 

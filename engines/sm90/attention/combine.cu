@@ -85,7 +85,7 @@ template <class Element, class Wire, int width>
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool sends = warp < warps;
   // The first that waits for other ranks tells of it.
-  seldom_watch watch(warp == warps ? of_block : of_block.silent());
+  lazy_watch watch(warp == warps ? of_block : of_block.silent());
   return for_rows_of_block(
       work, a.shape, warp % warps, warps,
       [&](std::int64_t row) {
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(combine_threads, 4)
   const bool well = a.shape.head_dim == 64 ? exchange_rows<Element, Wire, 64>(a, epoch)
                                            : exchange_rows<Element, Wire, 128>(a, epoch);
   if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0) a.run.epochs[blockIdx.x] = epoch;
-  await_kernels_before();
+  griddepcontrol_wait();
 }
 
 }  // namespace

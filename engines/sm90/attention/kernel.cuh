@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/sm90/attention/loader.cuh"
 #include "engines/sm90/attention/merge.cuh"
 #include "engines/sm90/attention/parts.cuh"
 #include "engines/sm90/attention/queries.cuh"
 #include "engines/sm90/attention/sink.cuh"
+#include "engines/sm90/attention/tma_producer.cuh"
 #include "engines/sm90/attention/variants/variants.hpp"
 #include "engines/sm90/ptx/cluster.cuh"
 
@@ -83,10 +83,10 @@ class attention_block {
     walk at = segments();
     if (!at.valid()) return merge_.begin();
     const std::uint32_t ring = ring_ + warp() * config::stages * config::tile_bytes;
-    tile_loader<width, paged> loader(a_, at, warp());
+    tile_producer<width, paged> producer(a_, at, warp());
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
-      loader.load(ring + i * config::tile_bytes);
+      producer.load(ring + i * config::tile_bytes);
       if (i == 0) queries_.fetch((*at).item.index(a_.shape), 0);
       commit_copies();
     }
@@ -112,7 +112,7 @@ class attention_block {
         wait_for_copies<config::stages - 2>();
         __syncwarp();
         if (tile == asked && another) queries_.arrive();
-        loader.load(ring + ahead);
+        producer.load(ring + ahead);
         commit_copies();
         mine.take(ring + stage, length - tile * config::keys);
         ahead = stage;
@@ -151,9 +151,9 @@ class attention_block {
   }
 
   /// One warp of a block tells of its waits: who waits for other ranks, if anybody does.
-  [[nodiscard]] __device__ seldom_watch watch_of(bool tells) const {
+  [[nodiscard]] __device__ lazy_watch watch_of(bool tells) const {
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
-    return seldom_watch(tells ? of_block : of_block.silent());
+    return lazy_watch(tells ? of_block : of_block.silent());
   }
 
   /// The block's share of what several blocks have, as they have it; before that the last ones of
@@ -165,7 +165,7 @@ class attention_block {
     if (number >= others) merge_segments(number - others);
     // The kernel behind, where there is one, has the block's record.
     const bool tells = number == 0 && !a_.receives() && a_.sink != attention_sink::outbox;
-    seldom_watch watch = watch_of(tells);
+    lazy_watch watch = watch_of(tells);
     // Who has not merged comes while keys are read; whatever follows, at the end.
     bool early = number < others;
     int next = number;
@@ -186,7 +186,7 @@ class attention_block {
   }
 
   [[nodiscard]] __device__ bool combine_unit(std::int64_t row, const part_share& share, int unit,
-                                             bool early, seldom_watch& watch) const {
+                                             bool early, lazy_watch& watch) const {
     const int g = unit / share.turns;
     const int turn = unit % share.turns;
     float elements[4];
@@ -205,7 +205,7 @@ class attention_block {
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
     const int number = warp() - config::streaming - combining();
-    seldom_watch watch = watch_of(number == 0);
+    lazy_watch watch = watch_of(number == 0);
     const rank_exchange<Element, Wire> exchange(a_, epoch_);
     return for_rows_of_block(
         work_, a_.shape, number, config::receiving,
@@ -230,9 +230,9 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
   using block = attention_block<Element, width, paged>;
   if (threadIdx.x == 0) block::init(shared, arguments);
   __syncthreads();
-  await_kernels_before();
+  griddepcontrol_wait();
   // Not earlier: that behind `outbox` relies on what came before this one.
-  let_next_kernel_start();
+  griddepcontrol_launch_dependents();
   if (arguments.run.launch < 0) return;
   block::let_streams_begin(shared, arguments);
   block(arguments, shared)();

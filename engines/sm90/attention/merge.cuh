@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/sm90/attention/math.cuh"
+#include "engines/sm90/attention/mma_consumer.cuh"
 #include "engines/sm90/ptx/barrier.cuh"
 
 namespace untax::sm90 {

@@ -4,12 +4,12 @@
 
 #include <untax/rma/packet.cuh>
 
-#include "engines/sm90/attention/math.cuh"
+#include "engines/sm90/attention/mma_consumer.cuh"
 #include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/attention/shares.cuh"
-#include "engines/sm90/transfer/held_waits.cuh"
-#include "engines/sm90/transfer/seldom_watch.cuh"
+#include "engines/sm90/transfer/lazy_watch.cuh"
+#include "engines/sm90/transfer/pending_waits.cuh"
 
 namespace untax::sm90 {
 
@@ -61,7 +61,7 @@ class item_parts {
   /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
   /// read. Whether it came; by all lanes of a warp.
   [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
-                                        int room, seldom_watch& watch, const name_ref& name,
+                                        int room, lazy_watch& watch, const name_ref& name,
                                         float (&elements)[4], float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int beside = 32 / share.fours;  // lanes with the same elements, of other blocks

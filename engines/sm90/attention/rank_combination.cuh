@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "engines/sm90/attention/arguments.hpp"
-#include "engines/sm90/attention/math.cuh"
+#include "engines/sm90/attention/mma_consumer.cuh"
 #include "engines/sm90/attention/partial.cuh"
 
 namespace untax::sm90 {

@@ -7,8 +7,8 @@
 #include "engines/sm90/attention/packet_waits.cuh"
 #include "engines/sm90/attention/partial.cuh"
 #include "engines/sm90/attention/rank_combination.cuh"
-#include "engines/sm90/transfer/held_waits.cuh"
-#include "engines/sm90/transfer/seldom_watch.cuh"
+#include "engines/sm90/transfer/lazy_watch.cuh"
+#include "engines/sm90/transfer/pending_waits.cuh"
 
 namespace untax::sm90 {
 
@@ -45,17 +45,17 @@ class rank_exchange {
 
   /// Waits for the statistics of a row of all ranks. This may be waited for all the while, so no
   /// other packets are looked at. By all lanes of a warp.
-  [[nodiscard]] __device__ bool await(std::int64_t row, seldom_watch& watch) const {
+  [[nodiscard]] __device__ bool await(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() < a_.ranks ? slot(a_.rank, row, lane() + 1) - 1 : nullptr,
                       lane() % a_.ranks, row, watch);
   }
   /// The same of a row in the outbox.
-  [[nodiscard]] __device__ bool await_own(std::int64_t row, seldom_watch& watch) const {
+  [[nodiscard]] __device__ bool await_own(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() == 0 ? own(row + 1) - 1 : nullptr, a_.rank, row, watch);
   }
 
   /// Waits for a row from all ranks and writes the result. By all lanes of a warp.
-  [[nodiscard]] __device__ bool receive(std::int64_t row, seldom_watch& watch) const {
+  [[nodiscard]] __device__ bool receive(std::int64_t row, lazy_watch& watch) const {
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
 #pragma unroll 1
     for (int begin = 0; begin < packets_ - 1; begin += 32) {
@@ -85,7 +85,7 @@ class rank_exchange {
   }
 
   /// Waits for a row in the outbox and sends it. By all lanes of a warp.
-  [[nodiscard]] __device__ bool forward(std::int64_t row, seldom_watch& watch) const {
+  [[nodiscard]] __device__ bool forward(std::int64_t row, lazy_watch& watch) const {
     constexpr int most = 2;  // of heads of 256 elements
     row_packets<Wire, most> mine(epoch_);
     mine.first = own(row) + lane();
@@ -111,7 +111,7 @@ class rank_exchange {
   [[nodiscard]] __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   [[nodiscard]] __device__ bool await_tail(const packet* at, int peer, std::int64_t row,
-                                           seldom_watch& watch) const {
+                                           lazy_watch& watch) const {
     lane_packet tail;
     tail.at = at;
     tail.expected = epoch_;

@@ -25,7 +25,7 @@ struct attention_item {
   }
 };
 
-/// How the tiles are dealt: each block gets the same number, or one more, one behind the other,
+/// How the tiles are assigned: each block gets the same number, or one more, one behind the other,
 /// whatever the lengths, and so all multiprocessors end together. Every warp finds that out for
 /// itself.
 template <int keys_of_tile>

@@ -15,8 +15,8 @@ struct row_span {
 struct cta_read {
   int cta = 0;  ///< its number among those that multiply
   int cluster = 0;
-  int place = 0;    ///< in the cluster, along x
-  int piece = 0;    ///< in the cluster, along k
+  int place = 0;    ///< in the cluster, along M
+  int split = 0;    ///< in the cluster, along k
   row_span a;       ///< rows of A that it multiplies
   row_span b;       ///< rows of B, the same
   row_span a_read;  ///< those that it reads, for itself or for all of its cluster
@@ -33,27 +33,27 @@ template <class Visit>
 void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
   const tile_config& c = plan.config;
   const tile_schedule& order = plan.schedule;
-  // What all CTAs of a cluster together read of y.
-  const int y_read = plan.y_rows * c.cluster;
-  const int y_there = y_read < c.columns ? y_read : c.columns;
+  // What all CTAs of a cluster together read of the N operand.
+  const int n_read = plan.multicast_rows * c.cluster;
+  const int n_there = n_read < c.block_n ? n_read : c.block_n;
   const int cluster = cta / cluster_blocks(c);
   const int place = cta % cluster_blocks(c) % c.cluster;
-  const int piece = cta % cluster_blocks(c) / c.cluster;
-  const auto look = [&](const tile_work& w) {
-    const tile_schedule::cell at = order.at(w.tile);
-    const row_span x{(at.x * c.cluster + place) * tile_rows(c), tile_rows(c)};
-    const row_span y{at.y * c.columns, y_there};
-    const row_span share{y.begin + place * plan.y_rows, plan.y_rows};
-    visit(cta_read{cta, cluster, place, piece, c.swapped ? y : x, c.swapped ? x : y,
-                   c.swapped ? share : x, c.swapped ? x : share, w.tile, w.begin, w.end,
-                   c.pieces > 1 || w.end == order.slices});
+  const int split = cta % cluster_blocks(c) / c.cluster;
+  const auto look = [&](const work_tile& w) {
+    const tile_schedule::coord at = order.at(w.tile);
+    const row_span m{(at.m * c.cluster + place) * tile_rows(c), tile_rows(c)};
+    const row_span n{at.n * c.block_n, n_there};
+    const row_span share{n.begin + place * plan.multicast_rows, plan.multicast_rows};
+    visit(cta_read{cta, cluster, place, split, c.swap_ab ? n : m, c.swap_ab ? m : n,
+                   c.swap_ab ? share : m, c.swap_ab ? m : share, w.tile, w.begin, w.end,
+                   c.cluster_split_k > 1 || w.end == order.k_blocks});
   };
-  if (c.pieces > 1) {
-    for (tile_work w = order.first_of_piece(cluster, piece, c.pieces); w.valid();
-         w = order.next_of_piece(w))
+  if (c.cluster_split_k > 1) {
+    for (work_tile w = order.first_of_split(cluster, split, c.cluster_split_k); w.valid();
+         w = order.next_of_split(w))
       look(w);
   } else {
-    for (tile_work w = order.first(cluster); w.valid(); w = order.next(cluster, w)) look(w);
+    for (work_tile w = order.first(cluster); w.valid(); w = order.next(cluster, w)) look(w);
   }
 }
 /// The same for all CTAs.

@@ -2,18 +2,18 @@
 
 #include <vector>
 
+#include "engines/sm90/gemm/io.cuh"
 #include "engines/sm90/gemm/launcher.hpp"
-#include "engines/sm90/gemm/protocol.cuh"
 #include "engines/sm90/gemm/tensor_map.hpp"
 #include "engines/sm90/gemm/variant.hpp"
-#include "engines/sm90/processors.hpp"
+#include "engines/sm90/num_sms.hpp"
 
 namespace untax::sm90 {
 namespace {
 
 std::vector<kernel_variant> variants() {
   return {
-#define UNTAX_KERNEL(name, ...) variant_of<tile_config{__VA_ARGS__}, alone>(),
+#define UNTAX_KERNEL(name, ...) variant_of<tile_config{__VA_ARGS__}, local_io>(),
 #include "engines/sm90/gemm/kernels.def"
 #undef UNTAX_KERNEL
   };
@@ -30,10 +30,10 @@ class gemm::launcher {
     const gemm_plan& p = plan();
     const auto& [m, n, k, type] = shape_;
     gemm_arguments maps;
-    maps.a = tensor_map_of({a, m, k, k}, type, a_box_rows(p), read_together(p));
-    maps.b = tensor_map_of({b, n, k, k}, type, b_box_rows(p), read_together(p));
+    maps.a = tensor_map_of({a, m, k, k}, type, a_tma_tile_rows(p), read_together(p));
+    maps.b = tensor_map_of({b, n, k, k}, type, b_tma_tile_rows(p), read_together(p));
     maps.c = result_map_of({c, m, n, n}, type, p.config);
-    const alone protocol;
+    const local_io protocol;
     launcher_.launch(maps, &protocol, stream);
   }
 
@@ -44,7 +44,7 @@ class gemm::launcher {
   gemm_launcher launcher_;
 };
 
-gemm::gemm(const gemm_shape& shape) : gemm(shape, gemm_plans(shape, processors_here()).front()) {}
+gemm::gemm(const gemm_shape& shape) : gemm(shape, gemm_plans(shape, num_sms_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_unique<launcher>(shape, plan)) {}
 gemm::gemm(gemm&&) noexcept = default;

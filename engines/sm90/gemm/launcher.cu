@@ -44,18 +44,18 @@ void* scratch_memory::allocate(std::size_t bytes, int value) {
 }
 
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                             int leading_blocks, const kernel_start& start)
+                             int comm_ctas, const kernel_start& start)
     : plan_(plan),
       kernel_(variant.kernel),
       shared_bytes_(variant.shared_bytes),
-      leading_blocks_(leading_blocks),
+      comm_ctas_(comm_ctas),
       early_(start.early) {
   require_hopper();
   require_place();
   const tile_config& config = plan.config;
   arguments_.schedule = plan.schedule;
   arguments_.type = type;
-  arguments_.y_rows = plan.y_rows;
+  arguments_.multicast_rows = plan.multicast_rows;
   arguments_.stage_bytes = stage_bytes(plan);
   arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
   if (partials_bytes(plan) == 0) return;
@@ -70,9 +70,9 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
   arguments.b = maps.b;
   arguments.c = maps.c;
   cudaLaunchConfig_t launch = form(stream);
-  // The second one lets it begin to begin while the kernel before it ends.
+  // The second one launches it early: programmatic dependent launch.
   cudaLaunchAttribute attributes[] = {gpu::in_clusters(cluster_blocks(plan_.config)),
-                                      gpu::starting_early(early_)};
+                                      gpu::programmatic_launch(early_)};
   launch.attrs = attributes;
   launch.numAttrs = 2;
   void* parameters[] = {&arguments, const_cast<void*>(protocol)};

@@ -29,7 +29,7 @@ class scratch_memory {
 
 /// What a kernel may do while the kernels before it in the stream end.
 struct kernel_start {
-  bool early = true;  ///< begin to begin
+  bool early = true;  ///< launch early (programmatic dependent launch)
   int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
 };
 
@@ -38,17 +38,17 @@ struct kernel_start {
 /// time.
 class gemm_launcher {
  public:
-  /// For the current device. `leading_blocks`: those of the protocol, a multiple of the
+  /// For the current device. `comm_ctas`: those of the protocol, a multiple of the
   /// blocks of the plan's clusters. Throws `unsupported` if this is no Hopper GPU or has too few
   /// multiprocessors, and `out_of_memory`.
-  gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
-                int leading_blocks, const kernel_start& start = {});
+  gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
+                const kernel_start& start = {});
 
   /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
   void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
-  [[nodiscard]] int blocks() const noexcept { return leading_blocks_ + plan_.blocks(); }
+  [[nodiscard]] int blocks() const noexcept { return comm_ctas_ + plan_.blocks(); }
 
  private:
   [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;
@@ -57,7 +57,7 @@ class gemm_launcher {
   gemm_plan plan_;
   const void* kernel_;
   std::size_t shared_bytes_;
-  int leading_blocks_;
+  int comm_ctas_;
   bool early_;
   gemm_arguments arguments_{};
   scratch_memory partials_;

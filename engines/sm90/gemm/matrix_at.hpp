@@ -12,14 +12,14 @@ struct matrix_at {
   std::int64_t stride = 0;
 };
 
-/// Matrices of one shape, of which one begins `between` elements behind the other, and the boxes in
-/// which the copy engine moves them.
-struct boxes_at {
+/// Matrices of one shape, of which one begins `between` elements behind the other, and TMA
+/// tiles in which the copy engine moves them.
+struct tma_tiles_at {
   matrix_at first;
   int layers = 1;
   std::int64_t between = 0;
-  int box_rows = 1;
-  int box_columns = 1;
+  int tma_tile_rows = 1;
+  int tma_tile_columns = 1;
 };
 
 }  // namespace untax::sm90

@@ -24,8 +24,8 @@ encode_function look_up() {
   return reinterpret_cast<encode_function>(found);
 }
 
-/// How a box lies in shared memory, and how memory is read for it.
-struct box_form {
+/// How a TMA tile lies in shared memory, and how memory is read for it.
+struct tma_tile_form {
   int rows;
   int columns;
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
@@ -33,7 +33,7 @@ struct box_form {
 };
 
 CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int64_t between,
-                   dtype type, const box_form& box) {
+                   dtype type, const tma_tile_form& tma_tile) {
   static const encode_function encode = look_up();
   CUtensorMap map;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
@@ -41,36 +41,36 @@ CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int
                               static_cast<cuuint64_t>(layers)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(matrix.stride) * 2,
                                 static_cast<cuuint64_t>(between) * 2};
-  const cuuint32_t extent[] = {static_cast<cuuint32_t>(box.columns),
-                               static_cast<cuuint32_t>(box.rows), 1};
+  const cuuint32_t extent[] = {static_cast<cuuint32_t>(tma_tile.columns),
+                               static_cast<cuuint32_t>(tma_tile.rows), 1};
   const cuuint32_t steps[] = {1, 1, 1};
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
       static_cast<cuuint32_t>(dimensions), const_cast<void*>(matrix.data), sizes, strides, extent,
-      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, box.swizzle, box.together,
+      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, tma_tile.swizzle, tma_tile.together,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return map;
   throw error(errc::invalid_argument,
-              fmt::format("a matrix of {} x {} elements at {} cannot be read by the copy engine "
+              fmt::format("a matrix of {} x {} elements at {} cannot be read by TMA "
                           "(error {}); it has to begin at a multiple of 16 bytes",
                           matrix.rows, matrix.columns, matrix.data, static_cast<int>(result)));
 }
 
 }  // namespace
 
-CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int box_rows, int together) {
-  box_form box{box_rows, slice_depth};
-  if (together == 128) box.together = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-  return map_of(matrix, 2, 1, 0, type, box);
+CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows, int together) {
+  tma_tile_form tma_tile{tma_tile_rows, block_k};
+  if (together == 128) tma_tile.together = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+  return map_of(matrix, 2, 1, 0, type, tma_tile);
 }
 
 CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c) {
-  return map_of(matrix, 2, 1, 0, type, {c_box_rows(c), c_box_columns(c)});
+  return map_of(matrix, 2, 1, 0, type, {c_tma_tile_rows(c), c_tma_tile_columns(c)});
 }
 
-CUtensorMap moved_map_of(const boxes_at& boxes, dtype type) {
-  return map_of(boxes.first, 3, boxes.layers, boxes.between, type,
-                {boxes.box_rows, boxes.box_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
+CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
+  return map_of(tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
+                {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
 }
 
 }  // namespace untax::sm90

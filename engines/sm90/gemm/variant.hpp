@@ -26,7 +26,7 @@ template <tile_config config, class Protocol>
                                          const tile_config& planned);
 
 /// The configuration in which an operator has a kernel for the tiles of a plan of the GEMM alone.
-/// How many stages and chunks of results it keeps may differ; the rest is the same. Nothing if
+/// How many stages and sub-tiles of results it keeps may differ; the rest is the same. Nothing if
 /// there is no kernel for such tiles.
 [[nodiscard]] std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
                                                       const tile_config& planned);

@@ -7,7 +7,8 @@ namespace untax::sm90 {
 
 template <tile_config c, class Protocol>
 inline constexpr auto kernel_of =
-    &gemm_kernel<c.columns, c.cluster, c.stages, c.swapped, c.staging, c.deep, c.pieces, Protocol>;
+    &gemm_kernel<c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k,
+                 c.cluster_split_k, Protocol>;
 
 template <tile_config config, class Protocol>
 kernel_variant variant_of() {

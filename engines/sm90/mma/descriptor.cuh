@@ -5,7 +5,7 @@
 namespace untax::sm90 {
 
 /// How the tensor cores are told of an operand in shared memory: rows of 64 elements of 2 bytes, as
-/// the copy engine leaves them with its swizzle of 128 bytes. Eight rows make 1024 bytes, and
+/// TMA leaves them with its swizzle of 128 bytes. Eight rows make 1024 bytes, and
 /// `rows` is at a multiple of that.
 [[nodiscard]] __device__ inline std::uint64_t operand_descriptor(const void* rows) {
   constexpr std::uint64_t eight_rows = 1024;

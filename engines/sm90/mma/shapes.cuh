@@ -73,7 +73,7 @@ namespace untax::sm90 {
       : "l"(x), "l"(y), "r"(adds))
 
 /// d = x * y^T, or that added to d: 64 x `columns` sums, 16 elements deep, by a warpgroup. x and y
-/// are descriptors. Asynchronous: see math_fence.
+/// are descriptors. Asynchronous: see wgmma_fence.
 template <class T, int columns>
 __device__ __forceinline__ void multiply(float (&d)[columns / 2], std::uint64_t x, std::uint64_t y,
                                          int adds);

@@ -3,17 +3,17 @@
 namespace untax::sm90 {
 
 /// Before the tensor cores take operands or sums that this warpgroup's threads have touched.
-__device__ inline void math_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
 /// What was asked for since the last call becomes one group.
-__device__ inline void math_commit() {
+__device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
 }
 
 /// Returns when no more than `pending` groups are unfinished. The sums may be read after
-/// `math_wait<0>`; the operands of a finished group may be overwritten.
+/// `wgmma_wait<0>`; the operands of a finished group may be overwritten.
 template <int pending>
-__device__ void math_wait() {
+__device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(pending) : "memory");
 }
 

@@ -1,12 +1,12 @@
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/attention/engine.hpp"
+#include "engines/sm90/attention/attention_runner.hpp"
 
 namespace untax::sm90 {
 
-class attention_engine::launcher {};
+class attention_runner::launcher {};
 
-attention_engine::attention_engine(world& w, const std::string& name,
+attention_runner::attention_runner(world& w, const std::string& name,
                                    const attention_shape& /*shape*/, attention_sink /*sink*/,
                                    int /*blocks*/) {
   throw error(errc::unsupported,
@@ -14,13 +14,13 @@ attention_engine::attention_engine(world& w, const std::string& name,
                   ": this untax was built without CUDA; build it with -DUNTAX_CUDA=ON (or "
                   "--preset cuda) where nvcc is");
 }
-attention_engine::~attention_engine() = default;
+attention_runner::~attention_runner() = default;
 
-stream_ref attention_engine::stream_or_own(stream_ref stream) const { return stream; }
-void attention_engine::finish() {}
-void attention_engine::attend(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
-void attention_engine::combine(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
-std::uint32_t* attention_engine::gathered() const { return nullptr; }
-int attention_engine::blocks() const { return 0; }
+stream_ref attention_runner::stream_or_own(stream_ref stream) const { return stream; }
+void attention_runner::finish() {}
+void attention_runner::attend(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
+void attention_runner::combine(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
+std::uint32_t* attention_runner::gathered() const { return nullptr; }
+int attention_runner::blocks() const { return 0; }
 
 }  // namespace untax::sm90

@@ -7,7 +7,7 @@
 #include <untax/rma/packet.cuh>
 
 #include "engines/sm90/packets/layout.hpp"
-#include "engines/sm90/transfer/held_waits.cuh"
+#include "engines/sm90/transfer/pending_waits.cuh"
 
 namespace untax::sm90 {
 
@@ -103,7 +103,7 @@ class packet_worker {
       const bool gives = other && has_part_of(how_.messages.sent[peer].size);
       const bool takes = other && has_part_of(gets(peer));
       // The first look comes before the epoch is, which is loaded, too, and takes as long.
-      held_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
+      pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
       if (gives && !takes) wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
       const bool asks = wait.counter != nullptr;
       if (threadIdx.x < 32) (void)wait.look();

@@ -16,7 +16,7 @@ struct stage_barrier {
 
   /// Returns when the phase of that parity has ended. What those who arrived did is seen then.
   __device__ void wait(std::uint32_t parity) {
-    // Not a wait for a peer: the other roles of this very kernel arrive, or the copy engine does.
+    // Not a wait for a peer: the other roles of this very kernel arrive, or TMA does.
     while (!cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
     }
   }
@@ -38,7 +38,7 @@ struct stage_barrier {
                                      cuda::ptx::space_shared, &word);
   }
 
-  /// Arrives, and lets the phase wait for `bytes` of the copy engine, too.
+  /// Arrives, and lets the phase wait for `bytes` of TMA, too.
   __device__ void arrive_and_expect(std::uint32_t bytes) {
     (void)cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta,
                                                cuda::ptx::space_shared, &word, bytes);

@@ -13,18 +13,18 @@ namespace untax::sm90 {
 
 /// All threads of all blocks of the cluster meet. Barriers that were initialised and fenced before
 /// are seen after; nothing else is ordered, which would take a fence of the whole GPU.
-__device__ inline void meet_cluster() {
+__device__ inline void cluster_sync() {
   cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
   cuda::ptx::barrier_cluster_wait();
 }
 
 /// Lets the next kernel of the stream take its places as this one's blocks leave theirs.
-__device__ inline void let_next_kernel_start() {
+__device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 
 /// Returns when the kernels before this one in the stream have ended, and what they wrote is seen.
-__device__ inline void await_kernels_before() {
+__device__ inline void griddepcontrol_wait() {
   asm volatile("griddepcontrol.wait;" : : : "memory");
 }
 
@@ -34,7 +34,7 @@ __device__ inline void meet_warpgroup(int id) {
 }
 
 /// The threads of two warpgroups meet. `id` is one of the barriers 1 to 15 of the block.
-__device__ inline void meet_two_warpgroups(int id) {
+__device__ inline void named_barrier_sync(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");
 }
 

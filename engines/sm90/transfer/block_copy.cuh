@@ -41,7 +41,7 @@ class block_copy {
     while (true) {
 #pragma unroll 1
       for (int copy = 0; copy < copies; ++copy)
-        write_held(reinterpret_cast<uint4*>(place_of(copy)));
+        write_pending(reinterpret_cast<uint4*>(place_of(copy)));
       first_ += copying_threads * at_once;
       if (first_ >= total_) return;
       at_ = next_;
@@ -64,7 +64,7 @@ class block_copy {
       next_.advance();
     }
   }
-  __device__ void write_held(uint4* target) const {
+  __device__ void write_pending(uint4* target) const {
     cursor writing = at_;
 #pragma unroll
     for (int k = 0; k < at_once; ++k) {

@@ -10,7 +10,7 @@
 
 namespace untax::sm90 {
 
-/// Where the contributions of the ranks to one stretch of a result lie.
+/// Where the contributions of the ranks to one span of a result lie.
 struct addends {
   const std::byte* rows = nullptr;  ///< that of rank 0; those of the others follow
   std::int64_t row_bytes = 0;
@@ -23,7 +23,7 @@ struct addends {
   }
 };
 
-/// Where a stretch of a result goes.
+/// Where a span of a result goes.
 struct destination {
   std::byte* own = nullptr;
   std::int64_t between = 0;  ///< bytes to the same place at the next rank, if it goes to all; or 0

@@ -8,16 +8,16 @@
 
 #include "engines/sm90/ptx/barrier.cuh"
 #include "engines/sm90/transfer/combine.cuh"
-#include "engines/sm90/transfer/crew.cuh"
+#include "engines/sm90/transfer/worker_warps.cuh"
 
 namespace untax::sm90 {
 
-/// What the conductor of a block tells its crew to do next.
+/// What the control warp of a block tells its worker warps to do next.
 struct command {
   enum class kind : std::uint8_t { leave, move, combine };
 
   kind what = kind::leave;
-  /// Whether all of the crew has to be done with all that came before.
+  /// Whether all of the worker warps have to be done with all that came before.
   bool after_all = false;
   reduction how = reduction::sum;
   std::int64_t amount = 0;          ///< bytes to move, elements to combine
@@ -26,8 +26,9 @@ struct command {
   destination to;
 };
 
-/// Commands on their way from the conductor to the crew, in shared memory. The warps of the crew
-/// carry them out in order, each at its own pace; the conductor sees when all are done with one.
+/// Commands on their way from the control warp to the worker warps, in shared memory. The warps of
+/// the worker warps carry them out in order, each at its own pace; the control warp sees when all
+/// are done with one.
 struct command_board {
   static constexpr int slots = 8;
 
@@ -44,7 +45,7 @@ struct command_board {
   }
 };
 
-/// The conductor's side. By all lanes of its warp.
+/// The control warp's side. By all lanes of its warp.
 class command_queue {
  public:
   explicit __device__ command_queue(command_board& board) noexcept : board_(&board) {}
@@ -52,7 +53,7 @@ class command_queue {
   /// How many commands were posted.
   [[nodiscard]] __device__ std::uint32_t posted() const noexcept { return posted_; }
 
-  /// Waits for the crew if it has not come to what was posted long ago.
+  /// Waits for the worker warps if it has not come to what was posted long ago.
   __device__ void post(const command& next) {
     if (posted_ - done_ == command_board::slots) await(done_ + 1);
     if (device_warp::thread_rank() == 0) {
@@ -74,7 +75,8 @@ class command_queue {
     while (done_ != posted_ && next_has_ended()) end_one();
     return done_;
   }
-  /// Waits until `count` are done. What the crew did is seen then, and covered by a release.
+  /// Waits until `count` are done. What the worker warps did is seen then, and covered by a
+  /// release.
   __device__ void await(std::uint32_t count) {
     while (done_ < count) {
       board_->done[ending_.stage].wait(ending_.parity);
@@ -95,10 +97,10 @@ class command_queue {
   std::uint32_t done_ = 0;
 };
 
-/// The crew's side: carries out what comes until it may leave. By all of the crew.
-template <class Element, class Mover>
-__device__ void follow(command_board& board, Mover& mover) {
-  using group = typename Mover::group;
+/// The worker warps' side: carries out what comes until it may leave. By all of the worker warps.
+template <class Element, class Sender>
+__device__ void follow(command_board& board, Sender& sender) {
+  using group = typename Sender::group;
   ring_cursor at;
   for (;;) {
     board.posted[at.stage].wait(at.parity);
@@ -106,7 +108,7 @@ __device__ void follow(command_board& board, Mover& mover) {
     if (next.what == command::kind::leave) return;
     if (next.after_all) group::sync();
     if (next.what == command::kind::move) {
-      mover.move(next.to.own, next.from, next.amount);
+      sender.move(next.to.own, next.from, next.amount);
     } else if constexpr (!std::is_void_v<Element>) {
       combine<Element>(group(), next.how, next.to, next.parts, next.amount);
     }

@@ -24,7 +24,7 @@ struct by_stores {
   __device__ static void complete() {}
 };
 
-/// Its first thread drives the copy engine of the multiprocessor.
+/// Its first thread issues TMA copies.
 template <class Ring>
 struct by_bulk_copies {
   Ring& ring;

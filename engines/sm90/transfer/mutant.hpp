@@ -16,13 +16,13 @@ enum class mutant {
   gather_publish,    ///< a piece of A is not told of
   gather_reserve,    ///< a room is written without asking its readers
   gather_retire,     ///< readers do not say that they have read
-  gather_box_wait,   ///< a box of a storer is told of before it is written
-  gather_proxy,      ///< the copy engine reads A without a proxy fence
+  gather_tma_wait,   ///< a TMA tile of an epilogue warp is told of before it is written
+  gather_proxy,      ///< TMA reads A without a proxy fence
   scatter_open,      ///< nobody is let write into C
   scatter_publish,   ///< a publisher does not say that its tiles are complete
-  scatter_box_wait,  ///< a tile is flagged before it is written
-  scatter_proxy,     ///< the copy engine reads flagged tiles without a proxy fence
-  results_proxy,     ///< the copy engine reads results without a proxy fence
+  scatter_tma_wait,  ///< a tile is flagged before it is written
+  scatter_proxy,     ///< TMA reads flagged tiles without a proxy fence
+  results_proxy,     ///< TMA reads results without a proxy fence
 };
 
 inline constexpr mutant compiled_mutant{UNTAX_MUTANT};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/sm90/transfer/held_waits.cuh"
+#include "engines/sm90/transfer/pending_waits.cuh"
 
 namespace untax::sm90 {
 
@@ -16,7 +16,7 @@ class room_waits {
   [[nodiscard]] __device__ bool come(int count, const Part& part) const {
     bool all = true;
     for (int first = 0; first < count && all; first += 32) {
-      held_wait mine = part_of_lane(first, count, part);
+      pending_wait mine = part_of_lane(first, count, part);
       all = __all_sync(everybody, mine.look() != 0) != 0;
     }
     __syncwarp();
@@ -50,12 +50,13 @@ class room_waits {
   static constexpr unsigned everybody = 0xffffffffU;
 
   template <class Part>
-  [[nodiscard]] __device__ static held_wait part_of_lane(int first, int count, const Part& part) {
+  [[nodiscard]] __device__ static pending_wait part_of_lane(int first, int count,
+                                                            const Part& part) {
     const int i = first + device_warp::thread_rank();
-    return i < count ? part(i) : held_wait{};
+    return i < count ? part(i) : pending_wait{};
   }
   [[nodiscard]] __device__ static bool wait_in_warp(const run_arguments& run, int slot,
-                                                    held_wait mine) {
+                                                    pending_wait mine) {
     device_watch watch(run.world, slot);
     return wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
   }

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* Attention of one token of each sequence to keys and values that are dealt to the ranks by
+/* Attention of one token of each sequence to keys and values that are sharded over the ranks by
  * position. */
 typedef struct untax_flash_decode_problem {
   size_t size;
@@ -29,7 +29,7 @@ typedef struct untax_flash_decode_options {
   int32_t pattern;
   int32_t eager;   /* 1: start threads for each run; of the host only */
   int32_t workers; /* computing workers of a rank; GPU: blocks */
-  int32_t movers;  /* moving workers of a rank; of the host only, as is the next */
+  int32_t senders; /* moving workers of a rank; of the host only, as is the next */
   int32_t splits;  /* parts into which a rank cuts what it holds of a sequence */
 } untax_flash_decode_options;
 

@@ -14,14 +14,14 @@ typedef struct untax_operator_options {
   int32_t pull;             /* 1: readers move, not owners; where the operator gathers */
   int32_t eager;            /* 1: start threads for each run; of the host only */
   int32_t workers;          /* computing workers of a rank; GPU: blocks that multiply, at most */
-  int32_t movers;           /* moving workers of a rank, where the pattern has them */
+  int32_t senders;          /* moving workers of a rank, where the pattern has them */
   int32_t constant_weights; /* 1: nothing ahead in the stream writes the weights; of GPUs only */
   int64_t tile_m;           /* rows of a tile; this and the next two of the host only */
   int64_t tile_n;           /* columns of a tile */
   int64_t panel_k;          /* columns of a piece, where A is gathered by k */
 } untax_operator_options;
 
-/* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is dealt in shards of ceil(m / W) rows or, with
+/* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is sharded: shards have ceil(m / W) rows or, with
  * gather_k, of ceil(k / W) columns rounded up to a multiple of 8; the last ones are shorter. */
 typedef struct untax_all_gather_gemm_problem {
   size_t size;
@@ -29,7 +29,7 @@ typedef struct untax_all_gather_gemm_problem {
   int64_t n; /* columns of the result of one rank */
   int64_t k;
   int32_t type;
-  int32_t gather_k; /* 1: A is dealt by columns */
+  int32_t gather_k; /* 1: A is sharded by columns */
 } untax_all_gather_gemm_problem;
 
 UNTAX_API int32_t untax_all_gather_gemm_plan(untax_world* world,
@@ -41,8 +41,8 @@ UNTAX_API int32_t untax_all_gather_gemm_run(untax_operator* op, const untax_cons
                                             const untax_const_matrix* weights,
                                             const untax_matrix* c, void* stream);
 
-/* C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is dealt in
- * shards of ceil(n / W) rows rounded up to a multiple of 8. */
+/* C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is sharded
+ * in shards of ceil(n / W) rows rounded up to a multiple of 8. */
 typedef struct untax_gemm_all_scatter_problem {
   size_t size;
   int64_t m;
@@ -64,9 +64,9 @@ UNTAX_API int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_con
 /* The operator's own C. */
 UNTAX_API int32_t untax_gemm_all_scatter_result(const untax_operator* op, untax_matrix* c);
 
-/* C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is dealt in shards of ceil(k
- * / W) rounded up to a multiple of 8, and a rank ends with its ceil(m / W) rows. Summed in fp32 in
- * rank order. */
+/* C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is sharded: shards have
+ * ceil(k / W) rounded up to a multiple of 8, and a rank ends with its ceil(m / W) rows. Summed in
+ * fp32 in rank order. */
 typedef struct untax_gemm_reduce_scatter_problem {
   size_t size;
   int64_t m;

@@ -58,7 +58,7 @@ class all_gather_gemm {
   [[nodiscard]] static extent a_shard(const all_gather_gemm_problem& problem, int world, int rank);
   /// In a world of GPUs only `how` was chosen; the rest is what was asked for, and `explain` says
   /// what came of it.
-  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
@@ -66,7 +66,7 @@ class all_gather_gemm {
   void plan_on_device(world& w, const operator_options& options);
 
   all_gather_gemm_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
   process_owned<host::engine> engine_;

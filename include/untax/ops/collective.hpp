@@ -19,7 +19,7 @@ namespace host {
 class engine;
 }
 namespace sm90 {
-class engine;
+class collective_runner;
 struct transfer_code;
 }  // namespace sm90
 struct collective_need;
@@ -78,7 +78,7 @@ class collective {
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;
   process_owned<host::engine> engine_;
-  process_owned<sm90::engine> device_engine_;  ///< instead, in a world of GPUs
+  process_owned<sm90::collective_runner> device_runner_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

@@ -55,7 +55,7 @@ struct broadcast_problem {
 enum class wire_kind : std::uint8_t {
   automatic,
   stores,   ///< ordinary stores into rooms; the only one of the host
-  bulk,     ///< the copy engines of the multiprocessors, into rooms
+  bulk,     ///< TMA, into rooms
   packets,  ///< stores that carry their own flag: least latency, twice the bytes
 };
 

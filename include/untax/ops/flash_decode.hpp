@@ -30,7 +30,7 @@ struct attention_shard {
   const std::int32_t* page_table = nullptr;
 };
 
-/// Attention of one token of each sequence to keys and values that are dealt to the ranks:
+/// Attention of one token of each sequence to keys and values that are sharded over the ranks:
 /// out = softmax(scale * q K^T) V over the keys of all ranks, the same at every rank. Planned once,
 /// run many times. ops/flash_decode/README.md draws it.
 ///

@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// Attention of one token of each of `batch` sequences. Keys and values are dealt to the ranks by
-/// position in the sequence: each holds some, or none, of each.
+/// Attention of one token of each of `batch` sequences. Keys and values are sharded over the ranks
+/// by position in the sequence: each holds some, or none, of each.
 struct flash_decode_problem {
   std::int64_t batch = 1;
   std::int64_t heads = 1;     ///< of the queries; a multiple of kv_heads
@@ -34,9 +34,9 @@ struct flash_decode_options {
   /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
   int workers = 0;  ///< computing workers of a rank; GPU: blocks
-  /// The rest is of the host only. On GPUs movers and splits that are not 0 are refused.
-  int movers = 0;  ///< moving workers of a rank, where the pattern has them
-  int splits = 0;  ///< parts into which a rank cuts what it holds of a sequence
+  /// The rest is of the host only. On GPUs senders and splits that are not 0 are refused.
+  int senders = 0;  ///< moving workers of a rank, where the pattern has them
+  int splits = 0;   ///< parts into which a rank cuts what it holds of a sequence
   std::shared_ptr<fault_tap> faults =
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };
@@ -48,7 +48,7 @@ struct flash_decode_plan {
   int rank = 0;
   pattern how = pattern::fused_sequential;
   int workers = 1;
-  int movers = 1;
+  int senders = 1;
   int splits = 1;
 };
 

@@ -19,7 +19,7 @@ class engine;
 }
 class device_runner;
 
-/// C = A x B^T, complete at every rank, where B is dealt by rows (columns of C) to the ranks.
+/// C = A x B^T, complete at every rank, where B is sharded by rows (columns of C) to the ranks.
 /// Planned once, run many times. The pattern is that of arXiv 2511.12500;
 /// ops/gemm_all_scatter/README.md draws it.
 class gemm_all_scatter {
@@ -70,7 +70,7 @@ class gemm_all_scatter {
                                             int rank);
   /// In a world of GPUs only `how` was chosen; the rest is what was asked for, and `explain` says
   /// what came of it.
-  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
@@ -81,7 +81,7 @@ class gemm_all_scatter {
 
   world* world_;
   gemm_all_scatter_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   std::string explanation_;
   process_owned<host::engine> engine_;
   process_owned<device_runner> device_;  ///< instead, in a world of GPUs

@@ -16,9 +16,9 @@ namespace host {
 class engine;
 }
 
-/// Rows of C = sum over ranks of A_r x B_r^T, where the reduction dimension is dealt to the ranks.
-/// The sum is taken in fp32 in rank order, so the result is the same bit for bit whatever the
-/// timing. Planned once, run many times. ops/gemm_reduce_scatter/README.md draws it.
+/// Rows of C = sum over ranks of A_r x B_r^T, where the reduction dimension is sharded over the
+/// ranks. The sum is taken in fp32 in rank order, so the result is the same bit for bit whatever
+/// the timing. Planned once, run many times. ops/gemm_reduce_scatter/README.md draws it.
 class gemm_reduce_scatter {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
@@ -43,13 +43,13 @@ class gemm_reduce_scatter {
   /// rows.
   [[nodiscard]] static extent c_shard(const gemm_reduce_scatter_problem& problem, int world,
                                       int rank);
-  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
   /// What was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
   gemm_reduce_scatter_problem problem_;
-  gemm_plan plan_;
+  protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
   process_owned<host::engine> engine_;

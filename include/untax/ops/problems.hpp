@@ -12,7 +12,7 @@ namespace untax {
 /// row, begins at a multiple of 16 bytes if elements have 2.
 inline constexpr std::int64_t shard_granularity = 8;
 
-/// Which dimension of A is dealt to the ranks.
+/// Which dimension of A is sharded over the ranks.
 enum class gather_axis : std::uint8_t { rows, k };
 
 [[nodiscard]] constexpr std::string_view name_of(gather_axis g) noexcept {
@@ -20,7 +20,7 @@ enum class gather_axis : std::uint8_t { rows, k };
 }
 
 /// C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. Every rank has its own B_r of n rows.
-/// A is dealt to W ranks in shards of ceil(m / W) rows, or ceil(k / W) columns rounded up to a
+/// A is sharded over W ranks in shards of ceil(m / W) rows, or ceil(k / W) columns rounded up to a
 /// multiple of 8; the last ones are shorter.
 struct all_gather_gemm_problem {
   std::int64_t m = 0;
@@ -30,9 +30,9 @@ struct all_gather_gemm_problem {
   gather_axis gather = gather_axis::rows;
 };
 
-/// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is dealt
-/// in shards of ceil(n / W) rows rounded up to a multiple of 8, and rank r computes the columns of
-/// C that belong to its shard.
+/// C [m, n] = A [m, k] x B [n, k]^T, complete at every rank. A is the same everywhere; B is
+/// sharded: shards have ceil(n / W) rows rounded up to a multiple of 8, and rank r computes the
+/// columns of C that belong to its shard.
 struct gemm_all_scatter_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;  ///< columns of the whole result
@@ -40,9 +40,9 @@ struct gemm_all_scatter_problem {
   dtype type = dtype::bf16;
 };
 
-/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is dealt in shards of ceil(k
-/// / W) rounded up to a multiple of 8, and rank r ends with its ceil(m / W) rows of the sum. The
-/// sum is taken in fp32 in rank order: bitwise reproducible.
+/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, where k is sharded: shards have
+/// ceil(k / W) rounded up to a multiple of 8, and rank r ends with its ceil(m / W) rows of the sum.
+/// The sum is taken in fp32 in rank order: bitwise reproducible.
 struct gemm_reduce_scatter_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -53,32 +53,33 @@ struct gemm_reduce_scatter_problem {
 
 /// What a protocol needs to know beside the problem: who it is, and how the work is cut. All values
 /// are positive.
-struct gemm_plan {
+struct protocol_plan {
   int world = 1;
   int rank = 0;
   pattern how = pattern::fused_specialized;
   direction move = direction::push;
   int workers = 1;              ///< computing workers
-  int movers = 1;               ///< moving workers, where the pattern has them
+  int senders = 1;              ///< moving workers, where the pattern has them
   std::int64_t tile_m = 256;    ///< rows of a tile
   std::int64_t tile_n = 256;    ///< columns of a tile
-  std::int64_t panel_k = 1024;  ///< columns of a piece where A is gathered by k
-  /// How far a piece reaches along the dimension of A that is not dealt: columns where rows are,
+  std::int64_t panel_k = 1024;  ///< columns of a chunk where A is gathered by k
+  /// How far a chunk reaches along the dimension of A that is not sharded: columns where rows are,
   /// and rows, a multiple of tile_m, where k is. 0: all of it.
-  std::int64_t cross = 0;
-  bool collect = false;  ///< a rank sends to itself too, so that all of A lies in one place
-  bool spread = false;   ///< a piece of A goes to all peers before the next piece does
-  /// Who sends pieces of A also acquires those that come, in a kernel before the one that computes.
+  std::int64_t chunk_cross = 0;
+  bool gather_own = false;  ///< a rank sends to itself too, so that all of A lies in one place
+  bool fan_out = false;     ///< a chunk of A goes to all peers before the next chunk does
+  /// Who sends chunks of A also acquires those that come, in a kernel before the one that computes.
   bool senders_acquire = false;
   /// Who sends cannot wait: at its end a run reserves what the next one sends, with one set of
   /// rooms.
   bool reserves_next = false;
-  /// Pieces of A, or tiles of C, one below the other, whose first columns go out before the next
-  /// columns do; then come those below them. Tiles in bands of one go out as they are numbered.
-  int band = 1;
-  /// Tiles begin at so many columns of A at the same time, equally far apart: pieces of these take
-  /// turns, where it divides the pieces of a row.
-  int starts = 1;
+  /// Chunks of A, or tiles of C, one below the other, whose first columns go out before the next
+  /// columns do; then come those below them. Tiles in raster groups of one go out as they are
+  /// numbered.
+  int raster_rows = 1;
+  /// Tiles begin at so many columns of A at the same time, equally far apart: chunks of these take
+  /// turns, where it divides the chunks of a row.
+  int k_interleave = 1;
   int sets = 2;  ///< of rooms for A, used in turn
 };
 

@@ -9,7 +9,7 @@ namespace untax::order {
 /// `banded`, which are read when they are needed and not before: a kernel may have them in memory.
 template <class Grid>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell in_bands(const Grid& grid, int position) {
-  // Divisions hold a GPU up, so there are no more than have to be.
+  // Divisions are slow here: keep them few.
   if (grid.y_tiles == 1) return {position, 0};
   int before = 0;  // tiles along x, of segments
   int width = grid.x_tiles;

@@ -6,9 +6,9 @@ namespace untax::order {
 
 /// Undoes that a device deals blocks to its cache domains in turn: the block started at position p
 /// runs in domain p % domains. Of every `domains` * `chunk` blocks each domain gets `chunk` that
-/// follow each other. What is left at the end is dealt the same way with a smaller chunk, and where
-/// the domains do not divide that, the first ones ("tall") get one more than the others ("short").
-/// So with a `chunk` of blocks / domains or more, each domain has one run of blocks.
+/// follow each other. What is left at the end is assigned the same way with a smaller chunk, and
+/// where the domains do not divide that, the first ones ("tall") get one more than the others
+/// ("short"). So with a `chunk` of blocks / domains or more, each domain has one run of blocks.
 struct chunked_remap {
   int blocks = 0;
   int domains = 1;

@@ -7,7 +7,7 @@
 #include <untax/rma/bulk_ring.cuh>
 #include <untax/rma/device_copy.cuh>
 
-// put, get and copy for a block, carried out by the copy engine of its multiprocessor (TMA): eight
+// put, get and copy for a block, carried out by TMA: eight
 // blocks fill a link, where ordinary stores take sixteen or more. For large pieces; a ring of
 // shared memory is the price. Preconditions are those of rma/device_copy.cuh. When one of these
 // returns, the bytes are at their destination, and a signal of the block covers them.

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Rows of bytes that the copy engine moves: addresses, strides and `bytes` are multiples of 16.
+/// Rows of bytes that TMA moves: addresses, strides and `bytes` are multiples of 16.
 struct bulk_rows {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -20,7 +20,7 @@ struct bulk_rows {
   std::int64_t bytes = 0;  ///< of a row
 };
 
-/// Shared memory through which the copy engine of a multiprocessor moves bytes from anywhere to
+/// Shared memory through which TMA moves bytes from anywhere to
 /// anywhere: it reads into one stage while it writes from others. One thread drives it and the
 /// others are free for edges, or for something else.
 ///
@@ -66,7 +66,7 @@ class bulk_ring {
   /// Reads once and writes to `copies` places, of which `to_of(i)` is where copy i begins.
   template <class ToOf>
   __device__ void post(const bulk_rows& rows, int copies, const ToOf& to_of) {
-    // Ordinary stores and the copy engine take different ways to memory.
+    // Ordinary stores and TMA take different ways to memory.
     cuda::ptx::fence_proxy_async();
     chunk next(rows);
     fill(rows, next, std::make_integer_sequence<int, stages>());
@@ -160,7 +160,7 @@ class bulk_ring {
 
   template <class ToOf>
   __device__ void store(const bulk_rows& all, chunk& c, int copies, const ToOf& to_of) {
-    // Not a wait for a peer: the barrier is raised by this multiprocessor's own copy engine, and a
+    // Not a wait for a peer: the barrier is raised by this multiprocessor's own TMA unit, and a
     // memory that does not answer ends the kernel with an error.
     while (!cuda::ptx::mbarrier_try_wait_parity(&shared_->arrived[storing_.stage], storing_.turn)) {
     }

@@ -24,7 +24,7 @@ namespace untax {
 
 namespace detail {
 
-/// Elements are dealt to the threads in words of at least their alignment.
+/// Elements are distributed over the threads in words of at least their alignment.
 template <class T>
 inline constexpr int narrowest_word = alignof(T) < 16 ? static_cast<int>(alignof(T)) : 16;
 

@@ -65,9 +65,9 @@ struct device_block {
   }
 };
 
-/// All threads of the kernel, for put, get and copy: what is moved is dealt to all blocks word by
-/// word, so that they walk through memory together. `sync` is that of the block: when a verb
-/// returns, the calling block's share is done. It cannot signal; the blocks can.
+/// All threads of the kernel, for put, get and copy: what is moved is distributed over all blocks
+/// word by word, so that they walk through memory together. `sync` is that of the block: when a
+/// verb returns, the calling block's share is done. It cannot signal; the blocks can.
 struct device_grid {
   using memory = cuda_memory;
   static constexpr int lanes = 32;

@@ -36,7 +36,7 @@ struct training_options {
 /// Throws `invalid_argument` for a table of fewer records than folds, or impossible options.
 [[nodiscard]] selector train(const table& from, const training_options& options = {});
 
-/// A fold for each record, dealt at random, equally many in each.
+/// A fold for each record, assigned at random, equally many in each.
 [[nodiscard]] std::vector<int> deal_folds(std::size_t records, int folds, std::uint64_t seed);
 
 }  // namespace untax::select

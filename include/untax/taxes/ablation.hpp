@@ -33,12 +33,12 @@ struct ablation_options {
 /// All variants work on the same matrices, interleaved in one process. The bound is the larger of
 /// the arithmetic alone, everything local, and the transfers alone. On GPUs the results of all
 /// variants are checked, too.
-class tax_meter {
+class tax_backend {
  public:
-  tax_meter() = default;
-  tax_meter(const tax_meter&) = delete;
-  tax_meter& operator=(const tax_meter&) = delete;
-  virtual ~tax_meter() = default;
+  tax_backend() = default;
+  tax_backend(const tax_backend&) = delete;
+  tax_backend& operator=(const tax_backend&) = delete;
+  virtual ~tax_backend() = default;
 
   /// Why an operation cannot be measured with this backend; none if it can. Throws
   /// `invalid_argument` for an unknown operator.
@@ -51,14 +51,14 @@ class tax_meter {
   virtual void describe(tax_report& report) const = 0;
 };
 
-/// A meter for `operations`. Throws `out_of_memory`, before it takes any, where one of them takes
+/// A backend for `operations`. Throws `out_of_memory`, before it takes any, where one of them takes
 /// more memory than there is, and `unsupported` where there are fewer GPUs than ranks.
-[[nodiscard]] std::unique_ptr<tax_meter> make_tax_meter(
+[[nodiscard]] std::unique_ptr<tax_backend> make_tax_backend(
     const ablation_options& options, const std::vector<layer_operation>& operations);
 
 /// Measures what can be measured, and lists the rest, in `report`; says with `on_begin` which
 /// operation is next.
-void measure_into(tax_report& report, tax_meter& meter,
+void measure_into(tax_report& report, tax_backend& backend,
                   const std::vector<layer_operation>& operations,
                   const std::function<void(const layer_operation&)>& on_begin);
 

@@ -19,7 +19,7 @@ namespace untax {
   return (rank - hop + world) % world;
 }
 
-/// The share of worker `worker` when `count` things are dealt in turn: worker, worker + workers,
+/// The share of worker `worker` when `count` things are assigned in turn: worker, worker + workers,
 /// ...
 struct strided {
   int worker = 0;
@@ -40,14 +40,14 @@ struct strided {
   }
 };
 
-/// A grid of `down` things one below the other and `across` side by side, gone through in bands:
-/// the first column of `band` rows, their next columns, and then the rows below them. With `starts`
-/// the columns of each such part of them take turns.
-struct banded_grid {
+/// A grid of `down` things one below the other and `across` side by side, gone through in raster
+/// groups: the first column of `raster_rows` rows, their next columns, and then the rows below
+/// them. With `k_interleave` the columns of each such part of them take turns.
+struct raster_grid {
   int down = 1;
   int across = 1;
-  int band = 1;    ///< from 1 to `down`
-  int starts = 1;  ///< divides `across`
+  int raster_rows = 1;   ///< from 1 to `down`
+  int k_interleave = 1;  ///< divides `across`
 
   struct cell {
     int row;
@@ -55,18 +55,18 @@ struct banded_grid {
   };
   /// The one whose turn comes when so many others had theirs.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int turn) const noexcept {
-    const int first = turn / (band * across) * band;
-    const int height = down - first < band ? down - first : band;
-    const int in_band = turn - first * across;
-    const int column = in_band / height;
-    const int row = first + in_band - column * height;
-    if (starts == 1) return {row, column};
-    const int in_part = column / starts;
-    return {row, (column - in_part * starts) * (across / starts) + in_part};
+    const int first = turn / (raster_rows * across) * raster_rows;
+    const int height = down - first < raster_rows ? down - first : raster_rows;
+    const int in_raster_rows = turn - first * across;
+    const int column = in_raster_rows / height;
+    const int row = first + in_raster_rows - column * height;
+    if (k_interleave == 1) return {row, column};
+    const int in_part = column / k_interleave;
+    return {row, (column - in_part * k_interleave) * (across / k_interleave) + in_part};
   }
 };
 
-/// A rectangle of tiles: pieces of rows times pieces of columns. Tiles are numbered column by
+/// A rectangle of tiles: chunks of rows times chunks of columns. Tiles are numbered column by
 /// column, so that neighbours in the order share their weights, which are the larger operand and
 /// are kept where they are hot.
 struct tile_grid {

@@ -24,8 +24,8 @@ struct range {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool empty() const noexcept { return size == 0; }
 };
 
-/// How `extent` elements are dealt to `parts` owners in order: ceil(extent / parts) each, rounded
-/// up to a multiple of `granularity`; the last ones get less, or nothing.
+/// How `extent` elements are distributed over `parts` owners in order: ceil(extent / parts) each,
+/// rounded up to a multiple of `granularity`; the last ones get less, or nothing.
 struct sharding {
   std::int64_t extent = 0;
   int parts = 1;

@@ -16,7 +16,7 @@ struct tile_ring {
 
   int rank = 0;
   int workers = 1;
-  int movers = 1;
+  int senders = 1;
   std::int64_t tile_m = 0;
   std::int64_t tile_n = 0;
   counter_block full;   ///< ready counters: [1][workers][depth]
@@ -44,15 +44,15 @@ struct tile_ring {
     return {operand::outbox, rank, (worker * depth + index % depth) * tile_m, 0};
   }
 
-  /// Visits what a mover passes on: (worker, index of the tile among its `count_of(worker)`). A
-  /// worker's tiles all go through one mover, so that every counter has one writer; tiles are taken
-  /// in the order they are computed.
+  /// Visits what a sender passes on: (worker, index of the tile among its `count_of(worker)`). A
+  /// worker's tiles all go through one sender, so that every counter has one writer; tiles are
+  /// taken in the order they are computed.
   UNTAX_CALLS_ANY_SIDE
   template <class CountOf, class Visit>
-  UNTAX_HOST_DEVICE constexpr void each(int mover, CountOf&& count_of, Visit&& visit) const {
+  UNTAX_HOST_DEVICE constexpr void each(int sender, CountOf&& count_of, Visit&& visit) const {
     for (int index = 0, busy = 1; busy > 0; ++index) {
       busy = 0;
-      strided{mover, movers}.each(workers, [&](int worker) {
+      strided{sender, senders}.each(workers, [&](int worker) {
         if (index >= count_of(worker)) return;
         ++busy;
         visit(worker, index);

@@ -20,7 +20,7 @@ namespace untax::gpu {
   return launch;
 }
 /// Whether a kernel takes its places as the one before it in the stream leaves them.
-[[nodiscard]] inline cudaLaunchAttribute starting_early(bool early) {
+[[nodiscard]] inline cudaLaunchAttribute programmatic_launch(bool early) {
   cudaLaunchAttribute how{};
   how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   how.val.programmaticStreamSerializationAllowed = early ? 1 : 0;
@@ -47,7 +47,7 @@ void start(bool early, int together, void (*kernel)(Parameters...), int blocks, 
   }
   cudaLaunchConfig_t launch =
       launch_of(blocks, threads, static_cast<std::size_t>(shared_bytes), stream);
-  cudaLaunchAttribute attributes[] = {starting_early(early), in_clusters(together)};
+  cudaLaunchAttribute attributes[] = {programmatic_launch(early), in_clusters(together)};
   launch.attrs = attributes;
   launch.numAttrs = 2;
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
@@ -60,9 +60,9 @@ void start(bool early, int together, void (*kernel)(Parameters...), int blocks, 
 /// `early` is false. It has to wait for the end of that one itself, before it touches anything.
 /// Throws `internal` with `failure`.
 template <class... Parameters>
-void start_early(bool early, void (*kernel)(Parameters...), int blocks, int threads,
-                 cudaStream_t stream, const char* failure,
-                 const std::type_identity_t<Parameters>&... parameters) {
+void start_pdl(bool early, void (*kernel)(Parameters...), int blocks, int threads,
+               cudaStream_t stream, const char* failure,
+               const std::type_identity_t<Parameters>&... parameters) {
   detail::start(early, 1, kernel, blocks, threads, 0, stream, failure, parameters...);
 }
 

@@ -45,17 +45,17 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
     work_[static_cast<std::size_t>(w.rank())] =
         std::make_unique<overlap_work>(w, entry_, problem, team_.stream_of(w.rank()));
   });
-  std::vector<entrant> all;
+  std::vector<pattern_case> all;
   plan_all(figures, all);
   if (settings_.parts) plan_parts(figures, all);
-  std::vector<contender*> in_turn;
-  for (entrant& one : all) in_turn.push_back(&one.it);
+  std::vector<benchmark_case*> in_turn;
+  for (pattern_case& one : all) in_turn.push_back(&one.it);
   const std::int64_t columns = entry_.share(problem, team_.size(), 0).b_rows.size;
   const int times = bulk::runs_in_graph(seconds_of(problem, columns));
   capture(team_, in_turn, times);
   verify(figures, all, times);
   time_in_turn(team_, in_turn, times, settings_.repeats);
-  for (const entrant& one : all) figures[one.figure].time = one.it.time();
+  for (const pattern_case& one : all) figures[one.figure].time = one.it.time();
   if (settings_.check_after) verify(figures, all, times);
   all.clear();
   team_.together([&](world& w) { work_[static_cast<std::size_t>(w.rank())].reset(); });
@@ -70,7 +70,7 @@ std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& p
 }
 
 void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
-                                   std::vector<entrant>& all) {
+                                   std::vector<pattern_case>& all) {
   std::vector<pattern> patterns = {pattern::bulk_library};
   for (const pattern how : settings_.patterns) {
     if (how != pattern::bulk_library) patterns.push_back(how);
@@ -115,7 +115,7 @@ int overlap_measurement::plan(pattern_figure& figure, pattern how) {
 }
 
 void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
-                                     std::vector<entrant>& all) {
+                                     std::vector<pattern_case>& all) {
   team_.together([&](world& w) { at(w.rank()).plan_parts(team_.stream_of(w.rank())); });
   const auto add = [&](const char* by, bool library, auto run) {
     pattern_figure f;
@@ -133,8 +133,8 @@ void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
 }
 
 void overlap_measurement::verify(std::vector<pattern_figure>& figures,
-                                 const std::vector<entrant>& all, int times) {
-  for (const entrant& one : all) {
+                                 const std::vector<pattern_case>& all, int times) {
+  for (const pattern_case& one : all) {
     if (one.number < 0) continue;
     std::vector<double> errors(work_.size());
     team_.together([&](world& w) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/common/workload.hpp"
-#include "src/taxes/cuda/contest.hpp"
+#include "src/taxes/cuda/benchmark_case.hpp"
 #include "src/taxes/cuda/overlap_work.hpp"
 #include "src/taxes/pattern_figure.hpp"
 
@@ -38,17 +38,18 @@ class overlap_measurement {
                                                 int ranks, std::size_t patterns);
 
  private:
-  struct entrant {
+  struct pattern_case {
     std::size_t figure = 0;
     int number = -1;  ///< of the operator; -1: it is none, but a part
-    contender it;
+    benchmark_case it;
   };
 
   [[nodiscard]] overlap_work& at(int rank) { return *work_[static_cast<std::size_t>(rank)]; }
-  void plan_all(std::vector<pattern_figure>& figures, std::vector<entrant>& all);
+  void plan_all(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
   [[nodiscard]] int plan(pattern_figure& figure, pattern how);
-  void plan_parts(std::vector<pattern_figure>& figures, std::vector<entrant>& all);
-  void verify(std::vector<pattern_figure>& figures, const std::vector<entrant>& all, int times);
+  void plan_parts(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
+  void verify(std::vector<pattern_figure>& figures, const std::vector<pattern_case>& all,
+              int times);
 
   gpu_team& team_;
   const operator_entry& entry_;

@@ -1,0 +1,238 @@
+#include "ops/all_gather_gemm/chunking.hpp"
+
+#include <algorithm>
+
+#include "engines/sm90/gemm/config.hpp"
+#include "engines/sm90/transfer/block_share.hpp"
+#include "engines/sm90/transfer/sender_warps.hpp"
+
+namespace untax {
+namespace {
+
+/// Who looks himself hears of the first rows a microsecond earlier than by a flag poller: with few
+/// rows that is more than a flag poller saves. With gather = k there are several sources to look
+/// for, one by one.
+constexpr std::int64_t few_rows = 16;
+/// A warp that moves has time to look if it has sent its part when the first rows may come.
+constexpr std::int64_t most_rows_of_pollers_that_send = 64;
+
+/// Chunks that blocks and warps move: several for each of them.
+constexpr std::int64_t chunks_of_sender = 4;
+constexpr std::int64_t least_chunk_bytes = std::int64_t{1} << 10;
+constexpr std::int64_t most_chunk_bytes = std::int64_t{256} << 10;
+/// Copy engines take some microseconds to begin, so their chunks are large.
+constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
+/// A shard of so many bytes goes in small chunks, by columns.
+constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
+constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
+constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
+/// What a warp of a block that moves sends at a time: less of rows for tall tiles, of which a block
+/// has several portions, and which all begin with the first.
+constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
+constexpr std::int64_t most_tall_portion_bytes = std::int64_t{16} << 10;
+constexpr std::int64_t least_small_columns = 128;
+constexpr std::int64_t most_small_rows = 32;
+/// What epilogue warps move, in bytes a nanosecond. They have to end with the first tile, and what
+/// its tiles wait for themselves has to come sooner. No faster than that: what fills the link, or
+/// the memory, holds up the first chunks, and the tiles.
+constexpr double most_rate = 300;
+constexpr double least_rate = 200;
+constexpr double over_need_awaited = 2;
+/// Of the time that the first tiles take.
+constexpr double most_busy = 0.8;
+/// A TMA tile takes an epilogue warp so long, most of it until it may be told.
+constexpr double tma_tile_nanoseconds = 5000;
+constexpr double cycles_in_a_nanosecond = 1.755;  // as plans count them
+
+class chunker {
+ public:
+  chunker(gather_plan& plan, const all_gather_gemm_problem& problem,
+          const operator_options& options)
+      : plan_(plan),
+        p_(plan.protocol),
+        config_(plan.gemm.config),
+        order_(plan.gemm.schedule),
+        problem_(problem),
+        options_(options),
+        shard_(shard_extent::of(problem, plan.protocol.world)) {}
+
+  void cut() {
+    if (plan_.who == gather_senders::warps && epilogue_warps_are_done_in_time()) {
+      plan_.who = gather_senders::epilogue_warps;
+      plan_.tma_tiles = true;
+    }
+    p_.senders = senders();
+    plan_.polls = has_poller();
+    p_.tile_n = config_.swap_ab ? tile_rows(config_) : config_.block_n;
+    if (bulk()) return chunk_bulk();
+    const bool small =
+        plan_.streams == 0 && p_.move == direction::push && shard_.bytes() <= most_small_bytes;
+    const bool from_the_start = small || plan_.who == gather_senders::epilogue_warps;
+    p_.fan_out = from_the_start && !begin_in_turn();
+    if (plan_.who == gather_senders::epilogue_warps) {
+      chunk_for_epilogue();
+    } else if (plan_.tma_tiles) {
+      chunk_into_tma_tiles(tma_tile_columns);
+      p_.raster_rows = raster_rows_of_tiles();
+    } else if (small) {
+      chunk_small();
+    } else {
+      chunk_rows();
+    }
+  }
+
+ private:
+  [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
+  [[nodiscard]] bool bulk() const { return options_.how == pattern::bulk_synchronous; }
+
+  /// Unless fewer senders were asked for.
+  [[nodiscard]] int at_most(int all) const {
+    return options_.senders > 0 ? std::min(options_.senders, all) : all;
+  }
+  [[nodiscard]] int senders() const {
+    const int blocks = plan_.gemm.blocks();
+    switch (plan_.who) {
+      case gather_senders::all_ctas_first:
+        return 4 * blocks;
+      case gather_senders::warps:
+        return at_most(blocks);
+      case gather_senders::epilogue_warps:
+        return epilogue_warps();
+      case gather_senders::comm_ctas:
+      case gather_senders::elsewhere:
+        break;
+    }
+    return plan_.streams > 0
+               ? plan_.streams
+               : (plan_.tma_tiles ? 1 : sm90::sender_warps) * (plan_.comm_ctas + plan_.own_grid);
+  }
+  [[nodiscard]] bool has_poller() const {
+    if (bulk() || (by_rows() && problem_.m <= few_rows)) return false;
+    return plan_.who != gather_senders::warps || problem_.m <= most_rows_of_pollers_that_send;
+  }
+
+  /// Whether the tiles of one source begin when those of the sources before it have ended, and
+  /// while others move: then the last source's rows may come last.
+  [[nodiscard]] bool begin_in_turn() const {
+    return order_.segments > 1 && order_.tiles() > order_.clusters &&
+           plan_.who != gather_senders::all_ctas_first;
+  }
+  /// In nanoseconds.
+  [[nodiscard]] double first_tile() const {
+    return plan_.gemm.cycles / ceil_div(order_.tiles(), order_.clusters) / cycles_in_a_nanosecond;
+  }
+  /// To how many ranks a shard goes, the own one included where A is collected.
+  [[nodiscard]] int readers() const { return p_.world - (p_.gather_own ? 0 : 1); }
+  /// What a rank has to send while the first tiles are multiplied, in bytes a nanosecond.
+  [[nodiscard]] double need() const {
+    return static_cast<double>(shard_.bytes() * readers()) / first_tile();
+  }
+  /// As large as the memory of an epilogue warp.
+  [[nodiscard]] std::int64_t epilogue_columns() const {
+    return config_.epilogue_buffers * sm90::subtile_bytes(config_) / (tma_tile_rows * 2);
+  }
+  [[nodiscard]] int epilogue_warps() const {
+    return at_most(sm90::storing_warpgroups(config_) * plan_.gemm.blocks());
+  }
+  [[nodiscard]] bool epilogue_warps_are_done_in_time() const {
+    if (config_.swap_ab) return false;
+    const std::int64_t tma_tiles =
+        ceil_div(shard_.rows, tma_tile_rows) * ceil_div(shard_.columns, epilogue_columns());
+    const auto each = static_cast<double>(ceil_div<std::int64_t>(tma_tiles, epilogue_warps()) *
+                                          (begin_in_turn() ? readers() : 1));
+    return need() <= most_busy * most_rate &&
+           each * tma_tile_nanoseconds <= most_busy * first_tile();
+  }
+
+  void cut_into(std::int64_t rows, std::int64_t columns) {
+    p_.tile_m = rows;
+    p_.panel_k = columns;
+    p_.chunk_cross = by_rows() ? columns : rows;
+  }
+  /// As TMA takes them.
+  void chunk_into_tma_tiles(std::int64_t columns) {
+    cut_into(std::min(tma_tile_rows, shard_.rows), std::min(columns, shard_.columns));
+  }
+  /// Chunks of rows that are multiplied at the same time.
+  [[nodiscard]] int raster_rows_of_tiles() const {
+    const std::int64_t rows =
+        std::int64_t{order_.raster_group} * tile_rows(config_) * config_.cluster;
+    return static_cast<int>(std::max<std::int64_t>(rows / p_.tile_m, 1));
+  }
+  /// Of all rows of the shard.
+  [[nodiscard]] int raster_rows_of_shard() const {
+    return static_cast<int>(ceil_div(shard_.rows, p_.tile_m));
+  }
+
+  void chunk_for_epilogue() {
+    chunk_into_tma_tiles(epilogue_columns());
+    p_.k_interleave = config_.cluster_split_k;
+    p_.raster_rows = p_.fan_out ? raster_rows_of_shard() : raster_rows_of_tiles();
+    const double wanted = need() * (p_.fan_out ? over_need_awaited : 1 / most_busy);
+    plan_.rate_limit = static_cast<int>(std::clamp(wanted, least_rate, most_rate));
+  }
+
+  /// Nothing is read before everything has come, so a chunk goes to all peers when it is read.
+  /// Those that are no TMA tiles are one for each block, and lie in one place if whole rows are
+  /// large enough.
+  void chunk_bulk() {
+    p_.fan_out = true;
+    if (plan_.tma_tiles) return chunk_into_tma_tiles(tma_tile_columns);
+    const sm90::block_share share =
+        sm90::share_of_block(shard_.rows, shard_.columns, plan_.own_grid, least_small_columns);
+    cut_into(share.rows, share.columns);
+    p_.senders = plan_.own_grid = share.count;
+  }
+
+  /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there
+  /// are not many chunks to ask for.
+  void chunk_small() {
+    const std::int64_t tile = std::min<std::int64_t>(a_tma_tile_rows(plan_.gemm), problem_.m);
+    // TMA moves more at once than a warp's registers hold.
+    const bool by_warps =
+        plan_.who == gather_senders::all_ctas_first || plan_.who == gather_senders::warps;
+    // Of tall tiles that all begin at the same time, the fewer to look for the better.
+    const bool tall_tile = tile >= tile_rows(sm90::tile_config{});
+    const std::int64_t below = by_warps && by_rows() && tall_tile ? 4 : 8;
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(tile / below, 1, std::min(shard_.rows, most_small_rows));
+    const bool tall = by_rows() && !config_.swap_ab;
+    const std::int64_t portion = tall ? most_tall_portion_bytes : most_portion_bytes;
+    const std::int64_t bytes = by_warps ? most_warp_bytes : portion;
+    const std::int64_t wanted = std::clamp(shard_.bytes() / p_.senders, least_small_bytes, bytes);
+    const std::int64_t columns = std::max(
+        round_up<std::int64_t>(wanted / 2 / rows, sm90::most_k_blocks_per_stage * sm90::block_k),
+        least_small_columns);
+    cut_into(rows, std::min(columns, shard_.columns));
+    p_.raster_rows = raster_rows_of_shard();
+  }
+  /// Whole rows: nothing between them, with gather = rows.
+  void chunk_rows() {
+    const std::int64_t bytes = shard_.bytes();
+    const std::int64_t wanted =
+        plan_.streams > 0 ? std::clamp(bytes / plan_.streams, least_copy_bytes, most_copy_bytes)
+                          : std::clamp(bytes / (p_.senders * chunks_of_sender), least_chunk_bytes,
+                                       most_chunk_bytes);
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(wanted / (shard_.columns * 2), 1, shard_.rows);
+    cut_into(rows, shard_.columns);
+  }
+
+  gather_plan& plan_;
+  protocol_plan& p_;
+  const sm90::tile_config& config_;
+  const sm90::tile_schedule& order_;
+  const all_gather_gemm_problem& problem_;
+  const operator_options& options_;
+  shard_extent shard_;
+};
+
+}  // namespace
+
+void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
+                const operator_options& options) {
+  chunker(plan, problem, options).cut();
+}
+
+}  // namespace untax

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engines/sm90/transfer/block_copy.cuh"
+#include "ops/gemm_all_scatter/output_channel.cuh"
+
+namespace untax {
+
+/// A block of a kernel that sends all results when they have been computed, by all its threads: a
+/// sender of the protocol, which opens, sends its tiles and closes. The end of the kernel is where
+/// blocks meet.
+class scattering_block {
+ public:
+  __device__ scattering_block(const scatter_io& io, std::uint64_t epoch)
+      : t_(io), me_(static_cast<int>(blockIdx.x)), output_(io, me_, epoch, me_) {}
+
+  __device__ void run() {
+    const bool speaks = threadIdx.x < 32;
+    if (speaks && me_ == 0) output_.open();
+    if (t_.how.world() > 1) send();
+    __syncthreads();
+    // The host reports failed waits.
+    if (speaks && going_) (void)output_.close();
+  }
+
+ private:
+  __device__ void send() {
+    const tile_grid tiles = t_.how.tiles();
+    const strided share{me_, t_.senders};
+    for (int i = 0; i < share.share_of(tiles.count()); ++i) {
+      const int tile = share.at(i);
+      send(tiles.rows_of(tile), tiles.cols_of(tile));
+    }
+  }
+
+  __device__ void send(range rows, range columns) {
+    const int rank = t_.how.rank();
+    const int ranks = t_.how.world();
+    const sm90::moved_operands& moved = t_.moved;
+    // What is read is on its way while the others open their C.
+    sm90::block_copy words({moved.at({operand::c, rank, rows.begin, columns.begin}), moved.c_stride,
+                            moved.c_stride, static_cast<int>(rows.size),
+                            static_cast<int>(columns.size)});
+    if (!reserved_) going_ = __syncthreads_and(reserve() ? 1 : 0) != 0;
+    reserved_ = true;
+    if (!going_) return;
+    words.write(ranks - 1, [&](int copy) {
+      const int peer = receiver_at_hop(rank, copy + 1, ranks);
+      return moved.at({operand::c, peer, rows.begin, columns.begin});
+    });
+  }
+  /// By the first warp; all of a rank's tiles go to the same peers, so once is enough.
+  [[nodiscard]] __device__ bool reserve() const { return threadIdx.x >= 32 || output_.reserve(); }
+
+  const scatter_io& t_;
+  int me_;
+  output_channel output_;
+  bool reserved_ = false;
+  bool going_ = true;
+};
+
+}  // namespace untax

@@ -1,0 +1,48 @@
+#include "src/taxes/cuda/benchmark_case.hpp"
+
+#include <algorithm>
+
+#include <untax/taxes/timing.hpp>
+
+namespace untax {
+namespace {
+
+constexpr int warmups = 2;
+
+}  // namespace
+
+void benchmark_case::launch(int times, int rank, cudaStream_t stream) const {
+  if (graphs) return graphs->launch(rank, stream);
+  for (int i = times - 1; i >= 0; --i) run(rank, i, stream);
+}
+
+spread benchmark_case::time() const { return spread_of(seconds); }
+
+void capture(gpu_team& team, const std::vector<benchmark_case*>& all, int times) {
+  for (benchmark_case* one : all) {
+    if (one->eager) continue;
+    // What a first run alone would do has been done before it is captured.
+    team.together([&](world& w) { one->run(w.rank(), 0, team.stream_of(w.rank())); });
+    team.finish();
+    one->graphs.emplace(team.size());
+    team.together([&](world& w) {
+      cudaStream_t stream = team.stream_of(w.rank());
+      one->graphs->capture(w.rank(), stream, times,
+                           [&](int i) { one->run(w.rank(), times - 1 - i, stream); });
+    });
+  }
+}
+
+void time_in_turn(gpu_team& team, const std::vector<benchmark_case*>& all, int times, int repeats) {
+  std::vector<int> everybody;
+  for (int rank = 0; rank < team.size(); ++rank) everybody.push_back(rank);
+  for (int repeat = -warmups; repeat < repeats; ++repeat) {
+    for (benchmark_case* one : all) {
+      const auto start = [&](int rank, cudaStream_t stream) { one->launch(times, rank, stream); };
+      const double longest = one->eager ? team.timed_eagerly(start) : team.timed(everybody, start);
+      if (repeat >= 0) one->seconds.push_back(longest / times);
+    }
+  }
+}
+
+}  // namespace untax

@@ -1,0 +1,44 @@
+// How long it takes until the last row split of a product has been copied away: by what multiplies,
+// or by what copies.
+#include <gtest/gtest.h>
+
+#include "engines/sm90/gemm/plan.hpp"
+#include "ops/gemm_all_scatter/epilogue_drain.hpp"
+
+namespace untax {
+namespace {
+
+sm90::gemm_plan plan_of(double cycles, int tiles) {
+  sm90::gemm_plan plan;
+  plan.cycles = cycles;
+  plan.schedule.m_tiles = tiles;
+  plan.schedule.n_tiles = 1;
+  return plan;
+}
+
+TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
+  const sm90::gemm_plan slow = plan_of(1e7, 1);
+  const double one = drain_cycles_of_copies(slow, 1, 2);
+  const double next = drain_cycles_of_copies(slow, 2, 2) - one;
+  EXPECT_GT(one, 1e7);
+  EXPECT_GE(next, 1e7);
+  EXPECT_LT(next, 1.1e7) << "the copy of one row split goes beside the next one";
+  for (int row_splits = 3; row_splits < 9; ++row_splits)
+    EXPECT_NEAR(drain_cycles_of_copies(slow, row_splits, 2), one + (row_splits - 1) * next, 1);
+}
+
+TEST(copied_row_splits, wait_for_the_link_where_that_is_slower) {
+  const sm90::gemm_plan quick = plan_of(1, 100000);
+  const double one = drain_cycles_of_copies(quick, 1, 2);
+  const double next = drain_cycles_of_copies(quick, 2, 2) - one;
+  EXPECT_GT(next, 1e5);
+  EXPECT_LT(next, one);
+  for (int row_splits = 3; row_splits < 9; ++row_splits)
+    EXPECT_NEAR(drain_cycles_of_copies(quick, row_splits, 2), one + (row_splits - 1) * next, 1);
+  EXPECT_NEAR(drain_cycles_of_copies(plan_of(1, 200000), 2, 2) -
+                  drain_cycles_of_copies(plan_of(1, 200000), 1, 2),
+              2 * next, 1);
+}
+
+}  // namespace
+}  // namespace untax
