@@ -120,16 +120,20 @@ TEST(schedules, of_which_a_tile_leaves_out_a_row_are_wrong) {
   EXPECT_GT(tried, 20);
 }
 
-// In the bulk patterns barriers order everything, and nothing else is told of.
-TEST(schedules, of_bulk_patterns_signal_in_barriers_alone) {
+// Bulk patterns order whole kernels: no step that computes or moves data hands it to another rank,
+// or waits for data of one. With a library barriers do all of it; senders of kernels may wait until
+// they are allowed to write to a rank.
+TEST(schedules, of_bulk_patterns_hand_over_no_single_tiles) {
   int looked_at = 0;
   const auto look = [&](const schedule_case& c) {
     if (c.name.find("bulk_") == std::string::npos) return;
     ++looked_at;
+    const bool library = c.name.find("bulk_library") != std::string::npos;
     for (const schedule::rank_plan& plan : c.plans()) {
       schedule::each_step(plan, [&](const schedule::step_position& at, const step& s) {
         if (s.what == action::none) return;
         schedule::each_verb(s, [&](channel_verb verb, const room& r) {
+          if (verb == channel_verb::reserve && !library) return;
           // Workers of a rank may tell each other.
           EXPECT_EQ(r.producer, r.consumer)
               << c.name << ": " << schedule::describe(plan, at) << ": " << schedule::name_of(verb);
