@@ -143,7 +143,7 @@ class trainer {
               costs_.cost(i, static_cast<std::size_t>(by_known.choice(without)), iterations, false),
               costs_.cost(i, static_cast<std::size_t>(by_gathered.choice(with)), iterations, true) +
                   from_.gathering[i]};
-          // Where looking costs next to nothing, that a guess was luckier is little reason to guess.
+          // Where looking costs next to nothing, a luckier guess is little reason to guess.
           if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
             costs[0] = std::max(costs[0], std::sqrt(costs[0] * costs[1]));
           made.features.add_row(without);

@@ -1,5 +1,5 @@
 """Is a tree of untax/select as good as one of scikit-learn? Both see a public table in as many folds,
-each dealt in its own way, all that is gathered, and the same guards; scikit-learn's learns the name of the best format,
+each made in its own way, all that is gathered, and the same guards; scikit-learn's learns the name of the best format,
 each record weighted by what the wrong one costs. Called by scikit.sh with the figures of `untax select evaluate`."""
 import csv
 import gzip
