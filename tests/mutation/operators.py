@@ -109,7 +109,7 @@ class Reader:
             if token.text == "if" and self.tokens[i + 1].text == "(":
                 self.condition(i + 1)
             if token.text == "(" and before.kind == "name" and before.text not in KEYWORDS:
-                self.swap_ab(i, first, last)
+                self.exchanged(i, first, last)
 
     def is_choice(self, i):
         """`a < b ? a : b` and `if (a > b) a = b`: where both are equal it is the same value, so `<` may be `<=`."""
@@ -151,7 +151,7 @@ class Reader:
             self.add("condition", (bracket + 1, self.tokens[bracket].partner), bracket + 1,
                      self.tokens[bracket].partner - 1, value)  # fmt: skip
 
-    def swap ab(self, bracket, first, last):
+    def exchanged(self, bracket, first, last):
         """Neighbouring arguments of a call change places; the compiler refuses those of other kinds."""
         cuts, i, end = [bracket], bracket + 1, self.tokens[bracket].partner
         while i < end:

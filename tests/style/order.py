@@ -2,7 +2,7 @@
 """Every place of a kernel where an instruction carries order is known, with its reason: tests/ptx/order.txt names the
 function, and what of this kind it does, in order. Places are found by the instruction, in all kernels of engines, ops
 and the library: a new one without a line, a line without its place, and one in which something was dropped, weakened
-or swap ab are errors. What the instructions themselves compile to is for tests/style/ptx.py.
+or exchanged are errors. What the instructions themselves compile to is for tests/style/ptx.py.
 
 Two things hold wherever they occur, whatever the list says: who tells of TMA tiles that TMA stores
 has waited until they are written, not only read; what ordinary stores leave to TMA, or to the tensor
