@@ -77,20 +77,23 @@ std::string table_of(const check_report& report) {
   std::uint64_t executions = 0;
   std::uint64_t killed = 0;
   std::size_t mutants = 0;
+  std::size_t equivalent = 0;
   for (const variant_findings& v : report.variants) {
     rows.add({v.what.name, fmt::to_string(v.schedules), fmt::to_string(v.executions),
-              fmt::format("{} of {}", v.killed(), v.mutants.size()),
-              v.right() ? "right" : "WRONG"});
+              fmt::format("{} of {}", v.killed(), v.hunted()), v.right() ? "right" : "WRONG"});
     schedules += v.schedules;
     executions += v.executions;
     killed += v.killed();
-    mutants += v.mutants.size();
+    mutants += v.hunted();
+    equivalent += v.mutants.size() - v.hunted();
   }
   std::string text = rows.render(width(stream::out), style(stream::out).utf8);
-  text += fmt::format("\n{} schedules proved, {} executions explored, {} of {} mutants killed\n",
+  text += fmt::format("\n{} schedules proved, {} executions explored, {} of {} mutants killed",
                       schedules, executions, killed, mutants);
+  text += equivalent > 0 ? fmt::format(", {} proved equivalent\n", equivalent) : "\n";
   for (const variant_findings& v : report.variants) {
     for (const std::string& trouble : v.troubles()) text += "\n" + trouble + "\n";
+    for (const std::string& mutant : v.equivalents()) text += "\n" + mutant + "\n";
   }
   return text;
 }
@@ -113,9 +116,10 @@ int carry_out_on_gpus(const check_options& options) {
 int carry_out(const check_options& options) {
   if (options.gpu) return carry_out_on_gpus(options);
   for (const int ranks : options.effort.ranks) {
-    if (ranks > 3)
+    if (ranks > most_ranks_of_scenarios)
       throw error(errc::invalid_argument,
-                  fmt::format("--ranks: {} is not between 1 and 3; more are for --gpu", ranks));
+                  fmt::format("--ranks: {} is not between 1 and {}; more are for --gpu", ranks,
+                              most_ranks_of_scenarios));
   }
   check_request request{variants_named(options.operator_name), options.effort, {}};
   check_report report;

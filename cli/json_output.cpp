@@ -147,6 +147,7 @@ std::string to_json(const check_report& report) {
       mutants.push_back({{"mutant", fate.name},
                          {"killed", fate.killed},
                          {"harmless", fate.harmless},
+                         {"needed_in", fate.needed_in},
                          {"executions", fate.executions},
                          {"scenario", fate.scenario},
                          {"failure", fate.failure}});

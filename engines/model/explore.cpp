@@ -13,14 +13,18 @@ exploration explore_with(const scenario& s, const std::optional<mutation>& m, bu
   return search(subject, limits);
 }
 
+bool has(const scenario& s, const mutation& m) {
+  const auto known = mutants_of(s);
+  return std::find(known.begin(), known.end(), m) != known.end();
+}
+
 /// Hunts one mutant through the scenarios until one catches it.
 mutant_fate fate_of(const mutation& m, std::span<const scenario> scenarios, const budget& limits) {
   mutant_fate fate;
   fate.what = m;
   fate.harmless = true;
   for (const scenario& s : scenarios) {
-    const auto known = mutants_of(s);
-    if (std::find(known.begin(), known.end(), m) == known.end()) continue;
+    if (!has(s, m)) continue;
     fate.name = describe(m, s);
     if (provably_harmless(s, m)) continue;
     fate.harmless = false;
@@ -55,6 +59,14 @@ std::vector<mutant_fate> hunt_mutants(std::span<const scenario> scenarios, const
   std::vector<mutant_fate> fates;
   for (const mutation& m : all) fates.push_back(fate_of(m, scenarios, limits));
   return fates;
+}
+
+void find_need(mutant_fate& fate, std::span<const scenario> others) {
+  const auto needs = [&](const scenario& s) {
+    return has(s, fate.what) && !provably_harmless(s, fate.what);
+  };
+  const auto found = std::find_if(others.begin(), others.end(), needs);
+  if (found != others.end()) fate.needed_in = found->name;
 }
 
 }  // namespace untax::model

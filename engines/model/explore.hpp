@@ -25,6 +25,8 @@ struct mutant_fate {
   bool killed = false;
   /// Not killed, and the schedule checker proves that no scenario needs the verb.
   bool harmless = false;
+  /// Of a harmless one: the scenario of another number of ranks that needs the verb, if one does.
+  std::string needed_in;
   std::uint64_t executions = 0;
   std::string scenario;  ///< where it was killed
   std::string failure;   ///< how
@@ -34,5 +36,9 @@ struct mutant_fate {
 /// when one of them catches it. Scenarios in which a mutant is provably harmless are passed over.
 [[nodiscard]] std::vector<mutant_fate> hunt_mutants(std::span<const scenario> scenarios,
                                                     const budget& limits);
+
+/// Looks for a scenario of `others`, which have the same kernels, that needs the verb of a harmless
+/// mutant, and names it in `fate.needed_in`.
+void find_need(mutant_fate& fate, std::span<const scenario> others);
 
 }  // namespace untax::model

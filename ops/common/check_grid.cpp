@@ -180,6 +180,9 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
     // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
     // are the others held back by nothing but the rooms.
     cases.push_back(make_case(variant, ranks, cube(size - 1), plain, true));
+    // The same where the rows of all owners are computed together, through a ring that is too
+    // small.
+    cases.push_back(make_case(variant, ranks, {size - 1, 3, size - 1}, high, true));
   }
   return cases;
 }

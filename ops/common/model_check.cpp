@@ -32,11 +32,23 @@ std::uint64_t variant_findings::killed() const {
       std::count_if(mutants.begin(), mutants.end(), [](const auto& fate) { return fate.killed; }));
 }
 
+std::vector<std::string> variant_findings::equivalents() const {
+  std::vector<std::string> all;
+  for (const model::mutant_fate& fate : mutants) {
+    if (fate.needed_in.empty()) continue;
+    all.push_back(
+        fmt::format("equivalent: {}: {}; the schedule checker proves that nothing needs "
+                    "that verb with so many ranks, and that others do: {}",
+                    what.name, fate.name, fate.needed_in));
+  }
+  return all;
+}
+
 std::vector<std::string> variant_findings::troubles() const {
   std::vector<std::string> all;
   for (const std::string& failure : failures) all.push_back("failed: " + failure);
   for (const model::mutant_fate& fate : mutants) {
-    if (fate.killed) continue;
+    if (fate.killed || !fate.needed_in.empty()) continue;
     all.push_back(fmt::format("survived: {}: {}{}", what.name, fate.name,
                               fate.harmless
                                   ? ", and the schedule checker proves that nothing needs that verb"
@@ -74,6 +86,16 @@ void hunt_mutants(variant_findings& found, const check_effort& effort) {
     for (model::scenario& s : found.what.scenarios(ranks)) scenarios.push_back(std::move(s));
   }
   found.mutants = model::hunt_mutants(scenarios, {.executions = effort.executions});
+
+  const auto asked_for = [&](int ranks) {
+    return std::find(effort.ranks.begin(), effort.ranks.end(), ranks) != effort.ranks.end();
+  };
+  for (model::mutant_fate& fate : found.mutants) {
+    for (int ranks = 2; fate.harmless && ranks <= most_ranks_of_scenarios; ++ranks) {
+      if (fate.needed_in.empty() && !asked_for(ranks))
+        model::find_need(fate, found.what.scenarios(ranks));
+    }
+  }
 }
 
 }  // namespace untax

@@ -7,6 +7,7 @@
 #include "engines/model/explore.hpp"
 #include "engines/schedule/check.hpp"
 #include "engines/schedule/walk.hpp"
+#include "ops/common/model_check.hpp"
 #include "tests/schedule/broken.hpp"
 #include "tests/schedule/exchange.hpp"
 
@@ -74,6 +75,53 @@ TEST(explore, agrees_with_the_schedule_checker_on_mutants) {
       EXPECT_EQ(found.ok, model::provably_harmless(*s, m))
           << s->name << ": " << model::describe(m, *s);
     }
+  }
+}
+
+// A verb that one scenario does without may be what another needs.
+TEST(explore, finds_the_scenario_that_needs_a_verb) {
+  const std::vector<scenario> both_ways = {exchange_scenario(2, 2, 2, layout::one_worker)};
+  const std::vector<scenario> one_way = {exchange_scenario(2, 1, 2, layout::one_worker)};
+  int needed = 0;
+  for (model::mutant_fate fate : model::hunt_mutants(both_ways, {.executions = 2000})) {
+    if (!fate.harmless) continue;
+    model::find_need(fate, both_ways);
+    EXPECT_EQ(fate.needed_in, "") << fate.name;
+    model::find_need(fate, one_way);
+    EXPECT_EQ(fate.needed_in.empty(), model::provably_harmless(one_way.front(), fate.what))
+        << fate.name;
+    needed += fate.needed_in.empty() ? 0 : 1;
+  }
+  EXPECT_GT(needed, 0);
+}
+
+TEST(variant_findings, are_right_when_whoever_lives_cannot_be_told_from_the_original) {
+  const auto fate = [](const char* name, bool killed, bool harmless, const char* needed_in) {
+    model::mutant_fate made;
+    made.name = name;
+    made.killed = killed;
+    made.harmless = harmless;
+    made.needed_in = needed_in;
+    return made;
+  };
+  const model::mutant_fate caught = fate("caught", true, false, "");
+  const model::mutant_fate missed = fate("missed", false, false, "");
+  const model::mutant_fate needless = fate("needless", false, true, "");
+  const model::mutant_fate equal = fate("equal", false, true, "3 ranks");
+  variant_findings found;
+  found.mutants = {caught, equal};
+  EXPECT_TRUE(found.right());
+  EXPECT_EQ(found.hunted(), 1U);
+  EXPECT_TRUE(found.troubles().empty());
+  ASSERT_EQ(found.equivalents().size(), 1U);
+  EXPECT_NE(found.equivalents().front().find("equal"), std::string::npos);
+  for (const model::mutant_fate& alive : {missed, needless}) {
+    found.mutants = {caught, equal, alive};
+    EXPECT_FALSE(found.right());
+    EXPECT_EQ(found.hunted(), 2U);
+    ASSERT_EQ(found.troubles().size(), 1U);
+    EXPECT_NE(found.troubles().front().find(alive.name), std::string::npos);
+    EXPECT_EQ(found.equivalents().size(), 1U);
   }
 }
 
