@@ -2,12 +2,15 @@
 
 #include <untax/core/host_device.hpp>
 
-// Kernels with one thing left out, for tests/gpu/mutants.sh, which compiles the library with
-// -DUNTAX_MUTANT=<number> and wants its tests to fail. 0, as in every other build, is none.
-#ifndef UNTAX_MUTANT
-#define UNTAX_MUTANT 0
+#if defined(UNTAX_MUTANTS) && defined(__CUDACC__)
+#include <cuda_runtime_api.h>
+
+#include <vector>
 #endif
 
+// Kernels with one thing left out, for tests/gpu/mutants.sh, which compiles the library with
+// -DUNTAX_MUTANTS, chooses a mutant for each run of the tests (tests/gpu/mutants.cu), and wants
+// them to fail. In every other build nothing is left out, and the compiler removes the question.
 namespace untax::sm90 {
 
 /// What is left out.
@@ -25,9 +28,31 @@ enum class mutant {
   results_proxy,     ///< TMA reads results without a proxy fence
 };
 
-inline constexpr mutant compiled_mutant{UNTAX_MUTANT};
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool left_out(mutant what) noexcept {
-  return what == compiled_mutant;
+#if defined(UNTAX_MUTANTS) && defined(__CUDACC__)
+
+/// Sets the mutant in the kernels of one source. Each source has a variable of its own, since
+/// device code of different sources is not linked.
+using mutant_setter = cudaError_t (*)(mutant);
+inline std::vector<mutant_setter>& mutant_setters() {
+  static std::vector<mutant_setter> setters;
+  return setters;
 }
+
+namespace {
+__device__ mutant chosen_mutant;
+[[maybe_unused]] const bool mutant_can_be_chosen = [] {
+  mutant_setters().push_back(
+      [](mutant m) { return cudaMemcpyToSymbol(chosen_mutant, &m, sizeof m); });
+  return true;
+}();
+}  // namespace
+
+[[nodiscard]] __device__ inline bool left_out(mutant what) { return what == chosen_mutant; }
+
+#else
+
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool left_out(mutant) noexcept { return false; }
+
+#endif
 
 }  // namespace untax::sm90
