@@ -12,6 +12,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/common/registry.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
@@ -33,8 +34,8 @@ std::string ratio(double numerator, double denominator) {
 /// "m 64, k" where A is gathered by k.
 std::string shape_text(const overlap_report& report, const overlap_row& row) {
   std::string text = fmt::format("{} x {} x {}", row.problem.m, row.problem.n, row.problem.k);
-  if (report.operator_name == "all_gather_gemm" && row.problem.gather == gather_axis::k)
-    text += ", k";
+  const bool gathers = operator_named(report.operator_name).gathers;
+  if (gathers && row.problem.gather == gather_axis::k) text += ", k";
   return text;
 }
 

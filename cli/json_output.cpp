@@ -14,6 +14,7 @@
 
 #include "bench/suites/public_kernels.hpp"
 #include "engines/bulk/communicator.hpp"
+#include "ops/common/registry.hpp"
 #include "src/taxes/pattern_figure.hpp"
 
 namespace untax::cli {
@@ -276,7 +277,8 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
       figures.push_back(std::move(one));
     }
     json problem = {{"m", row.problem.m}, {"n", row.problem.n}, {"k", row.problem.k}};
-    if (report.operator_name == "all_gather_gemm") problem["gather"] = name_of(row.problem.gather);
+    if (operator_named(report.operator_name).gathers)
+      problem["gather"] = name_of(row.problem.gather);
     problem["compute_bound_seconds"] = row.compute_bound;
     problem["link_bound_seconds"] = row.link_bound;
     if (others != nullptr && others->seconds(row.problem, report.ranks) > 0)
@@ -329,7 +331,7 @@ std::string to_json(const bench::tune_check& check, int repeats) {
     const tuned_problem& p = row.problem;
     json problem = {
         {"operator", p.operator_name}, {"ranks", p.ranks}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
-    if (p.operator_name == "all_gather_gemm") problem["gather"] = name_of(p.gather);
+    if (p.gathers()) problem["gather"] = name_of(p.gather);
     problem.update({{"chosen", name_of(row.chosen)},
                     {"chosen_seconds", row.chosen_seconds},
                     {"best", name_of(row.best)},

@@ -32,7 +32,7 @@ const std::vector<const char*>& size_names() {
 }
 
 std::vector<double> sizes_of(const tuned_problem& p, const device_rates& rates) {
-  const bool scatters = p.operator_name == "gemm_all_scatter";
+  const bool scatters = p.columns_sharded();
   const double m = static_cast<double>(p.m);
   const double n = static_cast<double>(p.n) / (scatters ? p.ranks : 1);
   const double k = static_cast<double>(p.k);

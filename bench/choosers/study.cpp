@@ -56,9 +56,7 @@ struct account {
   }
 };
 
-bool by_rows(const tuned_problem& p) {
-  return p.operator_name == "all_gather_gemm" && p.gather == gather_axis::rows;
-}
+bool by_rows(const tuned_problem& p) { return p.gathers() && p.gather == gather_axis::rows; }
 
 /// Who judges which problems: a part of a split.
 struct fold {

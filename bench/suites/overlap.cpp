@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bench/suites/public_kernels.hpp"
+#include "ops/common/registry.hpp"
 
 namespace untax::bench {
 namespace {
@@ -71,7 +72,7 @@ std::vector<overlap_bar> overlap_report::bars() const {
   ratios beside_eager;
   ratios beside_graph;
   ratios beside_public;
-  const bool scatters = operator_name == "gemm_all_scatter";
+  const bool scatters = operator_named(operator_name).columns_sharded;
   const public_kernel* others = public_kernel_of(operator_name);
   for (const overlap_row& row : rows) {
     const pattern_figure* best = row.best();
@@ -126,7 +127,7 @@ std::vector<gemm_problem> overlap_problems(const std::string& operator_name, ove
       for (std::int64_t rows = 1; rows <= 512; rows *= 2) add(rows, n, k, gather);
     }
   };
-  if (operator_name == "gemm_all_scatter") {
+  if (operator_named(operator_name).columns_sharded) {
     constexpr std::int64_t sizes[][2] = {{4096, 12288}, {4096, 14336}, {3584, 14336},
                                          {4608, 36864}, {8192, 28672}, {8192, 30720}};
     for (const auto& [n, k] : sizes) {

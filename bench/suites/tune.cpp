@@ -5,32 +5,34 @@
 #include <random>
 #include <utility>
 
+#include "ops/common/registry.hpp"
+
 namespace untax::bench {
 namespace {
 
 using size_pair = std::pair<std::int64_t, std::int64_t>;  // n and k
 
-/// The sizes of a grid, ascending m. For gemm_all_scatter n is that of all ranks.
+/// The sizes of a grid, ascending m. Where columns are sharded, n is that of all ranks.
 struct grid_sizes {
   std::vector<std::int64_t> m;
   std::vector<size_pair> n_k;
 };
 
 grid_sizes sizes_of(const tuned_family& family, bool quick) {
-  const bool scatters = family.operator_name == "gemm_all_scatter";
+  const bool sharded = operator_named(family.operator_name).columns_sharded;
   if (quick) {
     return {{16, 256, 2048, 16384},
-            scatters ? std::vector<size_pair>{{4096, 4096}, {8192, 28672}}
-                     : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
+            sharded ? std::vector<size_pair>{{4096, 4096}, {8192, 28672}}
+                    : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
   }
   return {{1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
-          scatters ? std::vector<size_pair>{{4096, 4096},
-                                            {4096, 14336},
-                                            {8192, 8192},
-                                            {8192, 28672},
-                                            {4608, 36864}}
-                   : std::vector<size_pair>{
-                         {1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}, {14336, 8192}}};
+          sharded ? std::vector<size_pair>{{4096, 4096},
+                                           {4096, 14336},
+                                           {8192, 8192},
+                                           {8192, 28672},
+                                           {4608, 36864}}
+                  : std::vector<size_pair>{
+                        {1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}, {14336, 8192}}};
 }
 
 bool in_grid(const tuned_problem& p, const tuned_family& family) {
@@ -44,12 +46,12 @@ bool in_grid(const tuned_problem& p, const tuned_family& family) {
 }  // namespace
 
 std::vector<tuned_family> tuned_families(const std::string& operator_name) {
-  std::vector<tuned_family> all = {{"all_gather_gemm", gather_axis::rows},
-                                   {"all_gather_gemm", gather_axis::k},
-                                   {"gemm_all_scatter", gather_axis::rows}};
-  std::erase_if(all, [&](const tuned_family& one) {
-    return !operator_name.empty() && one.operator_name != operator_name;
-  });
+  std::vector<tuned_family> all;
+  for (const operator_entry& entry : operators()) {
+    if (!entry.tuned || (!operator_name.empty() && entry.name != operator_name)) continue;
+    all.push_back({entry.name, gather_axis::rows});
+    if (entry.gathers) all.push_back({entry.name, gather_axis::k});
+  }
   return all;
 }
 

@@ -14,7 +14,7 @@ struct tuned_family {
   std::string operator_name;
   gather_axis gather = gather_axis::rows;
 };
-/// all_gather_gemm by rows and by k, gemm_all_scatter; or only those of one operator.
+/// Of all operators that are tuned, those that gather by rows and by k; or only those of one.
 [[nodiscard]] std::vector<tuned_family> tuned_families(const std::string& operator_name = {});
 
 /// The problems that a table is measured at: every combination of some m with some pairs of n and

@@ -39,6 +39,7 @@ operator_entry all_gather_gemm_entry() {
       .gathers = true,
       .has_partials = false,
       .on_gpus = true,
+      .tuned = true,
       .reproducible = true,
       .make = [](world& w, const gemm_problem& p,
                  const operator_options& o) -> std::unique_ptr<runnable> {

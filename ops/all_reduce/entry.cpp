@@ -22,6 +22,9 @@ collective_entry all_reduce_entry() {
     return static_cast<double>(2 * p.count * (world - 1)) / world *
            static_cast<double>(size_of(p.type));
   };
+  entry.ring = [](double bytes, int world) {
+    return ring_traffic{2 * bytes * (world - 1.0) / world, 2 * (world - 1)};
+  };
   return entry;
 }
 

@@ -51,6 +51,9 @@ collective_entry all_to_all_entry() {
     return at;
   };
   entry.bytes = bytes_of;
+  entry.ring = [](double bytes, int world) {
+    return ring_traffic{bytes * (world - 1.0) / world, 1};
+  };
   return entry;
 }
 

@@ -20,6 +20,7 @@ collective_entry broadcast_entry() {
   entry.bytes = [](const collective_problem& p, int world) {
     return world > 1 ? static_cast<double>(p.count) * static_cast<double>(size_of(p.type)) : 0;
   };
+  entry.ring = [](double bytes, int world) { return ring_traffic{bytes, world - 1}; };
   return entry;
 }
 

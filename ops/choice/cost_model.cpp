@@ -51,7 +51,7 @@ cost_model::cost_model(const tuning_table& table, const tuned_problem& problem, 
   for (const auto& [how, all] : rows) factors_[how] = least_squares(all);
 }
 
-cost_model::terms cost_model::terms_of(const tuned_problem& problem) const noexcept {
+cost_model::terms cost_model::terms_of(const tuned_problem& problem) const {
   const device_bounds bounds = rates_.bounds(problem);
   // The first one explains what a single entry leaves open.
   return {bounds.compute, bounds.link, fixed_unit};

@@ -23,7 +23,7 @@ class cost_model {
 
  private:
   using terms = std::array<double, 3>;
-  [[nodiscard]] terms terms_of(const tuned_problem& problem) const noexcept;
+  [[nodiscard]] terms terms_of(const tuned_problem& problem) const;
 
   device_rates rates_;
   std::map<pattern, terms> factors_;

@@ -14,14 +14,18 @@ namespace untax {
 
 /// What decides how fast each pattern of a GEMM operator is, on a given device.
 struct tuned_problem {
-  std::string operator_name;               ///< "all_gather_gemm" or "gemm_all_scatter"
-  gather_axis gather = gather_axis::rows;  ///< of all_gather_gemm
+  std::string operator_name;               ///< of an operator that is tuned
+  gather_axis gather = gather_axis::rows;  ///< of those that gather
   int ranks = 2;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
 
   bool operator==(const tuned_problem&) const = default;
+
+  [[nodiscard]] bool gathers() const;
+  /// Whether n counts the columns of all ranks.
+  [[nodiscard]] bool columns_sharded() const;
 };
 
 /// "64 x 7168 x 8192", with ", k" where A is gathered by k.
@@ -50,7 +54,7 @@ struct device_rates {
   double link = 0;    ///< bytes a second that a rank sends
 
   /// Of elements of 2 bytes.
-  [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const noexcept;
+  [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const;
 };
 
 /// What `untax bench tune` measured on one kind of machine.

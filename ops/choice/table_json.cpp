@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include <untax/core/error.hpp>
 
 #include "ops/choice/table.hpp"
+#include "ops/common/registry.hpp"
 
 namespace untax {
 namespace {
@@ -20,7 +22,14 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view format_name = "untax-tune";
 constexpr int format_version = 1;
-constexpr std::array<std::string_view, 2> tuned_operators = {"all_gather_gemm", "gemm_all_scatter"};
+
+std::vector<std::string_view> tuned_operators() {
+  std::vector<std::string_view> names;
+  for (const operator_entry& entry : operators()) {
+    if (entry.tuned) names.push_back(entry.name);
+  }
+  return names;
+}
 
 /// Reads one document; every refusal names it and the place in it.
 class table_reader {
@@ -108,8 +117,8 @@ class table_reader {
     tuning_entry made;
     tuned_problem& p = made.problem;
     p.operator_name = text_of(in, "operator");
-    const bool gathers = place_of(p.operator_name, tuned_operators, "operator") == 0;
-    if (gathers) {
+    (void)place_of(p.operator_name, tuned_operators(), "operator");
+    if (p.gathers()) {
       const std::array axes = {name_of(gather_axis::rows), name_of(gather_axis::k)};
       p.gather =
           place_of(text_of(in, "gather"), axes, "gather") == 0 ? gather_axis::rows : gather_axis::k;
@@ -148,7 +157,7 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 json from(const tuning_entry& entry) {
   const tuned_problem& p = entry.problem;
   json out = {{"operator", p.operator_name}};
-  if (p.operator_name == tuned_operators[0]) out["gather"] = name_of(p.gather);
+  if (p.gathers()) out["gather"] = name_of(p.gather);
   out["ranks"] = p.ranks;
   out["m"] = p.m;
   out["n"] = p.n;

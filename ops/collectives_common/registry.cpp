@@ -1,5 +1,9 @@
 #include "ops/collectives_common/registry.hpp"
 
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
 namespace untax {
 
 const std::vector<collective_entry>& collectives() {
@@ -7,6 +11,16 @@ const std::vector<collective_entry>& collectives() {
                                                     all_reduce_entry(), all_to_all_entry(),
                                                     broadcast_entry()};
   return all;
+}
+
+const collective_entry& collective_named(std::string_view name) {
+  std::string known;
+  for (const collective_entry& entry : collectives()) {
+    if (entry.name == name) return entry;
+    known += (known.empty() ? "" : ", ") + entry.name;
+  }
+  throw error(errc::invalid_argument,
+              fmt::format("there is no collective \"{}\"; there are {}", name, known));
 }
 
 }  // namespace untax

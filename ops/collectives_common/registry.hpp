@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "ops/collectives_common/workload.hpp"
@@ -8,6 +9,9 @@ namespace untax {
 
 /// All collectives, in the order in which people learn them.
 [[nodiscard]] const std::vector<collective_entry>& collectives();
+
+/// Throws `invalid_argument` if there is none of that name.
+[[nodiscard]] const collective_entry& collective_named(std::string_view name);
 
 // One function a collective, in its own folder.
 [[nodiscard]] collective_entry all_gather_entry();

@@ -49,6 +49,12 @@ class runnable_collective {
   [[nodiscard]] virtual const std::string& explain() const = 0;
 };
 
+/// What a ring moves: bytes out of its busiest rank, and how many hops the last of them takes.
+struct ring_traffic {
+  double sent = 0;
+  int hops = 1;
+};
+
 /// What the command and the tests know about a collective. A collective adds itself to
 /// `collectives()`.
 struct collective_entry {
@@ -57,7 +63,7 @@ struct collective_entry {
   bool combines = false;
   bool has_root = false;
   bool has_phases = false;
-  bool has_uneven = false;
+  bool has_uneven = false;  ///< each rank has parts for the others, of any size
 
   std::function<std::unique_ptr<runnable_collective>(world&, const collective_problem&,
                                                      const collective_options&)>
@@ -80,6 +86,10 @@ struct collective_entry {
   std::function<program(const collective_problem&, const collective_plan&)> program_of;
   /// Bytes that have to cross the busiest link at least: what rates are made of.
   std::function<double(const collective_problem&, int world)> bytes;
+  /// When a ring carries it out that moves so many bytes in all.
+  std::function<ring_traffic(double bytes, int world)> ring = [](double bytes, int world) {
+    return ring_traffic{bytes * (world - 1.0) / world, world - 1};
+  };
 };
 
 /// Pattern that collectives have.

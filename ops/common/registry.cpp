@@ -1,5 +1,7 @@
 #include "ops/common/registry.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -12,12 +14,15 @@ const std::vector<operator_entry>& operators() {
   return all;
 }
 
+const operator_entry* find_operator(std::string_view name) {
+  const auto found = std::ranges::find(operators(), name, &operator_entry::name);
+  return found != operators().end() ? &*found : nullptr;
+}
+
 const operator_entry& operator_named(std::string_view name) {
+  if (const operator_entry* found = find_operator(name)) return *found;
   std::string known;
-  for (const auto& entry : operators()) {
-    if (entry.name == name) return entry;
-    known += (known.empty() ? "" : ", ") + entry.name;
-  }
+  for (const auto& entry : operators()) known += (known.empty() ? "" : ", ") + entry.name;
   throw error(errc::invalid_argument,
               fmt::format("there is no operator \"{}\"; there are {}", name, known));
 }

@@ -10,6 +10,9 @@ namespace untax {
 /// All operators, in the order in which people learn them.
 [[nodiscard]] const std::vector<operator_entry>& operators();
 
+/// Null if there is none of that name.
+[[nodiscard]] const operator_entry* find_operator(std::string_view name);
+
 /// Throws `invalid_argument` that lists the operators if there is none of that name.
 [[nodiscard]] const operator_entry& operator_named(std::string_view name);
 

@@ -64,10 +64,12 @@ struct device_findings;
 struct operator_entry {
   std::string name;
   std::string summary;
-  bool gathers = false;         ///< it has a gather axis, and can pull
-  bool has_partials = false;    ///< it has an element type for partial results
-  bool on_gpus = false;         ///< it is there in worlds of GPUs, too
-  bool result_in_heap = false;  ///< the operator owns its result, for peers to write
+  bool gathers = false;          ///< it has a gather axis, and can pull
+  bool has_partials = false;     ///< it has an element type for partial results
+  bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
+  bool on_gpus = false;          ///< it is there in worlds of GPUs, too
+  bool tuned = false;            ///< on GPUs `automatic` is chosen from measured tables
+  bool result_in_heap = false;   ///< the operator owns its result, for peers to write
   /// Bitwise reproducible for any timing.
   bool reproducible = false;
 

@@ -1,9 +1,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include <untax/core/error.hpp>
 #include <untax/tile/program.hpp>
 #include <untax/tile/shard.hpp>
 
@@ -19,13 +16,6 @@ using timing::signal_way;
 constexpr std::uint64_t epoch = 1;
 constexpr double element_bytes = 2;
 
-const collective_entry& entry_of(const std::string& name) {
-  for (const collective_entry& entry : collectives()) {
-    if (entry.name == name) return entry;
-  }
-  throw error(errc::invalid_argument, fmt::format("\"{}\" is no operator that is timed", name));
-}
-
 /// Packets go without programs of their own: each block has a share of every message. So they are
 /// read as programs of rooms with a chunk for each block.
 collective_plan by_blocks(collective_plan plan) {
@@ -38,11 +28,11 @@ collective_plan by_blocks(collective_plan plan) {
 
 predicted simulate_collective(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
-  const collective_entry& entry = entry_of(c.op);
+  const collective_entry& entry = collective_named(c.op);
   collective_problem problem;
   problem.type = dtype::bf16;
   problem.count = static_cast<std::int64_t>(c.bytes / element_bytes);
-  if (c.op == "all_to_all") problem.count = ceil_div<std::int64_t>(problem.count, c.ranks);
+  if (entry.has_uneven) problem.count = ceil_div<std::int64_t>(problem.count, c.ranks);
   collective_options options;
   options.direct = c.by == "untax direct";
   const bool packets = entry.device_plan(problem, c.ranks, 0, options).wire == wire_kind::packets;

@@ -131,7 +131,7 @@ class file_reader {
       const auto op = r.at("operator").get<std::string>();
       measured_row row;
       row.what =
-          op == "flash_decode" ? attention_case(r, ranks_, "m", "k") : gemm_case(r, op, ranks_);
+          r.contains("heads") ? attention_case(r, ranks_, "m", "k") : gemm_case(r, op, ranks_);
       row.file = name_;
       for (const json& s : r.at("steps")) {
         const auto id = s.at("id").get<std::string>();

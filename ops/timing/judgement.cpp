@@ -47,7 +47,7 @@ void count_orders(judgement& made) {
 
 std::string group_of(const figure& f) {
   std::string name = f.what.op;
-  if (name == "all_gather_gemm") name += fmt::format(", {}", name_of(f.what.gather));
+  if (f.what.gathers()) name += fmt::format(", {}", name_of(f.what.gather));
   return name + ", " + f.what.by;
 }
 
@@ -70,11 +70,11 @@ void group(judgement& made) {
 }
 
 /// Patterns that a step of the taxes is the best of.
-std::vector<std::string> patterns_of_term(const std::string& op, int term) {
+std::vector<std::string> patterns_of_term(const timed_case& c, int term) {
   if (term == 0) return {"bulk_library eager"};
   if (term == 1) return {"bulk_library graph"};
   if (term == 2) return {"bulk_synchronous"};
-  if (op == "flash_decode") return {term == 3 ? "producer_consumer" : "fused_sequential"};
+  if (c.is_attention()) return {term == 3 ? "producer_consumer" : "fused_sequential"};
   if (term == 3) return {"producer_consumer", "copy_engine"};
   return {"fused_sequential", "fused_specialized", "fused_warp_specialized"};
 }
@@ -115,7 +115,7 @@ judgement judge(predictor& p, const measurements& known) {
     for (int term = 0; term < 5; ++term) {
       if (row.steps[term] < 0) continue;
       double least = std::numeric_limits<double>::max();
-      for (const std::string& by : patterns_of_term(row.what.op, term)) {
+      for (const std::string& by : patterns_of_term(row.what, term)) {
         timed_case c = row.what;
         c.by = by;
         least = std::min(least, p.predict(c).seconds);

@@ -8,30 +8,30 @@
 #include <untax/core/error.hpp>
 #include <untax/tile/shard.hpp>
 
+#include "ops/collectives_common/registry.hpp"
+
 namespace untax {
 namespace {
 
 constexpr double element_bytes = 2;
 
-bool is_gemm(const timed_case& c) {
-  return c.op == "gemm" || c.op == "all_gather_gemm" || c.op == "gemm_all_scatter";
-}
 /// Columns that one rank multiplies.
 double local_columns(const timed_case& c) {
-  if (c.op != "gemm_all_scatter") return static_cast<double>(c.n);
+  if (!c.columns_sharded()) return static_cast<double>(c.n);
   return static_cast<double>(sharding{c.n, c.ranks, shard_granularity}.full());
 }
-/// Bytes out of the busiest rank in a collective, and hops of a ring.
-struct ring_way {
-  double sent = 0;
-  int hops = 1;
+/// The collective in a case: the case itself, or what the library takes to a GEMM operator.
+struct collective_part {
+  std::string name;
+  ring_traffic ring;
 };
-ring_way ring_of(const std::string& name, int ranks, double bytes) {
-  const double others = ranks - 1.0;
-  if (name == "all_reduce") return {2 * bytes * others / ranks, 2 * (ranks - 1)};
-  if (name == "broadcast") return {bytes, ranks - 1};
-  if (name == "all_to_all") return {bytes * others / ranks, 1};
-  return {bytes * others / ranks, ranks - 1};
+collective_part collective_of(const timed_case& c) {
+  static const collective_entry all_gather = all_gather_entry();
+  const collective_entry& entry = c.is_gemm() ? all_gather : collective_named(c.op);
+  double bytes = c.bytes;
+  if (c.gathers()) bytes = element_bytes * static_cast<double>(c.m * c.k);
+  if (c.columns_sharded()) bytes = element_bytes * static_cast<double>(c.m * c.n);
+  return {entry.name, entry.ring(bytes, c.ranks)};
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::string timed_case::text() const {
                        head_dim, keys, by);
   if (bytes > 0) return fmt::format("{} {:.0f} bytes, {}", op, bytes, by);
   return fmt::format("{} {} x {} x {}{}, {}", op, m, n, k,
-                     op == "all_gather_gemm" ? fmt::format(", {}", name_of(gather)) : "", by);
+                     gathers() ? fmt::format(", {}", name_of(gather)) : "", by);
 }
 
 pattern pattern_of(const std::string& name) {
@@ -62,25 +62,20 @@ calibration_key predictor::key_of(const timed_case& c) {
     return {c.by, static_cast<double>(c.m), local_columns(c), static_cast<double>(c.k)};
   }
   if (c.by == "NCCL" || c.by == "NCCL alone") {
-    std::string name = c.op;
-    double bytes = c.bytes;
-    if (c.op == "all_gather_gemm") bytes = element_bytes * static_cast<double>(c.m * c.k);
-    if (c.op == "gemm_all_scatter") bytes = element_bytes * static_cast<double>(c.m * c.n);
-    if (is_gemm(c)) name = "all_gather";
-    return {"NCCL " + name, ring_of(name, c.ranks, bytes).sent};
+    const collective_part part = collective_of(c);
+    return {"NCCL " + part.name, part.ring.sent};
   }
-  if (is_gemm(c)) {
-    const std::string axis =
-        c.op == "all_gather_gemm" ? fmt::format(" {}", name_of(c.gather)) : std::string();
+  if (c.is_gemm()) {
+    const std::string axis = c.gathers() ? fmt::format(" {}", name_of(c.gather)) : std::string();
     return {fmt::format("{}{} {}", c.op, axis, c.by), static_cast<double>(c.m), local_columns(c),
             static_cast<double>(c.k)};
   }
-  if (c.op == "flash_decode") {
+  if (c.is_attention()) {
     const double cache = 2 * element_bytes * static_cast<double>(c.m * c.kv_heads * c.head_dim) *
                          static_cast<double>(c.keys);
-    return {"flash_decode " + c.by, cache, static_cast<double>(c.m * c.heads * c.head_dim)};
+    return {c.op + " " + c.by, cache, static_cast<double>(c.m * c.heads * c.head_dim)};
   }
-  return {c.op + " " + c.by, ring_of(c.op, c.ranks, c.bytes).sent};
+  return {c.op + " " + c.by, collective_of(c).ring.sent};
 }
 
 predicted predictor::predict(const timed_case& c) {
@@ -97,17 +92,13 @@ predicted predictor::simulate(const timed_case& c) {
     return alone(seconds_of(best, shape, {}));
   }
   if (c.by == "NCCL" || c.by == "NCCL alone") {
-    const std::string name = is_gemm(c) ? "all_gather" : c.op;
-    double bytes = c.bytes;
-    if (c.op == "all_gather_gemm") bytes = element_bytes * static_cast<double>(c.m * c.k);
-    if (c.op == "gemm_all_scatter") bytes = element_bytes * static_cast<double>(c.m * c.n);
-    const ring_way way = ring_of(name, c.ranks, bytes);
-    return alone(numbers().library_start + (way.hops - 1) * numbers().library_hop +
-                 way.sent / numbers().link_rate);
+    const ring_traffic ring = collective_of(c).ring;
+    return alone(numbers().library_start + (ring.hops - 1) * numbers().library_hop +
+                 ring.sent / numbers().link_rate);
   }
-  if (c.op == "all_gather_gemm") return simulate_gather(*this, c);
-  if (c.op == "gemm_all_scatter") return simulate_scatter(*this, c);
-  if (c.op == "flash_decode") return simulate_attention(*this, c);
+  if (c.gathers()) return simulate_gather(*this, c);
+  if (c.columns_sharded()) return simulate_scatter(*this, c);
+  if (c.is_attention()) return simulate_attention(*this, c);
   return simulate_collective(*this, c);
 }
 

@@ -5,6 +5,8 @@
 
 #include <untax/ops/problems.hpp>
 
+#include "ops/common/registry.hpp"
+
 namespace untax {
 
 /// One figure: an operator at one size on so many ranks, by one way to carry it out.
@@ -23,6 +25,16 @@ struct timed_case {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t keys = 0;  ///< that one rank holds of each sequence
+
+  /// A GEMM, alone or of an operator.
+  [[nodiscard]] bool is_gemm() const noexcept { return m > 0 && heads == 0; }
+  [[nodiscard]] bool is_attention() const noexcept { return heads > 0; }
+  /// The GEMM operator; null for all else.
+  [[nodiscard]] const operator_entry* entry() const { return find_operator(op); }
+  [[nodiscard]] bool gathers() const { return entry() != nullptr && entry()->gathers; }
+  [[nodiscard]] bool columns_sharded() const {
+    return entry() != nullptr && entry()->columns_sharded;
+  }
 
   /// "all_gather_gemm 64 x 7168 x 8192, rows, fused_sequential".
   [[nodiscard]] std::string text() const;

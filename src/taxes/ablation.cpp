@@ -31,9 +31,7 @@ void measure_into(tax_report& report, tax_backend& backend,
   }
 }
 
-bool is_attention(const layer_operation& op) noexcept {
-  return op.operator_name == flash_decode_name;
-}
+bool is_attention(const layer_operation& op) noexcept { return op.attention.heads > 0; }
 
 gemm_problem problem_of(const layer_operation& op) noexcept {
   return {

@@ -8,6 +8,8 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/verdict.hpp>
 
+#include "ops/common/registry.hpp"
+
 namespace untax {
 namespace {
 
@@ -43,7 +45,8 @@ json from_operation(const layer_operation& op) {
   out["n"] = op.n;
   out["k"] = op.k;
   out["dtype"] = name_of(op.type);
-  if (op.operator_name == "all_gather_gemm") out["gather"] = name_of(op.gather);
+  const operator_entry* entry = find_operator(op.operator_name);
+  if (entry != nullptr && entry->gathers) out["gather"] = name_of(op.gather);
   if (op.attention.heads > 0) {
     out["heads"] = op.attention.heads;
     out["kv_heads"] = op.attention.kv_heads;

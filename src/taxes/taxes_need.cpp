@@ -21,8 +21,7 @@ double bytes_of(double rows, double cols, dtype type) {
 }
 
 bool is_known(const layer_operation& op) {
-  return is_attention(op) ||
-         std::ranges::count(operators(), op.operator_name, &operator_entry::name) > 0;
+  return is_attention(op) || find_operator(op.operator_name) != nullptr;
 }
 
 /// All forms have the same inputs; that of a rank alone has an A and a C of its own.
