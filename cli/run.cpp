@@ -8,7 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "arguments.hpp"
-#include "engines/sm90/attention/shape.hpp"
+#include "engines/gpu/attention/shape.hpp"
 #include "names.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
@@ -179,8 +179,8 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
                "is no collective");
   const flash_decode_problem& asked = o.attention.work.problem;
-  const bool has_kernel = sm90::has_kernel_for(asked.head_dim) && verb.count("--splits") == 0 &&
-                          asked.heads <= asked.kv_heads * sm90::most_heads_of_group;
+  const bool has_kernel = gpu::has_kernel_for(asked.head_dim) && verb.count("--splits") == 0 &&
+                          asked.heads <= asked.kv_heads * gpu::most_heads_of_group;
   // Who asks for GPUs by name is told what is wrong.
   const memory_kind where =
       backend_of(verb, o, has_kernel || o.backend == "cuda", named("--dtype", o.type, types));

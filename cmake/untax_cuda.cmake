@@ -34,10 +34,10 @@ find_package(CUDAToolkit REQUIRED)
 add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-DFMT_USE_CONSTEXPR=1>)
 
 file(GLOB_RECURSE UNTAX_CUDA_SOURCES CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/engines/sm90/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)
+  ${PROJECT_SOURCE_DIR}/engines/gpu/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)
 file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/*.cu)
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
-list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels} ${UNTAX_KERNEL_SOURCES})
+list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels} ${UNTAX_KERNEL_SOURCES} ${UNTAX_COMM_SOURCES})
 set(UNTAX_HAS_CUDA ON)
 # NCCL is the baseline; its header is enough to build, its library is looked for at run time.
 find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -45,7 +45,7 @@ set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/")
 if(NOT UNTAX_NCCL_INCLUDE)
   message(STATUS "nccl.h was not found: building without the baseline")
   set(UNTAX_LEFT_OUT
-    "/(src/[a-z_]+/no_cuda|engines/sm90/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
+    "/(src/[a-z_]+/no_cuda|engines/gpu/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
 
 # untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which

@@ -1,29 +1,69 @@
-# The kernels of GEMMs, each compiled from a source of its own, which is made here of a line of a kernels.def: sets
-# UNTAX_KERNEL_SOURCES. They are made also where nvcc is not, since configuring then shows a line that cannot be read.
+# Kernels that are compiled from sources made here: sets UNTAX_KERNEL_SOURCES, the GEMMs, one of each line of a .def file,
+# and UNTAX_COMM_SOURCES, the kernels that only send. They are made also where nvcc is not, since configuring then shows a
+# line that cannot be read.
+#
+# The engine has them as templates over the protocol of an operator, and `headers` names both.
 set(UNTAX_KERNEL_SOURCES "")
+set(UNTAX_COMM_SOURCES "")
 
-# untax_kernels(prefix def header protocol): the kernels of `def` with a protocol, which `header` defines.
-function(untax_kernels prefix def header protocol)
+# untax_includes(out headers...): the lines that include these.
+function(untax_includes out)
+  list(TRANSFORM ARGN REPLACE "(.+)" "#include \"\\1\"\n")
+  list(JOIN ARGN "" text)
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+# untax_kernels(prefix def io headers...): the GEMMs of `def` with `io`, which `headers` define.
+function(untax_kernels prefix def io)
   set(file ${PROJECT_SOURCE_DIR}/${def})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  untax_includes(includes engines/gpu/gemm/variant_of.cuh ${ARGN})
   file(STRINGS ${file} lines REGEX "^UNTAX_KERNEL")
   foreach(line IN LISTS lines)
     if(NOT line MATCHES "^UNTAX_KERNEL\\(([a-z0-9_]+), ([a-z0-9, ]+)\\)$")
       message(FATAL_ERROR "${def}: cannot read '${line}'")
     endif()
     set(source ${PROJECT_BINARY_DIR}/generated/kernels/${prefix}_${CMAKE_MATCH_1}.cu)
-    file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[#include "engines/sm90/gemm/variant_of.cuh"
-#include "@header@"
-
-template untax::sm90::kernel_variant
-untax::sm90::variant_of<untax::sm90::tile_config{@CMAKE_MATCH_2@}, @protocol@>();
+    file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[@includes@
+template untax::gpu::kernel_variant
+untax::gpu::variant_of<untax::gpu::tile_config{@CMAKE_MATCH_2@}, @io@>();
 ]])
     list(APPEND UNTAX_KERNEL_SOURCES ${source})
   endforeach()
   set(UNTAX_KERNEL_SOURCES ${UNTAX_KERNEL_SOURCES} PARENT_SCOPE)
 endfunction()
 
-untax_kernels(gemm engines/sm90/gemm/kernels.def engines/sm90/gemm/io.cuh untax::sm90::local_io)
-untax_kernels(gather ops/all_gather_gemm/kernels.def ops/all_gather_gemm/gather.cuh untax::gather_io)
-untax_kernels(gather_packets ops/all_gather_gemm/packet_kernels.def ops/all_gather_gemm/packets.cuh untax::packet_gather)
-untax_kernels(scatter ops/gemm_all_scatter/kernels.def ops/gemm_all_scatter/scatter.cuh untax::scatter_io)
+# untax_comm_kernels(name instances headers...): a source with explicit instantiations of functions that start kernels.
+function(untax_comm_kernels name instances)
+  set(source ${PROJECT_BINARY_DIR}/generated/comm/${name}.cu)
+  untax_includes(includes ${ARGN})
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[@includes@
+namespace untax {
+@instances@
+}  // namespace untax
+]])
+  set(UNTAX_COMM_SOURCES ${UNTAX_COMM_SOURCES} ${source} PARENT_SCOPE)
+endfunction()
+
+untax_kernels(gemm engines/gpu/gemm/kernels.def untax::gpu::local_io engines/gpu/gemm/io.cuh)
+untax_kernels(gather engines/gpu/gemm/sources/gathered.def untax::gather_io
+  engines/gpu/gemm/sources/gathered.cuh ops/all_gather_gemm/gather.hpp)
+untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def untax::packet_gather
+  engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/gather.hpp)
+untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def untax::scatter_io
+  engines/gpu/gemm/sinks/all_copies.cuh ops/gemm_all_scatter/scatter.hpp)
+
+untax_comm_kernels(gather_comm
+  "template void move_gathered(const gather_io&, std::uint64_t*, int, cudaStream_t);"
+  engines/gpu/comm/gather_comm_kernel.cuh ops/all_gather_gemm/gather.hpp)
+untax_comm_kernels(gather_tma
+  "template void gather_all_by_tma(const gather_io&, const receiving_grid&, std::uint64_t*, int, bool, cudaStream_t);"
+  engines/gpu/comm/gather_tma_kernel.cuh ops/all_gather_gemm/gather.hpp)
+untax_comm_kernels(scatter_comm
+  "template void move_scattered(const scatter_io&, std::uint64_t*, int, cudaStream_t);
+template void open_scattered(const scatter_io&, std::uint64_t*, cudaStream_t);
+template void close_scattered(const scatter_io&, std::uint64_t*, cudaStream_t);"
+  engines/gpu/comm/scatter_comm_kernel.cuh ops/gemm_all_scatter/scatter.hpp)
+untax_comm_kernels(scatter_bulk
+  "template void scatter_all(const scatter_io&, std::uint64_t*, bool, cudaStream_t);"
+  engines/gpu/comm/scatter_bulk_kernel.cuh ops/gemm_all_scatter/scatter.hpp)

@@ -6,7 +6,7 @@ namespace untax::timing {
 namespace {
 
 /// The longest share of any cluster, in k-blocks.
-int most_k_blocks(const sm90::tile_schedule& order) {
+int most_k_blocks(const gpu::tile_schedule& order) {
   int most = 1;
   for (int cluster = 0; cluster < order.clusters; ++cluster) {
     int k_blocks = 0;

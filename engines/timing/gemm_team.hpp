@@ -2,14 +2,14 @@
 
 #include <functional>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/timing/workload.hpp"
 
 namespace untax::timing {
 
 /// The clusters of a GEMM kernel, as workers that go through the tiles of its schedule.
 struct gemm_team {
-  sm90::tile_schedule order;
+  gpu::tile_schedule order;
   double seconds = 0;  ///< of the GEMM alone
   /// Adds what a cluster does before it multiplies. May be empty.
   std::function<void(int cluster)> before;

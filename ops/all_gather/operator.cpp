@@ -10,9 +10,9 @@
 namespace untax {
 namespace {
 
-sm90::transfer_code kernels_of(const all_gather_problem& problem, const collective_plan& plan) {
+gpu::transfer_code kernels_of(const all_gather_problem& problem, const collective_plan& plan) {
   const gathered_parts parts{{problem.count, plan.world}};
-  return exchange_code(sm90::messages_of(parts, plan.world, plan.rank), problem.type, plan);
+  return exchange_code(gpu::messages_of(parts, plan.world, plan.rank), problem.type, plan);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/transfer/block_share.hpp"
-#include "engines/sm90/transfer/sender_warps.hpp"
+#include "engines/gpu/comm/sender_warps.hpp"
+#include "engines/gpu/copy/block_share.hpp"
+#include "engines/gpu/gemm/config.hpp"
 
 namespace untax {
 namespace {
@@ -105,7 +105,7 @@ class chunker {
     }
     return plan_.streams > 0
                ? plan_.streams
-               : (plan_.tma_tiles ? 1 : sm90::sender_warps) * (plan_.comm_ctas + plan_.own_grid);
+               : (plan_.tma_tiles ? 1 : gpu::sender_warps) * (plan_.comm_ctas + plan_.own_grid);
   }
   [[nodiscard]] bool has_poller() const {
     if (bulk() || (by_rows() && problem_.m <= few_rows)) return false;
@@ -130,10 +130,10 @@ class chunker {
   }
   /// As large as the memory of an epilogue warp.
   [[nodiscard]] std::int64_t epilogue_columns() const {
-    return config_.epilogue_buffers * sm90::subtile_bytes(config_) / (tma_tile_rows * 2);
+    return config_.epilogue_buffers * gpu::subtile_bytes(config_) / (tma_tile_rows * 2);
   }
   [[nodiscard]] int epilogue_warps() const {
-    return at_most(sm90::storing_warpgroups(config_) * plan_.gemm.blocks());
+    return at_most(gpu::storing_warpgroups(config_) * plan_.gemm.blocks());
   }
   [[nodiscard]] bool epilogue_warps_are_done_in_time() const {
     if (config_.swap_ab) return false;
@@ -179,8 +179,8 @@ class chunker {
   void chunk_bulk() {
     p_.fan_out = true;
     if (plan_.tma_tiles) return chunk_into_tma_tiles(tma_tile_columns);
-    const sm90::block_share share =
-        sm90::share_of_block(shard_.rows, shard_.columns, plan_.own_grid, least_small_columns);
+    const gpu::block_share share =
+        gpu::share_of_block(shard_.rows, shard_.columns, plan_.own_grid, least_small_columns);
     cut_into(share.rows, share.columns);
     p_.senders = plan_.own_grid = share.count;
   }
@@ -193,7 +193,7 @@ class chunker {
     const bool by_warps =
         plan_.who == gather_senders::all_ctas_first || plan_.who == gather_senders::warps;
     // Of tall tiles that all begin at the same time, the fewer to look for the better.
-    const bool tall_tile = tile >= tile_rows(sm90::tile_config{});
+    const bool tall_tile = tile >= tile_rows(gpu::tile_config{});
     const std::int64_t below = by_warps && by_rows() && tall_tile ? 4 : 8;
     const std::int64_t rows =
         std::clamp<std::int64_t>(tile / below, 1, std::min(shard_.rows, most_small_rows));
@@ -202,7 +202,7 @@ class chunker {
     const std::int64_t bytes = by_warps ? most_warp_bytes : portion;
     const std::int64_t wanted = std::clamp(shard_.bytes() / p_.senders, least_small_bytes, bytes);
     const std::int64_t columns = std::max(
-        round_up<std::int64_t>(wanted / 2 / rows, sm90::most_k_blocks_per_stage * sm90::block_k),
+        round_up<std::int64_t>(wanted / 2 / rows, gpu::most_k_blocks_per_stage * gpu::block_k),
         least_small_columns);
     cut_into(rows, std::min(columns, shard_.columns));
     p_.raster_rows = raster_rows_of_shard();
@@ -221,8 +221,8 @@ class chunker {
 
   gather_plan& plan_;
   protocol_plan& p_;
-  const sm90::tile_config& config_;
-  const sm90::tile_schedule& order_;
+  const gpu::tile_config& config_;
+  const gpu::tile_schedule& order_;
   const all_gather_gemm_problem& problem_;
   const operator_options& options_;
   shard_extent shard_;

@@ -5,8 +5,8 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/gemm/variant.hpp"
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/variant.hpp"
 #include "ops/all_gather_gemm/chunking.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/all_gather_gemm/overlap_model.hpp"
@@ -15,7 +15,7 @@ namespace untax {
 namespace {
 
 /// Rows that a block multiplies, and those that the blocks of a cluster do together, where x is A.
-constexpr std::int64_t block_rows = tile_rows(sm90::tile_config{});
+constexpr std::int64_t block_rows = tile_rows(gpu::tile_config{});
 constexpr std::int64_t tall_rows = 2 * block_rows;
 /// With so few rows x is B, and all of A is y, which has to lie in one place.
 constexpr std::int64_t most_short_rows = 128;
@@ -45,14 +45,14 @@ constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends so many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
-constexpr sm90::tile_config kernels[] = {
+constexpr gpu::tile_config kernels[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/all_gather_gemm/kernels.def"
+#include "engines/gpu/gemm/sources/gathered.def"
 #undef UNTAX_KERNEL
 };
-constexpr sm90::tile_config packet_kernels[] = {
+constexpr gpu::tile_config packet_kernels[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/all_gather_gemm/packet_kernels.def"
+#include "engines/gpu/gemm/sources/packets.def"
 #undef UNTAX_KERNEL
 };
 
@@ -102,9 +102,9 @@ class planner {
     if (begun.own_grid > 0) begun.own_grid = moving;
     const int free = num_sms_ - begun.comm_ctas - (concurrent() ? begun.own_grid : 0);
     const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
-    for (const sm90::gemm_plan& gemm : sm90::gemm_plans(shape(), multiplying)) {
-      const auto config = begun.packets ? sm90::compiled_for(packet_kernels, gemm.config)
-                                        : sm90::compiled_for(kernels, gemm.config);
+    for (const gpu::gemm_plan& gemm : gpu::gemm_plans(shape(), multiplying)) {
+      const auto config = begun.packets ? gpu::compiled_for(packet_kernels, gemm.config)
+                                        : gpu::compiled_for(kernels, gemm.config);
       if (!config || (begun.segment_rows > 0 && gemm.config.swap_ab)) continue;
       if (begun.comm_ctas % cluster_blocks(gemm.config) != 0) continue;
       if (part_k_blocks(gemm) < gemm.config.cluster_split_k * gemm.schedule.k_blocks_per_stage)
@@ -120,7 +120,7 @@ class planner {
     }
   }
   /// Of blocks that share a tile: all begin with what is there first, the rank's own columns.
-  [[nodiscard]] int part_k_blocks(const sm90::gemm_plan& gemm) const {
+  [[nodiscard]] int part_k_blocks(const gpu::gemm_plan& gemm) const {
     return by_rows() ? gemm.schedule.k_blocks : made_.segment_k_blocks;
   }
   /// Blocks that only move, beside two that multiply: pairs, as clusters of blocks start together.
@@ -170,11 +170,10 @@ class planner {
 
   /// As many blocks as multiply hardly less by moving, and a usual number at least.
   [[nodiscard]] int idle_blocks() const {
-    const sm90::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
+    const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int comm_ctas) {
-      for (const sm90::gemm_plan& plan : sm90::gemm_plans(whole, num_sms_ - comm_ctas))
-        if (sm90::compiled_for(kernels, plan.config) &&
-            comm_ctas % cluster_blocks(plan.config) == 0)
+      for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
+        if (gpu::compiled_for(kernels, plan.config) && comm_ctas % cluster_blocks(plan.config) == 0)
           return plan.cycles;
       return std::numeric_limits<double>::max();
     };
@@ -208,11 +207,11 @@ class planner {
     const auto parts = static_cast<std::int64_t>(made_.sources.size());
     if (!by_rows()) {
       made_.segment_k_blocks =
-          static_cast<int>(round_up(ceil_div<std::int64_t>(split.full(), sm90::block_k),
-                                    std::int64_t{sm90::most_k_blocks_per_stage}));
+          static_cast<int>(round_up(ceil_div<std::int64_t>(split.full(), gpu::block_k),
+                                    std::int64_t{gpu::most_k_blocks_per_stage}));
       return;
     }
-    made_.segment_k_blocks = static_cast<int>(ceil_div<std::int64_t>(problem_.k, sm90::block_k));
+    made_.segment_k_blocks = static_cast<int>(ceil_div<std::int64_t>(problem_.k, gpu::block_k));
     const auto waste = [&](std::int64_t rows) {
       return static_cast<double>(parts * rows) /
              static_cast<double>(round_up(problem_.m, tall_rows));
@@ -232,10 +231,10 @@ class planner {
   }
 
   /// What the GEMM sees: rows and k-blocks of segments are rounded up.
-  [[nodiscard]] sm90::gemm_shape shape() const {
+  [[nodiscard]] gpu::gemm_shape shape() const {
     const auto parts = static_cast<std::int64_t>(made_.sources.size());
     return {made_.segment_rows > 0 ? parts * made_.segment_rows : problem_.m, problem_.n,
-            by_rows() ? problem_.k : parts * made_.segment_k_blocks * sm90::block_k, problem_.type};
+            by_rows() ? problem_.k : parts * made_.segment_k_blocks * gpu::block_k, problem_.type};
   }
 
   all_gather_gemm_problem problem_;
@@ -253,12 +252,12 @@ std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, in
   };
   std::vector<gather_plan> plans = plans_of(options, num_sms);
   if (!plans.empty()) return plans;
-  sm90::refuse_plan("all_gather_gemm", rank, problem.m, options.workers, num_sms,
-                    [&](int workers, int of) {
-                      operator_options other = options;
-                      other.workers = workers;
-                      return !plans_of(other, of).empty();
-                    });
+  gpu::refuse_plan("all_gather_gemm", rank, problem.m, options.workers, num_sms,
+                   [&](int workers, int of) {
+                     operator_options other = options;
+                     other.workers = workers;
+                     return !plans_of(other, of).empty();
+                   });
 }
 
 }  // namespace untax

@@ -6,23 +6,15 @@
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 
 namespace untax {
-
-/// Who of a rank's kernel are the senders of the protocol.
-enum class gather_senders : std::uint8_t {
-  elsewhere,       ///< nobody: another kernel, or the copy engines
-  comm_ctas,       ///< blocks that do nothing else
-  all_ctas_first,  ///< the blocks that multiply, before they do
-  warps,           ///< a warp of each of the first blocks that multiply, while they do
-  epilogue_warps,  ///< the warps of these that store, until they have something to store
-};
 
 /// How an all_gather_gemm is carried out on a GPU.
 struct gather_plan {
   protocol_plan protocol;  ///< as the protocol sees it: the blocks that multiply are one worker
-  sm90::gemm_plan gemm;
+  gpu::gemm_plan gemm;
   gather_senders who = gather_senders::elsewhere;
   int comm_ctas = 0;  ///< blocks that only move, in the kernel that multiplies
   int own_grid = 0;   ///< blocks of a kernel that only moves

@@ -27,7 +27,7 @@ range common(const range& x, const range& y) {
 
 }  // namespace
 
-std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int k_block,
+std::pair<gather_read, int> gather_reader::next_of(const gpu::cta_read& of, int k_block,
                                                    int set) const {
   const gather_segments& in = numbers_.segments;
   const int all = plan_.gemm.schedule.k_blocks;
@@ -42,11 +42,11 @@ std::pair<gather_read, int> gather_reader::next_of(const sm90::cta_read& of, int
   if (part.segment < 0 || segment >= numbers_.maps.a.size()) return {read, next};
   const bool by_k_blocks = in.rows == 0 && !numbers_.arrivals.by_rows;
   if ((by_k_blocks || in.rows > 0) && segment >= numbers_.maps.b_or_c.size()) return {read, next};
-  const sm90::matrix_at& a = numbers_.maps.a[segment];
-  const sm90::matrix_at& b = by_k_blocks ? numbers_.maps.b_or_c[segment] : numbers_.maps.b;
-  const sm90::matrix_at& c = in.rows > 0 ? numbers_.maps.b_or_c[segment] : numbers_.maps.c;
-  const std::int64_t column = std::int64_t{k_block - part.first} * sm90::block_k;
-  const std::int64_t past = std::int64_t{end - part.first} * sm90::block_k;
+  const gpu::matrix_at& a = numbers_.maps.a[segment];
+  const gpu::matrix_at& b = by_k_blocks ? numbers_.maps.b_or_c[segment] : numbers_.maps.b;
+  const gpu::matrix_at& c = in.rows > 0 ? numbers_.maps.b_or_c[segment] : numbers_.maps.c;
+  const std::int64_t column = std::int64_t{k_block - part.first} * gpu::block_k;
+  const std::int64_t past = std::int64_t{end - part.first} * gpu::block_k;
   const place weights = gather_numbers::at(b.data, problem_, how_);
   const place result = gather_numbers::at(c.data, problem_, how_);
   const std::int64_t c_row = in.row_of_result(of.a.begin);
@@ -72,16 +72,15 @@ int gather_reader::source_of(int counter, int set) const {
   return how_.rank();
 }
 
-range gather_reader::columns_of(const sm90::cta_read& of, const gather_read& read) const {
+range gather_reader::columns_of(const gpu::cta_read& of, const gather_read& read) const {
   return {of.b.begin, std::clamp<std::int64_t>(read.weights - of.b.begin, 0, of.b.count)};
 }
 
 void gather_reader::add_waits(gather_read& read, int first, int k_block, int end, int set) const {
-  const sm90::cta_read& of = read.of;
-  const std::int64_t begin_of_map =
-      read.depth.begin - std::int64_t{k_block - first} * sm90::block_k;
+  const gpu::cta_read& of = read.of;
+  const std::int64_t begin_of_map = read.depth.begin - std::int64_t{k_block - first} * gpu::block_k;
   const auto depth_at = [&](int block) {
-    return std::min(begin_of_map + std::int64_t{block - first} * sm90::block_k, read.depth.end());
+    return std::min(begin_of_map + std::int64_t{block - first} * gpu::block_k, read.depth.end());
   };
   const auto made = std::make_shared<std::vector<gather_read::ready>>();
   auto& waits = *made;
@@ -120,7 +119,7 @@ class read_check {
     for (int set = 0; set < how_.sets().sets && faults_.empty(); ++set) {
       made_.clear();
       known_.clear();
-      sm90::each_read(plan_.gemm, [&](const sm90::cta_read& of) {
+      gpu::each_read(plan_.gemm, [&](const gpu::cta_read& of) {
         if (!faults_.empty()) return;
         reader.each(of, set, [&](const gather_read& read) { look(read, set); });
       });
@@ -169,7 +168,7 @@ class read_check {
     const range& sharded = how_.by_rows() ? read.rows : read.depth;
     if (!how_.collected() && sharded.end() > shard.end()) wrong(read, "reads rows of two shards");
     const std::int64_t stride = own && !how_.by_rows() ? shard.size : problem_.k;
-    for (const sm90::matrix_at& map : numbers_.maps.a) {
+    for (const gpu::matrix_at& map : numbers_.maps.a) {
       const place begin = gather_numbers::at(map.data, problem_, how_);
       if (begin.of == from.of && map.stride != stride) wrong(read, "goes by another stride");
       if (begin.of == from.of && from.row + read.rows.size > begin.row + map.rows)

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "engines/sm90/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
 #include "ops/all_gather_gemm/lowered.hpp"
 
 namespace untax {
 
 /// What a CTA reads of A in one place, and waits for.
 struct gather_read {
-  sm90::cta_read of;
+  gpu::cta_read of;
   range rows;                ///< of C that are made of it, perhaps none
   range columns;             ///< of C
   range depth;               ///< of k
@@ -38,7 +38,7 @@ class gather_reader {
 
   /// Calls `visit(gather_read)` for what a CTA reads of k-blocks [begin, end) of a tile, in a set.
   template <class Visit>
-  void each(const sm90::cta_read& of, int set, const Visit& visit) const {
+  void each(const gpu::cta_read& of, int set, const Visit& visit) const {
     for (int k_block = of.begin; k_block < of.end;) {
       // Most tiles read what others do, and multiply it with other columns.
       const auto [found, is_new] =
@@ -55,9 +55,9 @@ class gather_reader {
   [[nodiscard]] int source_of(int counter, int set) const;
 
  private:
-  [[nodiscard]] std::pair<gather_read, int> next_of(const sm90::cta_read& of, int k_block,
+  [[nodiscard]] std::pair<gather_read, int> next_of(const gpu::cta_read& of, int k_block,
                                                     int set) const;
-  [[nodiscard]] range columns_of(const sm90::cta_read& of, const gather_read& read) const;
+  [[nodiscard]] range columns_of(const gpu::cta_read& of, const gather_read& read) const;
   void add_waits(gather_read& read, int first, int k_block, int end, int set) const;
 
   const all_gather_gemm_problem& problem_;

@@ -7,7 +7,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "ops/all_gather_gemm/sender_numbers.hpp"
+#include "engines/gpu/comm/placement.hpp"
 #include "ops/all_gather_gemm/validate.hpp"
 
 namespace untax {
@@ -33,28 +33,28 @@ class cta_lane {
   /// `sums(cta)`: the flag of what that CTA leaves to others. `wait(flag)`, `raise(flag)` emit.
   template <class Sums, class Wait, class Raise>
   void run(int cta, const Sums& sums, const Wait& wait, const Raise& raise) {
-    const sm90::tile_schedule& order = gemm_.schedule;
-    const sm90::tile_config& c = gemm_.config;
+    const gpu::tile_schedule& order = gemm_.schedule;
+    const gpu::tile_config& c = gemm_.config;
     if (c.cluster_split_k > 1) {
       // The first CTA along k finishes; the others read for it.
       const int split = cta % cluster_blocks(c) / c.cluster;
-      sm90::each_read(gemm_, cta, [&](const sm90::cta_read& of) { read(of, split == 0); });
+      gpu::each_read(gemm_, cta, [&](const gpu::cta_read& of) { read(of, split == 0); });
       if (split > 0) return raise(sums(cta));
       for (int other = 1; other < c.cluster_split_k; ++other) {
         wait(sums(cta + other * c.cluster));
-        sm90::each_read(gemm_, cta + other * c.cluster,
-                        [&](const sm90::cta_read& of) { multiply_all(of); });
+        gpu::each_read(gemm_, cta + other * c.cluster,
+                       [&](const gpu::cta_read& of) { multiply_all(of); });
       }
       return;
     }
-    sm90::each_read(gemm_, cta, [&](const sm90::cta_read& of) {
+    gpu::each_read(gemm_, cta, [&](const gpu::cta_read& of) {
       read(of, of.finishes);
       if (!of.finishes) return raise(sums(cta));
       if (of.begin == 0) return;
       const int first = order.first_contributor(of.cluster, {of.tile, of.begin, of.end});
       for (int cluster = first; cluster < of.cluster; ++cluster)
         wait(sums(cta - (of.cluster - cluster) * cluster_blocks(c)));
-      sm90::cta_read rest = of;
+      gpu::cta_read rest = of;
       rest.begin = 0;
       rest.end = of.begin;
       multiply_all(rest);
@@ -62,7 +62,7 @@ class cta_lane {
   }
 
  private:
-  void read(const sm90::cta_read& of, bool finishes) {
+  void read(const gpu::cta_read& of, bool finishes) {
     reader_.each(of, set_, [&](const gather_read& r) {
       std::int64_t done = r.depth.begin;  // so far it is multiplied
       std::int64_t known = done;          // and so far it has been acquired
@@ -84,7 +84,7 @@ class cta_lane {
     });
   }
   /// What others have read, and acquired.
-  void multiply_all(const sm90::cta_read& of) {
+  void multiply_all(const gpu::cta_read& of) {
     reader_.each(of, set_, [&](const gather_read& r) {
       std::int64_t done = r.depth.begin;
       flush(r, done, r.depth.end(), true);
@@ -140,7 +140,7 @@ class cta_lane {
   [[nodiscard]] int source_of(int counter) const { return reader_.source_of(counter, set_); }
 
   const all_gather_gemm_problem& problem_;
-  const sm90::gemm_plan& gemm_;
+  const gpu::gemm_plan& gemm_;
   const all_gather_gemm_protocol& how_;
   int rank_;
   int set_;
@@ -168,7 +168,7 @@ int cta_of_sender(const gather_plan& plan, const all_gather_gemm_protocol& how, 
 lane_program lanes_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
                       const all_gather_gemm_protocol& how, const gather_lists& lists,
                       const gather_reader& reader) {
-  const sm90::tile_config& c = plan.gemm.config;
+  const gpu::tile_config& c = plan.gemm.config;
   const std::int64_t x = tile_rows(c);
   lane_program all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                     c.swap_ab ? extent{c.block_n, x} : extent{x, c.block_n}});

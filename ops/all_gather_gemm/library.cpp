@@ -7,7 +7,7 @@
 #include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/common/library_run.hpp"
@@ -75,7 +75,7 @@ class library_all_gather_gemm final : public device_operator {
         gather_(w, slab_bytes(p, w.size())),
         alone_(w.size() == 1),
         gathered_(alone_ ? 0 : static_cast<std::size_t>(gather_.bytes())) {
-    sm90::load_matrix_kernels();
+    gpu::load_matrix_kernels();
     const bool in_slabs = p.gather == gather_axis::k && !alone_;
     whole_.emplace(bulk::library_product{p.m, p.n, p.k, p.type, p.type});
     whole_->settle();
@@ -99,7 +99,7 @@ class library_all_gather_gemm final : public device_operator {
     if (added_) return added_->run(gathered_.data(), weights, c, stream);
     if (problem_.gather == gather_axis::rows)
       return whole_->run(gathered_.data(), weights, c, stream);
-    sm90::join_slabs(gathered_.data(), joined_.data(), problem_.m, shards_, stream);
+    gpu::join_slabs(gathered_.data(), joined_.data(), problem_.m, shards_, stream);
     whole_->run(joined_.data(), weights, c, stream);
   }
 
@@ -112,8 +112,8 @@ class library_all_gather_gemm final : public device_operator {
     const scratch c(bytes_of(p.m, p.n, p.type));
     const auto try_both = [&](int way, int round, stream_ref stream) {
       if (round == 0 && way == 0) {
-        sm90::fill_normal({weights.data(), p.type, p.n, p.k}, 1, {0, p.n}, {0, p.k}, stream);
-        sm90::fill_normal({gathered_.data(), p.type, p.m, p.k}, 2, {0, p.m}, {0, p.k}, stream);
+        gpu::fill_normal({weights.data(), p.type, p.n, p.k}, 1, {0, p.n}, {0, p.k}, stream);
+        gpu::fill_normal({gathered_.data(), p.type, p.m, p.k}, 2, {0, p.m}, {0, p.k}, stream);
       }
       if (way == 0) {
         multiply(weights.data(), c.data(), stream);

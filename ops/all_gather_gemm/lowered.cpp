@@ -1,7 +1,7 @@
 #include "ops/all_gather_gemm/lowered.hpp"
 
 #include "engines/gpu/comm/lower.hpp"
-#include "ops/all_gather_gemm/sender_numbers.hpp"
+#include "engines/gpu/comm/placement.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax {
@@ -47,7 +47,7 @@ gather_plan in_packets(const gather_plan& plan, int columns, int senders) {
 }
 
 int packet_threads_of(const gather_plan& plan) {
-  if (plan.who == gather_senders::comm_ctas) return plan.comm_ctas * sm90::block_threads;
+  if (plan.who == gather_senders::comm_ctas) return plan.comm_ctas * gpu::block_threads;
   return packet_thread_beside({plan.who, true, plan.gemm.blocks(), plan.protocol.senders}, 0, 0)
       .threads;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
-#include "engines/sm90/transfer/moved_operands.hpp"
-#include "ops/all_gather_gemm/bulk_gather.hpp"
+#include "engines/gpu/gemm/sources/segments.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
-#include "ops/all_gather_gemm/packet_panel.hpp"
-#include "ops/all_gather_gemm/segments.hpp"
 
 namespace untax {
 
@@ -35,7 +35,7 @@ struct gather_numbers {
   arrival_grid arrivals;
   gather_segments segments;
   packet_panel panel;
-  sm90::moved_operands moved;
+  gpu::moved_operands moved;
   gather_maps maps;
 
   /// As the kernels of a plan are given them, for operands at addresses at which nothing is.

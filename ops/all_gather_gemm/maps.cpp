@@ -1,6 +1,6 @@
 #include "ops/all_gather_gemm/maps.hpp"
 
-#include "ops/all_gather_gemm/packet_panel.hpp"
+#include "engines/gpu/comm/packet_panel.hpp"
 
 namespace untax {
 namespace {
@@ -16,13 +16,12 @@ void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& proble
   const bool rows = how.by_rows();
   const range part = how.shard(how.rank());
   const auto chunk = how.chunk_at(0, 0);
-  sm90::tma_tiles_at tma_tiles{
-      .first = {a, rows ? part.size : problem.m, rows ? problem.k : part.size,
-                rows ? problem.k : part.size},
-      .layers = 1,
-      .between = problem.m * problem.k,
-      .tma_tile_rows = static_cast<int>(chunk.rows.size),
-      .tma_tile_columns = static_cast<int>(chunk.cols.size)};
+  gpu::tma_tiles_at tma_tiles{.first = {a, rows ? part.size : problem.m,
+                                        rows ? problem.k : part.size, rows ? problem.k : part.size},
+                              .layers = 1,
+                              .between = problem.m * problem.k,
+                              .tma_tile_rows = static_cast<int>(chunk.rows.size),
+                              .tma_tile_columns = static_cast<int>(chunk.cols.size)};
   maps.shard_tma_tiles = tma_tiles;
   tma_tiles.layers = how.sets().sets;
   tma_tiles.first.stride = problem.k;
@@ -70,7 +69,7 @@ gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& h
   return {round_up<std::size_t>(inbox, 512), elements(how.outbox()) * 2};
 }
 
-void describe_moved(sm90::moved_operands& moved, const gather_plan& plan,
+void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how) {
   moved.outbox_begin = static_cast<std::int64_t>(bytes_of(plan, how).inbox);
   moved.inbox_stride = how.inbox().cols;

@@ -5,8 +5,8 @@
 
 #include <untax/symmetric/symmetric.hpp>
 
-#include "engines/sm90/gemm/matrix_at.hpp"
-#include "engines/sm90/transfer/moved_operands.hpp"
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 
@@ -22,13 +22,13 @@ struct gather_operands {
 /// What TMA reads and writes in a gather: the matrices that
 /// tensor maps describe.
 struct gather_maps {
-  sm90::matrix_at b;
-  sm90::matrix_at c;
-  std::vector<sm90::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
-  std::vector<sm90::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
-  sm90::tma_tiles_at shard_tma_tiles;   ///< of the rank's own shard; none where it is empty
+  gpu::matrix_at b;
+  gpu::matrix_at c;
+  std::vector<gpu::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
+  std::vector<gpu::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
+  gpu::tma_tiles_at shard_tma_tiles;   ///< of the rank's own shard; none where it is empty
   /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
-  std::vector<sm90::tma_tiles_at> inbox_tma_tiles;
+  std::vector<gpu::tma_tiles_at> inbox_tma_tiles;
 };
 
 [[nodiscard]] gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
@@ -44,7 +44,7 @@ struct gather_bytes {
 };
 [[nodiscard]] gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how);
 /// Where what is moved lies in that, and how far the rows of a shard are apart.
-void describe_moved(sm90::moved_operands& moved, const gather_plan& plan,
+void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how);
 
 }  // namespace untax

@@ -80,7 +80,7 @@ class timing {
   }
 
   const gather_plan& plan_;
-  const sm90::tile_schedule& order_;
+  const gpu::tile_schedule& order_;
   int peers_;
   double alone_;  // cycles, like the next one
   double sending_ = 0;

@@ -7,9 +7,9 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/transfer/sender_warps.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/sender_warps.hpp"
 #include "ops/all_gather_gemm/device_reads.hpp"
-#include "ops/all_gather_gemm/sender_numbers.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax {
@@ -70,7 +70,7 @@ class sender_check {
     if (plan_.streams > 0) {
       for (int i = 0; i < plan_.streams; ++i) numbers.insert(i);
     } else if (own > 0) {
-      const int each = plan_.tma_tiles || plan_.protocol.senders_acquire ? 1 : sm90::sender_warps;
+      const int each = plan_.tma_tiles || plan_.protocol.senders_acquire ? 1 : gpu::sender_warps;
       for (int i = 0; i < own * each; ++i) numbers.insert(i);
     } else {
       const moving_blocks beside{plan_.who, how_.by_rows(), plan_.gemm.blocks(),
@@ -95,7 +95,7 @@ class sender_check {
 
   /// Steps lie where operands do, within what is allocated.
   void expect_addresses() {
-    const sm90::moved_operands& moved = numbers_.moved;
+    const gpu::moved_operands& moved = numbers_.moved;
     const gather_bytes bytes = bytes_of(plan_, how_);
     const std::int64_t columns = how_.by_rows() ? problem_.k : how_.shard(how_.rank()).size;
     expect(moved.a_stride == columns, "rows of A are another distance apart");
@@ -115,7 +115,7 @@ class sender_check {
 
   /// TMA tiles: where a chunk begins in both maps, and how large a tile is.
   void expect_tma_tiles() {
-    const sm90::tma_tiles_at& own = numbers_.maps.shard_tma_tiles;
+    const gpu::tma_tiles_at& own = numbers_.maps.shard_tma_tiles;
     const sending_grid& grid = numbers_.sending;
     const range part = how_.shard(how_.rank());
     expect(own.tma_tile_rows <= 256 && own.tma_tile_columns <= 256 && own.tma_tile_columns % 8 == 0,
@@ -123,9 +123,9 @@ class sender_check {
     expect(grid.tma_tile_bytes() ==
                static_cast<std::uint32_t>(own.tma_tile_rows * own.tma_tile_columns * 2),
            "a TMA tile has other bytes than are waited for");
-    const sm90::tile_config& c = plan_.gemm.config;
+    const gpu::tile_config& c = plan_.gemm.config;
     const int memory = plan_.who == gather_senders::epilogue_warps
-                           ? c.epilogue_buffers * sm90::subtile_bytes(c)
+                           ? c.epilogue_buffers * gpu::subtile_bytes(c)
                            : 32768;
     expect(static_cast<int>(grid.tma_tile_bytes()) <= memory,
            "a TMA tile is larger than its memory");
@@ -138,7 +138,7 @@ class sender_check {
     expect(static_cast<int>(numbers_.maps.inbox_tma_tiles.size()) == how_.world(),
            "maps are missing");
     for (std::size_t peer = 0; peer < numbers_.maps.inbox_tma_tiles.size(); ++peer) {
-      const sm90::tma_tiles_at& there = numbers_.maps.inbox_tma_tiles[peer];
+      const gpu::tma_tiles_at& there = numbers_.maps.inbox_tma_tiles[peer];
       const place at = gather_numbers::at(there.first.data, problem_, how_);
       expect(at.of == operand::inbox && at.rank == static_cast<int>(peer) &&
                  at.row == (how_.by_rows() ? part.begin : 0) &&
@@ -330,8 +330,8 @@ std::vector<std::string> faults_of_packets(const all_gather_gemm_problem& proble
       expect(panel.source_of(row) == plan.protocol.rank, "packets are from another rank");
       expect(place < panel.in_set && places.insert(place).second, "two packets have one place");
       // Threads that multiply go from k-block to k-block.
-      const int block = at.column / sm90::block_k;
-      expect(place == panel.at(row, at.column % sm90::block_k) +
+      const int block = at.column / gpu::block_k;
+      expect(place == panel.at(row, at.column % gpu::block_k) +
                           block * panel.rows * packet_panel::across,
              "a packet is not where it is read");
     }

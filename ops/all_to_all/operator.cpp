@@ -35,9 +35,9 @@ std::string text_of(const all_to_all_problem& problem) {
   return fmt::format("counts {}", fmt::join(problem.counts, " "));
 }
 
-sm90::transfer_code kernels_of(const all_to_all_problem& problem, const collective_plan& plan) {
+gpu::transfer_code kernels_of(const all_to_all_problem& problem, const collective_plan& plan) {
   const auto code = [&](const auto& parts) {
-    return exchange_code(sm90::messages_of(parts, plan.world, plan.rank), problem.type, plan);
+    return exchange_code(gpu::messages_of(parts, plan.world, plan.rank), problem.type, plan);
   };
   if (problem.counts.empty()) return code(equal_parts{problem.count});
   return code(unequal_parts{problem.counts.data(), plan.world});

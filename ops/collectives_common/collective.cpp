@@ -7,8 +7,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/collectives/collective_runner.hpp"
 #include "engines/host/engine.hpp"
-#include "engines/sm90/transfer/collective_runner.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -46,13 +46,13 @@ collective& collective::operator=(collective&&) noexcept = default;
 collective::~collective() = default;
 
 void collective::start(world& w, const std::string& problem, const program& p,
-                       const std::function<sm90::transfer_code()>& kernels,
+                       const std::function<gpu::transfer_code()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   world_ = &w.stable_view();
   tables_ = std::move(tables);
   agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
-    device_runner_ = make_process_owned<sm90::collective_runner>(w, std::string(name_), kernels());
+    device_runner_ = make_process_owned<gpu::collective_runner>(w, std::string(name_), kernels());
     // No rank runs while another one still takes memory or loads kernels.
     w.agree(name_, "made");
     return;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engines/sm90/packets/layout.hpp"
+#include "engines/gpu/packets/layout.hpp"
 
 namespace untax {
 namespace {
@@ -137,7 +137,7 @@ class chooser {
       // after.
       const int few = blocks_for(part, least_packet_bytes, few_packet_blocks);
       made_.workers =
-          std::max(few, blocks_for(part, sm90::packet_threads * 8, part_of(most_blocks)));
+          std::max(few, blocks_for(part, gpu::packet_threads * 8, part_of(most_blocks)));
       return;
     }
     const bool reads = is_roomless() && need_.by_peers != touched::result;

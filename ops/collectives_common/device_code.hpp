@@ -5,8 +5,8 @@
 #include <untax/core/reduction.hpp>
 #include <untax/ops/collective_problems.hpp>
 
-#include "engines/sm90/transfer/code.hpp"
-#include "engines/sm90/transfer/messages.hpp"
+#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/comm/messages.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
 namespace untax {
@@ -15,13 +15,13 @@ namespace untax {
 // `unsupported`.
 
 /// What is sent unchanged: all_gather, all_to_all, broadcast in one phase.
-[[nodiscard]] sm90::transfer_code exchange_code(const sm90::message_table& messages, dtype type,
-                                                const collective_plan& plan);
+[[nodiscard]] gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
+                                               const collective_plan& plan);
 /// What is combined: reduce_scatter, all_reduce.
-[[nodiscard]] sm90::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
-                                                 reduce_target target, const collective_plan& plan);
+[[nodiscard]] gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
+                                                reduce_target target, const collective_plan& plan);
 /// broadcast in two phases.
-[[nodiscard]] sm90::transfer_code relay_code(std::int64_t count, dtype type, int root,
-                                             const collective_plan& plan);
+[[nodiscard]] gpu::transfer_code relay_code(std::int64_t count, dtype type, int root,
+                                            const collective_plan& plan);
 
 }  // namespace untax

@@ -5,17 +5,17 @@
 
 #include <untax/ops/collective_problems.hpp>
 
-#include "engines/sm90/transfer/messages.hpp"
+#include "engines/gpu/comm/messages.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
 namespace untax {
 
 /// What a rank sends to be combined, and where combined parts land in its result: by packets.
-[[nodiscard]] inline sm90::message_table reduced_messages(std::int64_t count, reduce_target target,
-                                                          const collective_plan& plan) {
+[[nodiscard]] inline gpu::message_table reduced_messages(std::int64_t count, reduce_target target,
+                                                         const collective_plan& plan) {
   const sharding shards{count, plan.world};
   const bool straight = target == reduce_target::everywhere && plan.phases == 1;
-  sm90::message_table table(plan.world, plan.rank);
+  gpu::message_table table(plan.world, plan.rank);
   for (int peer = 0; peer < plan.world; ++peer) {
     table.sent[peer] = straight ? range{0, count} : shards.of(peer);
     table.largest = std::max(table.largest, table.sent[peer].size);
@@ -27,9 +27,9 @@ namespace untax {
 }
 
 /// What goes through the hands of a rank in a broadcast in two phases, as parts of owners.
-[[nodiscard]] inline sm90::message_table relayed_messages(const ownership& owners, int root,
-                                                          const collective_plan& plan) {
-  sm90::message_table table(plan.world, plan.rank);
+[[nodiscard]] inline gpu::message_table relayed_messages(const ownership& owners, int root,
+                                                         const collective_plan& plan) {
+  gpu::message_table table(plan.world, plan.rank);
   for (int peer = 0; peer < plan.world; ++peer) {
     if (peer == root) continue;
     table.got[peer] = owners.of(peer);

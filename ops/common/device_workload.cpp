@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engines/bulk/library_gemm.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 
 namespace untax {
 namespace {
@@ -24,8 +24,8 @@ std::size_t bytes_of(range rows, range cols, dtype type) {
 
 void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
                         const matrix& weights, stream_ref stream) {
-  sm90::fill_normal(a, seed_of_a(seed), share.a_rows, share.a_cols, stream);
-  sm90::fill_normal(weights, seed_of_b(seed, share), share.b_rows, share.b_cols, stream);
+  gpu::fill_normal(a, seed_of_a(seed), share.a_rows, share.a_cols, stream);
+  gpu::fill_normal(weights, seed_of_b(seed, share), share.b_rows, share.b_cols, stream);
 }
 
 device_reference::device_reference(const gemm_problem& problem, const gemm_share& share)
@@ -34,11 +34,11 @@ device_reference::device_reference(const gemm_problem& problem, const gemm_share
       a_memory_(bytes_of(share.c_rows, {0, problem.k}, problem.type)),
       b_memory_(bytes_of(share.c_cols, {0, problem.k}, problem.type)),
       c_memory_(bytes_of(share.c_rows, share.c_cols, dtype::f32)),
-      sums_(sizeof(sm90::comparison)),
+      sums_(sizeof(gpu::comparison)),
       a_(a_memory_.data(), problem.type, share.c_rows.size, problem.k),
       b_(b_memory_.data(), problem.type, share.c_cols.size, problem.k),
       right_(c_memory_.data(), dtype::f32, share.c_rows.size, share.c_cols.size) {
-  sm90::load_matrix_kernels();
+  gpu::load_matrix_kernels();
   const double operations = 2.0 * static_cast<double>(right_.rows) *
                             static_cast<double>(right_.cols) * static_cast<double>(problem.k);
   if (operations > most_plain_operations && bulk::blas().there)
@@ -49,14 +49,14 @@ device_reference::device_reference(const gemm_problem& problem, const gemm_share
 void device_reference::compute(std::uint64_t seed, stream_ref stream) {
   if (right_.empty()) return;
   const range depth{0, problem_.k};
-  sm90::fill_normal(a_, seed_of_a(seed), share_.c_rows, depth, stream);
-  sm90::fill_normal(b_, seed_of_b(seed, share_), share_.c_cols, depth, stream);
+  gpu::fill_normal(a_, seed_of_a(seed), share_.c_rows, depth, stream);
+  gpu::fill_normal(b_, seed_of_b(seed, share_), share_.c_cols, depth, stream);
   if (product_) return product_->run(a_.data, b_.data, right_.data, stream);
-  sm90::multiply_plainly(as_const(a_), as_const(b_), right_, stream);
+  gpu::multiply_plainly(as_const(a_), as_const(b_), right_, stream);
 }
 
 double device_reference::error_of(const const_matrix& c, stream_ref stream) const {
-  sm90::comparison found = sm90::compare(c, as_const(right_), sums_.data(), stream);
+  gpu::comparison found = gpu::compare(c, as_const(right_), sums_.data(), stream);
   // Few elements may come out near zero by chance, where no error is small beside them.
   found.size = std::max(
       found.size, static_cast<double>(problem_.k) * static_cast<double>(right_.rows * right_.cols));
@@ -89,7 +89,7 @@ void device_workload::refresh(std::uint64_t seed) {
 }
 
 void device_workload::poison_result() {
-  sm90::fill_nan(c_.data, c_.span_bytes(), stream_.get());
+  gpu::fill_nan(c_.data, c_.span_bytes(), stream_.get());
   stream_.wait("poisoning the result failed");
 }
 

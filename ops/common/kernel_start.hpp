@@ -3,18 +3,18 @@
 #include <untax/ops/options.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/gemm/launcher.hpp"
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/launcher.hpp"
 
 namespace untax {
 
 /// How the GEMM of an operator starts. In phases it touches nothing before its phase. Where all
 /// tiles wait for chunks of A from all ranks, fewer weights are read early.
-[[nodiscard]] inline sm90::kernel_start start_of(const world& w, const operator_options& options,
-                                                 bool wait_for_chunks) {
-  sm90::kernel_start start{.early = w.ranks_per_gpu() == 1};
+[[nodiscard]] inline gpu::kernel_start start_of(const world& w, const operator_options& options,
+                                                bool wait_for_chunks) {
+  gpu::kernel_start start{.early = w.ranks_per_gpu() == 1};
   if (options.constant_weights && options.how != pattern::bulk_synchronous)
-    start.stages = wait_for_chunks ? sm90::asked_before_moving : 6;
+    start.stages = wait_for_chunks ? gpu::asked_before_moving : 6;
   return start;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/sm90/whole_run.hpp"
+#include "engines/gpu/launch/whole_run.hpp"
 
 namespace untax {
 
@@ -9,7 +9,7 @@ namespace untax {
 /// peers may have joined what this rank launched of it. `gather()`, `multiply()`, `join()` launch.
 template <class Gather, class Multiply>
 void gather_then_multiply(world& w, const Gather& gather, const Multiply& multiply) {
-  sm90::whole_run all(w);
+  gpu::whole_run all(w);
   all.all_of(gather);
   all(multiply);
 }
@@ -18,7 +18,7 @@ void gather_then_multiply(world& w, const Gather& gather, const Multiply& multip
 template <class Multiply, class Gather, class Join>
 void multiply_then_gather(world& w, const Multiply& multiply, const Gather& gather,
                           const Join& join) {
-  sm90::whole_run all(w);
+  gpu::whole_run all(w);
   all(multiply);
   all.all_of(gather);
   all(join);

@@ -19,7 +19,7 @@ std::string fields_of(const protocol_plan& plan) {
       gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave, sets);
 }
 
-std::string fields_of(const sm90::gemm_plan& plan) {
+std::string fields_of(const gpu::gemm_plan& plan) {
   const auto& [config, schedule, multicast_rows, cycles] = plan;
   static_cast<void>(cycles);
   const auto& [block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k,

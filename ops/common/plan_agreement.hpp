@@ -7,7 +7,7 @@
 #include <untax/ops/problems.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 
 namespace untax {
 
@@ -19,7 +19,7 @@ using plan_lines = std::vector<std::string>;
 /// The plan of a protocol, without the rank.
 [[nodiscard]] std::string fields_of(const protocol_plan& plan);
 /// The plan of a GEMM kernel, without what the model expects of it.
-[[nodiscard]] std::string fields_of(const sm90::gemm_plan& plan);
+[[nodiscard]] std::string fields_of(const gpu::gemm_plan& plan);
 
 /// Collective: compares the plan that this rank made with those of the others, and waits for them.
 /// Ranks plan apart, each for its own GPU. A difference is `disagreement` on every rank; its text

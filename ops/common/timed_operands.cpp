@@ -4,7 +4,7 @@
 
 #include <untax/tile/shard.hpp>
 
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/device_workload.hpp"
 #include "ops/common/own_stream.hpp"
 
@@ -31,7 +31,7 @@ timed_operands::timed_operands(const gemm_share& share, const gemm_problem& prob
       c_memory_(memory_for(share.c_rows, share.c_cols, problem.type)),
       a_(a_memory_.data(), problem.type, share.a_rows.size, share.a_cols.size),
       c_(c_memory_.data(), problem.type, share.c_rows.size, share.c_cols.size) {
-  sm90::load_matrix_kernels();
+  gpu::load_matrix_kernels();
   b_ = {b_memory_.data(), problem.type, share.b_rows.size, share.b_cols.size};
   for (int i = places_ - 1; i >= 0; --i)
     fill_device_inputs(share, seed + static_cast<std::uint64_t>(i), a_, place(i), stream);

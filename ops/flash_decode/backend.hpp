@@ -4,7 +4,7 @@
 
 #include <untax/ops/flash_decode.hpp>
 
-#include "engines/sm90/attention/shape.hpp"
+#include "engines/gpu/attention/shape.hpp"
 
 namespace untax {
 
@@ -33,6 +33,6 @@ class attention_backend {
                                                                 const flash_decode_plan& plan);
 
 /// A problem as the kernels know it.
-[[nodiscard]] sm90::attention_shape device_shape(const flash_decode_problem& problem);
+[[nodiscard]] gpu::attention_shape device_shape(const flash_decode_problem& problem);
 
 }  // namespace untax

@@ -7,18 +7,18 @@
 #include <untax/ops/collectives.hpp>
 
 #include "engines/bulk/communicator.hpp"
-#include "engines/sm90/attention/attention_runner.hpp"
-#include "engines/sm90/whole_run.hpp"
+#include "engines/gpu/attention/attention_runner.hpp"
+#include "engines/gpu/launch/whole_run.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax {
 namespace {
 
-sm90::attention_sink sink_of(pattern how) {
-  if (is_bulk(how)) return sm90::attention_sink::rows;
-  return how == pattern::producer_consumer ? sm90::attention_sink::outbox
-                                           : sm90::attention_sink::ranks;
+gpu::attention_sink sink_of(pattern how) {
+  if (is_bulk(how)) return gpu::attention_sink::rows;
+  return how == pattern::producer_consumer ? gpu::attention_sink::outbox
+                                           : gpu::attention_sink::ranks;
 }
 
 std::uintptr_t address(const void* p) {
@@ -46,18 +46,18 @@ class device_backend final : public attention_backend {
     require_aligned("keys", shard.keys, 16);
     require_aligned("values", shard.values, 16);
     require_aligned("out", as_const(out), 8);
-    const sm90::attention_operands operands{.queries = q.data,
-                                            .keys = shard.keys.data,
-                                            .values = shard.values.data,
-                                            .out = out.data,
-                                            .queries_stride = q.stride,
-                                            .keys_stride = shard.keys.stride,
-                                            .values_stride = shard.values.stride,
-                                            .out_stride = out.stride,
-                                            .lengths = shard.lengths,
-                                            .page_table = shard.page_table};
+    const gpu::attention_operands operands{.queries = q.data,
+                                           .keys = shard.keys.data,
+                                           .values = shard.values.data,
+                                           .out = out.data,
+                                           .queries_stride = q.stride,
+                                           .keys_stride = shard.keys.stride,
+                                           .values_stride = shard.values.stride,
+                                           .out_stride = out.stride,
+                                           .lengths = shard.lengths,
+                                           .page_table = shard.page_table};
     const stream_ref stream = engine_.stream_or_own(given);
-    sm90::whole_run all(*world_);
+    gpu::whole_run all(*world_);
     all([&] { engine_.attend(operands, stream); });
     if (is_bulk(plan_.how)) {
       all([&] { gather(stream); });
@@ -90,17 +90,17 @@ class device_backend final : public attention_backend {
   }
 
   world* world_;
-  sm90::attention_shape shape_;
+  gpu::attention_shape shape_;
   flash_decode_plan plan_;
   std::int64_t shard_;
-  sm90::attention_runner engine_;
+  gpu::attention_runner engine_;
   std::optional<bulk::communicator> library_;
   std::optional<all_gather> gather_;
 };
 
 }  // namespace
 
-sm90::attention_shape device_shape(const flash_decode_problem& p) {
+gpu::attention_shape device_shape(const flash_decode_problem& p) {
   return {.batch = static_cast<int>(p.batch),
           .kv_heads = static_cast<int>(p.kv_heads),
           .group = static_cast<int>(p.heads / p.kv_heads),
@@ -108,7 +108,7 @@ sm90::attention_shape device_shape(const flash_decode_problem& p) {
           .keys = p.keys,
           .page_size = static_cast<int>(p.page_size),
           .page_division =
-              sm90::division(static_cast<std::uint32_t>(std::max<std::int64_t>(p.page_size, 1))),
+              gpu::division(static_cast<std::uint32_t>(std::max<std::int64_t>(p.page_size, 1))),
           .pages = pages_of_sequence(p),
           .scale = scale_of(p),
           .logit_cap = p.logit_cap,

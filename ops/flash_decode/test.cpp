@@ -9,7 +9,7 @@
 #include <untax/core/error.hpp>
 #include <untax/world/launch.hpp>
 
-#include "engines/sm90/attention/shape.hpp"
+#include "engines/gpu/attention/shape.hpp"
 #include "ops/flash_decode/planning.hpp"
 #include "ops/flash_decode/workload.hpp"
 
@@ -166,7 +166,7 @@ TEST(flash_decode, finds_pages_by_multiplying) {
     const auto divisor = static_cast<std::uint32_t>(1 + random() % (1U << (1 + random() % 30)));
     const auto number = static_cast<std::uint32_t>(random() % (std::uint64_t{1} << 31U));
     const auto multiple = number / divisor * divisor;
-    const sm90::division by(divisor);
+    const gpu::division by(divisor);
     ASSERT_EQ(by.quotient(number), number / divisor) << number << " / " << divisor;
     ASSERT_EQ(by.quotient(multiple), multiple / divisor) << multiple << " / " << divisor;
     if (multiple > 0) {

@@ -6,9 +6,9 @@
 
 #include <untax/tile/shard.hpp>
 
-#include "engines/sm90/gemm/config.hpp"
-#include "engines/sm90/gemm/variant.hpp"
-#include "engines/sm90/transfer/block_share.hpp"
+#include "engines/gpu/copy/block_share.hpp"
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/epilogue_drain.hpp"
 
@@ -22,9 +22,9 @@ constexpr int most_row_splits = 16;
 /// A row split's rows are those of whole tiles.
 constexpr std::int64_t split_unit = 256;
 
-constexpr sm90::tile_config kernels[] = {
+constexpr gpu::tile_config kernels[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/gemm_all_scatter/kernels.def"
+#include "engines/gpu/gemm/sinks/all_copies.def"
 #undef UNTAX_KERNEL
 };
 
@@ -40,7 +40,7 @@ std::vector<int> numbers_of_senders(const operator_options& options, int num_sms
 
 /// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
 void cut(scatter_plan& plan) {
-  const sm90::tile_config& c = plan.gemm.config;
+  const gpu::tile_config& c = plan.gemm.config;
   plan.protocol.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
   plan.protocol.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
   plan.parts = storing_warpgroups(c);
@@ -54,7 +54,7 @@ void cut(scatter_plan& plan) {
 /// work for have any.
 void chunk_bulk(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
   constexpr std::int64_t unit = 64;
-  const sm90::block_share share = sm90::share_of_block(rows, columns, plan.own_grid, unit);
+  const gpu::block_share share = gpu::share_of_block(rows, columns, plan.own_grid, unit);
   plan.protocol.tile_m = share.rows;
   plan.protocol.tile_n = share.columns;
   plan.protocol.senders = plan.own_grid = share.count;
@@ -66,9 +66,9 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
                std::int64_t rows, std::vector<scatter_plan>& plans) {
   const int world = made.protocol.world;
   const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
-  for (const sm90::gemm_plan& gemm :
-       sm90::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
-    const auto config = sm90::compiled_for(kernels, gemm.config);
+  for (const gpu::gemm_plan& gemm :
+       gpu::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
+    const auto config = gpu::compiled_for(kernels, gemm.config);
     if (!config) continue;
     scatter_plan plan = made;
     plan.gemm = gemm;
@@ -164,12 +164,12 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                         int rank, const operator_options& options, int num_sms) {
   std::vector<scatter_plan> plans = possible_plans(problem, world, rank, options, num_sms);
   if (!plans.empty()) return plans;
-  sm90::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, num_sms,
-                    [&](int workers, int of) {
-                      operator_options other = options;
-                      other.workers = workers;
-                      return !possible_plans(problem, world, rank, other, of).empty();
-                    });
+  gpu::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, num_sms,
+                   [&](int workers, int of) {
+                     operator_options other = options;
+                     other.workers = workers;
+                     return !possible_plans(problem, world, rank, other, of).empty();
+                   });
 }
 
 std::string scatter_plan::text() const {

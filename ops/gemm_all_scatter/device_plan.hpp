@@ -6,21 +6,15 @@
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 
 namespace untax {
-
-/// What becomes of a finished tile.
-enum class scatter_way : std::uint8_t {
-  store_to_peers,  ///< from shared memory into all copies of C
-  tile_flags,      ///< into the rank's own C, and senders are told, who send it on
-  local_only,      ///< into the rank's own C; what follows the kernel sends it on
-};
 
 /// How a gemm_all_scatter is carried out on a GPU.
 struct scatter_plan {
   protocol_plan protocol;  ///< as the protocol sees it: the blocks that multiply are one worker
-  sm90::gemm_plan gemm;
+  gpu::gemm_plan gemm;
   scatter_way way = scatter_way::store_to_peers;
   int comm_ctas = 0;  ///< blocks that only move, in the kernel that multiplies
   int own_grid = 0;   ///< blocks of a kernel that only moves

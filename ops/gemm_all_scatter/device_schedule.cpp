@@ -4,7 +4,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
 #include "ops/gemm_all_scatter/lowered.hpp"
 
 // The kernels of a planned scatter, lane by lane.
@@ -28,8 +28,8 @@ class cta_lane {
 
   template <class Sums, class Wait, class Raise>
   void run(const Sums& sums, const Wait& wait, const Raise& raise) const {
-    const sm90::gemm_plan& gemm = m_.plan.gemm;
-    sm90::each_read(gemm, cta_, [&](const sm90::cta_read& of) {
+    const gpu::gemm_plan& gemm = m_.plan.gemm;
+    gpu::each_read(gemm, cta_, [&](const gpu::cta_read& of) {
       const std::int64_t rows = std::clamp<std::int64_t>(rows_.size - of.a.begin, 0, of.a.count);
       const std::int64_t columns = std::clamp<std::int64_t>(own_.size - of.b.begin, 0, of.b.count);
       const int row = of.a.begin + static_cast<int>(rows_.begin);
@@ -48,10 +48,10 @@ class cta_lane {
 
  private:
   /// k-blocks whose sums are left to another CTA.
-  void read(const sm90::cta_read& of, int row, std::int64_t rows) const {
-    const std::int64_t begin = std::int64_t{of.begin} * sm90::block_k;
+  void read(const gpu::cta_read& of, int row, std::int64_t rows) const {
+    const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
     const std::int64_t end =
-        std::min<std::int64_t>(std::int64_t{of.end} * sm90::block_k, m_.problem.k);
+        std::min<std::int64_t>(std::int64_t{of.end} * gpu::block_k, m_.problem.k);
     if (end <= begin) return;
     emit_(step{.what = action::copy,
                .rows = rows,
@@ -131,7 +131,7 @@ class lane_maker {
 
  private:
   [[nodiscard]] static extent tile_of(const scatter_model& m) {
-    const sm90::tile_config& c = m.plan.gemm.config;
+    const gpu::tile_config& c = m.plan.gemm.config;
     const std::int64_t x = tile_rows(c);
     return c.swap_ab ? extent{c.block_n, x} : extent{x, c.block_n};
   }

@@ -5,7 +5,7 @@
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/library_run.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 
@@ -24,7 +24,7 @@ class library_gemm_all_scatter final : public device_operator {
         shards_{p.n, w.size(), shard_granularity},
         gather_(w, slab_bytes()),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
-    sm90::load_matrix_kernels();
+    gpu::load_matrix_kernels();
     const range own = shards_.of(w.rank());
     if (own.empty()) return;
     gemm_.emplace(bulk::library_product{p.m, own.size, p.k, p.type, p.type});
@@ -40,7 +40,7 @@ class library_gemm_all_scatter final : public device_operator {
           if (gemm_) gemm_->run(a, weights, own, stream);
         },
         [&] { gather_.run(own, slabs_.data(), stream); },
-        [&] { sm90::join_slabs(slabs_.data(), c, problem_.m, shards_, stream); });
+        [&] { gpu::join_slabs(slabs_.data(), c, problem_.m, shards_, stream); });
   }
   [[nodiscard]] pattern how() const override { return pattern::bulk_library; }
   [[nodiscard]] std::string text() const override {

@@ -9,7 +9,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/comm/lower.hpp"
-#include "engines/sm90/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax {
@@ -87,7 +87,7 @@ class scatter_check {
            "TMA tiles cannot be so large");
     if (own_.empty()) return;
     expect(static_cast<int>(numbers_.maps.tma_tiles.size()) == how_.world(), "maps are missing");
-    for (const sm90::tma_tiles_at& tma_tiles : numbers_.maps.tma_tiles)
+    for (const gpu::tma_tiles_at& tma_tiles : numbers_.maps.tma_tiles)
       expect(tma_tiles.tma_tile_rows == sent.tma_tile_rows &&
                  tma_tiles.tma_tile_columns == sent.tile_columns && tma_tiles.layers == 1,
              "TMA tiles have another size than their maps say");
@@ -129,7 +129,7 @@ class scatter_check {
     for (std::size_t hop = 0; hop < maps.tma_tiles.size(); ++hop)
       expect_copy(maps.tma_tiles[hop].first, static_cast<int>(hop));
   }
-  void expect_copy(const sm90::matrix_at& c, int hop) {
+  void expect_copy(const gpu::matrix_at& c, int hop) {
     const int peer = receiver_at_hop(how_.rank(), hop, how_.world());
     const std::int64_t rows = plan_.row_splits == 1 ? problem_.m : plan_.split_rows;
     expect(lies(c.data, peer, 0, own_.begin) && c.rows == rows && c.columns == own_.size &&
@@ -142,12 +142,12 @@ class scatter_check {
   void expect_tiles() {
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>> stored;
     std::set<int> numbers;
-    const sm90::gemm_plan& gemm = plan_.gemm;
-    expect(std::int64_t{gemm.schedule.k_blocks} * sm90::block_k >= problem_.k, "k is not covered");
+    const gpu::gemm_plan& gemm = plan_.gemm;
+    expect(std::int64_t{gemm.schedule.k_blocks} * gpu::block_k >= problem_.k, "k is not covered");
     std::int64_t first = 0;
     for (const scatter_maps::row_split& row_split : numbers_.maps.row_splits) {
       std::map<std::pair<int, int>, std::set<std::pair<int, int>>> depths;
-      sm90::each_read(gemm, [&](const sm90::cta_read& of) {
+      gpu::each_read(gemm, [&](const gpu::cta_read& of) {
         const std::int64_t rows =
             std::clamp<std::int64_t>(row_split.a.rows - of.a.begin, 0, of.a.count);
         const std::int64_t columns =
@@ -202,8 +202,8 @@ class scatter_check {
   }
   /// Senders ask for tiles in the order in which the GEMM gives them to its CTAs.
   void expect_order() {
-    const sm90::tile_schedule& order = plan_.gemm.schedule;
-    const sm90::tile_config& c = plan_.gemm.config;
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    const gpu::tile_config& c = plan_.gemm.config;
     int turn = 0;
     for (int tile = 0; tile < order.tiles(); ++tile) {
       for (int cta = 0; cta < c.cluster; ++cta) {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "engines/gpu/comm/sent_tiles.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
-#include "ops/gemm_all_scatter/sent_tiles.hpp"
 
 namespace untax {
 

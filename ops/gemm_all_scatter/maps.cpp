@@ -4,7 +4,7 @@
 
 #include <untax/tile/order.hpp>
 
-#include "ops/gemm_all_scatter/sent_tiles.hpp"
+#include "engines/gpu/comm/sent_tiles.hpp"
 
 namespace untax {
 
@@ -18,9 +18,9 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   };
   const auto own_columns = [&](int hop, range rows) {
     const int peer = receiver_at_hop(how.rank(), hop, how.world());
-    return sm90::matrix_at{at(operands.c, (rows.begin * n + columns.begin) * 2 +
-                                              (peer - how.rank()) * operands.between),
-                           rows.size, columns.size, n};
+    return gpu::matrix_at{at(operands.c, (rows.begin * n + columns.begin) * 2 +
+                                             (peer - how.rank()) * operands.between),
+                          rows.size, columns.size, n};
   };
   scatter_maps maps;
   maps.b = {operands.weights, columns.size, k, k};

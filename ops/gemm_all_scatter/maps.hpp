@@ -6,7 +6,7 @@
 
 #include <untax/tile/shard.hpp>
 
-#include "engines/sm90/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -25,14 +25,14 @@ struct scatter_operands {
 struct scatter_maps {
   /// Of a kernel that multiplies some rows of A.
   struct row_split {
-    sm90::matrix_at a;
-    sm90::matrix_at c;
+    gpu::matrix_at a;
+    gpu::matrix_at c;
   };
   std::vector<row_split> row_splits;
-  sm90::matrix_at b;
-  std::vector<sm90::matrix_at> copies;  ///< of C: the own one, and those by hop that tiles go to
+  gpu::matrix_at b;
+  std::vector<gpu::matrix_at> copies;  ///< of C: the own one, and those by hop that tiles go to
   /// By hop, the own one first: C as senders read and write flagged tiles.
-  std::vector<sm90::tma_tiles_at> tma_tiles;
+  std::vector<gpu::tma_tiles_at> tma_tiles;
 };
 
 [[nodiscard]] scatter_maps maps_of(const gemm_all_scatter_problem& problem,

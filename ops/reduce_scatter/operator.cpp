@@ -10,7 +10,7 @@
 namespace untax {
 namespace {
 
-sm90::transfer_code kernels_of(const reduce_scatter_problem& problem, const collective_plan& plan) {
+gpu::transfer_code kernels_of(const reduce_scatter_problem& problem, const collective_plan& plan) {
   return reduction_code(problem.count, problem.type, problem.how, reduce_target::owner, plan);
 }
 

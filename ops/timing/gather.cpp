@@ -5,7 +5,7 @@
 #include <untax/tile/order.hpp>
 #include <untax/tile/program.hpp>
 
-#include "engines/sm90/transfer/sender_warps.hpp"
+#include "engines/gpu/comm/sender_warps.hpp"
 #include "engines/timing/gemm_team.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
@@ -59,13 +59,13 @@ class gather_lowering {
   /// GEMM alone.
   double gemm_seconds() {
     const auto parts = static_cast<std::int64_t>(plan_.sources.size());
-    const sm90::gemm_shape shape{
+    const gpu::gemm_shape shape{
         plan_.segment_rows > 0 ? parts * plan_.segment_rows : problem_.m, problem_.n,
-        by_rows() ? problem_.k : parts * plan_.segment_k_blocks * sm90::block_k, problem_.type};
-    const sm90::gemm_shape like{problem_.m, problem_.n, problem_.k, problem_.type};
+        by_rows() ? problem_.k : parts * plan_.segment_k_blocks * gpu::block_k, problem_.type};
+    const gpu::gemm_shape like{problem_.m, problem_.n, problem_.k, problem_.type};
     const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0);
-    const sm90::tile_schedule& order = plan_.gemm.schedule;
-    for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    for (const gpu::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
       if (one.config.block_n == plan_.gemm.config.block_n &&
           one.config.swap_ab == plan_.gemm.config.swap_ab &&
           one.config.cluster == plan_.gemm.config.cluster &&
@@ -114,7 +114,7 @@ class gather_lowering {
       costs.move_pace = 0;
       costs.begin_after = costs.signal_after = n.copy_start;  // a signal is a copy of 8 bytes
     } else if (!plan_.tma_tiles && (plan_.comm_ctas + plan_.own_grid) > 0) {
-      costs.move_pace /= sm90::sender_warps;
+      costs.move_pace /= gpu::sender_warps;
     } else if (plan_.who == gather_senders::epilogue_warps && plan_.rate_limit > 0) {
       costs.move_pace = plan_.rate_limit * 1e9 / plan_.protocol.senders;
     }
@@ -154,9 +154,9 @@ class gather_lowering {
 
   /// Waits for the chunks of A in the rows of a tile and in k-blocks [begin, end).
   void add_needs(int rank, int cluster, int tile, int begin, int end) {
-    const sm90::tile_config& config = plan_.gemm.config;
-    const sm90::tile_schedule& order = plan_.gemm.schedule;
-    const std::int64_t depth = sm90::block_k;
+    const gpu::tile_config& config = plan_.gemm.config;
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    const std::int64_t depth = gpu::block_k;
     if (config.swap_ab || collected()) {
       range rows{0, problem_.m};
       if (!config.swap_ab) {
@@ -184,7 +184,7 @@ class gather_lowering {
   }
   /// The same where rows of A are those of tiles.
   void needs_of_rows(int rank, int cluster, range rows, int begin, int end) {
-    const std::int64_t depth = sm90::block_k;
+    const std::int64_t depth = gpu::block_k;
     if (by_rows()) {
       for (int source = 0; source < ranks_; ++source) {
         if (source == rank && !collected()) continue;

@@ -87,7 +87,7 @@ predicted predictor::predict(const timed_case& c) {
 predicted predictor::simulate(const timed_case& c) {
   const auto alone = [](double seconds) { return predicted{seconds, seconds, {}}; };
   if (c.by == "GEMM alone" || c.by == "cuBLASLt alone") {
-    const sm90::gemm_shape shape{c.m, static_cast<std::int64_t>(local_columns(c)), c.k};
+    const gpu::gemm_shape shape{c.m, static_cast<std::int64_t>(local_columns(c)), c.k};
     const auto& best = plans(shape, processors()).front();
     return alone(seconds_of(best, shape, {}));
   }
@@ -102,7 +102,7 @@ predicted predictor::simulate(const timed_case& c) {
   return simulate_collective(*this, c);
 }
 
-double predictor::gemm_alone(const sm90::gemm_shape& shape, bool by_library) {
+double predictor::gemm_alone(const gpu::gemm_shape& shape, bool by_library) {
   return predict({.op = "gemm",
                   .by = by_library ? "cuBLASLt alone" : "GEMM alone",
                   .m = shape.m,
@@ -111,8 +111,8 @@ double predictor::gemm_alone(const sm90::gemm_shape& shape, bool by_library) {
       .seconds;
 }
 
-double predictor::seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape& shape,
-                             const sm90::gemm_shape& like) {
+double predictor::seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
+                             const gpu::gemm_shape& like) {
   const double bytes = element_bytes * static_cast<double>(shape.m * shape.k + shape.n * shape.k +
                                                            shape.m * shape.n);
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
@@ -124,10 +124,9 @@ double predictor::seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape
                    {.op = "gemm", .by = "GEMM alone", .m = like.m, .n = like.n, .k = like.k}));
 }
 
-const std::vector<sm90::gemm_plan>& predictor::plans(const sm90::gemm_shape& shape,
-                                                     int processors) {
+const std::vector<gpu::gemm_plan>& predictor::plans(const gpu::gemm_shape& shape, int processors) {
   auto& found = plans_[{shape.m, shape.n, shape.k, processors}];
-  if (found.empty()) found = sm90::gemm_plans(shape, processors);
+  if (found.empty()) found = gpu::gemm_plans(shape, processors);
   return found;
 }
 

@@ -8,7 +8,7 @@
 
 #include <untax/core/pattern.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/timing/simulate.hpp"
 #include "ops/timing/calibration.hpp"
 #include "ops/timing/timed_case.hpp"
@@ -41,12 +41,12 @@ class predictor {
   // The parts that operators are put together from.
 
   /// Seconds of a GEMM alone, by untax's kernels or by the library.
-  [[nodiscard]] double gemm_alone(const sm90::gemm_shape& shape, bool by_library);
+  [[nodiscard]] double gemm_alone(const gpu::gemm_shape& shape, bool by_library);
   /// The same of one plan, on as many multiprocessors as it was made for.
-  [[nodiscard]] double seconds_of(const sm90::gemm_plan& plan, const sm90::gemm_shape& shape,
-                                  const sm90::gemm_shape& like);
-  [[nodiscard]] const std::vector<sm90::gemm_plan>& plans(const sm90::gemm_shape& shape,
-                                                          int processors);
+  [[nodiscard]] double seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
+                                  const gpu::gemm_shape& like);
+  [[nodiscard]] const std::vector<gpu::gemm_plan>& plans(const gpu::gemm_shape& shape,
+                                                         int processors);
   /// Seconds of a collective of the library among so many ranks.
   [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
   [[nodiscard]] int processors() const;
@@ -59,7 +59,7 @@ class predictor {
   timing::machine machine_;
   calibration known_;
   timing::simulation_options options_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int>, std::vector<sm90::gemm_plan>>
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int>, std::vector<gpu::gemm_plan>>
       plans_;
 };
 

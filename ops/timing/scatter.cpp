@@ -53,11 +53,11 @@ class scatter_lowering {
   double gemm_seconds() {
     const std::int64_t columns = sharding{problem_.n, ranks_, shard_granularity}.full();
     const std::int64_t rows = plan_.row_splits > 1 ? plan_.split_rows : problem_.m;
-    const sm90::gemm_shape shape{rows, columns, problem_.k, problem_.type};
+    const gpu::gemm_shape shape{rows, columns, problem_.k, problem_.type};
     const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0) +
                        (plan_.streams > 0 ? 2 : 0);
-    const sm90::tile_schedule& order = plan_.gemm.schedule;
-    for (const sm90::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    for (const gpu::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
       if (one.config.block_n == plan_.gemm.config.block_n &&
           one.config.swap_ab == plan_.gemm.config.swap_ab &&
           one.config.cluster == plan_.gemm.config.cluster &&
@@ -138,7 +138,7 @@ class scatter_lowering {
   }
   /// Raises the flags of the protocol's tiles that a cluster has finished.
   void flag(int tile) {
-    const sm90::tile_config& c = plan_.gemm.config;
+    const gpu::tile_config& c = plan_.gemm.config;
     const auto at = plan_.gemm.schedule.at(tile);
     for (int block = 0; block < c.cluster; ++block) {
       const std::int64_t x = (std::int64_t{at.m} * c.cluster + block) * tile_rows(c);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engines/sm90/attention/shape.hpp"
+#include "engines/gpu/attention/shape.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/backends.hpp"
 
@@ -13,8 +13,8 @@ std::optional<std::string> gpu_refusal(const layer_operation& op, int ranks) {
     return "the kernels of GPUs multiply elements of 16 bits, and these are fp32";
   if (is_attention(op)) {
     const auto& [heads, kv_heads, width] = op.attention;
-    if (sm90::has_kernel_for(width) && heads <= sm90::most_heads_of_group * kv_heads &&
-        ranks <= sm90::most_attention_ranks)
+    if (gpu::has_kernel_for(width) && heads <= gpu::most_heads_of_group * kv_heads &&
+        ranks <= gpu::most_attention_ranks)
       return std::nullopt;
     return fmt::format("attention on GPUs has no kernel for {} / {} heads of {} elements, {} ranks",
                        heads, kv_heads, width, ranks);

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "engines/sm90/gemm/gemm.hpp"
-#include "engines/sm90/num_sms.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/launch/num_sms.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"
 
@@ -17,10 +17,10 @@ namespace {
 
 using namespace gpu_test;
 using untax::dtype;
-using untax::sm90::gemm;
-using untax::sm90::gemm_plan;
-using untax::sm90::gemm_plans;
-using untax::sm90::gemm_shape;
+using untax::gpu::gemm;
+using untax::gpu::gemm_plan;
+using untax::gpu::gemm_plans;
+using untax::gpu::gemm_shape;
 
 std::string text_of(const gemm_shape& s) {
   return fmt::format("m {} n {} k {} {}", s.m, s.n, s.k, name_of(s.type));
@@ -51,7 +51,7 @@ TEST(gemm, every_configuration) {
     for (const gemm_shape& s : {gemm_shape{128, 256, 64, type}, gemm_shape{256, 512, 1024, type},
                                 gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
                                 gemm_shape{2048, 3584, 1024, type}})
-      expect_right(s, gemm_plans(s, untax::sm90::num_sms_here()), 1);
+      expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 1);
   }
 }
 
@@ -59,7 +59,7 @@ TEST(gemm, few_rows) {
   NEEDS_GPUS(1);
   for (const std::int64_t m : {2, 9, 24, 40, 64, 100, 128, 200, 256}) {
     const gemm_shape s{m, 1096, 2056, dtype::bf16};
-    expect_right(s, gemm_plans(s, untax::sm90::num_sms_here()), 4);
+    expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 4);
   }
 }
 
@@ -72,7 +72,7 @@ TEST(gemm, edges) {
           gemm_shape{17, 8, 8000, type}, gemm_shape{65, 8200, 56, type},
           gemm_shape{129, 120, 136, type}, gemm_shape{257, 264, 8, type},
           gemm_shape{5000, 8, 520, type}, gemm_shape{4999, 40, 64, type}})
-      expect_right(s, gemm_plans(s, untax::sm90::num_sms_here()), 2);
+      expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 2);
   }
 }
 
@@ -86,7 +86,7 @@ TEST(gemm, random_shapes) {
   for (int round = 0; round < 24; ++round) {
     const gemm_shape s{number(1, number(0, 1) == 0 ? 200 : 5000), 8 * number(1, 1125),
                        8 * number(1, 1125), number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
-    std::vector<gemm_plan> plans = gemm_plans(s, untax::sm90::num_sms_here());
+    std::vector<gemm_plan> plans = gemm_plans(s, untax::gpu::num_sms_here());
     plans.resize(2);
     expect_right(s, plans, seed + static_cast<unsigned>(round));
   }

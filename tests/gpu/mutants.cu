@@ -1,11 +1,11 @@
-// Chooses what the kernels leave out (engines/sm90/transfer/mutant.hpp), by UNTAX_MUTANT, in a
+// Chooses what the kernels leave out (engines/gpu/channel/mutant.hpp), by UNTAX_MUTANT, in a
 // build with -DUNTAX_MUTANTS.
 #include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "engines/sm90/transfer/mutant.hpp"
+#include "engines/gpu/channel/mutant.hpp"
 #include "tests/gpu/gpus.hpp"
 
 namespace {
@@ -21,8 +21,8 @@ class chosen_mutant_environment : public testing::Environment {
     gpu_test::ok(cudaGetDeviceCount(&devices));
     for (int device = 0; device < devices; ++device) {
       gpu_test::ok(cudaSetDevice(device));
-      for (const untax::sm90::mutant_setter set : untax::sm90::mutant_setters())
-        gpu_test::ok(set(static_cast<untax::sm90::mutant>(std::stoi(number))));
+      for (const untax::gpu::mutant_setter set : untax::gpu::mutant_setters())
+        gpu_test::ok(set(static_cast<untax::gpu::mutant>(std::stoi(number))));
     }
     gpu_test::ok(cudaSetDevice(0));
 #else

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Leaves one thing out of the kernels at a time (engines/sm90/transfer/mutant.hpp) and wants the tests of operators to
+# Leaves one thing out of the kernels at a time (engines/gpu/channel/mutant.hpp) and wants the tests of operators to
 # fail, with 2 and with 4 ranks that share a GPU. The kernels are compiled once, with all mutants in them. Takes a GPU and
 # minutes; not a part of ./test.sh. With numbers it takes these mutants only.
 #
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-header=engines/sm90/transfer/mutant.hpp
+header=engines/gpu/channel/mutant.hpp
 mapfile -t names < <(sed -n '/^enum class mutant {/,/^};/s/^  \([a-z_]*\),.*/\1/p' "$header")
 numbers=("$@")
 if ((${#numbers[@]} == 0)); then mapfile -t numbers < <(seq 1 $((${#names[@]} - 1))); fi

@@ -25,17 +25,17 @@ HOST = ["src/symmetric/*.*pp", "src/flow/*.*pp", "src/world/*.*pp", "include/unt
         "engines/schedule/*.*pp", "ops/*/layout.hpp", "ops/*/protocol.hpp", "ops/common/*.*pp",
         "ops/collectives_common/*.*pp", "ops/choice/*.*pp", "ops/broadcast/direct_relay.hpp", "ops/*/operator.cpp",
         "ops/flash_decode/planning.cpp", "ops/flash_decode/host.cpp"]  # fmt: skip
-PLANS = ["engines/sm90/gemm/*.hpp", "engines/sm90/gemm/*.cpp", "engines/sm90/transfer/*.hpp", "engines/sm90/packets/*.hpp",
-         "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp", "ops/all_gather_gemm/sending.hpp",
-         "ops/all_gather_gemm/arrivals.hpp", "ops/all_gather_gemm/*gather*.hpp", "ops/all_gather_gemm/packet*.hpp",
-         "ops/gemm_all_scatter/epilogue_drain.cpp", "ops/gemm_all_scatter/scatter.hpp", "ops/gemm_all_scatter/sent_tiles.hpp",
-         "ops/collectives_common/device_choice.cpp"]  # fmt: skip
+PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/channel/*.hpp", "engines/gpu/copy/*.hpp", "engines/gpu/comm/*.hpp",
+         "engines/gpu/collectives/*.hpp", "engines/gpu/packets/*.hpp", "engines/gpu/gemm/sources/*.hpp",
+         "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp",
+         "ops/gemm_all_scatter/epilogue_drain.cpp", "ops/collectives_common/device_choice.cpp"]  # fmt: skip
 # What has no behaviour that a test should hold, what only scripts of the command see, and what never runs without a GPU:
 # calls of CUDA, and arguments of kernels, whose headers do not compile without it.
-LEFT_OUT = ["engines/sm90/transfer/dma_sender.hpp", "engines/sm90/gemm/launcher.hpp", "engines/sm90/gemm/arguments.hpp",
-            "ops/all_gather_gemm/gather.hpp", "ops/gemm_all_scatter/scatter.hpp", "engines/sm90/transfer/mutant.hpp",
+LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", "engines/gpu/gemm/arguments.hpp",
+            "engines/gpu/gemm/sources/gathered.hpp", "engines/gpu/gemm/sources/packets.hpp", "engines/gpu/gemm/sinks/all_copies.hpp",
+            "engines/gpu/comm/*_kernels.hpp", "engines/gpu/channel/run_arguments.hpp", "engines/gpu/channel/mutant.hpp",
             "ops/common/subject.cpp", "ops/common/kernel_start.hpp", "include/untax/flow/device_control.hpp",
-            "engines/sm90/gemm/variant.hpp",
+            "engines/gpu/gemm/variant.hpp",
             "*test*", "ops/_skeleton/*", "*/no_cuda/*", "*/cuda/*", "*workload*", "*registry*", "*check_grid*",
             "*random_matrix*", "ops/common/trial.hpp", "ops/common/timed_operands*", "ops/common/model_check.cpp",
             "ops/common/device_runner*", "ops/choice/gemm_timer*", "*race_marks*", "ops/common/own_stream*",

@@ -14,7 +14,7 @@
 #include <untax/order/remap.hpp>
 #include <untax/order/steps.hpp>
 
-#include "engines/sm90/gemm/schedule.hpp"
+#include "engines/gpu/gemm/schedule.hpp"
 
 namespace untax::order {
 namespace {
@@ -123,7 +123,7 @@ TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int i = 0; i < 200; ++i) {
-    sm90::tile_schedule schedule;
+    gpu::tile_schedule schedule;
     schedule.segments = 1 + static_cast<int>(random() % 4);
     schedule.m_tiles = schedule.segments * (1 + static_cast<int>(random() % 30));
     schedule.n_tiles = 1 + static_cast<int>(random() % 60);

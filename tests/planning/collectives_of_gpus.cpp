@@ -6,7 +6,7 @@
 
 #include <untax/ops/collective_problems.hpp>
 
-#include "engines/sm90/packets/layout.hpp"
+#include "engines/gpu/packets/layout.hpp"
 #include "ops/collectives_common/planning.hpp"
 
 namespace untax {
@@ -135,7 +135,7 @@ TEST(collectives_of_gpus, take_as_many_blocks_as_the_bytes_are_worth) {
     for (const std::int64_t bytes : {std::int64_t{4}, std::int64_t{256}, std::int64_t{260}, 2 * kib,
                                      3 * kib, 100 * kib, 40 * mib}) {
       const std::int64_t few = std::min<std::int64_t>((bytes + 255) / 256, 8);
-      const std::int64_t each = std::int64_t{8} * sm90::packet_threads;
+      const std::int64_t each = std::int64_t{8} * gpu::packet_threads;
       const std::int64_t full = std::min<std::int64_t>((bytes + each - 1) / each, most);
       EXPECT_EQ(blocks(gather(bytes), packets, sharing), static_cast<int>(std::max(few, full)))
           << bytes;

@@ -2,14 +2,14 @@
 // or by what copies.
 #include <gtest/gtest.h>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "ops/gemm_all_scatter/epilogue_drain.hpp"
 
 namespace untax {
 namespace {
 
-sm90::gemm_plan plan_of(double cycles, int tiles) {
-  sm90::gemm_plan plan;
+gpu::gemm_plan plan_of(double cycles, int tiles) {
+  gpu::gemm_plan plan;
   plan.cycles = cycles;
   plan.schedule.m_tiles = tiles;
   plan.schedule.n_tiles = 1;
@@ -17,7 +17,7 @@ sm90::gemm_plan plan_of(double cycles, int tiles) {
 }
 
 TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
-  const sm90::gemm_plan slow = plan_of(1e7, 1);
+  const gpu::gemm_plan slow = plan_of(1e7, 1);
   const double one = drain_cycles_of_copies(slow, 1, 2);
   const double next = drain_cycles_of_copies(slow, 2, 2) - one;
   EXPECT_GT(one, 1e7);
@@ -28,7 +28,7 @@ TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
 }
 
 TEST(copied_row_splits, wait_for_the_link_where_that_is_slower) {
-  const sm90::gemm_plan quick = plan_of(1, 100000);
+  const gpu::gemm_plan quick = plan_of(1, 100000);
   const double one = drain_cycles_of_copies(quick, 1, 2);
   const double next = drain_cycles_of_copies(quick, 2, 2) - one;
   EXPECT_GT(next, 1e5);

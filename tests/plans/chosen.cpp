@@ -33,13 +33,13 @@ using plans_test::own_patterns;
 
 constexpr std::string_view file = "tests/plans/chosen.txt";
 
-std::string text_of(const sm90::gemm_plan& p) {
-  const sm90::tile_config& c = p.config;
-  const sm90::tile_schedule& s = p.schedule;
+std::string text_of(const gpu::gemm_plan& p) {
+  const gpu::tile_config& c = p.config;
+  const gpu::tile_schedule& s = p.schedule;
   return fmt::format(
       "tiles {}{} by {} c{} s{}/{}{} p{}, {} x {} x {}/{}, clusters {}, cut {}, raster group {}, "
       "in {}, parts {}, multicast rows {}, {:.3g} cycles",
-      c.swap_ab ? "B" : "A", sm90::tile_rows(c), c.block_n, c.cluster, c.stages, c.epilogue_buffers,
+      c.swap_ab ? "B" : "A", gpu::tile_rows(c), c.block_n, c.cluster, c.stages, c.epilogue_buffers,
       c.warpgroup_split_k ? " warpgroup split-K" : "", c.cluster_split_k, s.m_tiles, s.n_tiles,
       s.k_blocks, s.k_blocks_per_stage, s.clusters, s.stream_k_tiles, s.raster_group, s.segments,
       s.part_k_blocks, p.multicast_rows, p.cycles);
@@ -79,7 +79,7 @@ void add_gemms(lines& all) {
   for (const std::int64_t m : {1, 16, 24, 48, 64, 96, 128, 200, 512, 1000, 4096}) {
     for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7168, 2048}, {1024, 4096}}) {
       const int places = all.size() % 4 < 2 ? 132 : 64;
-      const auto plans = sm90::gemm_plans({m, n, k}, places);
+      const auto plans = gpu::gemm_plans({m, n, k}, places);
       for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 2); ++i)
         all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, {}: {}", m, n, k, places, i + 1,
                                   text_of(plans[i])));
@@ -93,7 +93,7 @@ void add_expectations(lines& all) {
     for (const std::int64_t m : {1, 24, 64, 100, 256, 700, 2048, 16384}) {
       for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7424, 1024}, {520, 264}}) {
         std::string text;
-        for (const sm90::gemm_plan& p : sm90::gemm_plans({m, n, k}, places))
+        for (const gpu::gemm_plan& p : gpu::gemm_plans({m, n, k}, places))
           text += fmt::format(" {:.6g}", p.cycles);
         all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, cycles:{}", m, n, k, places, text));
       }

@@ -8,17 +8,17 @@
 
 #include <gtest/gtest.h>
 
-#include "engines/sm90/gemm/matrix_at.hpp"
-#include "engines/sm90/gemm/plan.hpp"
-#include "engines/sm90/packets/layout.hpp"
-#include "engines/sm90/transfer/block_share.hpp"
-#include "ops/all_gather_gemm/arrivals.hpp"
-#include "ops/all_gather_gemm/bulk_gather.hpp"
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/packet_panel.hpp"
+#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/comm/sent_tiles.hpp"
+#include "engines/gpu/copy/block_share.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/sources/arrival_grid.hpp"
+#include "engines/gpu/packets/layout.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
-#include "ops/all_gather_gemm/packet_panel.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
-#include "ops/gemm_all_scatter/sent_tiles.hpp"
 
 namespace {
 
@@ -29,62 +29,62 @@ bool all_are(std::int64_t wanted, std::initializer_list<std::int64_t> values) {
 }
 
 TEST(first_values, of_a_gemm) {
-  auto [tile, begin, end] = sm90::work_tile{};
+  auto [tile, begin, end] = gpu::work_tile{};
   EXPECT_EQ(tile, -1);
-  EXPECT_FALSE(sm90::work_tile{}.valid());
+  EXPECT_FALSE(gpu::work_tile{}.valid());
   EXPECT_TRUE(all_are(0, {begin, end}));
   auto [m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles, raster_group,
-        segments, part_k_blocks] = sm90::tile_schedule{};
+        segments, part_k_blocks] = gpu::tile_schedule{};
   EXPECT_TRUE(all_are(0, {m_tiles, n_tiles, k_blocks, clusters, stream_k_tiles, part_k_blocks}));
   EXPECT_TRUE(all_are(1, {k_blocks_per_stage, segments}));
   EXPECT_GE(raster_group, 1);
   int alike = 0;
-  for (const sm90::tile_config& c : sm90::tile_configs()) alike += c == sm90::tile_config{} ? 1 : 0;
+  for (const gpu::tile_config& c : gpu::tile_configs()) alike += c == gpu::tile_config{} ? 1 : 0;
   EXPECT_EQ(alike, 1) << "the configuration that nobody chose is one that there is";
-  auto [m, n, k, type] = sm90::gemm_shape{};
+  auto [m, n, k, type] = gpu::gemm_shape{};
   EXPECT_TRUE(all_are(0, {m, n, k}));
-  EXPECT_EQ(sm90::gemm_plan{}.multicast_rows, 0);
-  EXPECT_EQ(sm90::gemm_plan{}.cycles, 0);
-  EXPECT_EQ(sm90::gemm_plan{}.blocks(), 0);
+  EXPECT_EQ(gpu::gemm_plan{}.multicast_rows, 0);
+  EXPECT_EQ(gpu::gemm_plan{}.cycles, 0);
+  EXPECT_EQ(gpu::gemm_plan{}.blocks(), 0);
 }
 
 TEST(first_values, of_what_moves) {
-  auto [data, rows, columns, stride] = sm90::matrix_at{};
+  auto [data, rows, columns, stride] = gpu::matrix_at{};
   EXPECT_EQ(data, nullptr);
   EXPECT_TRUE(all_are(0, {rows, columns, stride}));
-  auto [first, layers, between, tma_tile_rows, tma_tile_columns] = sm90::tma_tiles_at{};
+  auto [first, layers, between, tma_tile_rows, tma_tile_columns] = gpu::tma_tiles_at{};
   EXPECT_TRUE(all_are(1, {layers, tma_tile_rows, tma_tile_columns}));
   EXPECT_TRUE(all_are(0, {between, first.rows}));
-  sm90::moved_operands moved;
+  gpu::moved_operands moved;
   EXPECT_TRUE(all_are(0, {moved.a_stride, moved.inbox_stride, moved.outbox_stride,
                           moved.outbox_begin, moved.c_stride}));
-  auto [share_rows, share_columns, share_count] = sm90::block_share{};
+  auto [share_rows, share_columns, share_count] = gpu::block_share{};
   EXPECT_TRUE(all_are(1, {share_rows, share_columns, share_count}));
-  sm90::copied_rows copy;
+  gpu::copied_rows copy;
   EXPECT_EQ(copy.to, nullptr);
   EXPECT_EQ(copy.from, nullptr);
   EXPECT_EQ(copy.to_pitch + copy.from_pitch + copy.row_bytes + copy.rows, 0U);
-  sm90::run_arguments run;
+  gpu::run_arguments run;
   EXPECT_TRUE(all_are(0, {run.between, run.element_bytes, run.launch, run.name_size}));
-  sm90::message_table messages;
+  gpu::message_table messages;
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_TRUE(all_are(0, {messages.rank, messages.largest, messages.there[0], messages.sent[0].size,
                           messages.got[0].size}));
-  sm90::transfer_code code;
+  gpu::transfer_code code;
   EXPECT_EQ(code.kernel, nullptr);
   EXPECT_EQ(code.first_argument.size(), 0U);
   EXPECT_TRUE(all_are(0, {code.threads, code.counters, code.element_bytes,
                           static_cast<std::int64_t>(code.shared_bytes),
                           static_cast<std::int64_t>(code.inbox_bytes)}));
-  sm90::packet_layout packets;
+  gpu::packet_layout packets;
   EXPECT_TRUE(all_are(0, {packets.capacity, packets.total}));
   EXPECT_EQ(packets.root, -1);
   EXPECT_FALSE(packets.passes_on);
 }
 
 TEST(first_values, arguments_of_kernels_are_their_bytes) {
-  const sm90::message_table sent(3, 1);
-  sm90::kernel_argument argument(sent);
+  const gpu::message_table sent(3, 1);
+  gpu::kernel_argument argument(sent);
   ASSERT_EQ(argument.size(), sizeof sent);
   EXPECT_EQ(std::memcmp(argument.data(), &sent, sizeof sent), 0);
 }

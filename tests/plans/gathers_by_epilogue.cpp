@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/comm/sending.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
 #include "tests/plans/planned.hpp"
 
 namespace {
@@ -51,7 +51,7 @@ TEST(gathers_by_epilogue, tma_tiles_that_tiles_begin_with_go_first) {
       if (plan.who != gather_senders::epilogue_warps) continue;
       ++looked_at;
       SCOPED_TRACE(fmt::format("{} rows, {} ranks: {}", m, ranks, plan.text()));
-      const sm90::tile_config& config = plan.gemm.config;
+      const gpu::tile_config& config = plan.gemm.config;
       const all_gather_gemm_protocol how(problem, plan.protocol);
       const sending_grid grid = sending_grid::of(how);
       // The first column of each part of k that a block of a cluster has.

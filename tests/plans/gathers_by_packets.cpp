@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engines/sm90/gemm/config.hpp"
+#include "engines/gpu/comm/packet_panel.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/gemm/config.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
-#include "ops/all_gather_gemm/packet_panel.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
-#include "ops/all_gather_gemm/sender_numbers.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/plans/planned.hpp"
 
@@ -25,13 +25,13 @@ using plans_test::numbers;
 template <class Send>
 void each_sender(const gather_plan& plan, const Send& send) {
   if (plan.who == gather_senders::comm_ctas) {
-    const int threads = plan.comm_ctas * sm90::block_threads;
+    const int threads = plan.comm_ctas * gpu::block_threads;
     for (int i = 0; i < threads; ++i) send(packet_thread{i, threads});
     return;
   }
   const moving_blocks beside{plan.who, true, plan.gemm.blocks(), plan.protocol.senders};
   for (int block = 0; block < plan.gemm.blocks(); ++block) {
-    for (int thread = 0; thread < sm90::warpgroup_threads; ++thread) {
+    for (int thread = 0; thread < gpu::warpgroup_threads; ++thread) {
       if (sends_packets(beside, block, thread / 32))
         send(packet_thread_beside(beside, block, thread));
     }

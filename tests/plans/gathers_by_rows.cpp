@@ -24,7 +24,7 @@ struct sources_case {
 
 /// That each block has rows of one source, and each row of A is somebody's, once.
 void expect_all_rows(const gather_plan& plan, const all_gather_gemm_protocol& how, std::int64_t m) {
-  const sm90::tile_config& config = plan.gemm.config;
+  const gpu::tile_config& config = plan.gemm.config;
   const int block = tile_rows(config);
   std::set<std::int64_t> rows;
   for (int number = 0; number < plan.gemm.schedule.m_tiles * config.cluster; ++number) {

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engines/gpu/comm/packet_panel.hpp"
+#include "engines/gpu/comm/sending.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
-#include "ops/all_gather_gemm/packet_panel.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/plans/tiles.hpp"
 
@@ -52,7 +52,7 @@ std::int64_t address_of(const planned_gather& p, const place& at) {
 }
 
 /// Of elements of `map`, by layer, row and column.
-std::int64_t address_in(const sm90::tma_tiles_at& map, int layer, std::int64_t row,
+std::int64_t address_in(const gpu::tma_tiles_at& map, int layer, std::int64_t row,
                         std::int64_t column) {
   return address(map.first.data) + (layer * map.between + row * map.first.stride + column) * 2;
 }
@@ -60,7 +60,7 @@ std::int64_t address_in(const sm90::tma_tiles_at& map, int layer, std::int64_t r
 TEST(gathers_move, steps_lie_where_operands_do) {
   each_plan(gather_cases(), [](const planned_gather& p) {
     SCOPED_TRACE(p.text);
-    sm90::moved_operands moved;
+    gpu::moved_operands moved;
     moved.run.world.rank = p.how.rank();
     moved.run.in = static_cast<const std::byte*>(operand_at(a_begin));
     moved.run.inbox = inbox_of(p.how.rank());
@@ -77,7 +77,7 @@ TEST(gathers_move, steps_lie_where_operands_do) {
           if (s.what != action::copy) return;
           ASSERT_EQ(address(moved.at(s.from)), address_of(p, s.from));
           ASSERT_EQ(address(moved.at(s.to)), address_of(p, s.to));
-          const sm90::copied_rows rows = moved.rows_of(s);
+          const gpu::copied_rows rows = moved.rows_of(s);
           ASSERT_EQ(address(rows.from), address_of(p, s.from));
           ASSERT_EQ(address(rows.to), address_of(p, s.to));
           ASSERT_EQ(static_cast<std::int64_t>(rows.rows), s.rows);
@@ -102,7 +102,7 @@ TEST(gathers_move, steps_lie_where_operands_do) {
 TEST(gathers_move, elements_of_all_operands) {
   plans_test::numbers number(11);
   for (int round = 0; round < 200; ++round) {
-    sm90::moved_operands moved;
+    gpu::moved_operands moved;
     moved.run.world.rank = static_cast<int>(number(0, 7));
     moved.run.in = static_cast<const std::byte*>(operand_at(a_begin));
     moved.run.out = static_cast<std::byte*>(operand_at(c_begin));
@@ -131,7 +131,7 @@ TEST(gathers_move, elements_of_all_operands) {
 
 /// Rows that follow each other without gaps, at both ends, are one copy.
 TEST(gathers_move, rows_without_gaps_are_dense) {
-  sm90::moved_operands moved;
+  gpu::moved_operands moved;
   moved.a_stride = moved.inbox_stride = 64;
   const step whole{.what = action::copy,
                    .rows = 3,
@@ -149,7 +149,7 @@ TEST(gathers_move, rows_without_gaps_are_dense) {
 }
 
 /// A TMA tile has the rows and columns of its chunk, or ends with its matrix where the chunk does.
-void expect_tma_tile(const sm90::tma_tiles_at& map, const outgoing_chunk& chunk) {
+void expect_tma_tile(const gpu::tma_tiles_at& map, const outgoing_chunk& chunk) {
   ASSERT_EQ(std::min<std::int64_t>(map.tma_tile_rows, map.first.rows - chunk.row), chunk.rows);
   ASSERT_EQ(std::min<std::int64_t>(map.tma_tile_columns, map.first.columns - chunk.column),
             chunk.columns);
@@ -182,20 +182,20 @@ TEST(gathers_move, tma_tiles_are_chunks) {
     }
     ASSERT_EQ(static_cast<int>(maps.inbox_tma_tiles.size()), p.how.world());
     const sending_grid grid = sending_grid::of(p.how);
-    const sm90::tma_tiles_at& own = maps.shard_tma_tiles;
+    const gpu::tma_tiles_at& own = maps.shard_tma_tiles;
     // What TMA can, and what it is said to bring.
     ASSERT_LE(own.tma_tile_rows, 256);
     ASSERT_LE(own.tma_tile_columns, 256);
     ASSERT_EQ(own.tma_tile_columns % 8, 0);
     ASSERT_EQ(grid.tma_tile_bytes(),
               static_cast<std::uint32_t>(own.tma_tile_rows * own.tma_tile_columns * 2));
-    const sm90::tile_config& c = p.plan.gemm.config;
+    const gpu::tile_config& c = p.plan.gemm.config;
     const bool stored = p.plan.who == gather_senders::epilogue_warps;
     ASSERT_LE(grid.tma_tile_bytes(),
               static_cast<unsigned>(stored ? c.epilogue_buffers * subtile_bytes(c) : 32768));
     ASSERT_EQ(own.layers, 1);
     for (int peer = 0; peer < p.how.world(); ++peer) {
-      const sm90::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
+      const gpu::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
       ASSERT_EQ(there.layers, p.how.sets().sets);
       ASSERT_EQ(there.tma_tile_rows, own.tma_tile_rows);
       ASSERT_EQ(there.tma_tile_columns, own.tma_tile_columns);

@@ -11,7 +11,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -21,22 +21,22 @@ using untax::errc;
 using untax::error;
 using untax::gather_axis;
 using untax::pattern;
-using namespace untax::sm90;
+using namespace untax::gpu;
 using plans_test::each_plan;
 
 constexpr tile_config gather_configs[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/all_gather_gemm/kernels.def"
+#include "engines/gpu/gemm/sources/gathered.def"
 #undef UNTAX_KERNEL
 };
 constexpr tile_config packet_configs[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/all_gather_gemm/packet_kernels.def"
+#include "engines/gpu/gemm/sources/packets.def"
 #undef UNTAX_KERNEL
 };
 constexpr tile_config scatter_configs[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "ops/gemm_all_scatter/kernels.def"
+#include "engines/gpu/gemm/sinks/all_copies.def"
 #undef UNTAX_KERNEL
 };
 

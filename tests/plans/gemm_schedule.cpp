@@ -9,15 +9,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engines/sm90/gemm/plan.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
 
-using untax::sm90::gemm_plan;
-using untax::sm90::gemm_plans;
-using untax::sm90::tile_schedule;
-using untax::sm90::work_tile;
+using untax::gpu::gemm_plan;
+using untax::gpu::gemm_plans;
+using untax::gpu::tile_schedule;
+using untax::gpu::work_tile;
 
 void expect_sound(const tile_schedule& s, const std::string& what) {
   SCOPED_TRACE(what);
@@ -98,8 +98,8 @@ TEST(gemm_schedule, does_every_k_block_once) {
   for (const unsigned seed : plans_test::seeds()) {
     plans_test::numbers number(seed);
     for (int round = 0; round < 60; ++round) {
-      const untax::sm90::gemm_shape shape{number(1, number(0, 1) == 0 ? 300 : 5000),
-                                          8 * number(1, 1125), 8 * number(1, 1125)};
+      const untax::gpu::gemm_shape shape{number(1, number(0, 1) == 0 ? 300 : 5000),
+                                         8 * number(1, 1125), 8 * number(1, 1125)};
       const int num_sms = number(0, 1) == 0 ? 132 : static_cast<int>(number(2, 140));
       for (const gemm_plan& plan : gemm_plans(shape, num_sms)) {
         tile_schedule schedule = plan.schedule;

@@ -5,21 +5,21 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/gemm/plan.hpp"
-#include "engines/sm90/gemm/variant.hpp"
+#include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/variant.hpp"
 
 namespace untax {
 namespace {
 
 TEST(kernel_variants, are_looked_up_by_equality) {
-  std::vector<sm90::kernel_variant> variants;
-  for (const sm90::tile_config& c : sm90::tile_configs()) variants.push_back({c, nullptr, 0});
-  for (const sm90::tile_config& c : sm90::tile_configs())
-    EXPECT_EQ(sm90::variant_for(variants, c).config, c);
+  std::vector<gpu::kernel_variant> variants;
+  for (const gpu::tile_config& c : gpu::tile_configs()) variants.push_back({c, nullptr, 0});
+  for (const gpu::tile_config& c : gpu::tile_configs())
+    EXPECT_EQ(gpu::variant_for(variants, c).config, c);
   // Each field counts.
-  for (const sm90::tile_config& c : sm90::tile_configs()) {
+  for (const gpu::tile_config& c : gpu::tile_configs()) {
     for (int field = 0; field < 7; ++field) {
-      sm90::tile_config other = c;
+      gpu::tile_config other = c;
       if (field == 0) other.block_n += 1000;
       if (field == 1) other.cluster += 1000;
       if (field == 2) other.stages += 1000;
@@ -28,9 +28,9 @@ TEST(kernel_variants, are_looked_up_by_equality) {
       if (field == 5) other.warpgroup_split_k = !other.warpgroup_split_k;
       if (field == 6) other.cluster_split_k += 1000;
       EXPECT_NE(other, c);
-      if (std::ranges::count(sm90::tile_configs(), other) > 0) continue;
+      if (std::ranges::count(gpu::tile_configs(), other) > 0) continue;
       try {
-        (void)sm90::variant_for(variants, other);
+        (void)gpu::variant_for(variants, other);
         ADD_FAILURE() << "field " << field << " does not count";
       } catch (const error& e) {
         EXPECT_EQ(e.code(), errc::internal);
@@ -40,18 +40,18 @@ TEST(kernel_variants, are_looked_up_by_equality) {
 }
 
 TEST(kernel_variants, of_an_operator_may_keep_other_stages) {
-  const sm90::tile_config kernels[] = {{256, 2, 3, false, 4}, {16, 1, 10, true, 2, true}};
-  EXPECT_EQ(sm90::compiled_for(kernels, {256, 2, 4, false, 2}), kernels[0]);
-  EXPECT_EQ(sm90::compiled_for(kernels, {256, 2, 4, true, 2}), std::nullopt);
-  EXPECT_EQ(sm90::compiled_for(kernels, {224, 2, 4, false, 2}), std::nullopt);
-  EXPECT_EQ(sm90::compiled_for(kernels, {256, 1, 3, false, 4}), std::nullopt);
-  EXPECT_EQ(sm90::compiled_for(kernels, {16, 1, 10, true, 1, true, 2}), std::nullopt);
-  EXPECT_EQ(sm90::compiled_for(kernels, {16, 1, 10, true, 2, false}), std::nullopt);
+  const gpu::tile_config kernels[] = {{256, 2, 3, false, 4}, {16, 1, 10, true, 2, true}};
+  EXPECT_EQ(gpu::compiled_for(kernels, {256, 2, 4, false, 2}), kernels[0]);
+  EXPECT_EQ(gpu::compiled_for(kernels, {256, 2, 4, true, 2}), std::nullopt);
+  EXPECT_EQ(gpu::compiled_for(kernels, {224, 2, 4, false, 2}), std::nullopt);
+  EXPECT_EQ(gpu::compiled_for(kernels, {256, 1, 3, false, 4}), std::nullopt);
+  EXPECT_EQ(gpu::compiled_for(kernels, {16, 1, 10, true, 1, true, 2}), std::nullopt);
+  EXPECT_EQ(gpu::compiled_for(kernels, {16, 1, 10, true, 2, false}), std::nullopt);
 }
 
 TEST(kernel_variants, are_listed_once) {
-  for (const sm90::tile_config& c : sm90::tile_configs())
-    EXPECT_EQ(std::ranges::count(sm90::tile_configs(), c), 1);
+  for (const gpu::tile_config& c : gpu::tile_configs())
+    EXPECT_EQ(std::ranges::count(gpu::tile_configs(), c), 1);
 }
 
 }  // namespace

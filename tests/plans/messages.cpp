@@ -13,7 +13,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/sm90/transfer/messages.hpp"
+#include "engines/gpu/comm/messages.hpp"
 #include "ops/all_to_all/protocol.hpp"
 #include "ops/collectives_common/inner_shares.hpp"
 #include "ops/collectives_common/tables.hpp"
@@ -21,8 +21,8 @@
 namespace {
 
 using namespace untax;
-using sm90::message_table;
-using sm90::messages_of;
+using gpu::message_table;
+using gpu::messages_of;
 
 /// Of an element of a result: whose input it is of, and which element of that.
 using origin = std::pair<int, std::int64_t>;
@@ -100,11 +100,11 @@ void expect_same_programs(const Parts& parts, int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
       const collective_plan plan{
           .world = ranks, .rank = rank, .how = how, .workers = 2, .chunk = 5, .depth = 8};
-      const sm90::listed_parts listed{messages_of(parts, ranks, rank)};
-      ASSERT_EQ(program_of(exchange_protocol<sm90::listed_parts>(listed, plan)),
+      const gpu::listed_parts listed{messages_of(parts, ranks, rank)};
+      ASSERT_EQ(program_of(exchange_protocol<gpu::listed_parts>(listed, plan)),
                 program_of(exchange_protocol<Parts>(parts, plan)));
       if (how != pattern::fused_sequential) continue;
-      ASSERT_EQ(program_of(direct_exchange<sm90::listed_parts>(listed, plan)),
+      ASSERT_EQ(program_of(direct_exchange<gpu::listed_parts>(listed, plan)),
                 program_of(direct_exchange<Parts>(parts, plan)));
     }
   }

@@ -10,15 +10,15 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/sm90/attention/shape.hpp"
-#include "engines/sm90/packets/layout.hpp"
-#include "engines/sm90/transfer/block_share.hpp"
-#include "ops/all_gather_gemm/arrivals.hpp"
-#include "ops/all_gather_gemm/bulk_gather.hpp"
-#include "ops/all_gather_gemm/packet_panel.hpp"
-#include "ops/all_gather_gemm/sender_numbers.hpp"
-#include "ops/all_gather_gemm/sending.hpp"
-#include "ops/gemm_all_scatter/sent_tiles.hpp"
+#include "engines/gpu/attention/shape.hpp"
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/packet_panel.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/comm/sent_tiles.hpp"
+#include "engines/gpu/copy/block_share.hpp"
+#include "engines/gpu/gemm/sources/arrival_grid.hpp"
+#include "engines/gpu/packets/layout.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -37,7 +37,7 @@ TEST(plan_numbers, shares_of_blocks) {
       const auto most = static_cast<int>(number(1, 132));
       const std::int64_t unit = number(0, 1) == 0 ? 64 : 128;
       SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << most << " blocks");
-      const auto share = sm90::share_of_block(rows, columns, most, unit);
+      const auto share = gpu::share_of_block(rows, columns, most, unit);
       ASSERT_GE(share.rows, 1);
       ASSERT_LE(share.rows, rows);
       ASSERT_GE(share.columns, 1);
@@ -64,26 +64,26 @@ TEST(plan_numbers, shares_of_blocks) {
 
 TEST(plan_numbers, divisions) {
   for (std::uint32_t divisor = 1; divisor < 3000; ++divisor) {
-    const sm90::division by(divisor);
+    const gpu::division by(divisor);
     for (const std::uint32_t n :
          {0U, 1U, divisor - 1, divisor, divisor + 1, 7 * divisor - 1, 7 * divisor, 1000003U,
           0x7fffffffU, 0x7fffffffU / divisor * divisor, 0x7fffffffU / divisor * divisor - 1})
       ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
   }
   for (const std::uint32_t divisor : {1U << 20U, (1U << 30U) - 1, 1U << 30U, 0x7fffffffU}) {
-    const sm90::division by(divisor);
+    const gpu::division by(divisor);
     for (const std::uint32_t n : {divisor - 1, divisor, 0x7fffffffU})
       ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
   }
-  ASSERT_EQ(sm90::division().quotient(12345), 12345U) << "by one";
+  ASSERT_EQ(gpu::division().quotient(12345), 12345U) << "by one";
 }
 
 /// Rows of partial results: four elements a packet, and the statistics in the last.
 TEST(plan_numbers, partial_results_of_attention) {
   for (const int width : {64, 128, 256}) {
-    EXPECT_TRUE(sm90::has_kernel_for(width));
-    EXPECT_EQ(sm90::packets_of_row(width), width / 4 + 1);
-    sm90::attention_shape shape;
+    EXPECT_TRUE(gpu::has_kernel_for(width));
+    EXPECT_EQ(gpu::packets_of_row(width), width / 4 + 1);
+    gpu::attention_shape shape;
     shape.head_dim = width;
     shape.batch = 3;
     shape.kv_heads = 5;
@@ -94,13 +94,13 @@ TEST(plan_numbers, partial_results_of_attention) {
     shape.partials = dtype::bf16;
     EXPECT_EQ(shape.words(), width / 2 + 1) << "16 bits each";
   }
-  for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(sm90::has_kernel_for(width));
+  for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(gpu::has_kernel_for(width));
 }
 
 /// Rooms of attention: the last row of the last set, rank and block lies in them.
 TEST(plan_numbers, rooms_of_attention) {
   for (const int width : {64, 128, 256}) {
-    sm90::attention_shape shape;
+    gpu::attention_shape shape;
     shape.head_dim = width;
     shape.batch = 3;
     shape.kv_heads = 2;
@@ -109,15 +109,15 @@ TEST(plan_numbers, rooms_of_attention) {
       const std::size_t row = static_cast<std::size_t>(width) / 4 + 1;
       const std::size_t rows = 24;
       const auto all = static_cast<std::size_t>(ranks);
-      const auto sent = sm90::attention_room::of(shape, ranks, 5, true, false);
+      const auto sent = gpu::attention_room::of(shape, ranks, 5, true, false);
       EXPECT_EQ(sent.inbox, 2 * rows * all * row) << "two sets";
       EXPECT_EQ(sent.outbox, 0U);
       EXPECT_EQ(sent.parts, 2U * 5 * 16 * (static_cast<std::size_t>(width) / 2 + 1));
       EXPECT_EQ(sent.rows, rows * all * (static_cast<std::size_t>(width) + 2));
-      const auto followed = sm90::attention_room::of(shape, ranks, 5, false, true);
+      const auto followed = gpu::attention_room::of(shape, ranks, 5, false, true);
       EXPECT_EQ(followed.inbox, sent.inbox);
       EXPECT_EQ(followed.outbox, 2 * rows * row);
-      EXPECT_EQ(sm90::attention_room::of(shape, ranks, 5, false, false).inbox, 1U);
+      EXPECT_EQ(gpu::attention_room::of(shape, ranks, 5, false, false).inbox, 1U);
     }
   }
 }
@@ -127,8 +127,8 @@ TEST(plan_numbers, rooms_of_attention) {
 TEST(plan_numbers, places_of_packets) {
   for (const int ranks : {1, 2, 5}) {
     for (const bool passes_on : {false, true}) {
-      const sm90::packet_layout how{
-          .messages = sm90::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
+      const gpu::packet_layout how{
+          .messages = gpu::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
       std::set<std::int64_t> slots;
       for (int phase = 0; phase < (passes_on ? 2 : 1); ++phase)
         for (std::uint64_t epoch = 8; epoch < 10; ++epoch)

@@ -12,8 +12,8 @@
 
 #include <untax/tile/order.hpp>
 
+#include "engines/gpu/comm/sent_tiles.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
-#include "ops/gemm_all_scatter/sent_tiles.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/plans/tiles.hpp"
 
@@ -194,7 +194,7 @@ TEST(scatters, copies_lie_at_the_peers) {
               p.plan.way == scatter_way::tile_flags ? p.how.world() : 0);
     for (std::size_t hop = 0; hop < maps.copies.size(); ++hop) {
       const int peer = (p.how.rank() + static_cast<int>(hop)) % p.how.world();
-      const sm90::matrix_at& c = maps.copies[hop];
+      const gpu::matrix_at& c = maps.copies[hop];
       ASSERT_EQ(address(c.data), c_at(p, peer, 0, own.begin));
       ASSERT_EQ(c.rows, p.plan.row_splits == 1 ? p.problem.m : p.plan.split_rows);
       ASSERT_EQ(c.columns, own.size);
@@ -202,7 +202,7 @@ TEST(scatters, copies_lie_at_the_peers) {
     }
     for (std::size_t hop = 0; hop < maps.tma_tiles.size(); ++hop) {
       const int peer = (p.how.rank() + static_cast<int>(hop)) % p.how.world();
-      const sm90::matrix_at& c = maps.tma_tiles[hop].first;
+      const gpu::matrix_at& c = maps.tma_tiles[hop].first;
       ASSERT_EQ(address(c.data), c_at(p, peer, 0, own.begin));
       ASSERT_EQ(c.rows, p.problem.m);
       ASSERT_EQ(c.columns, own.size);
@@ -282,7 +282,7 @@ TEST(scatters, tma_tiles_cover_tiles) {
     ASSERT_EQ(grid.tma_tile_bytes(),
               static_cast<unsigned>(grid.tma_tile_rows * grid.tile_columns * 2));
     if (own_columns(p).empty()) return;
-    for (const sm90::tma_tiles_at& tma_tiles : maps_for(p).tma_tiles) {
+    for (const gpu::tma_tiles_at& tma_tiles : maps_for(p).tma_tiles) {
       ASSERT_EQ(tma_tiles.tma_tile_rows, grid.tma_tile_rows);
       ASSERT_EQ(tma_tiles.tma_tile_columns, grid.tile_columns);
     }
@@ -305,8 +305,8 @@ TEST(scatters, senders_go_in_the_order_of_the_gemm) {
   each_plan(scatter_cases(), [](const planned_scatter& p) {
     if (p.plan.way != scatter_way::tile_flags || p.plan.gemm.config.swap_ab) return;
     SCOPED_TRACE(p.text);
-    const sm90::tile_schedule& order = p.plan.gemm.schedule;
-    const sm90::tile_config& config = p.plan.gemm.config;
+    const gpu::tile_schedule& order = p.plan.gemm.schedule;
+    const gpu::tile_config& config = p.plan.gemm.config;
     const int count = p.how.tiles().count();
     std::vector<int> finished;
     for (int tile = 0; tile < order.tiles(); ++tile) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engines/sm90/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
 
 // Addresses at which nothing is, and what each CTA of a GEMM reads and multiplies.
 namespace plans_test {
@@ -15,8 +15,8 @@ namespace plans_test {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data));
 }
 
-using untax::sm90::each_read;
-using untax::sm90::row_span;
-using read_tile = untax::sm90::cta_read;
+using untax::gpu::each_read;
+using untax::gpu::row_span;
+using read_tile = untax::gpu::cta_read;
 
 }  // namespace plans_test

@@ -3,14 +3,15 @@
 
     core <- order <- select <- locality <- memory <- symmetric <- rma <- flow <- tile <- world <- engines <- sparse <- ops <- taxes <- c <- cli
 
-Two more rules keep dependencies where they belong: headers that users include name no CUDA, NCCL, MPI or Torch
-header, except *.cuh; and Relacy is seen only by the model engine and by model tests.
+Three more rules keep dependencies where they belong: headers that users include name no CUDA, NCCL, MPI or Torch
+header, except *.cuh; operators hold no code of kernels; and Relacy is seen only by the model engine and by model tests.
 """
 import re
 
 import gate
 
 LAYERS = ["core", "order", "select", "locality", "memory", "symmetric", "rma", "flow", "tile", "world", "engines", "sparse", "ops", "taxes", "c", "cli"]
+DEVICE_CODE = re.compile(r"\b__(?:device|global)__\b")
 FOREIGN = re.compile(r"^(cuda|cuda_\w+|cublas\w*|cub|thrust|nccl|mpi|torch|ATen|c10|nvshmem\w*)(/|\.h|$)")
 MODEL_FILE = re.compile(r"^(engines/model/|ops/[^/]+/model[^/]*$|tests/.*model[^/]*$)")
 
@@ -34,6 +35,8 @@ def check(tree):
         if layer and layer not in LAYERS:
             findings.append(f"{name}: '{layer}' is no layer; the layers are {', '.join(LAYERS)}")
             continue
+        if layer == "ops" and (name.endswith(".cuh") or name.endswith(".cu") and DEVICE_CODE.search(tree.text(name))):
+            findings.append(f"{name}: code of kernels belongs to engines/gpu")
         for included in tree.includes(name):
             if name.startswith("include/") and not name.endswith(".cuh") and FOREIGN.match(included):
                 findings.append(f"{name}: a public header may not include <{included}>; only *.cuh may")
@@ -60,6 +63,8 @@ BAD = [
     ("include/untax/rma/a.hpp", "#include <mpi.h>\n"),
     ("include/untax/misc/a.hpp", "\n"),
     ("src/taxes/a.cpp", "#include <untax/c/world.h>\n"),
+    ("ops/x/a.cuh", "\n"),
+    ("ops/x/gpu.cu", "__global__ void f() {}\n"),
     ("cli/check.cpp", "#include <relacy/relacy.hpp>\n"),
 ]
 GOOD = [

@@ -22,15 +22,17 @@ import gate
 import ptx_paths
 
 SITES = "tests/ptx/sites.cu"
-# Sources of kernels that the build makes of a line of a kernels.def, below its directory.
-KERNELS = "generated/kernels/"
+# Sources of kernels that the build makes, below its directory: of a line of a .def file, and those that only send.
+GENERATED = "generated/"
+KERNELS = GENERATED + "kernels/"
+COMM = GENERATED + "comm/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
-            "ops/all_gather_gemm/bulk_kernel.cu", "ops/gemm_all_scatter/bulk_kernel.cu")
+            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter_bulk.cu")
 GATHER = KERNELS + "gather_packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
-ATTENTION = ("engines/sm90/attention/variants/width_64.cu", "engines/sm90/attention/variants/width_128.cu")
+ATTENTION = ("engines/gpu/attention/variants/width_64.cu", "engines/gpu/attention/variants/width_128.cu")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 
 RAISE = r"red\.release\.sys\.global\.max\.u64"
@@ -81,7 +83,7 @@ def nvcc():
 
 
 def path_of(tree, name):
-    return (tree.build if name.startswith(KERNELS) else tree.root) / name
+    return (tree.build if name.startswith(GENERATED) else tree.root) / name
 
 
 def compiled(tree, name, *options):
@@ -166,8 +168,8 @@ def spills(tree, name, stack_too=True):
 
 
 # Of each kind of kernel one, in which the rules of paths are looked at.
-MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", "ops/all_gather_gemm/comm_kernel.cu",
-          "ops/gemm_all_scatter/comm_kernel.cu", "ops/all_gather_gemm/bulk_kernel.cu", "ops/gemm_all_scatter/bulk_kernel.cu")
+MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", COMM + "gather_comm.cu",
+          COMM + "scatter_comm.cu", "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter_bulk.cu")
 
 
 def paths(tree, name):
@@ -197,7 +199,7 @@ def fingerprint(tree, look, version):
     """Of what a look depends on; of a source that the build makes, of what that includes."""
     name = look.split()[0]
     rules = [look, version] + [(gate.PROJECT / "tests/style" / own).read_text() for own in ("ptx.py", "ptx_paths.py")]
-    if not name.startswith(KERNELS):
+    if not name.startswith(GENERATED):
         return cached.fingerprint(tree, name, *rules)
     made = path_of(tree, name).read_text()
     headers = re.findall(r'#include "(.*)"', made)

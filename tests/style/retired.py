@@ -5,10 +5,10 @@ import re
 # What is searched: code, documents and scripts, but not measured data, what is generated from it, or other people's text.
 LEFT_OUT = re.compile(r"LICENSE|models/|bench/(results|data|select)/|tests/plans/chosen.txt|ops/choice/tables/|.*\.(json|svg|png|gz)$|"
                       r"tests/style/(retired|words)\.py")
-GEMM = r"engines/sm90/(gemm|mma|ptx)/|ops/(all_gather_gemm|gemm_all_scatter)/|tests/plans/|tests/ptx/order\.txt"
-GPU = r"engines/sm90/|ops/(all_gather_gemm|gemm_all_scatter)/|tests/(plans|gpu|ptx)/"
-ENGINE = r"engines/sm90/gemm/"
-GATHER = r"ops/all_gather_gemm/|tests/plans/gathers"
+GEMM = r"engines/gpu/(gemm|comm|copy|sm90)/|ops/(all_gather_gemm|gemm_all_scatter)/|tests/plans/|tests/ptx/order\.txt"
+GPU = r"engines/gpu/|ops/(all_gather_gemm|gemm_all_scatter)/|tests/(plans|gpu|ptx)/"
+ENGINE = r"engines/gpu/gemm/(?!sources/)"
+GATHER = r"ops/all_gather_gemm/|engines/gpu/(comm|gemm/sources)/|tests/plans/gathers"
 HOST = r"engines/model/|tests/litmus/"
 TAXES = r"(src|include/untax|tests)/taxes/"
 
@@ -29,9 +29,9 @@ WORDS = [
     (r"y_rows|[xy]_tiles|[xy]_begin", "multicast_rows; m and n", GEMM),
     (r"bands?", "raster group, row split, core matrix", GEMM),
     (r"staging|staged", "epilogue buffer, epi_full", ENGINE),
-    (r"stretch(?:es)?", "operand window; span", r"engines/sm90/|ops/"),
+    (r"stretch(?:es)?", "operand window; span", r"engines/gpu/|ops/"),
     (r"at_block|traffic_", "block_io, io_", GPU),
-    (r"boxe?s?", "TMA tile", GEMM + r"|engines/sm90/transfer/"),
+    (r"boxe?s?", "TMA tile", GEMM),
     (r"arrival_reports", "completion queue", ""),
     (r"piece", "chunk", GATHER),
     (r"pieces", "split", ENGINE),
@@ -60,7 +60,7 @@ WORDS = [
 # Where a retired word means something else: (file, the text around it, why).
 EXCEPTIONS = [
     (r"CHANGELOG\.md$", r"\bmovers\b.*`senders`", "says what an option was called before"),
-    (r"engines/sm90/gemm/schedule\.hpp", r"const int& |in_bands\(", "the names that include/untax/order has for the axes of any grid"),
+    (r"engines/gpu/gemm/schedule\.hpp", r"const int& |in_bands\(", "the names that include/untax/order has for the axes of any grid"),
 ]
 
 

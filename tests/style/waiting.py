@@ -36,13 +36,13 @@ ALLOWED = {
     "src/world/directory_lock.cpp": ({"yield"}, "tries again to lock a directory, not memory, and for 10 s at most"),
     "src/world/join_rank_0.cpp": ({"yield"}, "tries again to reach a socket, not memory"),
     "bench/suites/host.cpp": ({"yield", "load"}, "the bare atomic ping-pong that a signal is compared with"),
-    "engines/sm90/ptx/barrier.cuh": ({"load"}, "barriers in shared memory, which blocks of a cluster alone raise"),
+    "engines/gpu/sm90/ptx/barrier.cuh": ({"load"}, "barriers in shared memory, which blocks of a cluster alone raise"),
     "include/untax/rma/bulk_ring.cuh": ({"load"}, "the barrier of a bulk copy, which TMA raises"),
-    "engines/sm90/gemm/flag_poller.cuh": ({"yield", "look"}, "looks so many times, apart, before a bounded wait begins"),
-    "engines/sm90/gemm/tma_producer.cuh": ({"load"}, "looks between asking for weights, of which there are so many, and "
+    "engines/gpu/gemm/flag_poller.cuh": ({"yield", "look"}, "looks so many times, apart, before a bounded wait begins"),
+    "engines/gpu/gemm/tma_producer.cuh": ({"load"}, "looks between asking for weights, of which there are so many, and "
                                                "then begins a bounded wait"),
-    "engines/sm90/gemm/store_throttle.cuh": ({"yield"}, "waits for a time, not for memory"),
-    "ops/all_gather_gemm/epilogue_sender.cuh": ({"yield"}, "waits for a time, not for memory"),
+    "engines/gpu/gemm/store_throttle.cuh": ({"yield"}, "waits for a time, not for memory"),
+    "engines/gpu/comm/epilogue_sender.cuh": ({"yield"}, "waits for a time, not for memory"),
     "tests/gpu/litmus_bulk.cu": ({"load"}, "the barrier of a bulk copy, waited for with and without what is tried"),
     "tests/": ({"yield"}, "tests hold ranks up on purpose"),
 }
@@ -158,7 +158,7 @@ GOOD = [
     ("ops/x/a.cuh", "__device__ void f() { for (int i = 0; i < n; ++i) { if (look(at[i])) break; } }\n"),
     ("ops/x/a.cuh", "__device__ void f() { for (int i = 0; i < n; ++i) found[i] = load_packet(from); }\n"),
     ("ops/x/a.cuh", "__device__ bool f() { return part.look() != 0; }\n"),
-    ("engines/sm90/gemm/store_throttle.cuh", "__device__ void f() { while (now() < t) __nanosleep(200); }\n"),
+    ("engines/gpu/gemm/store_throttle.cuh", "__device__ void f() { while (now() < t) __nanosleep(200); }\n"),
 ]
 
 if __name__ == "__main__":

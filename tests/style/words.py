@@ -53,8 +53,8 @@ BAD = [
 BAD += [
     ("ops/all_gather_gemm/a.hpp", "int pie" + "ce_rows = 1;\n"),
     ("ops/all_gather_gemm/README.md", "A mov" + "er sends it.\n"),
-    ("engines/sm90/gemm/a.cuh", "// The load" + "er waits.\n"),
-    ("engines/sm90/gemm/a.cuh", "shared.sta" + "ged.wait(0);\n"),
+    ("engines/gpu/gemm/a.cuh", "// The load" + "er waits.\n"),
+    ("engines/gpu/gemm/a.cuh", "shared.sta" + "ged.wait(0);\n"),
     ("docs/a.md", "by the copy engine " + "of a multiprocessor\n"),
     ("docs/a.md", "A is de" + "alt to the ranks.\n"),
 ]

@@ -171,7 +171,7 @@ TEST(conservation, what_is_faster_is_no_slower) {
 TEST(conservation, one_rank_alone_takes_compute_and_launch) {
   const timing::machine m = sample_machine();
   for (const int m_rows : {1, 100, 2000}) {
-    const auto plans = untax::sm90::gemm_plans({m_rows, 4096, 4096}, 132);
+    const auto plans = untax::gpu::gemm_plans({m_rows, 4096, 4096}, 132);
     for (const auto& plan : plans) {
       timing::workload work(1);
       const int kernel = work.add_kernel(0, 0, "gemm", 3e-6);

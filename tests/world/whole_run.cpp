@@ -3,7 +3,7 @@
 
 #include <untax/world/launch.hpp>
 
-#include "engines/sm90/whole_run.hpp"
+#include "engines/gpu/launch/whole_run.hpp"
 #include "support.hpp"
 
 namespace {
@@ -11,7 +11,7 @@ namespace {
 using untax::errc;
 using untax::error;
 using untax::world;
-using untax::sm90::whole_run;
+using untax::gpu::whole_run;
 using world_test::error_of;
 using world_test::expect_error;
 using world_test::small_world;

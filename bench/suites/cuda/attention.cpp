@@ -14,7 +14,7 @@
 #include "bench/suites/cuda/attention_values.hpp"
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/communicator.hpp"
-#include "engines/sm90/attention/attention_runner.hpp"
+#include "engines/gpu/attention/attention_runner.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "src/taxes/cuda/gpu_team.hpp"
 #include "src/taxes/cuda/peak_rates.hpp"
@@ -78,8 +78,8 @@ class suite {
     variant v = named("local", false);
     team_.together([&](world& w) {
       const auto rank = static_cast<std::size_t>(w.rank());
-      auto engine = std::make_shared<sm90::attention_runner>(
-          w, "flash_decode", device_shape(row.problem), sm90::attention_sink::rows, 0);
+      auto engine = std::make_shared<gpu::attention_runner>(
+          w, "flash_decode", device_shape(row.problem), gpu::attention_sink::rows, 0);
       v.owners[rank] = engine;
       v.launch[rank] = [this, row, engine = engine.get(), rank = w.rank()](int run,
                                                                            cudaStream_t stream) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 
 namespace untax::bench {
 namespace {
@@ -38,10 +38,10 @@ attention_memory::attention_memory(gpu_team& team, const std::vector<attention_r
                                                static_cast<std::size_t>(small)));
     const auto count = static_cast<std::int64_t>(cache_bytes_) / 2 / columns;
     const stream_ref stream{team.stream_of(rank)};
-    sm90::fill_normal({at(rank).cache.data(), dtype::bf16, count, columns},
-                      3 * static_cast<std::uint64_t>(rank) + 1, {0, count}, {0, columns}, stream);
-    sm90::fill_normal({at(rank).q.data(), dtype::bf16, 1, elements}, 99, {0, 1}, {0, elements},
-                      stream);
+    gpu::fill_normal({at(rank).cache.data(), dtype::bf16, count, columns},
+                     3 * static_cast<std::uint64_t>(rank) + 1, {0, count}, {0, columns}, stream);
+    gpu::fill_normal({at(rank).q.data(), dtype::bf16, 1, elements}, 99, {0, 1}, {0, elements},
+                     stream);
   }
   team.finish();
 }

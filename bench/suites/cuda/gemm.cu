@@ -11,8 +11,8 @@
 
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
-#include "engines/sm90/gemm/gemm.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
@@ -90,7 +90,7 @@ class gemm_trial {
   }
 
   void fill(const device_buffer& matrix, std::int64_t count, dtype type, std::uint64_t seed) {
-    sm90::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
+    gpu::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
   void check(dtype type) {
@@ -98,10 +98,10 @@ class gemm_trial {
                  "poisoning");
     run_own(0);
     library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream());
-    const device_buffer sums(sizeof(sm90::comparison));
+    const device_buffer sums(sizeof(gpu::comparison));
     row_.relative_error =
-        sm90::compare({c_.data(), type, row_.m, row_.n},
-                      {at(c_, c_bytes_, 1), type, row_.m, row_.n}, sums.data(), clock_.stream())
+        gpu::compare({c_.data(), type, row_.m, row_.n}, {at(c_, c_bytes_, 1), type, row_.m, row_.n},
+                     sums.data(), clock_.stream())
             .relative_error();
     if (row_.relative_error < largest_error) return;
     throw error(errc::internal,
@@ -112,7 +112,7 @@ class gemm_trial {
   gemm_row& row_;
   const gpu::stopwatch& clock_;
   bulk::library_gemm library_;
-  sm90::gemm op_;
+  gpu::gemm op_;
   std::int64_t a_bytes_;
   std::int64_t b_bytes_;
   std::int64_t c_bytes_;

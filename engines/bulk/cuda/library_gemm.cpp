@@ -10,7 +10,7 @@
 #include "engines/bulk/cuda/blas_library.hpp"
 #include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 
 namespace untax::bulk {
 namespace {
@@ -111,7 +111,7 @@ class library_gemm::call {
  private:
   static void fill(const scratch& memory, std::size_t bytes, dtype type, stream_ref stream) {
     const auto count = static_cast<std::int64_t>(bytes / size_of(type));
-    sm90::fill_normal({memory.data(), type, 1, count}, 1, {0, 1}, {0, count}, stream);
+    gpu::fill_normal({memory.data(), type, 1, count}, 1, {0, 1}, {0, count}, stream);
   }
   static std::uint64_t rows(std::int64_t count) { return static_cast<std::uint64_t>(count); }
   static const blas_library& usable() {

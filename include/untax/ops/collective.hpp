@@ -18,10 +18,10 @@ namespace untax {
 namespace host {
 class engine;
 }
-namespace sm90 {
+namespace gpu {
 class collective_runner;
 struct transfer_code;
-}  // namespace sm90
+}  // namespace gpu
 struct collective_need;
 
 /// What all collectives have in common: operators that move, and perhaps combine, but do not
@@ -50,7 +50,7 @@ class collective {
   /// asked in a world of GPUs only. `tables` is what the program points to; it is kept as long as
   /// the engine.
   void start(world& w, const std::string& problem, const program& p,
-             const std::function<sm90::transfer_code()>& kernels, const collective_options& options,
+             const std::function<gpu::transfer_code()>& kernels, const collective_options& options,
              std::shared_ptr<const void> tables = nullptr);
   /// Refuses what is not `count` elements of the problem's type.
   void check(std::string_view what, const const_array_view& given, std::int64_t count) const;
@@ -78,7 +78,7 @@ class collective {
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;
   process_owned<host::engine> engine_;
-  process_owned<sm90::collective_runner> device_runner_;  ///< instead, in a world of GPUs
+  process_owned<gpu::collective_runner> device_runner_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

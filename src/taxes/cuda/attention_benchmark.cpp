@@ -13,8 +13,8 @@
 
 #include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
-#include "engines/sm90/attention/attention_runner.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/attention/attention_runner.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/own_stream.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
@@ -55,7 +55,7 @@ class rank_work {
         lengths_(static_cast<std::size_t>(problem.batch) * sizeof(std::int32_t)) {
     const auto rank = static_cast<std::uint64_t>(w.rank());
     const matrix queries = rows(q_);
-    sm90::fill_normal(queries, seed, {0, queries.rows}, {0, queries.cols}, stream);
+    gpu::fill_normal(queries, seed, {0, queries.rows}, {0, queries.cols}, stream);
     for (int place = 0; place < places_; ++place) {
       const auto number = seed + 2 * (rank + 1) * most_places + static_cast<std::uint64_t>(place);
       fill(keys_, place, number, stream);
@@ -64,8 +64,8 @@ class rank_work {
     const std::vector<std::int32_t> lengths(static_cast<std::size_t>(problem.batch),
                                             static_cast<std::int32_t>(problem.keys));
     bulk::copy_and_wait(lengths_.data(), lengths.data(), lengths.size() * sizeof(lengths[0]));
-    alone_ = std::make_unique<sm90::attention_runner>(
-        w, std::string(flash_decode_name), device_shape(problem), sm90::attention_sink::rows, 0);
+    alone_ = std::make_unique<gpu::attention_runner>(
+        w, std::string(flash_decode_name), device_shape(problem), gpu::attention_sink::rows, 0);
   }
 
   void plan(world& w, pattern how) {
@@ -90,7 +90,7 @@ class rank_work {
                    stream);
   }
 
-  void poison(stream_ref stream) const { sm90::fill_nan(out_.data(), row_bytes(), stream); }
+  void poison(stream_ref stream) const { gpu::fill_nan(out_.data(), row_bytes(), stream); }
   [[nodiscard]] std::vector<std::uint16_t> result(stream_ref stream) const {
     wait_for(stream, "flash_decode failed");
     std::vector<std::uint16_t> bits(row_bytes() / sizeof(std::uint16_t));
@@ -113,7 +113,7 @@ class rank_work {
   }
   void fill(const bulk::scratch& memory, int place, std::uint64_t number, stream_ref stream) const {
     const matrix m = cache(memory, place);
-    sm90::fill_normal(m, number, {0, m.rows}, {0, m.cols}, stream);
+    gpu::fill_normal(m, number, {0, m.rows}, {0, m.cols}, stream);
   }
   [[nodiscard]] attention_shard shard(int i) const {
     return {.keys = as_const(cache(keys_, i % places_)),
@@ -129,7 +129,7 @@ class rank_work {
   bulk::scratch keys_;
   bulk::scratch values_;
   bulk::scratch lengths_;
-  std::unique_ptr<sm90::attention_runner> alone_;
+  std::unique_ptr<gpu::attention_runner> alone_;
   std::vector<std::unique_ptr<flash_decode>> ops_;
 };
 

@@ -1,6 +1,6 @@
 #include "src/taxes/cuda/overlap_work.hpp"
 
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 #include "src/taxes/pattern_figure.hpp"
 
 namespace untax {
@@ -41,9 +41,9 @@ void overlap_work::plan_parts(stream_ref stream) {
   const gemm_problem& p = problem_;
   const auto size = static_cast<std::int64_t>(size_of(p.type));
   whole_a_ = bulk::scratch(memory_for(p.m * p.k * size));
-  sm90::fill_normal({whole_a_.data(), p.type, p.m, p.k}, seed, {0, p.m}, {0, p.k}, stream);
+  gpu::fill_normal({whole_a_.data(), p.type, p.m, p.k}, seed, {0, p.m}, {0, p.k}, stream);
   if (const std::int64_t n = share_.b_rows.size; n > 0) {
-    own_gemm_.emplace(sm90::gemm_shape{p.m, n, p.k, p.type});
+    own_gemm_.emplace(gpu::gemm_shape{p.m, n, p.k, p.type});
     library_gemm_.emplace(bulk::library_product{p.m, n, p.k, p.type, p.type});
     library_gemm_->settle();
   }
@@ -74,7 +74,7 @@ void overlap_work::run_gather(stream_ref stream) const {
 double overlap_work::error_of(int number, stream_ref stream,
                               const std::function<void()>& launch) const {
   const planned& one = ops_[static_cast<std::size_t>(number)];
-  sm90::fill_nan(one.c.data, one.c.span_bytes(), stream);
+  gpu::fill_nan(one.c.data, one.c.span_bytes(), stream);
   wait_for(stream, "poisoning the result failed");
   world_->barrier();
   launch();

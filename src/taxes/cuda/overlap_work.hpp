@@ -14,7 +14,7 @@
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
-#include "engines/sm90/gemm/gemm.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
 #include "ops/common/device_workload.hpp"
 #include "ops/common/timed_operands.hpp"
 #include "ops/common/workload.hpp"
@@ -60,7 +60,7 @@ class overlap_work {
   gemm_share share_;
   timed_operands operands_;
   std::optional<device_reference> right_;
-  std::optional<sm90::gemm> own_gemm_;
+  std::optional<gpu::gemm> own_gemm_;
   std::optional<bulk::library_gemm> library_gemm_;
   std::optional<bulk::slab_gather> gather_;
   bulk::scratch whole_a_;   ///< what a GEMM alone multiplies

@@ -7,7 +7,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "engines/bulk/scratch.hpp"
-#include "engines/sm90/matrix/matrix.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
 
 namespace untax {
 namespace {
@@ -81,8 +81,8 @@ double memory_rate(gpu_team& team) {
   for (int rank = 0; rank < team.size(); ++rank) {
     team.use(rank);
     constexpr auto values = static_cast<std::int64_t>(read_bytes / 2);
-    sm90::fill_normal({memory[static_cast<std::size_t>(rank)].data(), dtype::bf16, 1, values}, 1,
-                      {0, 1}, {0, values}, stream_ref(team.stream_of(rank)));
+    gpu::fill_normal({memory[static_cast<std::size_t>(rank)].data(), dtype::bf16, 1, values}, 1,
+                     {0, 1}, {0, values}, stream_ref(team.stream_of(rank)));
   }
   const spread seconds = seconds_of(team, [&](int rank, cudaStream_t stream) {
     void* data = memory[static_cast<std::size_t>(rank)].data();

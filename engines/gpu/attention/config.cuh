@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/attention/shape.hpp"
+
+namespace untax::gpu {
+
+/// How a block of attention is made up for a width of heads. Some warps stream: each takes tiles of
+/// its own, some keys and their values, through a ring of stages of its own, so nothing in the main
+/// loop concerns more than a warp. The rings together keep enough bytes under way for one
+/// multiprocessor's part of the memory's rate, and no more: behind a longer queue everything else
+/// takes longer, and some multiprocessors get more out of it than others. Others combine, some of
+/// which first merge what those that stream leave: they wait from the beginning for what other
+/// blocks have, so that at the end they have fetched what they need to take it, their instructions
+/// first of all. Where partial results go to other ranks, as many wait for what these have.
+template <int width>
+struct attention_config {
+  static_assert(has_kernel_for(width));
+  static constexpr int streaming = 4;  ///< warps
+  /// Wide heads take the registers of more warps.
+  static constexpr int combining = width < 256 ? 4 : 2;
+  static constexpr int merging = 2;  ///< of those that combine
+  static constexpr int receiving = combining;
+  static constexpr int fewest_threads = (streaming + combining) * 32;
+  static constexpr int most_threads = fewest_threads + receiving * 32;
+  static constexpr int streaming_threads = streaming * 32;
+  static constexpr int keys = width == 64 ? 32 : 16;  ///< of a tile
+  static constexpr int row_bytes = 2 * width;
+  static constexpr int tile_bytes = 2 * keys * row_bytes;
+  static constexpr int bytes_under_way = 64 << 10;
+  static constexpr int stages = bytes_under_way / (streaming * tile_bytes) + 1;
+  static constexpr int ring_bytes = streaming * stages * tile_bytes;
+
+  /// Bytes from one row of queries to the next: no two rows of a matrix meet in a bank.
+  static constexpr int query_pitch = row_bytes + 16;
+  static constexpr int query_bytes = most_heads_of_group * query_pitch;  ///< of an item
+
+  /// Warps hand on their results by rows; elements from one row to the next, so that no two of a
+  /// half warp meet in a bank.
+  static constexpr int merged_pitch = width + 8;
+  static constexpr int merged_floats = most_heads_of_group * merged_pitch;  ///< of a warp
+  static constexpr int statistics_floats = most_heads_of_group * 2;
+
+  static_assert(stages >= 2);
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/attention/mma_consumer.cuh"
+#include "engines/gpu/sm90/ptx/barrier.cuh"
+
+namespace untax::gpu {
+
+/// Warps that stream leave their results of a segment in shared memory and go on; others make one
+/// of them, in the order of the warps.
+template <class Element, int width>
+class block_merge {
+  using config = attention_config<width>;
+  using warp_result = warp_attention<Element, width>;
+
+ public:
+  static constexpr std::size_t shared_bytes =
+      sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
+      3 * sizeof(stage_barrier);
+
+  __device__ block_merge(std::byte* memory, int group)
+      : sums_(reinterpret_cast<float*>(memory)),
+        statistics_(reinterpret_cast<float2*>(sums_ + config::streaming * config::merged_floats)),
+        barriers_(reinterpret_cast<stage_barrier*>(statistics_ +
+                                                   config::streaming * most_heads_of_group)),
+        group_(group) {}
+
+  /// By one thread, before anybody else uses it.
+  __device__ void init() const {
+    left().init(config::streaming);
+    taken().init(config::merging);
+    begun().init(config::streaming);
+  }
+
+  /// By a warp that streams, once it has begun.
+  __device__ void begin() const {
+    if (warp_result::lane() == 0) begun().arrive();
+  }
+  /// Waits until all of them have.
+  __device__ void await_streams() const { begun().wait(0); }
+
+  /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
+  /// to be taken first.
+  __device__ void leave(const warp_result& mine, int segment) const {
+    if (segment > 0) taken().wait(static_cast<std::uint32_t>(segment - 1) & 1U);
+    put(mine, thread_again());
+    __syncwarp();
+    if (warp_result::lane() == 0) left().arrive();
+  }
+
+  /// Hands every four elements of every row to `take(row, column, elements, statistics)`, by one
+  /// thread or another. Elements are normalised; statistics are the maximum and the logarithm of
+  /// the sum. By all threads of warp `number` of those that merge, for every segment.
+  template <class Take>
+  __device__ void take(int segment, int number, const Take& take) const {
+    constexpr int fours = width / 4;
+    left().wait(static_cast<std::uint32_t>(segment) & 1U);
+#pragma unroll 1
+    for (int i = number * 32 + warp_result::lane(); i < group_ * fours; i += config::merging * 32) {
+      const int g = i / fours;
+      const int column = i % fours * 4;
+      float2 statistics[config::streaming];
+      float high = warp_result::nothing();
+#pragma unroll
+      for (int w = 0; w < config::streaming; ++w) {
+        statistics[w] = statistics_[w * most_heads_of_group + g];
+        high = fmaxf(high, statistics[w].x);
+      }
+      const float reference = high == warp_result::nothing() ? 0 : high;
+      float total = 0;
+      float sum[4] = {};
+#pragma unroll
+      for (int w = 0; w < config::streaming; ++w) {
+        const float weight = power_of_2(statistics[w].x - reference);
+        const float4 four = *reinterpret_cast<const float4*>(sums_ + w * config::merged_floats +
+                                                             g * config::merged_pitch + column);
+        total += weight * statistics[w].y;
+        sum[0] += weight * four.x;
+        sum[1] += weight * four.y;
+        sum[2] += weight * four.z;
+        sum[3] += weight * four.w;
+      }
+      const float part = total > 0 ? 1 / total : 0;
+      for (float& s : sum) s *= part;
+      take(g, column, sum, float2{high, total > 0 ? log2f(total) : 0});
+    }
+    __syncwarp();
+    if (warp_result::lane() == 0) taken().arrive();
+  }
+
+ private:
+  [[nodiscard]] __device__ stage_barrier& left() const { return barriers_[0]; }
+  [[nodiscard]] __device__ stage_barrier& taken() const { return barriers_[1]; }
+  [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[2]; }
+
+  /// Asked for again by every call: what follows from it would otherwise be computed before the
+  /// main loop, and hold registers there.
+  [[nodiscard]] __device__ static int thread_again() {
+    int thread = 0;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+  }
+
+  __device__ void put(const warp_result& mine, int thread) const {
+    const int warp = thread / 32;
+    const int row = thread % 32 / 4;
+    float* const to = sums_ + warp * config::merged_floats + row * config::merged_pitch;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (8 * r >= group_) break;
+      if (thread % 4 == 0)
+        statistics_[warp * most_heads_of_group + row + 8 * r] = {mine.most[r], mine.total[r]};
+#pragma unroll
+      for (int j = 0; j < width / 8; ++j) {
+        *reinterpret_cast<float2*>(to + 8 * r * config::merged_pitch + thread % 4 * 2 + j * 8) = {
+            mine.sum[j][2 * r], mine.sum[j][2 * r + 1]};
+      }
+    }
+  }
+
+  float* sums_;         // [warp][row]
+  float2* statistics_;  // [warp][row]
+  stage_barrier* barriers_;
+  int group_;
+};
+
+}  // namespace untax::gpu

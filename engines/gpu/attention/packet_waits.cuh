@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/flow/wait_site.hpp>
+#include <untax/rma/packet.cuh>
+
+#include "engines/gpu/attention/partial.cuh"
+#include "engines/gpu/sm90/ptx/packet_load.cuh"
+
+namespace untax::gpu {
+
+// What a lane waits for: packets. They are asked for all at once before the first one is looked at,
+// and that is the last: compilers would move it in between. Data are taken from the very loads that
+// saw the epoch, or its mark.
+
+/// What every such wait tells of itself.
+struct packet_wait {
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+
+ protected:
+  /// 1 if the oldest packet is what is waited for, else 0.
+  [[nodiscard]] __device__ std::uint64_t judge(std::uint64_t oldest) noexcept {
+    if (oldest >= expected) return 1;
+    seen = oldest;
+    return 0;
+  }
+};
+
+/// One packet, or none.
+struct lane_packet : packet_wait {
+  const packet* at = nullptr;
+  std::uint64_t data = 0;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    if (at == nullptr) return 1;
+    const packet p = untax::detail::load_packet(at);
+    data = p.data;
+    return judge(p.epoch);
+  }
+};
+
+/// `each` packets side by side from several places, `most` of them at most.
+template <int each, int most>
+struct spread_packets : packet_wait {
+  const packet* first = nullptr;  ///< at the first place
+  const packet* next = nullptr;   ///< at the second; `apart` packets further those of the third
+  std::int64_t apart = 0;
+  int places = 0;
+  std::uint64_t data[most][each];
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    packet found[most][each];
+#pragma unroll
+    for (int k = 0; k < most; ++k) {
+      const packet* const from = k == 0 ? first : next + (k - 1) * apart;
+#pragma unroll
+      for (int i = 0; i < each; ++i) found[k][i] = load_packet_if(k < places, from + i);
+    }
+    std::uint64_t oldest = expected;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+#pragma unroll
+      for (int i = each - 1; i >= 0; --i) {
+        data[k][i] = found[k][i].data;
+        oldest = found[k][i].epoch < oldest ? found[k][i].epoch : oldest;
+      }
+    }
+    return judge(oldest);
+  }
+};
+
+/// Four elements of a row from each of several places, `most` of them at most; and a packet of
+/// statistics, or none.
+template <class Wire, int most>
+struct row_packets : packet_wait {
+  const packet* first = nullptr;  ///< at the first place
+  int apart = 0;                  ///< packets from a place to the next
+  int places = 0;
+  const packet* tail = nullptr;
+  int missing = 0;  ///< the first place that something has not come from; `most`: the tail
+  packet fours[most];
+  std::uint64_t statistics = 0;
+
+  /// Where `epoch` has not come, there is what was in its set before.
+  __device__ explicit row_packets(std::uint64_t epoch) {
+    expected = epoch;
+    seen = epoch > 2 ? epoch - 2 : 0;
+  }
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    using format = partial_format<Wire>;
+    const packet nothing = format::marked({}, expected);
+    const packet last = load_packet_if(tail != nullptr, tail);
+#pragma unroll
+    for (int k = 0; k < most; ++k)
+      fours[k] = load_packet_if(k < places, first + k * apart, nothing);
+    bool came = true;
+#pragma unroll
+    for (int k = most - 1; k >= 0; --k) {
+      if (format::has_come(fours[k], expected)) continue;
+      missing = k;
+      came = false;
+    }
+    statistics = last.data;
+    if (last.epoch < expected) {
+      missing = most;
+      came = false;
+    }
+    return came ? 1 : 0;
+  }
+};
+
+/// The same from ranks. The tail is of the rank that the lane stands for, if there is one.
+template <class Wire>
+struct rank_packets : row_packets<Wire, 4> {
+  static constexpr int most = 4;
+
+  int rank = 0;  ///< the first one
+
+  using row_packets<Wire, most>::row_packets;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    const std::uint64_t came = row_packets<Wire, most>::look();
+    this->peer = this->missing < most ? rank + this->missing : static_cast<int>(threadIdx.x) % 32;
+    return came;
+  }
+};
+
+}  // namespace untax::gpu

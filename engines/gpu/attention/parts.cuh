@@ -1,0 +1,183 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/rma/packet.cuh>
+
+#include "engines/gpu/attention/mma_consumer.cuh"
+#include "engines/gpu/attention/packet_waits.cuh"
+#include "engines/gpu/attention/partial.cuh"
+#include "engines/gpu/attention/shares.cuh"
+#include "engines/gpu/channel/lazy_watch.cuh"
+#include "engines/gpu/channel/pending_waits.cuh"
+
+namespace untax::gpu {
+
+/// What the blocks of an item combine, and which of its units are the calling one's. A unit is what
+/// one warp takes at a time: so many fours of elements of a row, `turns` of them the row. The more
+/// blocks there are, the fewer fours: a lane then has time for some of the blocks only.
+struct part_share {
+  static constexpr int at_once = 6;  ///< blocks that a lane takes at a time
+  static constexpr int least_fours = 8;
+
+  item_blocks blocks;
+  int fours = 32;
+  int turns = 1;
+  count_share units;
+
+  template <int keys>
+  __device__ part_share(const attention_work<keys>& work, const attention_item& item, int group,
+                        int width)
+      : blocks(work, item) {
+    while (fours > least_fours && blocks.count > at_once * (32 / fours)) fours /= 2;
+    turns = (width / 4 + fours - 1) / fours;
+    units = blocks.share_of(group * turns);
+  }
+};
+
+/// The results of blocks that have only a part of an item: packets in memory of this rank, two rows
+/// of items a block, with which the blocks of the item find each other. Each combines a share of
+/// the rows, in the order of the blocks. Every packet has its whole epoch: a row of a block may be
+/// left out for any number of epochs, as lengths change, so a mark would not tell one from another.
+template <int width>
+class item_parts {
+ public:
+  static constexpr int packets = width / 2 + 1;  ///< of a row: elements by two, then statistics
+
+  __device__ item_parts(const attention_arguments& a, std::uint64_t epoch)
+      : parts_(a.parts), rank_(a.rank), epoch_(epoch) {}
+
+  /// Four elements of a row of the calling block's part of an item.
+  __device__ void leave(bool is_first, int g, int column, const float (&elements)[4],
+                        const float2& statistics) const {
+    packet* const to = row(static_cast<int>(blockIdx.x), is_first, g);
+    untax::detail::store_packet(to + column / 2, {pair(elements[0], elements[1]), epoch_});
+    untax::detail::store_packet(to + column / 2 + 1, {pair(elements[2], elements[3]), epoch_});
+    if (column == 0)
+      untax::detail::store_packet(to + packets - 1, {pair(statistics.x, statistics.y), epoch_});
+  }
+
+  /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, four elements in
+  /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
+  /// read. Whether it came; by all lanes of a warp.
+  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
+                                        int room, lazy_watch& watch, const name_ref& name,
+                                        float (&elements)[4], float2& statistics) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int beside = 32 / share.fours;  // lanes with the same elements, of other blocks
+    const int together = min(part_share::at_once * beside, 32);  // each has a lane for statistics
+    const int sub = lane / share.fours;
+    const int place = (turn * share.fours + lane % share.fours) * 2;
+    const int at = place < packets - 1 ? place : 0;
+    const item_blocks& blocks = share.blocks;
+    float high = nothing();
+    float total = 0;
+    for (float& e : elements) e = 0;
+#pragma unroll 1
+    for (int begin = 0; begin < blocks.count; begin += together) {
+      const int count = min(blocks.count - begin, together);
+      const int from = blocks.from + begin;
+      const packet* const mine = row(from + lane, begin + lane > 0 || blocks.begins, g);
+      const packet* const tail = lane < count ? mine + packets - 1 : nullptr;
+      if (early) {
+        // One packet of each block is enough to ask for.
+        lane_packet first;
+        first.at = tail;
+        first.expected = epoch_;
+        first.peer = rank_;
+        first.room = room;
+        if (wait_for_parts(first, watch, name) != wait_outcome::ok) return false;
+      }
+      parts_of_lane part;
+      part.tail = tail;
+      part.first = row(from + sub, begin + sub > 0 || blocks.begins, g) + at;
+      part.apart = static_cast<std::int64_t>(beside) * apart;
+      part.next = row(from + sub + beside, true, g) + at;
+      part.places = (count - sub + beside - 1) / beside;
+      part.expected = epoch_;
+      part.peer = rank_;
+      part.room = room;
+      if (wait_for_parts(part, watch, name) != wait_outcome::ok) return false;
+      float pair[2] = {nothing(), 0};
+      if (lane < count) widen(part.statistics, pair);
+      add(part, pair[0] + pair[1], sub, beside, high, total, elements);
+    }
+#pragma unroll 1
+    for (int away = share.fours; away < 32; away *= 2) {
+      for (float& e : elements) e += __shfl_xor_sync(everybody, e, away);
+    }
+    const float part = total > 0 ? 1 / total : 0;
+    for (float& e : elements) e *= part;
+    statistics = {high, total > 0 ? log2f(total) : 0};
+    return true;
+  }
+
+ private:
+  /// What several blocks have of four elements; and of the block that the lane stands for, if there
+  /// is one, the row's statistics.
+  struct parts_of_lane : spread_packets<2, part_share::at_once> {
+    using elements = spread_packets<2, part_share::at_once>;
+    const packet* tail = nullptr;
+    std::uint64_t statistics = 0;
+
+    [[nodiscard]] __device__ std::uint64_t look() {
+      const packet last = load_packet_if(tail != nullptr, tail);
+      const std::uint64_t came = elements::look();
+      statistics = last.data;
+      return last.epoch < this->expected ? this->judge(last.epoch) : came;
+    }
+  };
+  static constexpr unsigned everybody = 0xffffffffU;
+  /// Packets from a row of a block to the same one of the next block.
+  static constexpr int apart = 2 * most_heads_of_group * packets;
+
+  [[nodiscard]] __device__ static float nothing() { return __int_as_float(0xff800000); }
+
+  /// Of a block's first item, or of its last.
+  [[nodiscard]] __device__ packet* row(int block, bool is_first, int g) const {
+    const std::int64_t item = 2 * block + (is_first ? 0 : 1);
+    return parts_ + (item * most_heads_of_group + g) * packets;
+  }
+
+  /// `logarithm`: of the sum of block `lane`.
+  __device__ static void add(const parts_of_lane& part, float logarithm, int sub, int beside,
+                             float& high, float& total, float (&elements)[4]) {
+    float top = fmaxf(high, logarithm);
+#pragma unroll
+    for (int away = 16; away > 0; away /= 2)
+      top = fmaxf(top, __shfl_xor_sync(everybody, top, away));
+    const float reference = top == nothing() ? 0 : top;
+    const float kept = power_of_2(high - reference);
+    const float weight = power_of_2(logarithm - reference);
+    float all = weight;
+#pragma unroll
+    for (int away = 16; away > 0; away /= 2) all += __shfl_xor_sync(everybody, all, away);
+    high = top;
+    total = total * kept + all;
+    for (float& e : elements) e *= kept;
+#pragma unroll
+    for (int k = 0; k < part_share::at_once; ++k) {
+      const float of_k = __shfl_sync(everybody, weight, (k * beside + sub) % 32);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float pair[2];
+        widen(part.data[k][i], pair);
+        elements[2 * i] += of_k * pair[0];
+        elements[2 * i + 1] += of_k * pair[1];
+      }
+    }
+  }
+  [[nodiscard]] __device__ static std::uint64_t pair(float low, float high) {
+    return two_words(__float_as_uint(low), __float_as_uint(high));
+  }
+  __device__ static void widen(std::uint64_t data, float (&to)[2]) {
+    to[0] = __uint_as_float(static_cast<std::uint32_t>(data));
+    to[1] = __uint_as_float(static_cast<std::uint32_t>(data >> 32U));
+  }
+
+  packet* parts_;
+  int rank_;
+  std::uint64_t epoch_;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engines/gpu/attention/arguments.hpp"
+#include "engines/gpu/attention/mma_consumer.cuh"
+#include "engines/gpu/attention/partial.cuh"
+
+namespace untax::gpu {
+
+/// What all ranks have of a row, combined in rank order. Lane k of a warp knows the statistics of
+/// rank k.
+template <class Element, class Wire>
+class rank_combination {
+  using format = partial_format<Wire>;
+  using four = typename format::four;
+
+ public:
+  static constexpr int most_ranks = most_attention_ranks;
+
+  /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
+  __device__ rank_combination(std::uint64_t statistics, int ranks) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float mine = lane < ranks ? format::logarithm(statistics) : __int_as_float(0xff800000);
+    float high = mine;
+#pragma unroll
+    for (int away = 16; away > 0; away /= 2)
+      high = fmaxf(high, __shfl_xor_sync(everybody, high, away));
+    weight_ = power_of_2(mine - (high == __int_as_float(0xff800000) ? 0 : high));
+    float total = 0;
+#pragma unroll
+    for (int k = 0; k < most_ranks; ++k) total += weight_of(k);
+    part_ = total > 0 ? 1 / total : 0;
+  }
+  /// By all lanes.
+  [[nodiscard]] __device__ float weight_of(int rank) const {
+    return __shfl_sync(everybody, weight_, rank);
+  }
+
+  /// What a sum of elements has to be multiplied by.
+  [[nodiscard]] __device__ float part() const { return part_; }
+
+  /// Adds four elements of one rank, in fp32.
+  __device__ static void add(float weight, const four& from, float (&sum)[4]) {
+    float elements[4];
+    format::widen(from, elements);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[i] += weight * elements[i];
+  }
+  /// Rounded once, to the result.
+  __device__ static void store(const float (&sum)[4], float part, void* to) {
+    float whole[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) whole[i] = sum[i] * part;
+    auto* words = static_cast<std::uint32_t*>(to);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) words[i] = word_of_elements<Element>::narrow(whole + 2 * i);
+  }
+  /// Four elements of the only rank, to the result.
+  __device__ static void copy(const four& from, void* to) {
+    float sum[4] = {};
+    add(1, from, sum);
+    store(sum, 1, to);
+  }
+
+ private:
+  static constexpr unsigned everybody = 0xffffffffU;
+
+  float weight_;
+  float part_;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/core/types.hpp>
+
+namespace untax::gpu {
+
+/// Division of numbers below 2^31 by one that is known beforehand: a multiplication.
+struct division {
+  std::uint32_t factor = 1U << 31U;
+  int shift = 0;
+
+  division() = default;
+  explicit constexpr division(std::uint32_t divisor) {
+    while ((std::uint64_t{1} << static_cast<unsigned>(shift)) < divisor) ++shift;
+    const std::uint64_t power = std::uint64_t{1} << static_cast<unsigned>(31 + shift);
+    factor = static_cast<std::uint32_t>((power + divisor - 1) / divisor);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t n) const noexcept {
+    const std::uint64_t product = std::uint64_t{2 * n} * factor;
+    return static_cast<std::uint32_t>(product >> 32U) >> static_cast<unsigned>(shift);
+  }
+};
+
+/// What the end of an item costs a block, in tiles of keys.
+inline constexpr int end_tiles = 6;
+
+/// Packets of a row of a partial result on its way: each has four elements, the last one
+/// statistics.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int packets_of_row(int width) noexcept {
+  return width / 4 + 1;
+}
+
+/// Attention of one token of each sequence to what a rank holds of it.
+struct attention_shape {
+  int batch = 1;
+  int kv_heads = 1;
+  int group = 1;  ///< heads of the queries for each of the keys, from 1 to 16
+  int head_dim = 128;
+  std::int64_t keys = 0;   ///< of a sequence at most; without pages, rows from one to the next
+  int page_size = 0;       ///< 0: no pages
+  division page_division;  ///< by page_size
+  std::int64_t pages = 0;  ///< entries of the page table for a sequence
+  float scale = 1;         ///< of the logits
+  float logit_cap = 0;     ///< 0: none
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;  ///< fp32 or bf16
+
+  /// An item is what one head of the keys of one sequence has to do.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int items() const noexcept { return batch * kv_heads; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
+    return static_cast<std::int64_t>(items()) * group;
+  }
+  /// A partial result of a query head: 32-bit words of elements, then the two statistics.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int words() const noexcept {
+    return partials == dtype::f32 ? head_dim + 2 : head_dim / 2 + 1;
+  }
+};
+
+/// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
+inline constexpr int most_heads_of_group = 16;
+
+/// What the kernels of a rank keep, counted in packets of 16 bytes, and in words of 4.
+struct attention_room {
+  std::size_t inbox = 0;   ///< packets: two sets, a row for each query head and rank
+  std::size_t parts = 0;   ///< packets: of each block two parts of items
+  std::size_t outbox = 0;  ///< packets: two sets of the rank's own rows
+  std::size_t rows = 0;    ///< words: the rows of all ranks
+
+  /// `receives`: packets come from other ranks; `follows`: another kernel sends them on.
+  [[nodiscard]] static constexpr attention_room of(const attention_shape& shape, int all_ranks,
+                                                   int all_blocks, bool receives,
+                                                   bool follows) noexcept {
+    const auto rows = static_cast<std::size_t>(shape.rows());
+    const auto ranks = static_cast<std::size_t>(all_ranks);
+    const auto row_packets = static_cast<std::size_t>(packets_of_row(shape.head_dim));
+    const auto part = most_heads_of_group * (static_cast<std::size_t>(shape.head_dim) / 2 + 1);
+    return {receives || follows ? 2 * rows * ranks * row_packets : 1,
+            2 * static_cast<std::size_t>(all_blocks) * part, follows ? 2 * rows * row_packets : 0,
+            rows * ranks * static_cast<std::size_t>(shape.words())};
+  }
+};
+
+/// The caller's memory, on the GPU. Strides are in elements.
+struct attention_operands {
+  const void* queries = nullptr;  ///< [batch * heads, head_dim]
+  const void* keys = nullptr;
+  const void* values = nullptr;
+  void* out = nullptr;
+  std::int64_t queries_stride = 0;
+  std::int64_t keys_stride = 0;
+  std::int64_t values_stride = 0;
+  std::int64_t out_stride = 0;
+  const std::int32_t* lengths = nullptr;
+  const std::int32_t* page_table = nullptr;
+};
+
+/// The most ranks whose partial results a warp combines.
+inline constexpr int most_attention_ranks = 8;
+/// Whether kernels exist for a width of heads.
+[[nodiscard]] constexpr bool has_kernel_for(std::int64_t head_dim) noexcept {
+  return head_dim == 64 || head_dim == 128 || head_dim == 256;
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/attention/arguments.hpp"
+#include "engines/gpu/attention/config.cuh"
+#include "engines/gpu/attention/work.cuh"
+#include "engines/gpu/sm90/ptx/async_copy.cuh"
+
+namespace untax::gpu {
+
+/// Brings the tiles of one warp to shared memory, in the order in which it takes them, across the
+/// borders of segments.
+///
+/// A stage holds the rows of some keys, then those of their values. Sixteen bytes lie at their
+/// place in the row, exclusive-or the row's number modulo eight, so that matrices are read without
+/// conflicts. Rows behind the end of a sequence are zeros, whatever lies in the cache. Kernels that
+/// need no pages have more registers for everything else.
+template <int width, bool paged>
+class tile_producer {
+  using config = attention_config<width>;
+
+ public:
+  __device__ tile_producer(const attention_arguments& a, const segment_walk<config::keys>& walk,
+                           int warp)
+      : keys_(a.memory.keys, a.memory.keys_stride),
+        values_(a.memory.values, a.memory.values_stride),
+        table_(a.memory.page_table),
+        capacity_(a.shape.keys),
+        pages_(a.shape.pages),
+        page_size_(static_cast<unsigned>(a.shape.page_size)),
+        page_division_(a.shape.page_division),
+        policy_(read_once()),
+        walk_(walk),
+        warp_(warp) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    row_ = lane / pieces;
+    piece_ = lane % pieces;
+    tile_ = (*walk_).begin + warp_;
+    settle();
+  }
+
+  /// Asks for the next tile, if there is one.
+  __device__ void load(std::uint32_t stage) {
+    if (!walk_.valid()) return;
+    const attention_item& item = (*walk_).item;
+    const int first = tile_ * config::keys + row_;
+    const int column = item.head * width + piece_ * 8;
+    if constexpr (paged) {
+      ask_pages(item, first, column, stage);
+    } else {
+      ask(item, first, column, stage);
+    }
+    tile_ += config::streaming;
+    settle();
+  }
+
+ private:
+  static constexpr int pieces = config::row_bytes / 16;  // of a row
+  static constexpr int rows_at_once = 32 / pieces;       // by a warp
+  static constexpr int turns = config::keys / rows_at_once;
+  static constexpr int at_once = turns < 8 ? turns : 8;
+
+  /// Rows of elements of two bytes.
+  struct rows {
+    const std::byte* data;
+    std::int64_t stride;  // bytes
+
+    __device__ rows(const void* first, std::int64_t elements)
+        : data(static_cast<const std::byte*>(first)), stride(2 * elements) {}
+    [[nodiscard]] __device__ const std::byte* at(std::int64_t row, int column) const {
+      return data + row * stride + 2 * column;
+    }
+  };
+
+  __device__ void settle() {
+    while (walk_.valid() && tile_ >= (*walk_).end) {
+      walk_.advance();
+      tile_ = (*walk_).begin + warp_;
+    }
+  }
+
+  [[nodiscard]] __device__ std::uint32_t place(std::uint32_t stage, int turn) const {
+    const int row = turn * rows_at_once + row_;
+    return stage +
+           static_cast<std::uint32_t>(row * config::row_bytes + ((piece_ ^ (row & 7)) << 4));
+  }
+
+  /// For wide heads without a policy: there ptxas 13.0 makes instructions of it that are none.
+  __device__ void copy(std::uint32_t to, const std::byte* from, bool there) const {
+    if constexpr (width < 256) {
+      copy_16_bytes(to, from, there, policy_);
+    } else {
+      copy_16_bytes(to, from, there);
+    }
+  }
+
+  __device__ void ask(const attention_item& item, int first, int column,
+                      std::uint32_t stage) const {
+    const std::int64_t row = item.sequence * capacity_ + first;
+    const std::byte* key = keys_.at(row, column);
+    const std::byte* value = values_.at(row, column);
+#pragma unroll at_once
+    for (int i = 0; i < turns; ++i) {
+      const bool there = first + i * rows_at_once < item.length;
+      const std::uint32_t at = place(stage, i);
+      copy(at, key, there);
+      copy(at + config::keys * config::row_bytes, value, there);
+      key += rows_at_once * keys_.stride;
+      value += rows_at_once * values_.stride;
+    }
+  }
+
+  __device__ void ask_pages(const attention_item& item, int first, int column,
+                            std::uint32_t stage) const {
+    const std::int32_t* const table = table_ + item.sequence * pages_;
+    // Those of wide heads in parts: all at once would not fit into the registers.
+#pragma unroll 1
+    for (int begin = 0; begin < turns; begin += at_once) {
+      std::int32_t page[at_once];
+      unsigned inside[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const auto key = static_cast<unsigned>(first + (begin + i) * rows_at_once);
+        const bool there = key < static_cast<unsigned>(item.length);
+        const unsigned number = there ? page_division_.quotient(key) : 0;
+        inside[i] = key - number * page_size_;
+        page[i] = there ? __ldg(table + number) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const bool there = first + (begin + i) * rows_at_once < item.length;
+        const std::int64_t row =
+            static_cast<std::int64_t>(page[i]) * page_size_ + (there ? inside[i] : 0);
+        const std::uint32_t at = place(stage, begin + i);
+        copy(at, keys_.at(row, column), there);
+        copy(at + config::keys * config::row_bytes, values_.at(row, column), there);
+      }
+    }
+  }
+
+  // Copies of the arguments: what lies in memory would be read again behind every instruction that
+  // may write memory.
+  rows keys_;
+  rows values_;
+  const std::int32_t* table_;
+  std::int64_t capacity_;
+  std::int64_t pages_;
+  unsigned page_size_;
+  division page_division_;
+  std::uint64_t policy_;
+  segment_walk<config::keys> walk_;
+  int warp_;
+  int row_;
+  int piece_;
+  int tile_;
+};
+
+}  // namespace untax::gpu

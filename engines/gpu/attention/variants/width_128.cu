@@ -1,0 +1,9 @@
+#include "engines/gpu/attention/kernel.cuh"
+
+namespace untax::gpu {
+
+attention_kernel attention_of_width_128(dtype type, bool paged) {
+  return kernel_of_width<128>(type, paged);
+}
+
+}  // namespace untax::gpu

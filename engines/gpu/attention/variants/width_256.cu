@@ -1,0 +1,9 @@
+#include "engines/gpu/attention/kernel.cuh"
+
+namespace untax::gpu {
+
+attention_kernel attention_of_width_256(dtype type, bool paged) {
+  return kernel_of_width<256>(type, paged);
+}
+
+}  // namespace untax::gpu

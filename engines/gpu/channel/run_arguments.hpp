@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/core/reduction.hpp>
+#include <untax/core/types.hpp>
+#include <untax/flow/device_control.hpp>
+#include <untax/flow/name_ref.hpp>
+#include <untax/symmetric/symmetric.hpp>
+
+namespace untax::gpu {
+
+/// What every kernel of a run is given beside what it was compiled for.
+struct run_arguments {
+  device_control world;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::int64_t between =
+      0;  ///< bytes from a rank's in and out to the next rank's, if peers touch them
+  symmetric<std::byte> inbox;
+  symmetric<std::uint64_t> counters;
+  /// How often each block of this launch has run. It is the block's own, which raises it at its
+  /// end, so that a captured launch can be replayed, and no step over the whole grid is needed.
+  std::uint64_t* epochs = nullptr;
+  int element_bytes = 0;
+  int launch = 0;  ///< which one of the run; negative: do nothing
+  int name_size = 0;
+  char name[32] = {};  ///< of the operator, for wait records
+
+  [[nodiscard]] UNTAX_HOST_DEVICE name_ref operator_name() const noexcept {
+    name_ref text;
+    text.data = name;
+    text.size = static_cast<std::size_t>(name_size);
+    return text;
+  }
+};
+
+}  // namespace untax::gpu

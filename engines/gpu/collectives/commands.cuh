@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <untax/core/reduction.hpp>
+
+#include "engines/gpu/collectives/combine.cuh"
+#include "engines/gpu/collectives/worker_warps.cuh"
+#include "engines/gpu/sm90/ptx/barrier.cuh"
+
+namespace untax::gpu {
+
+/// What the control warp of a block tells its worker warps to do next.
+struct command {
+  enum class kind : std::uint8_t { leave, move, combine };
+
+  kind what = kind::leave;
+  /// Whether all of the worker warps have to be done with all that came before.
+  bool after_all = false;
+  reduction how = reduction::sum;
+  std::int64_t amount = 0;          ///< bytes to move, elements to combine
+  const std::byte* from = nullptr;  ///< what is moved
+  addends parts;                    ///< what is combined
+  destination to;
+};
+
+/// Commands on their way from the control warp to the worker warps, in shared memory. The warps of
+/// the worker warps carry them out in order, each at its own pace; the control warp sees when all
+/// are done with one.
+struct command_board {
+  static constexpr int slots = 8;
+
+  command slot[slots];
+  stage_barrier posted[slots];
+  stage_barrier done[slots];
+
+  /// By one thread, before the block is synchronised.
+  __device__ void init(int warps) {
+    for (int i = 0; i < slots; ++i) {
+      posted[i].init(1);
+      done[i].init(static_cast<std::uint32_t>(warps));
+    }
+  }
+};
+
+/// The control warp's side. By all lanes of its warp.
+class command_queue {
+ public:
+  explicit __device__ command_queue(command_board& board) noexcept : board_(&board) {}
+
+  /// How many commands were posted.
+  [[nodiscard]] __device__ std::uint32_t posted() const noexcept { return posted_; }
+
+  /// Waits for the worker warps if it has not come to what was posted long ago.
+  __device__ void post(const command& next) {
+    if (posted_ - done_ == command_board::slots) await(done_ + 1);
+    if (device_warp::thread_rank() == 0) {
+      board_->slot[posting_.stage] = next;
+      board_->posted[posting_.stage].arrive();
+    }
+    __syncwarp();
+    posting_.advance<command_board::slots>();
+    ++posted_;
+  }
+  /// How many are known to be done, after a look.
+  [[nodiscard]] __device__ std::uint32_t done() {
+    // The lanes have to come to the same, though each looks for itself.
+    const auto next_has_ended = [&] {
+      const bool ended =
+          cuda::ptx::mbarrier_test_wait_parity(&board_->done[ending_.stage].word, ending_.parity);
+      return __all_sync(0xffffffffU, ended) != 0;
+    };
+    while (done_ != posted_ && next_has_ended()) end_one();
+    return done_;
+  }
+  /// Waits until `count` are done. What the worker warps did is seen then, and covered by a
+  /// release.
+  __device__ void await(std::uint32_t count) {
+    while (done_ < count) {
+      board_->done[ending_.stage].wait(ending_.parity);
+      end_one();
+    }
+  }
+
+ private:
+  __device__ void end_one() {
+    ending_.advance<command_board::slots>();
+    ++done_;
+  }
+
+  command_board* board_;
+  ring_cursor posting_;
+  ring_cursor ending_;
+  std::uint32_t posted_ = 0;
+  std::uint32_t done_ = 0;
+};
+
+/// The worker warps' side: carries out what comes until it may leave. By all of the worker warps.
+template <class Element, class Sender>
+__device__ void follow(command_board& board, Sender& sender) {
+  using group = typename Sender::group;
+  ring_cursor at;
+  for (;;) {
+    board.posted[at.stage].wait(at.parity);
+    const command& next = board.slot[at.stage];
+    if (next.what == command::kind::leave) return;
+    if (next.after_all) group::sync();
+    if (next.what == command::kind::move) {
+      sender.move(next.to.own, next.from, next.amount);
+    } else if constexpr (!std::is_void_v<Element>) {
+      combine<Element>(group(), next.how, next.to, next.parts, next.amount);
+    }
+    __syncwarp();
+    if (device_warp::thread_rank() == 0) board.done[at.stage].arrive();
+    at.template advance<command_board::slots>();
+  }
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/tile/step.hpp>
+
+#include "engines/gpu/channel/pending_waits.cuh"
+#include "engines/gpu/collectives/commands.cuh"
+
+namespace untax::gpu {
+
+/// One lane's part in a wait of a control warp: whenever it looks, signals that have become due go
+/// out, so that nobody waits for a signal that waits here.
+struct conducted_wait : pending_wait {
+  pending_signals signals;
+  command_queue commands;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    if (!signals.empty()) signals.send(commands.done());
+    return pending_wait::look();
+  }
+};
+
+/// Out of line: it is rare, and its registers are not those of the code around it.
+[[nodiscard]] __device__ __noinline__ inline wait_outcome wait_in_warp(const run_arguments& run,
+                                                                       conducted_wait& mine) {
+  device_watch watch(run.world, static_cast<int>(blockIdx.x));
+  return wait_for_parts(mine, watch, run.operator_name());
+}
+
+/// The warp of a block that goes through the steps of a worker's program: it speaks the verbs and
+/// leaves the actions to the worker warps, so that bytes move while it waits and while a release
+/// waits for what has been moved. All its lanes take every step.
+///
+/// Two things differ from carrying steps out one by one, and neither can be seen by a peer that
+/// only waits: waits are put off until a step acts, and then waited for together; a signal goes out
+/// when the worker warps are done with what it tells of and the control warp comes by or waits,
+/// together with others.
+class control_warp {
+ public:
+  __device__ control_warp(const run_arguments& run, command_board& board, std::int64_t inbox_stride)
+      : run_(run),
+        inbox_stride_(inbox_stride),
+        epoch_(run.epochs[blockIdx.x] + 1),
+        commands_(board) {}
+
+  [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
+
+  // In line: where it is called most of a step is known to be empty, and nothing has to lie in
+  // memory, from whose cache the worker warps drive everything else.
+  __device__ __forceinline__ void take(const step& s) {
+    if (!going_) return;
+    if (s.reserve.named()) reserve(s.reserve);
+    if (s.acquire.named()) acquire(s.acquire);
+    const bool acts = s.what != action::none || s.publish.named() || s.retire.named();
+    if (!acts || !settle()) return;
+    perform(s);
+    if (s.publish.named()) signal(s.publish.consumer, s.publish.ready, s.publish.use);
+    if (s.retire.named() && s.retire.free >= 0)
+      signal(s.retire.producer, s.retire.free + s.reader, s.retire.use);
+  }
+
+  /// After the last step.
+  __device__ void finish() {
+    if (going_) going_ = settle();
+    if (going_) send_all();
+    commands_.post({});
+    if (going_ && device_warp::thread_rank() == 0) run_.epochs[blockIdx.x] = epoch_;
+  }
+
+ private:
+  __device__ void reserve(const room& r) {
+    if (r.free < 0 || r.needed_free() == 0) return;
+    for (int reader = 0; reader < r.readers; ++reader)
+      hold({run_.counters.local(static_cast<std::size_t>(r.free + reader)), r.needed_free(), 0,
+            r.consumer, r.number, verb::reserve});
+  }
+  __device__ void acquire(const room& r) {
+    hold({run_.counters.local(static_cast<std::size_t>(r.ready)), r.use, 0, r.producer, r.number,
+          verb::acquire});
+  }
+  __device__ void hold(const pending_wait& wait) {
+    if (waits_.full() && !settle()) return;
+    waits_.add(wait);
+  }
+  /// Whether all waits that were put off have ended well.
+  __device__ bool settle() {
+    if (waits_.empty()) return true;
+    if (!waits_.are_over()) {
+      // In copies, since what is handed on cannot stay in registers.
+      conducted_wait waiting{waits_.mine(), signals_, commands_};
+      going_ = wait_in_warp(run_, waiting) == wait_outcome::ok;
+      __syncwarp();  // a vote orders no memory
+      signals_ = waiting.signals;
+      commands_ = waiting.commands;
+    }
+    waits_.clear();
+    return going_;
+  }
+
+  __device__ void signal(int rank, int counter, std::uint64_t value) {
+    if (signals_.full()) send_first();
+    signals_.add(run_.counters.at(rank, static_cast<std::size_t>(counter)), value,
+                 commands_.posted());
+  }
+  __device__ void send_first() {
+    const std::uint32_t after = signals_.first_after();
+    commands_.await(after);
+    signals_.send(after);
+  }
+  __device__ void send_all() {
+    while (!signals_.empty()) send_first();
+  }
+
+  __device__ void perform(const step& s) {
+    command next;
+    next.to.own = at(s.to);
+    if (s.what == action::copy) {
+      next.what = command::kind::move;
+      next.from = at(s.from);
+      next.amount = s.cols * run_.element_bytes;
+      if (next.to.own == next.from) return;
+      next.after_all =
+          s.from.of == operand::c && wrote_result_ || s.from.of == operand::inbox && wrote_inbox_;
+    } else if (s.what == action::reduce) {
+      next.what = command::kind::combine;
+      next.how = s.combine;
+      next.amount = s.cols;
+      next.parts = parts_of(s);
+      if (s.everywhere) next.to.between = between(s.to.of);
+      // What is overwritten may still be on its way to peers or into the result.
+      next.after_all =
+          s.to.of == operand::c && read_input_ || s.to.of == operand::inbox && read_inbox_;
+    } else {
+      return;
+    }
+    if (next.after_all) wrote_result_ = wrote_inbox_ = read_input_ = read_inbox_ = false;
+    const bool is_own = s.everywhere || s.to.rank == run_.world.rank;
+    wrote_result_ = wrote_result_ || s.to.of == operand::c && is_own;
+    wrote_inbox_ = wrote_inbox_ || s.to.of == operand::inbox && is_own;
+    read_input_ = read_input_ || s.what == action::copy && s.from.of == operand::a;
+    read_inbox_ = read_inbox_ || s.what == action::copy && s.from.of == operand::inbox;
+    commands_.post(next);
+    if (!signals_.empty()) signals_.send(commands_.done());
+  }
+
+  [[nodiscard]] __device__ addends parts_of(const step& s) const {
+    const bool direct = s.from.of == operand::a;
+    place first = s.from;
+    if (direct) first.rank = 0;
+    return {at(first), direct ? run_.between : inbox_stride_ * run_.element_bytes, at(s.weights),
+            static_cast<int>(s.depth), s.from.rank};
+  }
+
+  /// Bytes from a place of an operand to the same place at the next rank.
+  [[nodiscard]] __device__ std::int64_t between(operand of) const {
+    return of == operand::inbox ? run_.inbox.at(1) - run_.inbox.at(0) : run_.between;
+  }
+  [[nodiscard]] __device__ std::byte* at(const place& p) const {
+    if (p.of != operand::inbox) {
+      std::byte* const own = p.of == operand::a ? const_cast<std::byte*>(run_.in) : run_.out;
+      return own + (p.rank - run_.world.rank) * run_.between + p.col * run_.element_bytes;
+    }
+    return run_.inbox.at(p.rank) + (p.row * inbox_stride_ + p.col) * run_.element_bytes;
+  }
+
+  const run_arguments& run_;
+  std::int64_t inbox_stride_;
+  std::uint64_t epoch_;
+  command_queue commands_;
+  pending_waits waits_;
+  pending_signals signals_;
+  bool going_ = true;
+  // By commands after the last one that came after all others: of this rank's own.
+  bool wrote_result_ = false;
+  bool wrote_inbox_ = false;
+  bool read_input_ = false;
+  bool read_inbox_ = false;
+};
+
+}  // namespace untax::gpu

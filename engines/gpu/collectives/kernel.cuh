@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/tile/protocol.hpp>
+
+#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/collectives/commands.cuh"
+#include "engines/gpu/collectives/control_warp.cuh"
+#include "engines/gpu/collectives/senders.cuh"
+
+namespace untax::gpu {
+
+/// The control warp's part of a worker. Out of line, so that what it keeps in mind takes no
+/// registers from the worker warps.
+template <protocol Protocol>
+__device__ __noinline__ void conduct(const Protocol& how, const run_arguments& run,
+                                     command_board& board) {
+  control_warp worker(run, board, how.inbox().cols);
+  how.program(run.launch, static_cast<int>(blockIdx.x), worker.epoch(),
+              [&](const step& s) { worker.take(s); });
+  worker.finish();
+}
+
+/// Each block is a worker of the protocol: worker warps, and a control warp.
+template <protocol Protocol, class Element, class Sender>
+__global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
+    carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ command_board board;
+  if (run.launch < 0) return;
+  constexpr int worker_threads = Sender::group::size();
+  if (threadIdx.x == 0) board.init(worker_threads / 32);
+  Sender sender(shared);
+  __syncthreads();
+  if (threadIdx.x < worker_threads) return follow<Element>(board, sender);
+  conduct(how, run, board);
+}
+
+/// The kernel for a protocol. `Element` is void where nothing is combined.
+template <class Element, class Sender, protocol Protocol>
+[[nodiscard]] transfer_code code_of(const Protocol& how, int element_bytes) {
+  transfer_code code;
+  code.kernel = reinterpret_cast<const void*>(&carry_out<Protocol, Element, Sender>);
+  code.first_argument = kernel_argument(how);
+  for (int i = 0; i < how.kernels(); ++i) code.blocks.push_back(how.kernel_at(i).workers);
+  code.threads = block_threads<Sender::group::size()>;
+  code.shared_bytes = Sender::shared_bytes;
+  code.inbox_bytes = static_cast<std::size_t>(how.inbox().rows * how.inbox().cols) *
+                     static_cast<std::size_t>(element_bytes);
+  code.counters = how.counters();
+  code.element_bytes = element_bytes;
+  code.text = Sender::name;
+  return code;
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/receiving.cuh"
+#include "engines/gpu/copy/block_copy.cuh"
+#include "engines/gpu/sm90/ptx/cluster.cuh"
+
+namespace untax {
+
+/// By all threads of a block: `run(block, epoch)` between the kernels before and the GEMM.
+template <class Run>
+__device__ void gather_in_block(std::uint64_t* epochs, const Run& run) {
+  gpu::griddepcontrol_wait();
+  // Now the GEMM may get ready. Earlier, its blocks would wait in places of what is before.
+  gpu::griddepcontrol_launch_dependents();
+  const auto block = static_cast<int>(blockIdx.x);
+  const std::uint64_t epoch = epochs[block] + 1;
+  run(block, epoch);
+  __syncthreads();
+  if (threadIdx.x == 0) epochs[block] = epoch;
+}
+
+/// A block of a kernel that gathers all of A, by all its threads: a sender of the protocol, which
+/// then waits for its share of what others send. The end of the kernel is where blocks meet.
+class gathering_block {
+ public:
+  __device__ gathering_block(const bulk_gather& what, std::uint64_t epoch)
+      : w_(what),
+        share_{static_cast<int>(blockIdx.x), what.senders},
+        epoch_(epoch),
+        waits_(what.moved.run, static_cast<int>(blockIdx.x)) {}
+
+  /// For each chunk the verbs of the protocol: reserve, move, publish.
+  __device__ void send() {
+    if (w_.sending.hops == 0) return;
+    w_.sending.each(share_,
+                    [&](const outgoing_chunk& p, int hop, int hops) { send_chunk(p, hop, hops); });
+  }
+
+  __device__ void receive() const {
+    if (going_ && threadIdx.x < 32)
+      await_incoming(w_.receiving, share_, w_.moved.run, w_.sets, epoch_);
+  }
+
+ private:
+  __device__ void send_chunk(const outgoing_chunk& p, int hop, int hops) {
+    const gpu::moved_operands& moved = w_.moved;
+    const sending_grid& grid = w_.sending;
+    const auto* const own = reinterpret_cast<const std::uint16_t*>(moved.run.in);
+    // What is read is on its way while the readers are asked, and while the epoch is.
+    gpu::block_copy words({own + p.row * moved.a_stride + p.column, moved.a_stride,
+                           moved.inbox_stride, p.rows, p.columns});
+    const int set = w_.sets.set_of(epoch_);
+    const std::uint64_t use = w_.sets.use_of(epoch_);
+    if (!reserved_ && w_.sending.counted)
+      going_ = __syncthreads_and(reserve(set, use, hop, hops) ? 1 : 0) != 0;
+    reserved_ = true;
+    if (going_) {
+      const std::int64_t there =
+          (grid.inbox_row + std::int64_t{set} * grid.set_rows + p.row) * moved.inbox_stride +
+          grid.inbox_column + p.column;
+      words.write(hops, [&](int copy) {
+        return reinterpret_cast<std::uint16_t*>(moved.run.inbox.at(peer(hop + copy))) + there;
+      });
+    }
+    __syncthreads();
+    const auto to = static_cast<int>(threadIdx.x);
+    if (!going_ || to >= hops) return;
+    const auto ready = static_cast<std::size_t>(grid.ready_counter(set, p.index));
+    cuda_memory::raise_release(*moved.run.counters.at(peer(hop + to), ready), use);
+  }
+
+  /// By the first warp: a rank's readers are the same for all of its rooms, so once is enough. What
+  /// a rank sends to itself is ordered by the end of the run.
+  [[nodiscard]] __device__ bool reserve(int set, std::uint64_t use, int hop, int hops) const {
+    if (use == 1 || threadIdx.x >= 32) return true;
+    return waits_.await(hops, [&](int i) {
+      const int to = peer(hop + i);
+      if (to == w_.receiving.rank) return gpu::pending_wait{};
+      return gpu::pending_wait{local(w_.sending.free_counter(set, to)), use - 1,      0, to,
+                               w_.sending.ready_counter(set, 0),        verb::reserve};
+    });
+  }
+
+  [[nodiscard]] __device__ int peer(int hop) const {
+    return receiver_at_hop(w_.receiving.rank, hop, w_.receiving.ranks);
+  }
+  [[nodiscard]] __device__ std::uint64_t* local(int counter) const {
+    return w_.moved.run.counters.local(static_cast<std::size_t>(counter));
+  }
+
+  const bulk_gather& w_;
+  strided share_;
+  std::uint64_t epoch_;
+  gpu::room_waits waits_;
+  bool reserved_ = false;
+  bool going_ = true;
+};
+
+}  // namespace untax

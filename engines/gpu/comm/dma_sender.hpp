@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/tile/step.hpp>
+
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+
+/// Carries out, on the host, the steps of a program that only move: copy engines do the work, on a
+/// stream, and no multiprocessor does.
+///
+/// The signal of a copy is another copy, of eight bytes, which begins when the first has arrived.
+/// It takes as long as a small copy takes, so it has a stream of its own, and the next chunk does
+/// not wait for it. Its value is read from device memory when it is sent, so a captured graph can
+/// be replayed. Copy engines do not wait: whoever raises that value has made sure before that rooms
+/// are free.
+template <class AfterCopies>
+class dma_sender {
+ public:
+  /// `use`: in device memory, what signals say in this run.
+  /// `after_copies(stream)` makes another stream wait for what `stream` has been asked for so far,
+  /// and gives that one back.
+  dma_sender(const moved_operands& operands, const std::uint64_t* use, cudaStream_t stream,
+             const AfterCopies& after_copies)
+      : operands_(operands), use_(use), stream_(stream), after_copies_(after_copies) {}
+
+  void operator()(const step& s) const {
+    if (s.what == action::copy) copy(s);
+    if (!s.publish.named()) return;
+    std::uint64_t* const counter =
+        operands_.run.counters.at(s.publish.consumer, static_cast<std::size_t>(s.publish.ready));
+    gpu::require(
+        cudaMemcpyAsync(counter, use_, sizeof *use_, cudaMemcpyDefault, after_copies_(stream_)),
+        "a copy engine cannot signal");
+  }
+
+ private:
+  void copy(const step& s) const {
+    const copied_rows c = operands_.rows_of(s);
+    const cudaError_t result =
+        c.dense() ? cudaMemcpyAsync(c.to, c.from, c.rows * c.row_bytes, cudaMemcpyDefault, stream_)
+                  : cudaMemcpy2DAsync(c.to, c.to_pitch, c.from, c.from_pitch, c.row_bytes, c.rows,
+                                      cudaMemcpyDefault, stream_);
+    gpu::require(result, "a copy engine cannot move");
+  }
+
+  const moved_operands& operands_;
+  const std::uint64_t* use_;
+  cudaStream_t stream_;
+  AfterCopies after_copies_;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "engines/gpu/comm/bulk_gather.cuh"
+#include "engines/gpu/comm/gather_kernels.hpp"
+#include "engines/gpu/comm/tma_push.cuh"
+#include "src/symmetric/cuda/launching.hpp"
+
+namespace untax {
+
+template <class Protocol>
+__global__ void __launch_bounds__(tma_push<Protocol>::threads)
+    gather_tma_kernel(const __grid_constant__ gathered<Protocol> io,
+                      const __grid_constant__ receiving_grid incoming, std::uint64_t* epochs) {
+  using push = tma_push<Protocol>;
+  extern __shared__ __align__(128) std::byte shared[];
+  if (io.dry()) return;
+  gather_in_block(epochs, [&](int block, std::uint64_t epoch) {
+    const bool sent =
+        push::run(io, *reinterpret_cast<typename push::memory*>(shared), block, epoch, block);
+    // While the other warp tells of the last TMA tiles.
+    if (sent && threadIdx.x < 32)
+      await_incoming(incoming, {block, io.senders}, io.moved.run, io.how.sets(), epoch);
+  });
+}
+
+template <class Protocol>
+void gather_all_by_tma(const gathered<Protocol>& io, const receiving_grid& incoming,
+                       std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream) {
+  using push = tma_push<Protocol>;
+  gpu::prefer_shared_memory(gather_tma_kernel<Protocol>);
+  gpu::start_in_pairs(early, gather_tma_kernel<Protocol>, blocks, push::threads,
+                      sizeof(typename push::memory), stream, "cannot start a gather", io, incoming,
+                      epochs);
+}
+
+}  // namespace untax

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/tile/step.hpp>
+
+#include "engines/gpu/channel/run_arguments.hpp"
+
+namespace untax::gpu {
+
+/// What a copy moves: rows of bytes, and how many lie between the beginnings of two.
+struct copied_rows {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t to_pitch = 0;
+  std::size_t from_pitch = 0;
+  std::size_t row_bytes = 0;
+  std::size_t rows = 0;
+
+  /// Whether nothing lies between them.
+  [[nodiscard]] bool dense() const { return to_pitch == row_bytes && from_pitch == row_bytes; }
+};
+
+/// Where the operands of moving steps lie, for elements of 2 bytes: rows of so many elements.
+struct moved_operands {
+  run_arguments run;
+  std::int64_t a_stride = 0;
+  std::int64_t inbox_stride = 0;
+  std::int64_t outbox_stride = 0;
+  std::int64_t outbox_begin = 0;  ///< bytes from the inbox, behind which it lies
+  std::int64_t c_stride = 0;      ///< of the result, which `run.between` lies apart from a peer's
+
+  [[nodiscard]] UNTAX_HOST_DEVICE std::uint16_t* at(const place& p) const {
+    if (p.of == operand::a) return element(const_cast<std::byte*>(run.in), p, a_stride);
+    if (p.of == operand::c)
+      return element(run.out + (p.rank - run.world.rank) * run.between, p, c_stride);
+    std::byte* const inbox = run.inbox.at(p.rank);
+    return p.of == operand::inbox ? element(inbox, p, inbox_stride)
+                                  : element(inbox + outbox_begin, p, outbox_stride);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE std::int64_t stride_of(operand of) const {
+    if (of == operand::c) return c_stride;
+    return of == operand::a ? a_stride : of == operand::inbox ? inbox_stride : outbox_stride;
+  }
+  [[nodiscard]] copied_rows rows_of(const step& s) const {
+    const auto bytes = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * 2; };
+    return {.to = at(s.to),
+            .from = at(s.from),
+            .to_pitch = bytes(stride_of(s.to.of)),
+            .from_pitch = bytes(stride_of(s.from.of)),
+            .row_bytes = bytes(s.cols),
+            .rows = static_cast<std::size_t>(s.rows)};
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE static std::uint16_t* element(std::byte* first, const place& p,
+                                                                std::int64_t stride) {
+    return reinterpret_cast<std::uint16_t*>(first) + p.row * stride + p.col;
+  }
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+
+#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/gemm/config.hpp"
+
+namespace untax {
+
+/// Where A, sharded by rows, lies in an inbox as packets of four elements (rma/packet.cuh), each
+/// its own signal: k-block by k-block, and in a k-block row by row. There are none where a k-block
+/// reaches beyond k.
+struct packet_panel {
+  static constexpr int elements = 4;
+  static constexpr std::size_t bytes = 16;                ///< of a packet
+  static constexpr int across = gpu::block_k / elements;  ///< of a row in a k-block
+
+  int rows = 0;
+  int columns = 0;
+  int in_set = 0;      ///< packets of a set of rooms
+  int shard_rows = 1;  ///< of a full shard
+
+  template <class Layout>
+  [[nodiscard]] static constexpr packet_panel of(const Layout& how) noexcept {
+    packet_panel panel;
+    panel.rows = static_cast<int>(how.inbox().rows / how.sets().sets);
+    panel.columns = static_cast<int>(how.inbox().cols);
+    panel.in_set = ceil_div(panel.columns, gpu::block_k) * panel.rows * across;
+    panel.shard_rows = static_cast<int>(how.shard(0).size);
+    return panel;
+  }
+
+  /// In its set, the packet of a row that begins at `column`, a multiple of 4.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int column) const noexcept {
+    return (column / gpu::block_k * rows + row) * across + column % gpu::block_k / elements;
+  }
+  /// Who sends a row.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_of(int row) const noexcept {
+    return row / shard_rows;
+  }
+};
+
+/// Which packets of the rank's own shard a thread sends: every n-th of all, so that the
+/// threads of a warp, whose numbers begin with a multiple of 32, have neighbours. To find them
+/// takes divisions, so they are found before anybody waits for them.
+class packet_share {
+ public:
+  packet_share() = default;
+  UNTAX_HOST_DEVICE constexpr packet_share(const sending_grid& shard, int thread, int threads)
+      : across_(shard.columns / packet_panel::elements),
+        count_(shard.rows * across_),
+        threads_(threads),
+        next_(thread) {
+    const int of_warp = count_ - thread / 32 * 32;
+    if (of_warp <= 0) return;
+    turns_ = ceil_div(of_warp, threads);
+    at_ = {thread / across_, thread % across_};
+    step_ = {threads / across_, threads % across_};
+  }
+
+  /// How many fall to the first thread of the warp; to others it may be one less.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns() const { return turns_; }
+  struct place {
+    int row = -1;  ///< in the shard; -1: there is none
+    int column = 0;
+  };
+  /// The next one.
+  UNTAX_HOST_DEVICE constexpr place take() {
+    const place here{next_ < count_ ? at_.row : -1, at_.column * packet_panel::elements};
+    next_ += threads_;
+    at_.row += step_.row;
+    at_.column += step_.column;
+    if (at_.column >= across_) {
+      at_.column -= across_;
+      ++at_.row;
+    }
+    return here;
+  }
+
+ private:
+  int across_ = 1;
+  int count_ = 0;
+  int threads_ = 0;
+  int next_ = 0;
+  int turns_ = 0;
+  place at_;    // counted in packets, like the next one
+  place step_;  // from a packet to the next
+};
+
+}  // namespace untax

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/gemm/sources/gathered.hpp"
+
+namespace untax {
+
+/// What all who send chunks of the rank's shard do in their warp: who the peers are, the reserve
+/// before a chunk and the publish behind it.
+template <class Protocol>
+class shard_sender {
+ public:
+  /// `slot` names the wait record of the warp.
+  __device__ shard_sender(const gathered<Protocol>& io, std::uint64_t epoch, int slot)
+      : t_(io),
+        use_(io.how.sets().use_of(epoch)),
+        set_(io.how.sets().set_of(epoch)),
+        waits_(io.moved.run, slot) {}
+
+  [[nodiscard]] __device__ int set() const { return set_; }
+  [[nodiscard]] __device__ int peer(int hop) const {
+    const int ranks = t_.moved.run.world.ranks;
+    const int to = t_.moved.run.world.rank + hop;
+    return to < ranks ? to : to - ranks;
+  }
+
+  /// Waits until what these peers read two epochs ago may be written; false after a wait that ended
+  /// badly, also an earlier one. A rank's readers are the same for all of its rooms, so it asks
+  /// once for each round. What a rank sends to itself is ordered by the end of the run.
+  [[nodiscard]] __device__ bool reserve(int hop, int hops) {
+    if (hop == reserved_ || !going_) return going_;
+    reserved_ = hop;
+    if (use_ == 1 || !t_.sending.counted) return true;
+    if (gpu::left_out(gpu::mutant::gather_reserve)) return true;
+    const auto part = [&](int i) {
+      const int to = peer(hop + i);
+      if (to == peer(0)) return gpu::pending_wait{};
+      const int counter = t_.sending.free_counter(set_, to);
+      return gpu::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(counter)),
+                               use_ - 1,
+                               0,
+                               to,
+                               t_.sending.ready_counter(set_, 0),
+                               verb::reserve};
+    };
+    going_ = waits_.come(hops, part) || waits_.await(hops, part);
+    return going_;
+  }
+
+  /// By one thread: the chunk lies at the peer that is so many hops away. A release.
+  __device__ void publish(const outgoing_chunk& p, int hop) const {
+    if (gpu::left_out(gpu::mutant::gather_publish)) return;
+    const auto index = static_cast<std::size_t>(t_.sending.ready_counter(set_, p.index));
+    cuda_memory::raise_release(*t_.moved.run.counters.at(peer(hop), index), use_);
+  }
+
+ private:
+  const gathered<Protocol>& t_;
+  std::uint64_t use_;
+  int set_;
+  gpu::room_waits waits_;
+  int reserved_ = -1;  // the hop that the last chunk began with
+  bool going_ = true;
+};
+
+}  // namespace untax

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/tile/step.hpp>
+
+#include "engines/gpu/channel/pending_waits.cuh"
+#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/copy/copiers.cuh"
+
+namespace untax::gpu {
+
+/// A warp that carries out the steps of a program that only move: verbs around copies.
+///
+/// Signals of small pieces are put off, so that one release serves several peers, until so many
+/// bytes have been moved or the warp would have to wait.
+template <class Copier>
+class step_sender {
+ public:
+  /// `slot` names the wait record of the warp.
+  __device__ step_sender(const moved_operands& operands, const Copier& copier, int slot)
+      : operands_(operands), run_(operands.run), copier_(copier), waits_(operands.run, slot) {}
+
+  /// Takes a step: what programs emit to.
+  __device__ void operator()(const step& s) {
+    if (!going_) return;
+    const unsigned bit = s.reserve.named() ? 1U << s.reserve.consumer : 0;
+    // A rank's readers are the same for all of its rooms, so once for each rank is enough.
+    if (s.reserve.free >= 0 && s.reserve.needed_free() > 0 && (reserved_ & bit) == 0) {
+      reserved_ |= bit;
+      for (int i = 0; i < s.reserve.readers; ++i)
+        hold({run_.counters.local(static_cast<std::size_t>(s.reserve.free + i)),
+              s.reserve.needed_free(), 0, s.reserve.consumer, s.reserve.number, verb::reserve});
+    }
+    if (s.acquire.named())
+      hold({run_.counters.local(static_cast<std::size_t>(s.acquire.ready)), s.acquire.use, 0,
+            s.acquire.producer, s.acquire.number, verb::acquire});
+    if (s.what == action::none && !s.publish.named() && !s.retire.named()) return;
+    wait();
+    if (!going_) return;
+    if (s.what == action::copy) {
+      const auto to_here = [&](int /*copy*/) { return operands_.at(s.to); };
+      copier_.move(1, to_here, operands_.stride_of(s.to.of), operands_.at(s.from),
+                   operands_.stride_of(s.from.of), s.rows, s.cols);
+      unsignalled_ += s.rows * s.cols * 2;
+    }
+    if (s.publish.named()) signal(s.publish.consumer, s.publish.ready, s.publish.use);
+    if (s.retire.named() && s.retire.free >= 0)
+      signal(s.retire.producer, s.retire.free + s.reader, s.retire.use);
+    if (unsignalled_ >= prompt_bytes) send();
+  }
+  /// After the last step.
+  __device__ void finish() {
+    wait();
+    if (going_) send();
+    copier_.complete();
+  }
+
+ private:
+  static constexpr std::int64_t prompt_bytes = 64 << 10;
+  static constexpr int most_held = 32;
+
+  /// Before the next action all of them are looked at together.
+  __device__ void hold(const pending_wait& what) {
+    if (pending_waits_.full()) wait();
+    pending_waits_.add(what);
+  }
+  __device__ void wait() {
+    if (pending_waits_.empty()) return;
+    if (!pending_waits_.are_over()) {
+      send();
+      going_ = going_ && waits_.await(pending_waits_.most,
+                                      [&](int /*lane*/) { return pending_waits_.mine(); });
+    }
+    pending_waits_.clear();
+  }
+
+  /// Lane i holds the signal number i.
+  __device__ void signal(int rank, int index, std::uint64_t value) {
+    if (held_ == most_held) send();
+    if (device_warp::thread_rank() == held_) {
+      held_counter_ = run_.counters.at(rank, static_cast<std::size_t>(index));
+      held_value_ = value;
+    }
+    ++held_;
+  }
+  /// Release, after everything that any thread of the warp has written.
+  __device__ void send() {
+    if (held_ == 0) return;
+    copier_.complete();
+    __syncwarp();
+    if (device_warp::thread_rank() < held_) cuda_memory::raise_release(*held_counter_, held_value_);
+    held_ = 0;
+    unsignalled_ = 0;
+  }
+
+  const moved_operands& operands_;
+  const run_arguments& run_;
+  Copier copier_;
+  room_waits waits_;
+  pending_waits pending_waits_;
+  std::uint64_t* held_counter_ = nullptr;
+  std::uint64_t held_value_ = 0;
+  std::int64_t unsignalled_ = 0;  // bytes that peers have not been told of
+  int held_ = 0;
+  unsigned reserved_ = 0;  // a bit for each rank
+  bool going_ = true;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda/ptx>
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/copy/tma_copy_ring.cuh"
+
+namespace untax {
+
+/// A warp that is a sender of the protocol: it sends tiles as these are flagged, each read once and
+/// stored to all peers, as TMA tiles that follow each other without a gap as long as there are
+/// tiles.
+template <class Protocol>
+class tile_sender {
+ public:
+  using stream = gpu::tma_copy_ring<gpu::tma_layer_coord>;
+  /// Of shared memory.
+  using memory = stream::memory;
+  static_assert(sent_tiles::most_tma_tile_bytes == gpu::tma_tile_bytes);
+
+  /// By one warp. It is number `me` of `io.senders`; `slot` names its wait record. The host
+  /// reports failed waits.
+  static __device__ void run(const all_copies<Protocol>& io, memory& shared, int me,
+                             std::uint64_t epoch, int slot) {
+    if (device_warp::thread_rank() == 0) {
+      shared.init();
+      cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
+    __syncwarp();
+    const output_channel<Protocol> output(io, me, epoch, slot);
+    if (me == 0) output.open();
+    tile_sender sender(io, shared, me, epoch, slot);
+    if (sender.turns_ > 0 && !(output.reserve() && sender.send())) return;
+    (void)output.close();
+  }
+
+ private:
+  __device__ tile_sender(const all_copies<Protocol>& io, memory& shared, int me,
+                         std::uint64_t epoch, int slot)
+      : t_(io),
+        share_{me, io.senders},
+        turns_(io.sent.turns(share_)),
+        epoch_(epoch),
+        waits_(io.moved.run, slot),
+        tma_tiles_(shared, io.how.world() - 1) {}
+
+  /// Returns when everything is written at the peers; false after a wait that ended badly. What a
+  /// lane releases then covers it.
+  [[nodiscard]] __device__ bool send() {
+    const int peers = t_.how.world() - 1;
+    const auto store = [&](const gpu::tma_layer_coord& to, const std::byte* from) {
+      for (int hop = 1; hop <= peers; ++hop) gpu::tma_store_layer(t_.c[hop], to, from);
+    };
+    const auto stored = [] {};
+    const bool leads = device_warp::thread_rank() == 0;
+    bool going = true;
+    int there = 0;  // so many have been flagged
+    for (int turn = 0; turn < turns_; ++turn) {
+      if (turn == there) {
+        there += tile_flags_from(turn);
+        if (turn == there) {
+          // What is already here does not wait with it.
+          if (leads) tma_tiles_.drain(store, stored);
+          __syncwarp();
+          going = await(turn);
+          if (!going) break;
+          ++there;
+        }
+        // TMA reads what the flags tell of.
+        if (leads && !gpu::left_out(gpu::mutant::scatter_proxy))
+          cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+      }
+      if (!leads) continue;
+      const sent_tile tile = t_.sent.at(share_, turn);
+      for (int row = 0; row < tile.rows; row += t_.sent.tma_tile_rows) {
+        const gpu::tma_layer_coord tma_tile{tile.column, tile.row + row, 0};
+        tma_tiles_.move(tma_tile, t_.own_tma_tiles, tma_tile, t_.sent.tma_tile_bytes(), store,
+                        stored);
+      }
+    }
+    if (leads) tma_tiles_.finish(store, stored);
+    __syncwarp();
+    return going;
+  }
+
+  /// How many tiles, one after the other, lie there from this turn on. Acquire, for all lanes.
+  [[nodiscard]] __device__ int tile_flags_from(int turn) const {
+    constexpr int at_a_look = 32;
+    const int count = turns_ - turn < at_a_look ? turns_ - turn : at_a_look;
+    return gpu::room_waits::first_missing(
+        count, epoch_, [&](int i) { return counter(t_.sent.at(share_, turn + i).flag); });
+  }
+  [[nodiscard]] __device__ bool await(int turn) const {
+    return waits_.await(1, [&](int /*i*/) {
+      const int flag = t_.sent.at(share_, turn).flag;
+      return gpu::pending_wait{counter(flag), epoch_, 0, t_.how.rank(), flag, verb::acquire};
+    });
+  }
+  [[nodiscard]] __device__ std::uint64_t* counter(int index) const {
+    return t_.moved.run.counters.local(static_cast<std::size_t>(index));
+  }
+
+  const all_copies<Protocol>& t_;
+  strided share_;
+  int turns_;
+  std::uint64_t epoch_;
+  gpu::room_waits waits_;
+  stream tma_tiles_;
+};
+
+}  // namespace untax

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/comm/shard_sender.cuh"
+#include "engines/gpu/copy/completion_queue.cuh"
+#include "engines/gpu/copy/tma_copy_ring.cuh"
+
+namespace untax {
+
+/// A block that pushes chunks of the rank's shard as TMA tiles. Two warps, for each chunk the verbs
+/// of the protocol:
+///
+///   warp 0   reserve, move    the chunks follow each other without a gap
+///   warp 1   publish          all that has arrived since the last time
+template <class Protocol>
+class tma_push {
+ public:
+  /// Of a block that does nothing else.
+  static constexpr int threads = 64;
+
+  /// Where a TMA tile goes.
+  struct sent_tma_tile {
+    gpu::tma_layer_coord to;
+    int hop;
+    int hops;
+  };
+  /// Of shared memory.
+  struct memory {
+    gpu::tma_copy_ring<sent_tma_tile>::memory tma_tiles;
+    gpu::completion_queue arrived;
+  };
+
+  /// By all threads of the block, two warps at least. It is number `me` of `io.senders`; `slot`
+  /// names its wait record, which warp 0 uses alone. Each warp returns when it has done its own
+  /// part; warp 0 with false after a wait that ended badly.
+  static __device__ bool run(const gathered<Protocol>& io, memory& shared, int me,
+                             std::uint64_t epoch, int slot) {
+    if (threadIdx.x == 0) {
+      shared.tma_tiles.init();
+      shared.arrived.init();
+      cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
+    __syncthreads();
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    tma_push sender(io, shared, me, epoch, slot);
+    if (warp == 0) return sender.move();
+    if (warp == 1) sender.publish();
+    return true;
+  }
+
+ private:
+  __device__ tma_push(const gathered<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
+                      int slot)
+      : t_(io), shared_(shared), share_{me, io.senders}, sender_(io, epoch, slot) {}
+
+  __device__ bool move() {
+    const bool leads = device_warp::thread_rank() == 0;
+    gpu::tma_copy_ring<sent_tma_tile> stream(shared_.tma_tiles, t_.sending.hops_together());
+    const auto store = [&](const sent_tma_tile& tma_tile, const std::byte* from) {
+      for (int i = 0; i < tma_tile.hops; ++i)
+        gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(tma_tile.hop + i)], tma_tile.to, from);
+    };
+    int arrived = 0;
+    const auto stored = [&] { shared_.arrived.add(arrived++); };
+    bool going = true;
+    const int hops = t_.sending.hops_together();
+    const int turns = t_.sending.turns(share_);
+    for (int i = 0; i < turns && going; ++i) {
+      const auto [p, hop] = t_.sending.turn(share_, i);
+      going = sender_.reserve(hop, hops);
+      if (!going || !leads) continue;
+      stream.move(sent_tma_tile{{p.column, p.row, sender_.set()}, hop, hops}, t_.shard_tma_tiles,
+                  {p.column, p.row, 0}, t_.sending.tma_tile_bytes(), store, stored);
+    }
+    if (leads) {
+      stream.finish(store, stored);
+      if (!going) shared_.arrived.abandon(arrived);
+    }
+    __syncwarp();
+    return going;
+  }
+
+  __device__ void publish() {
+    const int hops = t_.sending.hops_together();
+    if (hops == 0) return;
+    const int lane = device_warp::thread_rank();
+    shared_.arrived.each(t_.sending.turns(share_), 32 / hops, [&](int first, int n) {
+      if (lane >= n * hops) return;
+      const auto turn = t_.sending.turn(share_, first + lane / hops);
+      sender_.publish(turn.chunk, turn.hop + lane % hops);
+    });
+  }
+
+  const gathered<Protocol>& t_;
+  memory& shared_;
+  strided share_;
+  shard_sender<Protocol> sender_;
+};
+
+}  // namespace untax

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "engines/gpu/gemm/block.cuh"
+
+namespace untax::gpu {
+
+/// What the producer knows of how far A has come: from a flag poller, or by looking itself.
+/// In k-blocks of one window, for the rows that it reads for the work at hand; by all of its lanes.
+template <tile_config config, class Io>
+class arrivals {
+ public:
+  __device__ arrivals(const block_view<config>& block, Io& io)
+      : block_(block), io_(io), told_(io.polls()) {}
+
+  /// Work whose rows of A begin at `row`.
+  __device__ void begin(const work_tile& w, int row) {
+    row_ = row;
+    begin_ = w.begin;
+  }
+  __device__ void end(const work_tile& w) { before_ += w.end - w.begin; }
+
+  /// Up to which k-block, from `k_block` to `end`.
+  [[nodiscard]] __device__ int come(int k_block, int end) {
+    if (!told_) return io_.come(row_, block_.a_rows(), k_block, end);
+    const int there = block_.shared.arrived.count() - before_ + begin_;
+    // A flag poller that moves first has not looked yet; what is the rank's own is there all the
+    // same.
+    if (there <= k_block) return io_.is_there(row_, k_block) ? end : k_block;
+    return there < end ? there : end;
+  }
+  /// The same, some looks later if nothing has.
+  [[nodiscard]] __device__ int come_soon(int k_block, int end) {
+    if (told_) block_.shared.arrived.await(number_of(k_block + 1), looks);
+    return come(k_block, end);
+  }
+  /// Stages of weights to ask for before each look but the first. A look of its own takes longer.
+  [[nodiscard]] __device__ int asked_for_each_look() const { return told_ ? 1 : 2; }
+  __device__ void await(int k_block, int end) {
+    if (!told_) return io_.await(row_, block_.a_rows(), k_block, end);
+    block_.shared.arrived.await(number_of(end));
+  }
+
+ private:
+  static constexpr poll_count looks = 4;
+
+  /// How many have come when that k-block is the first that has not.
+  [[nodiscard]] __device__ int number_of(int k_block) const { return before_ + k_block - begin_; }
+
+  const block_view<config>& block_;
+  Io& io_;
+  bool told_;
+  int before_ = 0;  // k-blocks of the work that is over
+  int row_ = 0;     // of the work at hand, like the next one
+  int begin_ = 0;
+};
+
+/// Where all of A is there.
+template <tile_config config, class Io>
+requires(!Io::waits) class arrivals<config, Io> {
+ public:
+  __device__ arrivals(const block_view<config>& /*block*/, Io& /*io*/) {}
+  __device__ void begin(const work_tile& /*w*/, int /*row*/) {}
+  __device__ void end(const work_tile& /*w*/) {}
+};
+
+}  // namespace untax::gpu

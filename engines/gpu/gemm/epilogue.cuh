@@ -1,0 +1,152 @@
+#pragma once
+
+#include "engines/gpu/gemm/block.cuh"
+#include "engines/gpu/gemm/store_throttle.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
+
+namespace untax::gpu {
+
+/// One thread for each MMA warpgroup: stores to C what that one put into its buffers, while the
+/// warpgroup goes on.
+template <tile_config config>
+class epilogue_store {
+ public:
+  __device__ epilogue_store(const block_view<config>& block, int group)
+      : block_(block), group_(group) {}
+
+  /// C of this rank alone. There are fewer places than a tile has sub-tiles: all that there are
+  /// leave, and are then given back, each as soon as it has been read, so that the consumer finds
+  /// them free.
+  template <class Io>
+  __device__ void store_here(const Io& io) {
+    block_.each_tile([&](const work_tile& w) {
+      if (stores_partial(w)) return;
+      const corner tile = corner_of(w);
+      destination to = copy_of(tile, 0, io, 0);
+      for (int subtile = 0; subtile < subtiles_of(config);) {
+        await_full();
+        if (config.swap_ab && subtile > 0) to = copy_of(tile, subtile, io, 0);
+        store(tile, subtile, to);
+        commit();
+        ++subtile;
+        if (subtile % config.epilogue_buffers == 0) {
+          release_as_read<config.epilogue_buffers>();
+        } else if (subtile == subtiles_of(config)) {
+          release_as_read<subtiles_of(config) % config.epilogue_buffers>();
+        }
+      }
+    });
+  }
+
+  /// All copies of C. A whole tile has its place, and keeps it until it has left.
+  template <class Io>
+  __device__ void store_everywhere(Io& io) {
+    static_assert(config.epilogue_buffers >= subtiles_of(config));
+    static_assert(config.cluster_split_k == 1, "who is told counts tiles of blocks");
+    store_throttle throttle;
+    block_.each_tile([&](const work_tile& w) {
+      throttle.count(w.end - w.begin);
+      if (stores_partial(w)) return;
+      const corner tile = corner_of(w);
+      for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+        await_full();
+        if (subtile == 0)
+          throttle.begin_tile((io.copies() - 1) * subtiles_of(config), k_blocks_after(w));
+        for (int copy = 0; copy < io.copies(); ++copy) {
+          if (copy > 0 && !io.in_turn()) throttle.await();
+          store(tile, subtile, copy_of(tile, subtile, io, copy));
+        }
+        commit();
+      }
+      if (io.in_turn()) {
+        tma_store_wait();
+      } else {
+        tma_store_wait_read<0>();
+      }
+      for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
+      io.after_tile(block_.place(w));
+    });
+    tma_store_wait();
+    io.after_all();
+  }
+
+ private:
+  [[nodiscard]] __device__ bool stores_partial(const work_tile& w) const {
+    if constexpr (config.cluster_split_k > 1) return block_.split >= shares_of(config);
+    return block_.arguments.schedule.stores_partial(w);
+  }
+  /// Of what is multiplied next.
+  [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
+    const work_tile next = block_.next(w);
+    return next.valid() ? next.end - next.begin : 0;
+  }
+
+  __device__ void await_full() { block_.shared.epi_full[group_][full_.stage].wait(full_.parity); }
+  /// Where this warpgroup's part of a tile begins. Known before the tile is there, since finding
+  /// that out takes longer than handing a sub-tile on.
+  struct corner {
+    int m;
+    int n;
+  };
+  [[nodiscard]] __device__ corner corner_of(const work_tile& w) const {
+    const tile_schedule::coord at = block_.arguments.schedule.at(w.tile);
+    return {block_.m_begin(at) + group_ * warpgroup_rows,
+            block_.n_begin(at) + static_cast<int>(block_.split) * share_columns(config)};
+  }
+  [[nodiscard]] __device__ static int n_of(const corner& tile, int subtile) {
+    return tile.n + subtile * subtile_columns(config);
+  }
+  /// Where a sub-tile goes in a copy of C: all sub-tiles of a tile to the same rows, unless swap
+  /// ab.
+  template <class Io>
+  [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile, const Io& io,
+                                                      int copy) {
+    return io.copy_of(config.swap_ab ? n_of(tile, subtile) : tile.m, copy);
+  }
+  /// Asks for a sub-tile to be stored.
+  __device__ void store(const corner& tile, int subtile, const destination& to) const {
+    tma_store(*to.c, {config.swap_ab ? tile.m : n_of(tile, subtile), to.row},
+              &block_.shared.epilogue_buffers[group_][full_.stage]);
+  }
+  __device__ void commit() {
+    tma_store_commit();
+    full_.template advance<config.epilogue_buffers>();
+  }
+  /// The places of the last sub-tiles, the first of them first.
+  template <int count>
+  __device__ void release_as_read() {
+    if constexpr (count > 0) {
+      tma_store_wait_read<count - 1>();
+      release();
+      release_as_read<count - 1>();
+    }
+  }
+  /// The place that was given longest ago may be written, again if it has been.
+  __device__ void release() {
+    block_.shared.epi_empty[group_][empty_.stage].arrive();
+    empty_.template advance<config.epilogue_buffers>();
+  }
+
+  const block_view<config>& block_;
+  int group_;
+  ring_cursor full_;
+  ring_cursor empty_;
+};
+
+/// The first places for results, by the thread that will store them.
+template <tile_config config>
+__device__ void release_buffers(const block_view<config>& block, int group) {
+  for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();
+}
+
+template <tile_config config, class Io>
+__device__ void run_epilogue(const block_view<config>& block, Io& io, int group) {
+  epilogue_store<config> epilogue_warp(block, group);
+  if constexpr (Io::signals) {
+    epilogue_warp.store_everywhere(io);
+  } else {
+    epilogue_warp.store_here(io);
+  }
+}
+
+}  // namespace untax::gpu

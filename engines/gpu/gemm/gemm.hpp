@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include <untax/core/stream_ref.hpp>
+
+#include "engines/gpu/gemm/plan.hpp"
+
+namespace untax::gpu {
+
+/// C = A * B^T on one GPU of Hopper: bf16 or fp16 elements, fp32 sums, the same bits every time.
+///
+/// Everything that is allocated is allocated by the constructor. Runs of one object have to follow
+/// each other (they share scratch memory); objects are independent.
+class gemm {
+ public:
+  /// By the plan that the model likes best, on the current device. Throws `unsupported` if that is
+  /// no Hopper GPU, `out_of_memory`, and what `gemm_plans` throws.
+  explicit gemm(const gemm_shape& shape);
+  /// By a given plan, for measurements.
+  gemm(const gemm_shape& shape, const gemm_plan& plan);
+  gemm(gemm&&) noexcept;
+  gemm& operator=(gemm&&) noexcept;
+  ~gemm();
+
+  /// Starts the kernel. Matrices lie in memory of this device, at multiples of 16 bytes. May be
+  /// captured into a graph.
+  void run(const void* a, const void* b, void* c, stream_ref stream) const;
+
+  [[nodiscard]] const gemm_plan& plan() const noexcept;
+
+ private:
+  class launcher;
+  std::unique_ptr<launcher> launcher_;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,158 @@
+#pragma once
+
+#include "engines/gpu/gemm/epilogue.cuh"
+#include "engines/gpu/gemm/flag_poller.cuh"
+#include "engines/gpu/gemm/mma_consumer.cuh"
+#include "engines/gpu/gemm/tma_producer.cuh"
+#include "engines/gpu/sm90/ptx/registers.cuh"
+
+// One block on each multiprocessor, and in it, side by side:
+//
+//   A, B --> producer --[ring of k-blocks]--> consumers 0, 1 --[sub-tiles]--> epilogue --> C
+//   flags of A --> flag poller --^ 1 warp     128 threads each                1 thread each
+//
+// Sums of tiles that several clusters share go from consumer to consumer through global memory,
+// those of tiles that the blocks of a cluster share through shared memory.
+
+namespace untax::gpu {
+
+template <tile_config config>
+__device__ void init_barriers(block_memory<config>& shared) {
+  constexpr int warps = mma_warpgroups * warpgroup_threads / 32;
+  for (int i = 0; i < config.stages; ++i) {
+    shared.full[i].init(1);
+    shared.empty[i].init(config.cluster * warps);
+  }
+  for (int group = 0; group < storing_warpgroups(config); ++group) {
+    for (int i = 0; i < config.epilogue_buffers; ++i) {
+      shared.epi_full[group][i].init(warpgroup_threads);
+      shared.epi_empty[group][i].init(1);
+    }
+    shared.moved[group].init(1);
+  }
+  shared.arrived.init();
+  shared.splits.init();
+  cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+}
+
+template <tile_config config>
+[[nodiscard]] __device__ epilogue_smem epilogue_smem_of(const block_view<config>& block, int warp) {
+  if (warp < 1 || warp > storing_warpgroups(config)) return {};
+  return {block.shared.epilogue_buffers[warp - 1][0].rows, &block.shared.moved[warp - 1]};
+}
+
+/// What an MMA warpgroup does, with elements of a type.
+template <class T, tile_config config, class Io>
+__device__ __forceinline__ void run_consumer(const block_view<config>& block, Io& io) {
+  const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
+  if constexpr (Io::brings) {
+    mma_consumer<T, config, typename Io::rows>(block, group, io.rows_for(group)).run();
+  } else {
+    mma_consumer<T, config>(block, group).run();
+  }
+}
+
+/// The roles of a block that multiplies.
+template <tile_config config, class Io>
+__device__ __forceinline__ void run_roles(const block_view<config>& block, Io& io) {
+  constexpr register_shares registers = Io::moves ? registers_with_peers : registers_alone;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool leads = threadIdx.x % 32 == 0;
+  int fetched = 0;
+  if constexpr (Io::moves && reads_early(config)) {
+    if (warp == 0)
+      fetched =
+          tma_producer<config, Io>(block, io).load_early_weights(block.arguments.early_stages);
+  }
+  if constexpr (Io::moves) {
+    if (warp < warpgroup_threads / 32) io.prepare_beside(warp);
+  }
+  griddepcontrol_wait();
+  io.begin();
+  if (warp >= warpgroup_threads / 32) {
+    grow_registers<registers.consumer>();
+    // All that depends on the type. A kernel for each would take half as long again to compile.
+    if (block.arguments.type == dtype::f16) {
+      run_consumer<__half>(block, io);
+    } else {
+      run_consumer<__nv_bfloat16>(block, io);
+    }
+    return;
+  }
+  shrink_registers<registers.producer>();
+  if constexpr (Io::brings) {
+    // What senders read is not held up by so few.
+    if (warp == 0 && fetched == 0)
+      fetched = tma_producer<config, Io>(block, io).load_early_weights(asked_before_moving);
+  }
+  if constexpr (Io::moves) io.beside(warp, epilogue_smem_of(block, warp));
+  if (warp == 0) tma_producer<config, Io>(block, io, fetched).run();
+  if constexpr (Io::waits) {
+    if (warp == 3 && io.polls()) flag_poller<config, Io>(block, io).run();
+  }
+  if (warp >= 1 && warp <= storing_warpgroups(config)) {
+    if (leads) release_buffers(block, warp - 1);
+    if constexpr (Io::signals) io.before_store();
+    if (leads) run_epilogue(block, io, warp - 1);
+  }
+}
+
+/// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
+/// io.cuh. (The fields of a tile_config: nvcc takes no structs as template arguments of
+/// kernels.)
+template <int block_n, int cluster, int stages, bool swap_ab, int epilogue_buffers,
+          bool warpgroup_split_k, int cluster_split_k, class Protocol>
+__global__ void __launch_bounds__(block_threads, 1)
+    gemm_kernel(const __grid_constant__ gemm_arguments arguments,
+                const __grid_constant__ Protocol protocol) {
+  constexpr tile_config config{block_n,          cluster,           stages,         swap_ab,
+                               epilogue_buffers, warpgroup_split_k, cluster_split_k};
+  constexpr int cluster_ctas = cluster_blocks(config);
+  extern __shared__ std::byte memory[];
+  if (protocol.dry()) return;
+  const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+  auto& shared =
+      *reinterpret_cast<block_memory<config>*>(memory + ((start + 1023) / 1024 * 1024 - start));
+  const int number = static_cast<int>(blockIdx.x) - protocol.comm_cta_count();
+  using block_io = typename Protocol::block_io;
+  const int in_order = number / cluster_ctas;
+  const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
+  // Found while the kernels ahead end, but where senders need the registers.
+  const block_view<config> block{
+      shared,
+      arguments,
+      in_order,
+      cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
+      cluster_split_k == 1 ? 0 : in_cluster / cluster,
+      block_io::moves && !block_io::brings ? work_tile{} : arguments.schedule.first(in_order)};
+  if (threadIdx.x == 0) {
+    prefetch(arguments.a);
+    prefetch(arguments.b);
+    prefetch(arguments.c);
+    init_barriers(shared);
+  }
+  // Clusters meet without ordering anything but their barriers.
+  if constexpr (cluster_ctas == 1 || Protocol::block_io::waits) __syncthreads();
+  if constexpr (cluster_ctas > 1) cluster_sync();
+  griddepcontrol_launch_dependents();
+  block_io io(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.k_blocks);
+  if constexpr (block_io::moves) {
+    static_assert(block_io::comm_smem_bytes <= sizeof(block_memory<config>));
+    if (number < 0) {
+      io.prepare_comm();
+      griddepcontrol_wait();
+      io.begin();
+      io.run_comm(reinterpret_cast<std::byte*>(&shared));
+    } else {
+      run_roles(block, io);
+    }
+    io.finish();
+  } else {
+    run_roles(block, io);
+  }
+
+  // Nobody leaves while another block may still write to its shared memory or arrive there.
+  if constexpr (cluster_ctas > 1) cluster_sync();
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,106 @@
+#include "engines/gpu/gemm/launcher.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
+
+namespace untax::gpu {
+namespace {
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0;
+  int value = 0;
+  gpu::require(cudaGetDevice(&device), "there is no device for a GEMM");
+  gpu::require(cudaDeviceGetAttribute(&value, which, device), "cannot ask what a device is");
+  return value;
+}
+
+}  // namespace
+
+void require_hopper() {
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor);
+  if (major == 9) return;
+  throw error(errc::unsupported,
+              fmt::format("this GEMM is for GPUs of compute capability 9.0, this one has {}.{}",
+                          major, attribute(cudaDevAttrComputeCapabilityMinor)));
+}
+
+void* scratch_memory::allocate(std::size_t bytes, int value) {
+  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::out_of_memory,
+                fmt::format("a GEMM needs {} bytes of scratch memory, and the GPU has no room "
+                            "for them",
+                            bytes));
+  }
+  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory of a GEMM");
+  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory of a GEMM");
+  return data_;
+}
+
+gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
+                             int comm_ctas, const kernel_start& start)
+    : plan_(plan),
+      kernel_(variant.kernel),
+      shared_bytes_(variant.shared_bytes),
+      comm_ctas_(comm_ctas),
+      early_(start.early) {
+  require_hopper();
+  require_place();
+  const tile_config& config = plan.config;
+  arguments_.schedule = plan.schedule;
+  arguments_.type = type;
+  arguments_.multicast_rows = plan.multicast_rows;
+  arguments_.stage_bytes = stage_bytes(plan);
+  arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
+  if (partials_bytes(plan) == 0) return;
+  static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
+  arguments_.partials = static_cast<float*>(partials_.allocate(partials_bytes(plan), 0xff));
+}
+
+void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
+                           cudaStream_t stream) const {
+  gemm_arguments arguments = arguments_;
+  arguments.a = maps.a;
+  arguments.b = maps.b;
+  arguments.c = maps.c;
+  cudaLaunchConfig_t launch = form(stream);
+  // The second one launches it early: programmatic dependent launch.
+  cudaLaunchAttribute attributes[] = {gpu::in_clusters(cluster_blocks(plan_.config)),
+                                      gpu::programmatic_launch(early_)};
+  launch.attrs = attributes;
+  launch.numAttrs = 2;
+  void* parameters[] = {&arguments, const_cast<void*>(protocol)};
+  gpu::require(cudaLaunchKernelExC(&launch, kernel_, parameters), "cannot start a GEMM");
+}
+
+cudaLaunchConfig_t gemm_launcher::form(cudaStream_t stream) const {
+  return gpu::launch_of(blocks(), block_threads, shared_bytes_, stream);
+}
+
+/// Blocks wait for blocks with lower numbers, and for peers: all of them have to have a place.
+void gemm_launcher::require_place() const {
+  gpu::require(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes_)),
+               "there is not enough shared memory for a GEMM");
+  cudaLaunchConfig_t launch = form(nullptr);
+  cudaLaunchAttribute cluster = gpu::in_clusters(cluster_blocks(plan_.config));
+  launch.attrs = &cluster;
+  launch.numAttrs = 1;
+  int places = 0;
+  gpu::require(cudaOccupancyMaxActiveClusters(&places, kernel_, &launch),
+               "cannot ask how many blocks of a GEMM there is room for");
+  const int together = cluster_blocks(plan_.config);
+  if (places * together >= blocks()) return;
+  throw error(errc::unsupported,
+              fmt::format("a GEMM of {} blocks in clusters of {}, and this GPU has room for {} "
+                          "clusters",
+                          blocks(), together, places));
+}
+
+}  // namespace untax::gpu

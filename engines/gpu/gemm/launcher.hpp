@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include <untax/core/types.hpp>
+
+#include "engines/gpu/gemm/arguments.hpp"
+#include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/variant.hpp"
+
+namespace untax::gpu {
+
+/// Device memory, freed at the end.
+class scratch_memory {
+ public:
+  scratch_memory() = default;
+  scratch_memory(const scratch_memory&) = delete;
+  scratch_memory& operator=(const scratch_memory&) = delete;
+  ~scratch_memory() { cudaFree(data_); }
+
+  /// Every byte is `value`. Throws `out_of_memory`.
+  void* allocate(std::size_t bytes, int value = 0);
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// What a kernel may do while the kernels before it in the stream end.
+struct kernel_start {
+  bool early = true;  ///< launch early (programmatic dependent launch)
+  int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
+};
+
+/// Starts the kernel of a plan, with whatever protocol it was compiled for. Loads it, allocates
+/// what the blocks need to share tiles, and sees to it that all blocks have a place at the same
+/// time.
+class gemm_launcher {
+ public:
+  /// For the current device. `comm_ctas`: those of the protocol, a multiple of the
+  /// blocks of the plan's clusters. Throws `unsupported` if this is no Hopper GPU or has too few
+  /// multiprocessors, and `out_of_memory`.
+  gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
+                const kernel_start& start = {});
+
+  /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
+  void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
+
+  [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] int blocks() const noexcept { return comm_ctas_ + plan_.blocks(); }
+
+ private:
+  [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;
+  void require_place() const;
+
+  gemm_plan plan_;
+  const void* kernel_;
+  std::size_t shared_bytes_;
+  int comm_ctas_;
+  bool early_;
+  gemm_arguments arguments_{};
+  scratch_memory partials_;
+};
+
+/// Throws `unsupported`, with what it is, if the current device is no GPU of Hopper.
+void require_hopper();
+
+}  // namespace untax::gpu

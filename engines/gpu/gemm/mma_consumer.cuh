@@ -1,0 +1,249 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/gemm/block.cuh"
+#include "engines/gpu/gemm/stream_k.cuh"
+#include "engines/gpu/gemm/sums.cuh"
+#include "engines/gpu/sm90/mma/descriptor.cuh"
+#include "engines/gpu/sm90/mma/shapes.cuh"
+#include "engines/gpu/sm90/mma/warpgroup.cuh"
+#include "engines/gpu/sm90/ptx/matrix_store.cuh"
+
+namespace untax::gpu {
+
+[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __nv_bfloat16 /*type*/) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __half /*type*/) {
+  const __half2 both = __floats2half2_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+
+/// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
+/// registers from the first k-block to the last. `Rows` may bring A.
+template <class T, tile_config config, class Rows = no_rows>
+class mma_consumer {
+ public:
+  __device__ mma_consumer(const block_view<config>& block, int group, const Rows& rows = {})
+      : block_(block),
+        rows_(rows),
+        group_(group),
+        warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
+
+  __device__ void run() {
+    const stream_k_fixup<config> others(block_, group_);
+    const tile_schedule& schedule = block_.arguments.schedule;
+    block_.each_tile([&](const work_tile& w) {
+      clear_sums();
+      multiply(w);
+      if constexpr (config.warpgroup_split_k) {
+        add_halves();
+        if (group_ == 1) return;
+      }
+      if constexpr (config.cluster_split_k > 1) {
+        share_out();
+      } else {
+        if (schedule.stores_partial(w)) {
+          others.leave(sums_);
+          return;
+        }
+        if (w.begin > 0) others.add(sums_, schedule.first_contributor(block_.cluster, w));
+        stage_results(0);
+      }
+    });
+  }
+
+ private:
+  __device__ void multiply(const work_tile& w) {
+    if constexpr (Rows::stages == 0) {
+      multiply_k_blocks(w.begin, w.end);
+    } else {
+      rows_window window = window_at(w.begin, w.end);
+      auto first = rows_.ask(window.k_block + group_, window.stages);
+      settle(first, window.stages);
+#pragma unroll 1
+      for (;;) {
+        const rows_window next = window_at(window.end(), w.end);
+        // They come while these are multiplied.
+        auto asked = rows_.ask(next.k_block + group_, next.stages);
+        multiply_k_blocks(window.k_block, window.end());
+        if (next.stages == 0) return;
+        settle(asked, next.stages);
+        window = next;
+      }
+    }
+  }
+
+  /// Stages whose rows of A are brought together, from a k-block on.
+  struct rows_window {
+    int k_block;
+    int stages;
+
+    [[nodiscard]] __device__ int end() const {
+      return k_block + stages * k_blocks_per_stage(config);
+    }
+  };
+  [[nodiscard]] __device__ static rows_window window_at(int k_block, int end) {
+    return {k_block, min((end - k_block) / k_blocks_per_stage(config), Rows::stages)};
+  }
+  /// Writes what was asked for to the next stages.
+  template <class Asked>
+  __device__ void settle(Asked& asked, int stages) {
+    // Other warps may not have ended the multiplications before the last ones.
+    static_assert(config.warpgroup_split_k && 2 * Rows::stages <= config.stages);
+    rows_.settle(asked, stages, [&](int i) {
+      const std::uint32_t next = reading_.stage + static_cast<std::uint32_t>(i);
+      return block_.shared.stages[next < config.stages ? next : next - config.stages]
+          .n_operand[group_];
+    });
+    // The tensor cores read what ordinary stores wrote, of all threads.
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    __syncwarp();
+    meet_warpgroup(2 + group_);
+  }
+
+  __device__ void multiply_k_blocks(int begin, int end) {
+    auto& shared = block_.shared;
+    std::uint32_t before = 0;  // the stage before this one
+    int k_block = begin;
+#pragma unroll 1
+    do {
+      shared.full[reading_.stage].wait(reading_.parity);
+      const auto& here = shared.stages[reading_.stage];
+      // Groups take a k-block each, or half of the rows of the M operand.
+      const std::uint64_t m_operand = operand_descriptor(
+          config.warpgroup_split_k ? here.m_operand[group_]
+                                   : here.m_operand[0] + group_ * (warpgroup_rows * block_k * 2));
+      const std::uint64_t n_operand =
+          operand_descriptor(here.n_operand[config.warpgroup_split_k ? group_ : 0]);
+      wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < block_k; k += 16)
+        gpu::multiply<T, config.block_n>(sums_, advanced(m_operand, k), advanced(n_operand, k),
+                                         true);
+      wgmma_commit();
+      wgmma_wait<1>();
+      if (k_block > begin) release(before);
+      before = reading_.stage;
+      reading_.advance<config.stages>();
+      k_block += k_blocks_per_stage(config);
+    } while (k_block < end);
+    wgmma_wait<0>();
+    hold_sums(sums_);
+    release(before);
+  }
+
+  /// Sums begin as zeros. If the first multiplication did not add instead, what a tile left in them
+  /// would be alive until then, and the compiler would serialise the multiplications.
+  __device__ void clear_sums() {
+#pragma unroll
+    for (float& sum : sums_) sum = 0;
+  }
+
+  /// Adds the sums of the second warpgroup to those of the first.
+  __device__ void add_halves() {
+    float4* const halves = block_.shared.halves + static_cast<int>(threadIdx.x) % warpgroup_threads;
+    if (group_ == 1) {
+#pragma unroll
+      for (int i = 0; i < config.block_n / 8; ++i)
+        halves[i * warpgroup_threads] =
+            make_float4(sums_[4 * i], sums_[4 * i + 1], sums_[4 * i + 2], sums_[4 * i + 3]);
+    }
+    named_barrier_sync(1);
+    if (group_ == 0) {
+#pragma unroll
+      for (int i = 0; i < config.block_n / 8; ++i)
+        add_four(sums_ + 4 * i, halves[i * warpgroup_threads]);
+    }
+    // Before the next tile's are written.
+    named_barrier_sync(1);
+  }
+
+  /// The stage may be overwritten, in all blocks that share the N operand, as far as this warp is
+  /// concerned.
+  __device__ void release(std::uint32_t stage) {
+    if (lane_ < config.cluster)
+      block_.shared.empty[stage].arrive_at(block_.split * config.cluster +
+                                           static_cast<std::uint32_t>(lane_));
+  }
+
+  /// Each block of the cluster gets the sums of its share from the others, and stores it.
+  __device__ void share_out() {
+    constexpr int count = share_columns(config) / 2;
+    const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
+    const int mine = static_cast<int>(block_.split);
+    auto& inbox = block_.shared.splits;
+#pragma unroll
+    for (int share = 0; share < shares_of(config); ++share) {
+      if (share == mine) continue;
+      const auto split = static_cast<std::uint32_t>(share);
+      inbox.send(sums_ + share * count, block_.block_of_split(split), share, mine, group_, thread);
+    }
+#pragma unroll
+    for (int share = 0; share < shares_of(config); ++share) {
+      if (share != mine) continue;
+      inbox.add(sums_ + share * count, group_, thread);
+      stage_results(share);
+    }
+  }
+
+  /// Hands the sums of a share to the epilogue warp, a sub-tile at a time.
+  __device__ __forceinline__ void stage_results(int share) {
+    auto& shared = block_.shared;
+#pragma unroll
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+      shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
+      std::byte* rows = shared.epilogue_buffers[group_][writing_.stage].rows;
+      const int at = (share * subtiles_of(config) + subtile) * subtile_columns(config);
+#pragma unroll
+      for (int j = 0; j + 8 < subtile_columns(config); j += 16) write_sixteen(rows, at, j);
+      if constexpr (subtile_columns(config) % 16 != 0)
+        write_eight(rows, at, subtile_columns(config) - 8);
+      // TMA reads what ordinary stores wrote.
+      if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+      shared.epi_full[group_][writing_.stage].arrive();
+      writing_.advance<config.epilogue_buffers>();
+    }
+  }
+
+  /// Columns j to j + 15 of a sub-tile, which begins at a column of the tile: four matrices of 8 x
+  /// 8, this warp's 16 rows by 16 columns.
+  __device__ void write_sixteen(std::byte* rows, int begin, int j) {
+    const int matrix = lane_ / 8;
+    // Matrices 0 and 1 are one below the other, 2 and 3 to the right of them.
+    const int m = warp_ * 16 + matrix % 2 * 8;
+    const int n = j + matrix / 2 * 8;
+    const int row = (config.swap_ab ? n : m) + lane_ % 8;
+    const int column = config.swap_ab ? m : n;
+    const int swizzled = (column / 8) ^ (row % 8);
+    const float* s = sums_ + (begin + j) / 2;
+    store_matrices<config.swap_ab>(rows + row * (subtile_side * 2) + swizzled * 16,
+                                   packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
+                                   packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
+  }
+  /// The last columns of a sub-tile whose width is an odd multiple of 8: two matrices.
+  __device__ void write_eight(std::byte* rows, int begin, int j) {
+    static_assert(!config.swap_ab);
+    const int row = warp_ * 16 + lane_ % 16;
+    const int swizzled = (j / 8) ^ (row % 8);
+    const float* s = sums_ + (begin + j) / 2;
+    store_matrices(rows + row * (subtile_side * 2) + swizzled * 16, packed(s[0], s[1], T{}),
+                   packed(s[2], s[3], T{}));
+  }
+
+  const block_view<config>& block_;
+  Rows rows_;
+  int group_;
+  int warp_;
+  int lane_;
+  ring_cursor reading_;
+  ring_cursor writing_;
+  float sums_[config.block_n / 2];
+};
+
+}  // namespace untax::gpu

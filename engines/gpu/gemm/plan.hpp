@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/core/types.hpp>
+
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/schedule.hpp"
+
+namespace untax::gpu {
+
+/// C[m, n] = A[m, k] * B[n, k]^T, rows without gaps, fp32 sums.
+struct gemm_shape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+};
+
+/// How a shape is computed: one of the kernels that there are, and who does what in it.
+struct gemm_plan {
+  tile_config config;
+  tile_schedule schedule;
+  int multicast_rows = 0;  ///< of the N operand, that each block reads and multicasts
+  double cycles = 0;       ///< what the model expects
+
+  /// That multiply.
+  [[nodiscard]] int blocks() const { return schedule.clusters * cluster_blocks(config); }
+  /// "128 rows of A by 256 of B, clusters of 2, 4 stages; 14 x 1 tiles, 14 of them shared by 66
+  /// clusters".
+  [[nodiscard]] std::string text() const;
+};
+
+/// Rows of the TMA tiles in which TMA reads A and B, and the bytes that L2 then reads from
+/// memory at once.
+[[nodiscard]] constexpr int a_tma_tile_rows(const gemm_plan& p) {
+  return p.config.swap_ab ? p.multicast_rows : tile_rows(p.config);
+}
+[[nodiscard]] constexpr int b_tma_tile_rows(const gemm_plan& p) {
+  return p.config.swap_ab ? tile_rows(p.config) : p.multicast_rows;
+}
+/// Weights that are read once come in the order in which memory holds them; more at once would be
+/// in the way.
+[[nodiscard]] constexpr int read_together(const gemm_plan& p) {
+  return p.config.swap_ab ? 128 : 256;
+}
+
+/// Bytes that come to each block for a stage, as its barrier counts them: its rows of the M
+/// operand, and those of the N operand that all blocks of the cluster multicast to each other.
+[[nodiscard]] constexpr int stage_bytes(const gemm_plan& p) {
+  return (tile_rows(p.config) + p.multicast_rows * p.config.cluster) *
+         k_blocks_per_stage(p.config) * block_k * 2;
+}
+/// Bytes of sums that all blocks together may leave behind.
+[[nodiscard]] inline std::size_t partials_bytes(const gemm_plan& p) {
+  if (p.schedule.stream_k_tiles == 0) return 0;
+  return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
+}
+
+/// The configurations for which the GEMM alone has kernels: those of kernels.def, in its order.
+[[nodiscard]] const std::vector<tile_config>& tile_configs();
+
+/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by the model
+/// first. A stage takes a block as long as the longest of
+///   * its multiplications, 1700 a cycle,
+///   * its share of reading from L2,
+///   * its share of reading the operands from memory;
+/// and tiles that are whole leave blocks idle at the end, while tiles that clusters share cost the
+/// way of their sums through L2, and reading operands again; those of the blocks of a cluster, the
+/// way from one's shared memory to another's. (Cycles are those of 1755 MHz; the rates
+/// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
+[[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms);
+
+/// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
+/// clusters of two blocks, and blocks that move are pairs, so what is too few is what somebody
+/// asked for (option workers, 0 if nobody did), or else the multiprocessors. `possible(workers,
+/// SMs)` says whether there would be a plan with so many.
+[[noreturn]] void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows,
+                              int workers, int num_sms,
+                              const std::function<bool(int, int)>& possible);
+
+}  // namespace untax::gpu

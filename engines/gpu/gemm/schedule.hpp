@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/order/raster.hpp>
+
+namespace untax::gpu {
+
+/// K-blocks [begin, end) of one tile, by one cluster. (The tile of a cluster is as tall as its
+/// blocks side by side.)
+struct work_tile {
+  int tile = -1;
+  int begin = 0;
+  int end = 0;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool valid() const { return tile >= 0; }
+};
+
+/// Which cluster multiplies what: plain arithmetic, the same for every role and on the host.
+///
+/// The first tiles are whole, and assigned in turn. The last `stream_k_tiles` ones are cut into
+/// equal shares, one for each cluster, wherever that cuts a tile: then all clusters end at once
+/// although their number does not divide that of the tiles.
+///
+/// A cluster takes its share from the end. So what it begins with is the head of a tile, whose sums
+/// it leaves behind, and what it ends with is the tail of one, which it finishes with the sums of
+/// the clusters before it. They have been there for long, unless shares are smaller than tiles; and
+/// as blocks start in the order of their numbers, nobody ever waits for a block that has no place.
+struct tile_schedule {
+  int m_tiles = 0;  ///< tiles of clusters along M
+  int n_tiles = 0;
+  int k_blocks = 0;            ///< of each tile, a multiple of `k_blocks_per_stage`
+  int k_blocks_per_stage = 1;  ///< k-blocks that are never cut apart
+  int clusters = 0;            ///< that run
+  int stream_k_tiles = 0;      ///< tiles that are cut into shares
+  int raster_group = 8;        ///< tiles along M that are gone through before the next ones along N
+  int segments = 1;  ///< equal parts of the tiles along M, gone through one after the other
+  /// Where the blocks of a cluster share a tile, its k-blocks are gone through in parts of so many,
+  /// of each of which every block has a split: all begin with what is in the first. A multiple of
+  /// `k_blocks_per_stage`.
+  int part_k_blocks = 0;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles() const { return m_tiles * n_tiles; }
+
+  /// Tiles that are not cut.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int whole_tiles() const {
+    return tiles() - stream_k_tiles;
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first(int cluster) const {
+    return cluster < whole_tiles() ? whole(cluster)
+                                   : share_before(cluster, share_begin(cluster + 1));
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile next(int cluster,
+                                                           const work_tile& last) const {
+    if (last.tile >= whole_tiles())
+      return share_before(cluster, first_unit(last.tile) + unit_of(last.begin));
+    const int tile = last.tile + clusters;
+    return tile < whole_tiles() ? whole(tile) : share_before(cluster, share_begin(cluster + 1));
+  }
+
+  /// Where the blocks of a cluster share its only tile: the first of what one of them has, and what
+  /// it has next.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first_of_split(int cluster, int split,
+                                                                     int splits) const {
+    const auto begin_of = [&](int number) {
+      return part_k_blocks / k_blocks_per_stage * number / splits * k_blocks_per_stage;
+    };
+    return {cluster, begin_of(split), begin_of(split + 1)};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile next_of_split(const work_tile& last) const {
+    const int begin = last.begin + part_k_blocks;
+    const int end = last.end + part_k_blocks;
+    if (begin >= k_blocks) return {};
+    return {last.tile, begin, end < k_blocks ? end : k_blocks};
+  }
+
+  /// Whether the sums of this work are for another cluster to finish.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool stores_partial(const work_tile& w) const {
+    return w.end < k_blocks;
+  }
+
+  /// The first of the clusters before this one that left sums of the tile; the last is the one just
+  /// before. Equal to `cluster` if there are none.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_contributor(int cluster,
+                                                                  const work_tile& w) const {
+    int contributor = cluster;
+    if (w.begin > 0) {
+      while (share_begin(contributor) > first_unit(w.tile)) --contributor;
+    }
+    return contributor;
+  }
+
+  /// Where a tile lies.
+  struct coord {
+    int m;
+    int n;
+  };
+  /// Tiles are gone through in raster groups, so that those that run at the same time share what
+  /// they read.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr coord at(int tile) const {
+    // References: a kernel reads only what it needs, when it does.
+    struct grid {
+      const int& x_tiles;
+      const int& y_tiles;
+      const int& band;
+      const int& segments;
+    };
+    const order::cell where = order::in_bands(grid{m_tiles, n_tiles, raster_group, segments}, tile);
+    return {where.x, where.y};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int m_of(int tile) const { return at(tile).m; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int n_of(int tile) const { return at(tile).n; }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile whole(int tile) const {
+    return {tile, 0, k_blocks};
+  }
+
+  // What is cut is counted in units of `k_blocks_per_stage` k-blocks, from the first tile that is.
+  // Plans see to it that 32 bits are enough. Dividing numbers of 64 would take a GPU half a
+  // microsecond, before it can begin anything.
+  using unit_count = std::uint32_t;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count unit_of(int k_block) const {
+    return static_cast<unit_count>(k_block / k_blocks_per_stage);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count first_unit(int tile) const {
+    return static_cast<unit_count>(tile - whole_tiles()) * unit_of(k_blocks);
+  }
+  /// Where the share of a cluster begins: that part of all units, rounded down.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count share_begin(int cluster) const {
+    const auto count = static_cast<unit_count>(clusters);
+    const auto number = static_cast<unit_count>(cluster);
+    const unit_count all = static_cast<unit_count>(stream_k_tiles) * unit_of(k_blocks);
+    return all / count * number + all % count * number / count;
+  }
+  /// The last split in one tile of what a cluster's share has before `end`; none if that is all.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile share_before(int cluster,
+                                                                   unit_count end) const {
+    const unit_count begin = share_begin(cluster);
+    if (begin >= end) return {};
+    const unit_count tile = (end - 1) / unit_of(k_blocks);
+    const unit_count tile_begin = tile * unit_of(k_blocks);
+    return {whole_tiles() + static_cast<int>(tile),
+            begin > tile_begin ? static_cast<int>(begin - tile_begin) * k_blocks_per_stage : 0,
+            static_cast<int>(end - tile_begin) * k_blocks_per_stage};
+  }
+};
+
+}  // namespace untax::gpu

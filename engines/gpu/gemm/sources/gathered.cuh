@@ -1,0 +1,200 @@
+#pragma once
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/comm/epilogue_sender.cuh"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/run_senders.cuh"
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/io.cuh"
+
+namespace untax {
+
+/// The part of a thread of a block in a gather: see engines/gpu/gemm/io.cuh for the form.
+template <class Protocol>
+class gathered<Protocol>::block_io {
+ public:
+  static constexpr bool moves = true;
+  static constexpr std::size_t comm_smem_bytes = moving_bytes<Protocol>;
+  static constexpr bool waits = true;
+  static constexpr bool brings = false;
+  static constexpr bool retires = true;
+  static constexpr bool signals = false;
+
+  __device__ block_io(const gathered& io, const CUtensorMap& a, const CUtensorMap& b,
+                      const CUtensorMap& c, int k_blocks)
+      : t_(io),
+        a_(a),
+        b_(b),
+        c_(c),
+        k_blocks_(k_blocks),
+        arrivals_(io.moved.run, static_cast<int>(blockIdx.x)) {}
+
+  __device__ void begin() {
+    epoch_ = t_.moved.run.epochs[blockIdx.x] + 1;
+    use_ = t_.how.sets().use_of(epoch_);
+    set_ = t_.how.sets().set_of(epoch_);
+  }
+
+  /// What there is to send is computed while the kernels ahead end.
+  __device__ void prepare_comm() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
+  __device__ void prepare_beside(int warp) {
+    const int me = sender_beside(warp);
+    if (me >= t_.senders) return;
+    mine_ = t_.sending.part_of({me, t_.senders});
+    if (t_.who == gather_senders::epilogue_warps && mine_.chunks > 0)
+      epilogue_sender<Protocol>::prepare(t_);
+  }
+
+  /// A communication CTA.
+  __device__ void run_comm(std::byte* shared) {
+    run_senders(t_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
+                static_cast<int>(gridDim.x));
+  }
+  /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
+  __device__ void beside(int warp, const gpu::epilogue_smem& own) {
+    const int me = sender_beside(warp);
+    if (me >= t_.senders) return;
+    const int slot = static_cast<int>(gridDim.x) + me;
+    if (t_.who == gather_senders::epilogue_warps) {
+      epilogue_sender<Protocol> sender(t_, own, epoch_, slot);
+      t_.sending.each(mine_, sender);
+    } else {
+      chunk_sender<Protocol, gpu::by_stores> sender(t_, epoch_, {}, slot);
+      t_.sending.each(mine_, sender);
+    }
+  }
+
+  __device__ void finish() {
+    __syncthreads();
+    if (threadIdx.x == 0) t_.moved.run.epochs[blockIdx.x] = epoch_;
+  }
+
+  [[nodiscard]] __device__ bool counts_readers() const { return t_.sending.counted; }
+  /// The last block that has read what it reads says so to the ranks that wrote it, while results
+  /// are on their way. Copy engines do not wait: with them it also waits until the others have read
+  /// what this rank sent.
+  __device__ void retire() {
+    const int lane = device_warp::thread_rank();
+    bool last = false;
+    if (lane == 0) last = count_block() == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
+    const bool retires = __any_sync(0xffffffffU, last) != 0;
+    __syncwarp();  // a vote orders no memory
+    if (!retires) return;
+    const Protocol& how = t_.how;
+    if (lane > 0 && lane < how.world()) {
+      const int source = source_at_hop(how.rank(), lane, how.world());
+      const room r = how.inbox_room(source, how.rank(), 0, epoch_);
+      if (how.chunks_of(source) > 0 && r.free >= 0 && !gpu::left_out(gpu::mutant::gather_retire))
+        cuda_memory::raise_release(
+            *t_.moved.run.counters.at(source, static_cast<std::size_t>(r.free)), r.use);
+    }
+    __syncwarp();
+    if (t_.next_use == nullptr) return;
+    const int readers = how.chunks_of(how.rank()) > 0 ? how.world() - 1 : 0;
+    const bool read = arrivals_.await(readers, [&](int i) {
+      const int peer = receiver_at_hop(how.rank(), i + 1, how.world());
+      const room r = how.inbox_room(how.rank(), peer, 0, epoch_);
+      return gpu::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(r.free)),
+                               r.use,
+                               0,
+                               peer,
+                               r.number,
+                               verb::reserve};
+    });
+    if (read && lane == 0) *t_.next_use = use_ + 1;
+  }
+
+  [[nodiscard]] __device__ gpu::operand_window window_of(int row, int k_block) const {
+    const gather_segments::part at =
+        t_.segments.part_of(row, k_block, k_blocks_, set_, t_.sending.set_rows);
+    const bool by_k_blocks = t_.segments.rows == 0 && !t_.arrivals.by_rows;
+    return {&t_.a[at.segment], at.row, by_k_blocks ? &t_.b_or_c[at.segment] : &b_, at.first,
+            at.end};
+  }
+  [[nodiscard]] __device__ static constexpr int copies() { return 1; }
+  [[nodiscard]] __device__ gpu::destination copy_of(int row, int /*copy*/) const {
+    const gather_segments& in = t_.segments;
+    if (in.rows == 0) return {&c_, row};
+    return {&t_.b_or_c[row / in.rows], in.row_of_result(row)};
+  }
+
+  [[nodiscard]] __device__ bool polls() const { return t_.polled; }
+  /// Whether the window in which a k-block lies is the rank's own, which nobody sends.
+  [[nodiscard]] __device__ bool is_there(int row, int k_block) const {
+    return t_.segments.is_own(t_.segments.at(row, k_block));
+  }
+  /// How far the k-blocks of some rows have come: up to a k-block from `begin` to `end`.
+  [[nodiscard]] __device__ int come(int row, int rows, int begin, int end) {
+    if (t_.awaited || !going_) return end;
+    const awaited_chunks what = chunks_of(row, rows, begin, end);
+    if (what.rows == 0) return end;
+    // Few at a time: what comes later is asked for later.
+    const int most = what.rows > most_looks ? what.rows : most_looks;
+    const int count = what.count() < most ? what.count() : most;
+    const int missing = gpu::room_waits::first_missing(
+        count, use_, [&](int i) { return counter(what.counter(i)); });
+    if (missing < what.rows) return begin;
+    // TMA reads what was acquired.
+    if (!gpu::left_out(gpu::mutant::gather_proxy))
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+    return what.end_of(missing / what.rows, end);
+  }
+  /// After a wait that ended badly the block goes on with whatever is there: the result is worth
+  /// nothing, which `world::check` says, but nobody is left waiting in the block.
+  __device__ void await(int row, int rows, int begin, int end) {
+    const awaited_chunks what = chunks_of(row, rows, begin, end);
+    going_ = arrivals_.await(what.count(), [&](int i) {
+      const int source = t_.segments.sender_of(t_.arrivals, what, i, begin);
+      const int index = what.counter(i);
+      return gpu::pending_wait{counter(index), use_, 0, source, index, verb::acquire};
+    });
+    if (!gpu::left_out(gpu::mutant::gather_proxy))
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+  }
+
+ protected:
+  /// The number of this block among those that multiply.
+  [[nodiscard]] __device__ int number() const {
+    return static_cast<int>(blockIdx.x) - t_.comm_ctas;
+  }
+  [[nodiscard]] __device__ std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] __device__ moving_blocks moving() const {
+    return {t_.who, t_.arrivals.by_rows, t_.multiplying, t_.senders};
+  }
+
+ private:
+  static constexpr int most_looks = 64;
+
+  /// The number of a warp beside those that multiply, as a sender; none if it is `senders`.
+  [[nodiscard]] __device__ int sender_beside(int warp) const {
+    return untax::sender_beside(moving(), number(), warp);
+  }
+  /// Counts this block among those that are done, after all its reads; acquires what the others
+  /// did.
+  [[nodiscard]] __device__ std::uint64_t count_block() const {
+    return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*t_.done).fetch_add(
+                   1, cuda::memory_order_acq_rel);
+  }
+
+  /// What rows of tiles and k-blocks of a segment wait for.
+  [[nodiscard]] __device__ awaited_chunks chunks_of(int row, int rows, int begin, int end) const {
+    return t_.segments.awaited(t_.arrivals, set_, row, rows, begin, end);
+  }
+  [[nodiscard]] __device__ const std::uint64_t* counter(int index) const {
+    return t_.moved.run.counters.local(static_cast<std::size_t>(index));
+  }
+
+  const gathered& t_;
+  const CUtensorMap& a_;
+  const CUtensorMap& b_;
+  const CUtensorMap& c_;
+  int k_blocks_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t use_ = 0;  // of the set, in this epoch
+  int set_ = 0;
+  sending_grid::part mine_;
+  gpu::room_waits arrivals_;
+  bool going_ = true;
+};
+
+}  // namespace untax

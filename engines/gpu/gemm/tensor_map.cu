@@ -1,0 +1,76 @@
+#include "engines/gpu/gemm/tensor_map.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax::gpu {
+namespace {
+
+using encode_function = decltype(&cuTensorMapEncodeTiled);
+
+encode_function look_up() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult how{};
+  const cudaError_t result = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
+                                                              12000, cudaEnableDefault, &how);
+  if (result != cudaSuccess || how != cudaDriverEntryPointSuccess || found == nullptr) {
+    cudaGetLastError();
+    throw error(errc::unsupported,
+                "the CUDA driver has no cuTensorMapEncodeTiled; GEMMs need driver 525 or newer");
+  }
+  return reinterpret_cast<encode_function>(found);
+}
+
+/// How a TMA tile lies in shared memory, and how memory is read for it.
+struct tma_tile_form {
+  int rows;
+  int columns;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  CUtensorMapL2promotion together = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+};
+
+CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int64_t between,
+                   dtype type, const tma_tile_form& tma_tile) {
+  static const encode_function encode = look_up();
+  CUtensorMap map;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
+                              static_cast<cuuint64_t>(matrix.rows),
+                              static_cast<cuuint64_t>(layers)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(matrix.stride) * 2,
+                                static_cast<cuuint64_t>(between) * 2};
+  const cuuint32_t extent[] = {static_cast<cuuint32_t>(tma_tile.columns),
+                               static_cast<cuuint32_t>(tma_tile.rows), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
+  const CUresult result = encode(
+      &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+      static_cast<cuuint32_t>(dimensions), const_cast<void*>(matrix.data), sizes, strides, extent,
+      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, tma_tile.swizzle, tma_tile.together,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result == CUDA_SUCCESS) return map;
+  throw error(errc::invalid_argument,
+              fmt::format("a matrix of {} x {} elements at {} cannot be read by TMA "
+                          "(error {}); it has to begin at a multiple of 16 bytes",
+                          matrix.rows, matrix.columns, matrix.data, static_cast<int>(result)));
+}
+
+}  // namespace
+
+CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows, int together) {
+  tma_tile_form tma_tile{tma_tile_rows, block_k};
+  if (together == 128) tma_tile.together = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+  return map_of(matrix, 2, 1, 0, type, tma_tile);
+}
+
+CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c) {
+  return map_of(matrix, 2, 1, 0, type, {c_tma_tile_rows(c), c_tma_tile_columns(c)});
+}
+
+CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
+  return map_of(tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
+                {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,246 @@
+#pragma once
+
+#include <untax/core/types.hpp>
+
+#include "engines/gpu/gemm/arrivals.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
+
+namespace untax::gpu {
+
+/// Stages of weights that are asked for at once while A has not come; then it is one or two for
+/// each look. What brings A goes through the same memory, and would queue behind more of them.
+inline constexpr int asked_at_once = 5;
+/// Prefetch this many stages into L2 when the ring is full: 35 MB of it, by all blocks, of tiles of
+/// which a stage has 16 KB of weights. That takes the memory 8 us, and A has come by then.
+inline constexpr int most_prefetched = 16;
+
+/// One warp, of which one thread copies: brings k-blocks of both operands into the ring, ahead of
+/// the consumer. Each block reads its own rows of the M operand, and its share of the rows of the N
+/// operand for all that share them. Where a stage takes the consumer little time, every instruction
+/// for it counts.
+///
+/// Weights are there before anybody's A is: while A has not come, the ring is filled with them, and
+/// where the M operand is weights, which takes as long as these take to read, some of L2; with the
+/// first ones, where nobody writes them, already while the kernels ahead end.
+template <tile_config config, class Io>
+class tma_producer {
+ public:
+  /// `fetched`: what `load_early_weights` of another one said.
+  __device__ tma_producer(const block_view<config>& block, Io& io, int fetched = 0)
+      : block_(block),
+        io_(io),
+        leads_(threadIdx.x % 32 == 0),
+        arrivals_(block, io),
+        ahead_(fetched) {}
+
+  /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
+  /// how many.
+  [[nodiscard]] __device__ int load_early_weights(int most) {
+    ring_cursor to = at_;
+    work_tile w = block_.first();
+    while (w.valid()) {
+      const int a_row = block_.a_begin(w);
+      const int b_row = block_.b_begin(w);
+      for (int k_block = w.begin; k_block < w.end && ahead_ < most;) {
+        const operand_window from = io_.window_of(a_row, k_block);
+        const int end = from.end < w.end ? from.end : w.end;
+        for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
+          if (leads_) {
+            open(to);
+            fetch_weights(to, from, b_row, k_block);
+          }
+          to.template advance<config.stages>();
+        }
+      }
+      if (ahead_ == most) break;  // what follows takes divisions to find
+      w = block_.next(w);
+    }
+    __syncwarp();
+    return ahead_;
+  }
+
+  __device__ void run() {
+    if (!Io::waits && !Io::retires && !leads_) return;
+    block_.each_work([&](const work_tile& w) { load(w); });
+    if constexpr (Io::retires) {
+      if (!io_.counts_readers()) return;
+      if (leads_) await_consumers();
+      __syncwarp();
+      io_.retire();
+    }
+  }
+
+ private:
+  static constexpr int per_stage = k_blocks_per_stage(config);
+  static_assert(!Io::brings || config.swap_ab, "rows of A are the N operand");
+  /// Of a stage, where they are all that comes by TMA.
+  static constexpr std::uint32_t weight_bytes = per_stage * tile_rows(config) * block_k * 2;
+  /// Stages whose A has come that are still to be fetched when the producer looks for more: a look
+  /// takes as long as the consumer takes for some of them.
+  static constexpr int in_hand = 4;
+
+  __device__ void load(const work_tile& w) {
+    if (w.tile != tile_) {
+      tile_ = w.tile;
+      a_row_ = block_.a_begin(w);
+      b_row_ = block_.b_begin(w);
+    }
+    const int a_row = a_row_;
+    const int b_row = b_row_;
+    arrivals_.begin(w, a_row);
+    if constexpr (config.swap_ab) prefetched_ = w.begin;
+    for (int k_block = w.begin; k_block < w.end;) {
+      const operand_window from = io_.window_of(a_row, k_block);
+      const int end = from.end < w.end ? from.end : w.end;
+      int there = end;
+      if constexpr (Io::waits) there = come(from, b_row, k_block, end);
+      while (k_block < there) {
+        int stages = (there - k_block + per_stage - 1) / per_stage;
+        if constexpr (Io::waits) {
+          if (there < end) stages = stages > in_hand ? stages - in_hand : 1;
+        }
+        const int known = ahead_ < stages ? ahead_ : stages;
+        if (leads_) fetch_both(from, b_row, k_block, stages, known);
+        ahead_ -= known;
+        k_block += stages * per_stage;
+        if constexpr (Io::waits) {
+          if (k_block < there && there < end)
+            there = whole_stages(arrivals_.come(there, end), there, end);
+        }
+      }
+    }
+    arrivals_.end(w);
+  }
+
+  /// Up to which k-block A has come: at least that of a stage. Asks for weights while it has not.
+  __device__ int come(const operand_window& from, int b_row, int k_block, int end) {
+    int there = whole_stages(arrivals_.come(k_block, end), k_block, end);
+    int before_look = asked_at_once;
+    while (there == k_block && ask_for_weights(from, b_row, k_block, end)) {
+      if (--before_look > 0) continue;
+      there = whole_stages(arrivals_.come_soon(k_block, end), k_block, end);
+      before_look = arrivals_.asked_for_each_look();
+    }
+    if (there > k_block) return there;
+    there = k_block + per_stage < end ? k_block + per_stage : end;
+    arrivals_.await(k_block, there);
+    return there;
+  }
+  /// Those of the first stage from `k_block` on that has not been asked for: into the ring, or,
+  /// when that is full, into L2. The stage before these stays with the consumer until it has the
+  /// next one whole. False if there are enough.
+  __device__ bool ask_for_weights(const operand_window& from, int b_row, int k_block, int end) {
+    int next = k_block + ahead_ * per_stage;
+    if (next >= end) return false;
+    if (ahead_ < config.stages - 1) {
+      if (leads_) fetch_ahead(from, b_row, next);
+      __syncwarp();
+      ++ahead_;
+      return true;
+    }
+    if constexpr (config.swap_ab) {
+      const int farthest = next + most_prefetched * per_stage;
+      next = prefetched_ > next ? prefetched_ : next;
+      if (next >= (farthest < end ? farthest : end)) return false;
+      if (leads_) prefetch_weights(from, b_row, next);
+      prefetched_ = next + per_stage;
+      return true;
+    } else {
+      return false;
+    }
+  }
+  [[nodiscard]] __device__ static int whole_stages(int there, int k_block, int end) {
+    return there == end ? end : k_block + (there - k_block) / per_stage * per_stage;
+  }
+
+  __device__ void fetch_ahead(const operand_window& from, int b_row, int k_block) {
+    ring_cursor to = at_;
+    for (int i = 0; i < ahead_; ++i) to.template advance<config.stages>();
+    open(to);
+    fetch_weights(to, from, b_row, k_block);
+  }
+
+  /// So many stages, of which the first `known` have their weights already.
+  __device__ void fetch_both(const operand_window& from, int b_row, int k_block, int stages,
+                             int known) {
+    for (int i = 0; i < known; ++i, k_block += per_stage) {
+      fetch_a(at_, from, k_block);
+      at_.template advance<config.stages>();
+    }
+    for (int i = known; i < stages; ++i, k_block += per_stage) {
+      open(at_);
+      fetch_weights(at_, from, b_row, k_block);
+      fetch_a(at_, from, k_block);
+      at_.template advance<config.stages>();
+    }
+  }
+
+  /// Until everything that was fetched has been read.
+  __device__ void await_consumers() {
+    for (int i = 0; i < config.stages; ++i) {
+      block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
+      at_.template advance<config.stages>();
+    }
+  }
+  /// Gets a stage ready for what is fetched into it.
+  __device__ void open(const ring_cursor& at) {
+    block_.shared.empty[at.stage].wait(at.parity ^ 1);
+    block_.shared.full[at.stage].arrive_and_expect(
+        Io::brings ? weight_bytes : static_cast<std::uint32_t>(block_.arguments.stage_bytes));
+  }
+  __device__ void fetch_weights(const ring_cursor& to, const operand_window& from, int row,
+                                int k_block) {
+    fetch<!config.swap_ab>(to, *from.b, {(k_block - from.first) * block_k, row});
+  }
+  /// The same as near as L2.
+  __device__ void prefetch_weights(const operand_window& from, int row, int k_block) {
+#pragma unroll
+    for (int i = 0; i < per_stage; ++i)
+      tma_prefetch_once(*from.b, {(k_block + i - from.first) * block_k, row});
+  }
+  __device__ void fetch_a(const ring_cursor& to, const operand_window& from, int k_block) {
+    if constexpr (!Io::brings)
+      fetch<config.swap_ab>(to, *from.a, {(k_block - from.first) * block_k, from.a_row});
+  }
+
+  /// The k-blocks of a stage, of the N operand or of the M operand.
+  template <bool of_y>
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, tma_coord from) {
+    auto& here = block_.shared.stages[to.stage];
+    stage_barrier& full = block_.shared.full[to.stage];
+#pragma unroll
+    for (int i = 0; i < per_stage; ++i, from.x += block_k) {
+      if constexpr (of_y) {
+        std::byte* const own = here.n_operand[i] + static_cast<int>(block_.m_place) *
+                                                       block_.arguments.multicast_rows * block_k *
+                                                       2;
+        constexpr auto everybody = (1U << config.cluster) - 1;
+        if constexpr (config.cluster == 1) {
+          tma_load(own, matrix, from, full);
+        } else {
+          tma_load(own, matrix, from, full,
+                   static_cast<std::uint16_t>(everybody << (block_.split * config.cluster)));
+        }
+      } else if constexpr (config.swap_ab) {
+        // Nobody else reads these weights.
+        tma_load_once(here.m_operand[i], matrix, from, full);
+      } else {
+        tma_load(here.m_operand[i], matrix, from, full);
+      }
+    }
+  }
+
+  const block_view<config>& block_;
+  Io& io_;
+  bool leads_;
+  arrivals<config, Io> arrivals_;
+  ring_cursor at_;
+  int ahead_;  // stages from here on that have their weights already
+  int prefetched_ =
+      0;  // weights before this k-block, where they are the M operand, are in L2 or on their way
+  int tile_ = -1;  // of the work at hand, and where it begins: found once, by divisions
+  int a_row_ = 0;
+  int b_row_ = 0;
+};
+
+}  // namespace untax::gpu

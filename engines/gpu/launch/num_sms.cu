@@ -1,0 +1,65 @@
+#include "engines/gpu/launch/num_sms.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
+#include "src/symmetric/queues.hpp"
+
+namespace untax::gpu {
+namespace {
+
+int num_sms_on(int device) {
+  int value = 0;
+  gpu::require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device),
+               "cannot ask for the number of multiprocessors");
+  return value;
+}
+
+}  // namespace
+
+int num_sms_here() {
+  int device = 0;
+  gpu::require(cudaGetDevice(&device), "there is no device for a kernel");
+  return num_sms_on(device);
+}
+
+int num_sms_of(const world& w) { return part_of_gpu(num_sms_on(w.device()), w.ranks_per_gpu()); }
+
+void require_queues(const world& w) {
+  const int ranks = w.ranks_per_gpu();
+  if (ranks == 1 || gpu::shared_streams(w.device()) <= most_streams(ranks)) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {} ranks share GPU {} and have {} streams of untax there; more "
+                          "than {} do not find a queue of their own among the {} of a GPU, and "
+                          "kernels that wait for each other would stand in one: let fewer ranks "
+                          "share it, and run operators from the thread that made them",
+                          w.rank(), ranks, w.device(), gpu::shared_streams(w.device()),
+                          most_streams(ranks), most_queues));
+}
+
+bool ends_with_others(const world& w) noexcept {
+  // Kernels of a rank that leaves with an exception may wait for peers that wait for this rank.
+  // (Memory that is not symmetric is freed all the same, which may wait for them up to the limit.)
+  return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
+}
+
+void require_own_gpu(const world& w, pattern how) {
+  if (how != pattern::copy_engine || w.ranks_per_gpu() == 1) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: copy_engine takes GPUs of their own; here {} ranks share one",
+                          w.rank(), w.ranks_per_gpu()));
+}
+
+void require_no_graph(const world& w, cudaStream_t stream) {
+  if (w.ranks_per_gpu() == 1 || !gpu::captures(stream)) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: graphs take GPUs of their own; here {} ranks share one",
+                          w.rank(), w.ranks_per_gpu()));
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
+#include <untax/tile/shard.hpp>
+
+// Plain kernels on matrices of one GPU: values, references, comparisons. All but `compare` are
+// asynchronous on `stream`, which belongs to the current device, and can be captured. Matrices lie
+// in memory of that device. They throw `unsupported` where CUDA is not compiled in.
+
+namespace untax::gpu {
+
+/// Loads all of them on the current device: doing so at first use might wait for a kernel that
+/// waits for a peer.
+void load_matrix_kernels();
+
+/// to = the part [rows x cols] of a matrix of N(0, 1), whose elements are functions of seed, row
+/// and column: any rank can make any part of it, and gets the same values.
+void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, stream_ref stream);
+
+/// All of [to, to + bytes) becomes ones, which are NaN in every element type.
+void fill_nan(void* to, std::size_t bytes, stream_ref stream);
+
+/// c = a * b^T in a plain loop that adds in fp32. `c` is fp32.
+void multiply_plainly(const const_matrix& a, const const_matrix& b, const matrix& c,
+                      stream_ref stream);
+
+/// joined [rows, shards.extent] = slabs side by side, where slab s [rows, shards.of(s).size] begins
+/// where it would if all before were full, and has no gaps. Elements of 2 bytes; everything begins
+/// at multiples of 16 bytes.
+void join_slabs(const void* slabs, void* joined, std::int64_t rows, const sharding& shards,
+                stream_ref stream);
+
+/// Sums over all elements.
+struct comparison {
+  double difference = 0;     ///< squares of is - should
+  double size = 0;           ///< squares of should
+  std::uint64_t broken = 0;  ///< elements of `is` that are no numbers
+
+  /// In the Frobenius norm; infinity if an element is no number. 0 where there is nothing.
+  [[nodiscard]] double relative_error() const;
+};
+
+/// Waits for the stream. `scratch` are 64 bytes of memory of the device.
+[[nodiscard]] comparison compare(const const_matrix& is, const const_matrix& should, void* scratch,
+                                 stream_ref stream);
+
+}  // namespace untax::gpu

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax::gpu {
+
+/// Of memory that is read once: it leaves the second cache before anything else does.
+[[nodiscard]] __device__ inline std::uint64_t read_once() {
+  std::uint64_t policy = 0;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// Copies 16 bytes to shared memory, past the first cache; zeros where `there` is false, and then
+/// `from` is not read. Complete once wait_for_copies says so, to the thread that asked for it.
+/// Compilers keep it in order with the instructions of this file and with load_matrices only.
+///
+/// It asks for no more than that: L2::256B makes some multiprocessors a third slower than others.
+__device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool there) {
+  const int size = there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size));
+}
+__device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool there,
+                                     std::uint64_t policy) {
+  const int size = there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size), "l"(policy));
+}
+/// The same with 4 bytes, which may come from the first cache.
+__device__ inline void copy_4_bytes(std::uint32_t to, const void* from, bool there) {
+  const int size = there ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size));
+}
+
+/// What the thread asked for since the last call becomes one group.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/// Waits until at most the last `left` groups of the thread are not complete.
+template <int left>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+}
+
+}  // namespace untax::gpu

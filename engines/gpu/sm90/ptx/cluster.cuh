@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/ptx>
+
+namespace untax::gpu {
+
+/// The number of this block in its cluster.
+[[nodiscard]] __device__ inline std::uint32_t block_in_cluster() {
+  return cuda::ptx::get_sreg_cluster_ctarank();
+}
+
+/// All threads of all blocks of the cluster meet. Barriers that were initialised and fenced before
+/// are seen after; nothing else is ordered, which would take a fence of the whole GPU.
+__device__ inline void cluster_sync() {
+  cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
+  cuda::ptx::barrier_cluster_wait();
+}
+
+/// Lets the next kernel of the stream take its places as this one's blocks leave theirs.
+__device__ inline void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
+/// Returns when the kernels before this one in the stream have ended, and what they wrote is seen.
+__device__ inline void griddepcontrol_wait() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+}
+
+/// The threads of a warpgroup meet. `id` is one of the barriers 1 to 15 of the block.
+__device__ inline void meet_warpgroup(int id) {
+  asm volatile("bar.sync %0, 128;" : : "r"(id) : "memory");
+}
+
+/// The threads of two warpgroups meet. `id` is one of the barriers 1 to 15 of the block.
+__device__ inline void named_barrier_sync(int id) {
+  asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax::gpu {
+
+/// Where what lies at `own` in this block's shared memory lies in that of another one of the
+/// cluster.
+[[nodiscard]] __device__ inline std::uint32_t address_in_block(const void* own,
+                                                               std::uint32_t block) {
+  std::uint32_t there = 0;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(own))), "r"(block));
+  return there;
+}
+
+/// Stores to shared memory of the cluster; the barrier at `barrier`, of the same block, counts the
+/// 16 bytes when they are there. Who waits for that barrier, for the cluster, sees them.
+__device__ inline void store_to_block(std::uint32_t to, const float4& value,
+                                      std::uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];"
+      :
+      : "r"(to), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
+      : "memory");
+}
+
+}  // namespace untax::gpu

@@ -1,9 +1,0 @@
-#include "engines/sm90/attention/kernel.cuh"
-
-namespace untax::sm90 {
-
-attention_kernel attention_of_width_64(dtype type, bool paged) {
-  return kernel_of_width<64>(type, paged);
-}
-
-}  // namespace untax::sm90
