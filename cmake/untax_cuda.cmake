@@ -54,7 +54,7 @@ function(untax_add_cuda_objects)
   set(sources ${UNTAX_CUDA_SOURCES} ${ARGN})
   list(FILTER sources EXCLUDE REGEX "/(variants|generated/kernels)/")
   add_library(untax_cuda_objects OBJECT EXCLUDE_FROM_ALL ${sources})
-  target_link_libraries(untax_cuda_objects PRIVATE untax OpenBLAS::OpenBLAS CUDA::cudart_static)
+  target_link_libraries(untax_cuda_objects PRIVATE untax OpenBLAS::headers CUDA::cudart_static)
   target_include_directories(untax_cuda_objects SYSTEM PRIVATE
     $<TARGET_PROPERTY:untax,INCLUDE_DIRECTORIES>)
   untax_warnings(untax_cuda_objects)

@@ -26,7 +26,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/untaxConfigVersion.cmake
 install(FILES
   ${PROJECT_BINARY_DIR}/untaxConfig.cmake
   ${PROJECT_BINARY_DIR}/untaxConfigVersion.cmake
-  cmake/FindOpenBLAS.cmake
   cmake/FindHwloc.cmake
   cmake/FindLibcsv.cmake
   DESTINATION ${package_dir})
@@ -38,7 +37,7 @@ file(RELATIVE_PATH pkg_config_prefix /prefix/${pkg_config_dir} /prefix)
 string(REGEX REPLACE "/$" "" pkg_config_prefix "${pkg_config_prefix}")
 set(pkg_config_cuda "")
 if(UNTAX_HAS_CUDA)
-  set(pkg_config_cuda "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl")
+  set(pkg_config_cuda "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt")
 endif()
 configure_file(cmake/untax.pc.in ${PROJECT_BINARY_DIR}/untax.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/untax.pc DESTINATION ${pkg_config_dir})

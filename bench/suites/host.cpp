@@ -1,13 +1,12 @@
 #include "bench/suites/host.hpp"
 
-#include <cblas.h>
-
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,7 +19,9 @@
 #include <untax/world/block.hpp>
 
 #include "bench/suites/sleeping_ranks.hpp"
+#include "engines/host/openblas.hpp"
 #include "ops/common/random_matrix.hpp"
+#include "src/core/start_threads.hpp"
 
 namespace untax::bench {
 namespace {
@@ -29,6 +30,22 @@ using namespace std::chrono_literals;
 
 constexpr int comparisons = 3;
 constexpr int warmups = 2;
+
+/// Throws `out_of_memory` if so many threads cannot be made. OpenBLAS does not look whether those
+/// that it asks for are there, and would wait for them for ever.
+void require_threads(int count) {
+  std::vector<std::thread> tried;
+  const auto join_all = [&tried] {
+    for (std::thread& thread : tried) thread.join();
+  };
+  try {
+    start_threads(tried, count, "OpenBLAS in untax bench", [](int) {});
+  } catch (...) {
+    join_all();
+    throw;
+  }
+  join_all();
+}
 
 template <class Work>
 double seconds_of(Work&& work) {
@@ -84,6 +101,7 @@ class gemm_pair {
   static constexpr int world_size = 2;
 
   gemm_pair() : ranks_(world_size, settings()) {
+    require_threads(world_size - 1);
     random_matrix{1}.fill(whole(a_, m, k), {0, m}, {0, k});
     random_matrix{2}.fill(whole(b_, n * world_size, k), {0, n * world_size}, {0, k});
     (void)ranks_.run([&](world& w) {
@@ -111,12 +129,12 @@ class gemm_pair {
   }
 
   double library() {
-    openblas_set_num_threads(world_size);
+    host::blas().set_num_threads(world_size);
     const double seconds = seconds_of([&] {
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n * world_size, k, 1.0F, a_.data(), k,
-                  b_.data(), k, 0.0F, reference_.data(), n * world_size);
+      host::blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n * world_size, k, 1.0F,
+                         a_.data(), k, b_.data(), k, 0.0F, reference_.data(), n * world_size);
     });
-    openblas_set_num_threads(1);
+    host::blas().set_num_threads(1);
     // The library's threads poll for more work for a while before they sleep.
     std::this_thread::sleep_for(100ms);
     return seconds;

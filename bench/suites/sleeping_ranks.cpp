@@ -6,16 +6,24 @@
 
 #include <untax/memory/host_memory.hpp>
 
+#include "src/core/start_threads.hpp"
+
 namespace untax::bench {
 
 sleeping_ranks::sleeping_ranks(int ranks, const world_options& options)
     : worlds_(world::threads(ranks, options)) {
-  for (std::size_t rank = 0; rank < worlds_.size(); ++rank) {
-    threads_.emplace_back([this, rank] { serve(rank); });
+  try {
+    start_threads(threads_, ranks, "untax bench",
+                  [this](int rank) { serve(static_cast<std::size_t>(rank)); });
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 
-sleeping_ranks::~sleeping_ranks() {
+sleeping_ranks::~sleeping_ranks() { stop(); }
+
+void sleeping_ranks::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;

@@ -26,6 +26,7 @@ class sleeping_ranks {
   double run(const std::function<void(world&)>& task);
 
  private:
+  void stop();
   void serve(std::size_t rank);
   void perform(std::size_t rank);
 

@@ -1,13 +1,12 @@
 #include "engines/host/attention.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <untax/core/half.hpp>
 
+#include "engines/host/openblas.hpp"
 #include "engines/host/tile_math.hpp"
 
 namespace untax::host {
@@ -117,10 +116,10 @@ void attention_math::take_block(const step& s, const attention_cache& cache, ran
     for (std::int64_t j = 0; j < s.cols; ++j) sum[j] *= kept;
   }
   gather(cache, cache.values, s, keys, block_);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(s.rows),
-              static_cast<blasint>(s.cols), static_cast<blasint>(n), 1.0F, logits_.data(),
-              static_cast<blasint>(n), block_.data(), static_cast<blasint>(s.cols), 1.0F,
-              sum_.data(), static_cast<blasint>(s.cols));
+  blas().sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(s.rows),
+               static_cast<blasint>(s.cols), static_cast<blasint>(n), 1.0F, logits_.data(),
+               static_cast<blasint>(n), block_.data(), static_cast<blasint>(s.cols), 1.0F,
+               sum_.data(), static_cast<blasint>(s.cols));
 }
 
 void attention_math::merge(const step& s, const tile_memory& from, const tile_memory& to) {

@@ -1,12 +1,10 @@
 #include "engines/host/tile_math.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
 #include "engines/host/combine.hpp"
+#include "engines/host/openblas.hpp"
 #include "engines/host/race_marks.hpp"
 
 namespace untax::host {
@@ -27,19 +25,15 @@ float* floats(std::byte* data) {
 
 void multiply_fp32(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda,
                    const float* b, std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc) {
-  // The blocks of a rank are the parallelism; a library that spawns threads under them would fight
-  // with it.
-  static std::once_flag one_thread;
-  std::call_once(one_thread, [] { openblas_set_num_threads(1); });
   if (k == 0) {
     if (accumulate) return;
     for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, 0.0F);
     return;
   }
   const auto narrow_int = [](std::int64_t value) { return static_cast<blasint>(value); };
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, narrow_int(m), narrow_int(n), narrow_int(k),
-              1.0F, a, narrow_int(lda), b, narrow_int(ldb), accumulate ? 1.0F : 0.0F, c,
-              narrow_int(ldc));
+  blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, narrow_int(m), narrow_int(n), narrow_int(k),
+               1.0F, a, narrow_int(lda), b, narrow_int(ldb), accumulate ? 1.0F : 0.0F, c,
+               narrow_int(ldc));
 }
 
 void tile_math::perform(const step& s, const operand_table& operands) {

@@ -1,12 +1,11 @@
 #include "ops/common/workload.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "engines/host/convert.hpp"
+#include "engines/host/openblas.hpp"
 
 namespace untax {
 namespace {
@@ -67,10 +66,10 @@ double workload::relative_error() const {
   for (int i = 0; m > 0 && i < blocks.count(); ++i) {
     const range cols = blocks.at(i);
     const auto b = widened(whole_b_, problem_.type, cols, {0, k});
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(m),
-                static_cast<blasint>(cols.size), static_cast<blasint>(k), 1.0, a.data(),
-                static_cast<blasint>(k), b.data(), static_cast<blasint>(k), 0.0, reference.data(),
-                static_cast<blasint>(cols.size));
+    host::blas().dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(m),
+                       static_cast<blasint>(cols.size), static_cast<blasint>(k), 1.0, a.data(),
+                       static_cast<blasint>(k), b.data(), static_cast<blasint>(k), 0.0,
+                       reference.data(), static_cast<blasint>(cols.size));
     for (std::int64_t row = 0; row < m; ++row) {
       const std::int64_t first = row * c_.stride + cols.begin - share_.c_cols.begin;
       host::widen(

@@ -12,19 +12,22 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "src/core/start_threads.hpp"
 #include "src/locality/pieces.hpp"
 
 namespace untax::locality {
 namespace {
 
-/// work(0) ... work(count - 1), each once, by some threads. Throws what one of them threw.
+/// work(0) ... work(count - 1), each once, by the caller and more threads. Throws what one of them
+/// threw.
 void for_each(int count, int threads, const std::function<void(int)>& work) {
   std::atomic<int> next = 0;
   std::exception_ptr failed;
   std::mutex lock;
   std::vector<std::thread> running;
-  start_threads(running, std::min(threads, count), "untax locality", [&](int /*thread*/) {
+  const auto take_part = [&](int /*thread*/) {
     for (int i = next++; i < count; i = next++) {
       try {
         work(i);
@@ -33,7 +36,13 @@ void for_each(int count, int threads, const std::function<void(int)>& work) {
         failed = std::current_exception();
       }
     }
-  });
+  };
+  try {
+    start_threads(running, std::min(threads, count) - 1, "untax locality", take_part);
+  } catch (const error&) {
+    // It takes longer with those that could be started.
+  }
+  take_part(0);
   for (std::thread& thread : running) thread.join();
   if (failed) std::rethrow_exception(failed);
 }

@@ -104,9 +104,12 @@ child_process::child_process(const program& p) : name_(p.command.front()) {
              failure.writer.get());
     }
   }
-  if (process_ < 0)
+  if (process_ < 0) {
     throw error(errc::out_of_memory,
-                fmt::format("cannot make a process: {}", system_message(errno)));
+                fmt::format("cannot make a process: {}. Raise the limit of processes (ulimit -u, "
+                            "pids.max of a container) or of memory, or ask for fewer",
+                            system_message(errno)));
+  }
   handle_.reset(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
   failure_ = std::move(failure.reader);
   fcntl(failure_.get(), F_SETFL, O_NONBLOCK);

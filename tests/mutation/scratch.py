@@ -70,7 +70,7 @@ class Scratch:
         flags = ["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{self.folder}", f"-I{self.folder}/include"]
         openblas = Path("/usr/include/x86_64-linux-gnu/openblas-pthread")
         if openblas.exists():
-            flags.append(f"-I{openblas}")
+            flags += [f"-I{openblas}", '-DUNTAX_OPENBLAS=""']
 
         def errors_of(name):
             command = [*flags, "-x", "c++", str(self.folder / name)]

@@ -1,0 +1,87 @@
+#include "engines/host/openblas.hpp"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax::host {
+namespace {
+
+/// While one lives the calling thread may run on one processor only, which is how OpenBLAS, when it
+/// is loaded, counts the threads that it makes.
+class one_processor {
+ public:
+  one_processor() {
+    known_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
+    if (!known_) return;  // then OpenBLAS makes threads, and no harm is done where it may
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    known_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  one_processor(const one_processor&) = delete;
+  one_processor& operator=(const one_processor&) = delete;
+  ~one_processor() {
+    if (known_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_{};
+  bool known_ = false;
+};
+
+/// By name, as the linker would find it, and else where it was when untax was configured.
+void* open_library() {
+  const one_processor restriction;
+  std::string reasons;
+  for (const char* const name : {"libopenblas.so.0", UNTAX_OPENBLAS}) {
+    void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) return library;
+    const char* const reason = dlerror();  // NOLINT(concurrency-mt-unsafe): of this thread
+    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ",
+                           reason != nullptr ? reason : "no reason given");
+  }
+  throw error(errc::unsupported,
+              fmt::format("OpenBLAS, which multiplies matrices on hosts, cannot be loaded: {}; "
+                          "LD_LIBRARY_PATH can name its folder",
+                          reasons));
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& found) {
+  found = reinterpret_cast<Function>(dlsym(library, name));  // NOLINT(*-reinterpret-cast)
+  if (found == nullptr) {
+    throw error(errc::unsupported,
+                fmt::format("libopenblas.so.0 has no {}; an OpenBLAS with the C interface is "
+                            "needed, and LD_LIBRARY_PATH can name its folder",
+                            name));
+  }
+}
+
+openblas load() {
+  void* const library = open_library();
+  openblas found;
+  find(library, "cblas_sgemm", found.sgemm);
+  find(library, "cblas_dgemm", found.dgemm);
+  find(library, "openblas_set_num_threads", found.set_num_threads);
+  // It may have been loaded before, with threads. The blocks of a rank are the parallelism; a
+  // library that spawns threads under them would fight with it.
+  found.set_num_threads(1);
+  return found;
+}
+
+}  // namespace
+
+const openblas& blas() {
+  static const openblas loaded = load();
+  return loaded;
+}
+
+}  // namespace untax::host

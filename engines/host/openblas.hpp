@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cblas.h>
+
+namespace untax::host {
+
+/// What is called of OpenBLAS.
+struct openblas {
+  decltype(&cblas_sgemm) sgemm = nullptr;
+  decltype(&cblas_dgemm) dgemm = nullptr;
+  decltype(&openblas_set_num_threads) set_num_threads = nullptr;
+};
+
+/// The OpenBLAS of this machine, with one thread a call. The first call loads it: a program that is
+/// linked with OpenBLAS gets threads before `main`, and ends there where the system refuses them.
+/// Throws `unsupported` where there is none.
+[[nodiscard]] const openblas& blas();
+
+}  // namespace untax::host
