@@ -17,6 +17,8 @@ struct gather_operands {
   const void* a = nullptr;
   const void* weights = nullptr;
   const void* c = nullptr;
+
+  bool operator==(const gather_operands&) const = default;
 };
 
 /// What TMA reads and writes in a gather: the matrices that

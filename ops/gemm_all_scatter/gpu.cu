@@ -1,19 +1,14 @@
-#include <algorithm>
-#include <cstring>
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <untax/core/error.hpp>
-
 #include "engines/gpu/comm/scatter_kernels.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
-#include "engines/gpu/launch/whole_run.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
@@ -22,7 +17,6 @@
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/gemm_all_scatter/scatter.hpp"
 #include "src/symmetric/cuda/driver.hpp"
-#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax {
 namespace {
@@ -43,59 +37,43 @@ class device_scatter final : public device_operator {
  public:
   device_scatter(world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
                  scatter_plan plan, std::int64_t between)
-      : world_(&w.stable_view()),
-        problem_(problem),
+      : problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
-        columns_(sharding{problem.n, w.size(), shard_granularity}.of(w.rank())),
-        io_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)} {
-    if (w.size() > gpu::most_ranks) {
-      throw error(errc::unsupported,
-                  fmt::format("rank {}: {} on GPUs has {} ranks at most; this world has {}",
-                              w.rank(), name, gpu::most_ranks, w.size()));
-    }
+        io_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)},
+        launcher_(w, name, {.side = 1 + plan_.streams}) {
+    launcher_.require_at_most(gpu::most_ranks);
     // A rank without columns of its own takes part in the meetings.
-    if (!columns_.empty())
-      launcher_.emplace(plan_.gemm, problem.type, gpu::variant_for(variants(), plan_.gemm.config),
-                        plan_.comm_ctas, start_of(w, options, false));
-    allocate();
-    describe(between);
-    load();
-  }
-  ~device_scatter() override {
-    try {
-      if (gpu::ends_with_others(*world_)) {
-        world_->barrier();
-        return;
-      }
-    } catch (const error&) {
-      // A stopped world has no meetings; its memory goes with it.
-    }
-    counters_.abandon();
+    if (!sharding{problem.n, w.size(), shard_granularity}.of(w.rank()).empty())
+      gemm_.emplace(plan_.gemm, problem.type, gpu::variant_for(variants(), plan_.gemm.config),
+                    plan_.comm_ctas, start_of(w, options, false));
+    allocate(between);
+    describe();
+    launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
   }
 
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
-    world_->check();
-    io_.moved.run.out = static_cast<std::byte*>(c);
-    if (launcher_) describe_matrices(a, weights, c);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
-    gpu::require_no_graph(*world_, on);
-    gpu::whole_run all(*world_);
+    gpu::whole_run all = launcher_.begin(on);
+    io_.moved.run.out = static_cast<std::byte*>(c);
+    const scatter_operands now{a, weights, c, io_.moved.run.between};
+    if (gemm_ && now != operands_) describe_matrices(now);
+    const gpu::side_stream& side = launcher_.side();
     switch (how_) {
       case pattern::bulk_synchronous:
         all([&] { multiply(on); });
-        all([&] { scatter_all(io_, moved_, world_->ranks_per_gpu() == 1, on); });
+        all([&] { scatter_all(io_, moved_, launcher_.starts_early(), on); });
         return;
       case pattern::producer_consumer:
-        side_.fork(on);
-        all([&] { move_scattered(io_, moved_, plan_.protocol.senders, side_.get()); });
+        side.fork(on);
+        all([&] { move_scattered(io_, moved_, plan_.protocol.senders, side.get()); });
         all([&] { multiply(on); });
-        all([&] { side_.join(on); });
+        all([&] { side.join(on); });
         return;
       default:
-        if (launcher_ && how_ == pattern::copy_engine)
+        if (gemm_ && how_ == pattern::copy_engine)
           return all.all_of([&] { multiply_and_copy(c, on); });
-        if (launcher_) return multiply(on);
+        if (gemm_) return multiply(on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::tile_flags)
           return move_scattered(io_, moved_, plan_.protocol.senders, on);
@@ -110,135 +88,109 @@ class device_scatter final : public device_operator {
   }
 
  private:
-  [[nodiscard]] int blocks() const { return launcher_ ? launcher_->blocks() : 0; }
+  [[nodiscard]] int blocks() const { return gemm_ ? gemm_->blocks() : 0; }
 
-  void allocate() {
-    counters_ = world_->allocate_owned_cleared<std::uint64_t>(
-        static_cast<std::size_t>(std::max(io_.how.counters(), 1)), "gemm_all_scatter counters");
+  void allocate(std::int64_t between) {
+    gpu::run_arguments& run = io_.moved.run;
+    run = launcher_.arguments(2);
+    run.between = between;
+    run.counters = launcher_.symmetric_memory<std::uint64_t>(
+        static_cast<std::size_t>(io_.how.counters()), "counters");
     // A word of each block of both kernels, and of both meetings; the count of blocks, and of
     // parts.
-    const int tiles = io_.how.tiles().count();
-    const int words = blocks() + plan_.protocol.senders + 3 + tiles;
-    epochs_ = static_cast<std::uint64_t*>(
-        own_.allocate(static_cast<std::size_t>(words) * sizeof(std::uint64_t)));
-    moved_ = epochs_ + blocks();
+    run.epochs =
+        launcher_.own_words(blocks() + plan_.protocol.senders + 3 + io_.how.tiles().count());
+    moved_ = run.epochs + blocks();
     opened_ = moved_ + plan_.protocol.senders;
     closed_ = opened_ + 1;
     io_.done = closed_ + 1;
     io_.parts_done = io_.done + 1;
   }
 
-  void describe(std::int64_t between) {
-    gpu::run_arguments& run = io_.moved.run;
-    run.world = world_->device_state();
-    run.counters = counters_.get();
-    run.epochs = epochs_;
-    run.between = between;
-    run.element_bytes = 2;
-    run.name_size = static_cast<int>(std::min(name.size(), sizeof run.name));
-    std::memcpy(run.name, name.data(), static_cast<std::size_t>(run.name_size));
+  void describe() {
     io_.moved.c_stride = problem_.n;
     io_.way = plan_.way;
     io_.in_turn = how_ == pattern::fused_sequential;
     io_.senders = plan_.protocol.senders;
     io_.comm_ctas = plan_.comm_ctas;
-    io_.multiplying = launcher_ ? blocks() - plan_.comm_ctas : 0;
+    io_.multiplying = gemm_ ? blocks() - plan_.comm_ctas : 0;
     io_.parts = plan_.parts;
     if (plan_.way == scatter_way::tile_flags) io_.sent = sent_tiles::of(io_.how);
-    for (int i = 0; i < plan_.streams; ++i) copiers_.emplace_back();
   }
 
-  /// Kernels are loaded, and get their stacks, before any of them spins on a peer.
-  void load() {
-    gpu::require_queues(*world_);
+  void start_dry(cudaStream_t on) {
     scatter_io dry = io_;
     dry.moved.run.launch = -1;
-    if (launcher_) launcher_->launch({}, &dry, side_.get());
-    move_scattered(dry, moved_, 2, side_.get());
-    scatter_all(dry, moved_, false, side_.get());
-    open_scattered(dry, opened_, side_.get());
-    gpu::require(cudaStreamSynchronize(side_.get()), "cannot run the kernels of a scatter");
+    if (gemm_) gemm_->launch({}, &dry, on);
+    move_scattered(dry, moved_, 2, on);
+    scatter_all(dry, moved_, false, on);
+    open_scattered(dry, opened_, on);
   }
 
   void multiply(cudaStream_t on) {
-    if (launcher_) launcher_->launch(row_splits_.front(), &io_, on);
+    if (gemm_) gemm_->launch(row_splits_.front(), &io_, on);
   }
 
   /// What a row split's kernel has stored goes to all peers while the next ones multiply. The end
   /// of a kernel is the signal.
   void multiply_and_copy(void* c, cudaStream_t on) {
-    side_.fork(on);
-    open_scattered(io_, opened_, side_.get());
-    for (const gpu::side_stream& copies : copiers_) copies.fork(side_.get());
+    const gpu::side_stream& side = launcher_.side();
+    side.fork(on);
+    open_scattered(io_, opened_, side.get());
+    for (int i = 1; i <= plan_.streams; ++i) launcher_.side(i).fork(side.get());
     for (std::size_t i = 0; i < row_splits_.size(); ++i) {
       io_.c[0] = row_splits_[i].c;
-      launcher_->launch(row_splits_[i], &io_, on);
-      for (const gpu::side_stream& copies : copiers_) copies.fork(on);
+      gemm_->launch(row_splits_[i], &io_, on);
+      for (int copier = 1; copier <= plan_.streams; ++copier) launcher_.side(copier).fork(on);
       send_row_split(static_cast<std::int64_t>(i), static_cast<std::byte*>(c));
     }
-    side_.join(on);
-    for (const gpu::side_stream& copies : copiers_) copies.join(on);
+    for (int i = 0; i <= plan_.streams; ++i) launcher_.side(i).join(on);
     close_scattered(io_, closed_, on);
   }
   void send_row_split(std::int64_t row_split, std::byte* c) const {
-    for (int hop = 1; hop < world_->size(); ++hop) {
+    const int world = io_.how.world();
+    for (int hop = 1; hop < world; ++hop) {
       const sent_row_split sent =
           row_split_for(problem_, plan_, io_.how, c, io_.moved.run.between, row_split, hop);
-      const auto turn = static_cast<std::size_t>(row_split * (world_->size() - 1) + hop);
-      const gpu::side_stream& copies = copiers_[turn % copiers_.size()];
-      gpu::require(cudaMemcpy2DAsync(sent.to, sent.stride, sent.from, sent.stride, sent.bytes,
-                                     sent.rows, cudaMemcpyDefault, copies.get()),
-                   "a copy engine cannot send results");
+      const auto turn = static_cast<int>(row_split * (world - 1) + hop);
+      const gpu::side_stream& copies = launcher_.side(1 + turn % plan_.streams);
+      launcher_.require(cudaMemcpy2DAsync(sent.to, sent.stride, sent.from, sent.stride, sent.bytes,
+                                          sent.rows, cudaMemcpyDefault, copies.get()),
+                        "a copy engine cannot send results");
     }
   }
 
   /// For TMA.
-  void describe_matrices(const void* a, const void* weights, void* c) {
-    if (a == a_ && weights == weights_ && c == c_) return;
-    a_ = a;
-    weights_ = weights;
-    c_ = c;
-    const gpu::gemm_plan& gemm = plan_.gemm;
-    const dtype type = problem_.type;
-    const scatter_maps maps =
-        maps_of(problem_, plan_, io_.how, {a, weights, c, io_.moved.run.between});
-    const auto result = [&](const gpu::matrix_at& matrix) {
-      return gpu::result_map_of(matrix, type, gemm.config);
-    };
+  void describe_matrices(const scatter_operands& operands) {
+    const gpu::gemm_maps map{plan_.gemm, problem_.type};
+    const scatter_maps maps = maps_of(problem_, plan_, io_.how, operands);
     row_splits_.clear();
-    for (const scatter_maps::row_split& row_split : maps.row_splits) {
+    for (const scatter_maps::row_split& split : maps.row_splits) {
       gpu::gemm_arguments& all = row_splits_.emplace_back();
-      all.a = gpu::tensor_map_of(row_split.a, type, a_tma_tile_rows(gemm), read_together(gemm));
-      all.b = gpu::tensor_map_of(maps.b, type, b_tma_tile_rows(gemm), read_together(gemm));
-      all.c = result(row_split.c);
+      all.a = map.a(split.a);
+      all.b = map.b(maps.b);
+      all.c = map.c(split.c);
     }
     for (std::size_t copy = 0; copy < maps.copies.size(); ++copy)
-      io_.c[copy] = result(maps.copies[copy]);
-    if (maps.tma_tiles.empty()) return;
-    io_.own_tma_tiles = gpu::moved_map_of(maps.tma_tiles.front(), type);
+      io_.c[copy] = map.c(maps.copies[copy]);
+    if (!maps.tma_tiles.empty())
+      io_.own_tma_tiles = gpu::moved_map_of(maps.tma_tiles.front(), problem_.type);
     for (std::size_t hop = 1; hop < maps.tma_tiles.size(); ++hop)
-      io_.c[hop] = gpu::moved_map_of(maps.tma_tiles[hop], type);
+      io_.c[hop] = gpu::moved_map_of(maps.tma_tiles[hop], problem_.type);
+    operands_ = operands;
   }
 
-  world* world_;
   gemm_all_scatter_problem problem_;
   pattern how_;
   scatter_plan plan_;
-  range columns_;
-  std::optional<gpu::gemm_launcher> launcher_;
+  std::optional<gpu::gemm_launcher> gemm_;
   scatter_io io_;
-  gpu::scratch_memory own_;
-  gpu::side_stream side_;
-  std::deque<gpu::side_stream> copiers_;
   std::vector<gpu::gemm_arguments> row_splits_;  // maps of the matrices of each
-  const void* a_ = nullptr;                      // what they describe, and the next two
-  const void* weights_ = nullptr;
-  void* c_ = nullptr;
-  owned_symmetric<std::uint64_t> counters_;
-  std::uint64_t* epochs_ = nullptr;
+  scatter_operands operands_;                    // what they describe
   std::uint64_t* moved_ = nullptr;
   std::uint64_t* opened_ = nullptr;
   std::uint64_t* closed_ = nullptr;
+  gpu::operator_launcher launcher_;  // ends first
 };
 
 }  // namespace

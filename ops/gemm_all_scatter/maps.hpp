@@ -18,6 +18,8 @@ struct scatter_operands {
   const void* weights = nullptr;
   const void* c = nullptr;
   std::int64_t between = 0;
+
+  bool operator==(const scatter_operands&) const = default;
 };
 
 /// What TMA reads and writes in a scatter: the matrices that

@@ -30,19 +30,6 @@ void require_hopper() {
                           major, attribute(cudaDevAttrComputeCapabilityMinor)));
 }
 
-void* scratch_memory::allocate(std::size_t bytes, int value) {
-  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
-    cudaGetLastError();
-    throw error(errc::out_of_memory,
-                fmt::format("a GEMM needs {} bytes of scratch memory, and the GPU has no room "
-                            "for them",
-                            bytes));
-  }
-  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory of a GEMM");
-  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory of a GEMM");
-  return data_;
-}
-
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
                              int comm_ctas, const kernel_start& start)
     : plan_(plan),
@@ -60,7 +47,8 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
   if (partials_bytes(plan) == 0) return;
   static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
-  arguments_.partials = static_cast<float*>(partials_.allocate(partials_bytes(plan), 0xff));
+  arguments_.partials =
+      static_cast<float*>(partials_.allocate(partials_bytes(plan), "a GEMM", 0xff));
 }
 
 void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,

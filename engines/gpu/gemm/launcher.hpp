@@ -9,23 +9,9 @@
 #include "engines/gpu/gemm/arguments.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/variant.hpp"
+#include "engines/gpu/launch/scratch_memory.hpp"
 
 namespace untax::gpu {
-
-/// Device memory, freed at the end.
-class scratch_memory {
- public:
-  scratch_memory() = default;
-  scratch_memory(const scratch_memory&) = delete;
-  scratch_memory& operator=(const scratch_memory&) = delete;
-  ~scratch_memory() { cudaFree(data_); }
-
-  /// Every byte is `value`. Throws `out_of_memory`.
-  void* allocate(std::size_t bytes, int value = 0);
-
- private:
-  void* data_ = nullptr;
-};
 
 /// What a kernel may do while the kernels before it in the stream end.
 struct kernel_start {

@@ -6,6 +6,7 @@
 
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 
 namespace untax::gpu {
 
@@ -21,5 +22,21 @@ namespace untax::gpu {
 /// memory, without a swizzle. A TMA tile has at most 256 rows and 256 columns; its rows are
 /// multiples of 16 bytes. Throws like the others.
 [[nodiscard]] CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type);
+
+/// The maps of the matrices of a planned GEMM, in the TMA tiles in which its kernel takes them.
+struct gemm_maps {
+  const gemm_plan& plan;
+  dtype type = dtype::bf16;
+
+  [[nodiscard]] CUtensorMap a(const matrix_at& matrix) const {
+    return tensor_map_of(matrix, type, a_tma_tile_rows(plan), read_together(plan));
+  }
+  [[nodiscard]] CUtensorMap b(const matrix_at& matrix) const {
+    return tensor_map_of(matrix, type, b_tma_tile_rows(plan), read_together(plan));
+  }
+  [[nodiscard]] CUtensorMap c(const matrix_at& matrix) const {
+    return result_map_of(matrix, type, plan.config);
+  }
+};
 
 }  // namespace untax::gpu

@@ -1,0 +1,107 @@
+#include "engines/gpu/launch/operator_launcher.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "engines/gpu/launch/num_sms.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
+
+namespace untax::gpu {
+
+scratch_memory::~scratch_memory() { cudaFree(data_); }
+
+void* scratch_memory::allocate(std::size_t bytes, const char* owner, int value) {
+  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::out_of_memory,
+                fmt::format("{} needs {} bytes of scratch memory, and the GPU has no room for them",
+                            owner, bytes));
+  }
+  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory");
+  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory");
+  return data_;
+}
+
+operator_launcher::operator_launcher(world& w, std::string_view name, launcher_streams streams)
+    : world_(&w.stable_view()), name_(name) {
+  if (streams.own) own_.emplace();
+  for (int i = 0; i < streams.side; ++i) side_.emplace_back();
+  require_queues(*world_);
+}
+
+operator_launcher::~operator_launcher() {
+  // Nothing was launched that could wait, or that others could wait for.
+  if (!ready_) return;
+  try {
+    world_->use_device();
+    if (ends_with_others(*world_)) {
+      world_->barrier();
+      return;
+    }
+  } catch (const error&) {
+    // A stopped world has no meetings; its memory goes with it.
+  }
+  for (owned& one : memory_) std::visit([](auto& memory) { memory.abandon(); }, one);
+}
+
+void operator_launcher::require_at_most(int ranks) const {
+  if (world_->size() <= ranks) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {} on GPUs has {} ranks at most; this world has {}",
+                          world_->rank(), name_, ranks, world_->size()));
+}
+
+std::uint64_t* operator_launcher::own_words(int count) {
+  const std::size_t bytes = static_cast<std::size_t>(std::max(count, 1)) * sizeof(std::uint64_t);
+  return static_cast<std::uint64_t*>(words_.allocate(bytes, name_.c_str()));
+}
+
+run_arguments operator_launcher::arguments(int element_bytes) const {
+  run_arguments run;
+  run.world = world_->device_state();
+  run.element_bytes = element_bytes;
+  run.name_size = static_cast<int>(std::min(name_.size(), sizeof run.name));
+  std::memcpy(run.name, name_.data(), static_cast<std::size_t>(run.name_size));
+  return run;
+}
+
+whole_run operator_launcher::begin(cudaStream_t stream) const {
+  world_->check();
+  require_no_graph(*world_, stream);
+  return whole_run(*world_);
+}
+
+void operator_launcher::launch(const kernel_start_form& form, cudaStream_t stream,
+                               void** arguments) const {
+  cudaLaunchAttribute early = programmatic_launch(true);
+  cudaLaunchConfig_t config = launch_of(form.blocks, form.threads, form.shared_bytes, stream);
+  config.attrs = &early;
+  config.numAttrs = form.early && starts_early() ? 1 : 0;
+  require(cudaLaunchKernelExC(&config, form.kernel, arguments),
+          "cannot be launched; the rank's GPU has to be the current device");
+}
+
+void operator_launcher::wait(cudaStream_t stream, const char* failure) const {
+  require(cudaStreamSynchronize(stream), failure);
+}
+
+void operator_launcher::require(cudaError_t result, const char* failure) const {
+  gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, failure));
+}
+
+void operator_launcher::prepare(const void* kernel, std::size_t shared_bytes) const {
+  cudaFuncAttributes found{};
+  require(cudaFuncGetAttributes(&found, kernel), "cannot load its kernel");
+  if (shared_bytes == 0) return;
+  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)),
+          "there is not enough shared memory");
+}
+
+}  // namespace untax::gpu
