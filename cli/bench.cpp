@@ -10,7 +10,6 @@
 
 #include "arguments.hpp"
 #include "bench/suites/collectives.hpp"
-#include "bench/suites/gemm.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench/suites/host.hpp"
 #include "bench/suites/operators.hpp"
@@ -42,6 +41,7 @@ struct bench_options {
   std::string json;
   std::vector<int> rank_counts;
   std::vector<std::int64_t> sizes;
+  gemm_bench_request gemm;
   bool sweep = false;
   std::vector<std::string> collectives;
   overlap_request overlap;
@@ -161,22 +161,6 @@ int run_collectives(const bench_options& options) {
   return options.sweep || all_met(report) ? 0 : 1;
 }
 
-int run_gemm(const bench_options& options) {
-  bench::gemm_suite_options suite;
-  suite.repeats = options.repeats;
-  suite.sizes = options.sizes;
-  bench::require_memory(suite);
-  bench::gemm_report report;
-  {
-    progress_bar bar("bench gemm", bench::steps_of(suite));
-    suite.progress = [&bar] { bar.advance(); };
-    report = bench::run_gemm_suite(suite);
-  }
-  if (options.json != "-") print_gemm(report);
-  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
-  return report.met() ? 0 : 1;
-}
-
 int carry_out(const CLI::App& verb, const bench_options& options) {
   const std::size_t suite = place_in("the suite", options.suite, bench_suites());
   refuse_foreign_options(verb, options.suite);
@@ -193,7 +177,7 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
   }
   if (suite == 2) return run_rma(options);
   if (suite == 3) return run_collectives(options);
-  if (suite == 4) return run_gemm(options);
+  if (suite == 4) return run_gemm_bench(options.gemm, options.sizes, options.repeats, options.json);
   if (suite == 7)
     return run_attention(options.attention, options.ranks(), options.repeats, options.json);
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
@@ -230,6 +214,7 @@ void add_bench(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
+  add_gemm_options(*verb, options->gemm);
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);
   add_tune_options(*verb, options->tune);

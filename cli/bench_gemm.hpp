@@ -1,10 +1,26 @@
 #pragma once
 
-#include "bench/suites/gemm.hpp"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
 
 namespace untax::cli {
 
-/// Prints the table of the gemm suite.
-void print_gemm(const bench::gemm_report& report);
+/// What `untax bench gemm` can be asked for, beside rows of A.
+struct gemm_bench_request {
+  int problems = 0;
+  std::uint32_t seed = 1;
+  bool every_plan = false;
+  double seconds = 0;
+};
+
+void add_gemm_options(CLI::App& verb, gemm_bench_request& request);
+
+/// Measures the gemm suite and prints it. Returns the exit status.
+[[nodiscard]] int run_gemm_bench(const gemm_bench_request& request,
+                                 const std::vector<std::int64_t>& sizes, int repeats,
+                                 const std::string& json);
 
 }  // namespace untax::cli

@@ -22,6 +22,7 @@ const std::vector<option_use>& uses() {
       {{"--ranks"},
        {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune"}},
       {{"--size"}, {"collectives", "gemm"}},
+      {{"--problems", "--seed", "--every-plan", "--seconds"}, {"gemm"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter"}},
@@ -39,7 +40,8 @@ constexpr const char* footer =
     "rma               the verbs of kernels between GPUs: rates and times beside what the link can "
     "do\n"
     "collectives       collectives between GPUs beside NCCL, in graphs\n"
-    "gemm              a GEMM on one GPU beside cuBLASLt, in graphs\n"
+    "gemm              a GEMM on one GPU beside cuBLASLt, in graphs: a grid, or with --problems "
+    "shapes of models with any number of rows\n"
     "all-gather-gemm   between GPUs in every pattern, beside cuBLASLt and NCCL; nothing writes "
     "its weights, so a pattern may read some while the kernel ahead ends\n"
     "gemm-all-scatter  likewise\n"
@@ -57,6 +59,7 @@ constexpr const char* footer =
     "  untax bench rma --ranks 4 --json rma.json\n"
     "  untax bench collectives --ranks 4 --size 65536 --sweep\n"
     "  untax bench gemm --size 16 --size 4096\n"
+    "  untax bench gemm --problems 200 --seed 7 --json gemm.json\n"
     "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
     "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192\n"
     "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"

@@ -67,6 +67,27 @@ json from(const spread& time) {
   return {{"median", time.median}, {"p10", time.p10}, {"p90", time.p90}};
 }
 
+/// All that says what a plan does; its text says it to people.
+json from(const bench::timed_plan& timed) {
+  const gpu::tile_config& c = timed.plan.config;
+  const gpu::tile_schedule& order = timed.plan.schedule;
+  return {{"block_n", c.block_n},
+          {"cluster", c.cluster},
+          {"stages", c.stages},
+          {"swap_ab", c.swap_ab},
+          {"epilogue_buffers", c.epilogue_buffers},
+          {"warpgroup_split_k", c.warpgroup_split_k},
+          {"cluster_split_k", c.cluster_split_k},
+          {"m_tiles", order.m_tiles},
+          {"n_tiles", order.n_tiles},
+          {"clusters", order.clusters},
+          {"stream_k_tiles", order.stream_k_tiles},
+          {"raster_group", order.raster_group},
+          {"cycles", timed.plan.cycles},
+          {"seconds", timed.seconds},
+          {"relative_difference", timed.relative_error}};
+}
+
 json from(const trial_subject& what) {
   json out = {{"operator", what.name}};
   for (const auto& [name, value] : what.facts) {
@@ -243,14 +264,23 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
   out["dtype"] = name_of(report.type);
   out["library"] = report.library;
   out["repeats"] = repeats;
+  if (report.drawn) {
+    out["seed"] = report.seed;
+    out["left_out"] = report.left_out;
+    out["mean_ratio_few_rows"] = report.mean_ratio(true);
+    out["mean_ratio_many_rows"] = report.mean_ratio(false);
+    if (report.worst() != nullptr) out["least_ratio"] = report.worst()->ratio();
+  }
   for (const bench::gemm_row& row : report.rows) {
-    out["gemms"].push_back({{"m", row.m},
-                            {"n", row.n},
-                            {"k", row.k},
-                            {"plan", row.plan},
-                            {"seconds", from(row.time)},
-                            {"library_seconds", from(row.library_time)},
-                            {"relative_difference", row.relative_error}});
+    json one = {{"m", row.m},
+                {"n", row.n},
+                {"k", row.k},
+                {"plan", row.plan},
+                {"seconds", from(row.time)},
+                {"library_seconds", from(row.library_time)},
+                {"relative_difference", row.relative_error}};
+    for (const bench::timed_plan& timed : row.plans) one["plans"].push_back(from(timed));
+    out["gemms"].push_back(std::move(one));
   }
   return text_of(out);
 }

@@ -1,5 +1,6 @@
 // The GEMM of the Hopper engine against a plain loop that adds in fp32: every configuration, random
 // shapes, edges; the same bits every time; captured.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -48,9 +49,11 @@ void expect_right(const gemm_shape& s, const std::vector<gemm_plan>& plans, std:
 TEST(gemm, every_configuration) {
   NEEDS_GPUS(1);
   for (const dtype type : {dtype::bf16, dtype::f16}) {
-    for (const gemm_shape& s : {gemm_shape{128, 256, 64, type}, gemm_shape{256, 512, 1024, type},
-                                gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
-                                gemm_shape{2048, 3584, 1024, type}})
+    for (const gemm_shape& s :
+         {gemm_shape{128, 256, 64, type}, gemm_shape{256, 512, 1024, type},
+          gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
+          gemm_shape{90, 3584, 2048, type}, gemm_shape{129, 3584, 4096, type},
+          gemm_shape{1100, 2112, 1000, type}, gemm_shape{2048, 3584, 1024, type}})
       expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 1);
   }
 }
@@ -83,12 +86,38 @@ TEST(gemm, random_shapes) {
   const auto number = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
   };
-  for (int round = 0; round < 24; ++round) {
-    const gemm_shape s{number(1, number(0, 1) == 0 ? 200 : 5000), 8 * number(1, 1125),
-                       8 * number(1, 1125), number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
+  for (int round = 0; round < 40; ++round) {
+    // As many below a power of two as above it.
+    const std::int64_t m = number(1, std::int64_t{1} << number(0, 13));
+    const gemm_shape s{m, 8 * number(1, 1125), 8 * number(1, 1125),
+                       number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
+    // The one that is taken, and others.
     std::vector<gemm_plan> plans = gemm_plans(s, untax::gpu::num_sms_here());
-    plans.resize(2);
+    std::shuffle(plans.begin() + 1, plans.end(), engine);
+    plans.resize(std::min<std::size_t>(plans.size(), 4));
     expect_right(s, plans, seed + static_cast<unsigned>(round));
+  }
+}
+
+TEST(gemm, rows_at_any_address) {
+  NEEDS_GPUS(1);
+  const unsigned seed = std::random_device{}();
+  std::mt19937_64 engine(seed);
+  const auto number = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
+  };
+  for (int round = 0; round < 24; ++round) {
+    const gemm_shape s{number(1, std::int64_t{1} << number(0, 11)), number(1, 3000),
+                       number(1, 3000), number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
+    const stream on;
+    gemm_data data(s.m, s.n, s.k, s.type);
+    data.fill(seed, on.get());
+    const gemm op(s);
+    for (int run = 0; run < 2; ++run) {
+      data.poison(on.get());
+      op.run(data.a(), data.b(), data.c(), on.get());
+      EXPECT_EQ(data.findings(on.get()), "") << text_of(s) << ", seed " << seed;
+    }
   }
 }
 
@@ -103,7 +132,9 @@ TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
   for (const gemm_shape& s :
        {gemm_shape{16, 7168, 8192, dtype::bf16}, gemm_shape{300, 2048, 4096, dtype::f16},
         gemm_shape{1, 3584, 8192, dtype::bf16}, gemm_shape{64, 3584, 8192, dtype::f16},
-        gemm_shape{128, 3584, 8192, dtype::bf16}, gemm_shape{256, 3584, 8192, dtype::bf16}}) {
+        gemm_shape{128, 3584, 8192, dtype::bf16}, gemm_shape{256, 3584, 8192, dtype::bf16},
+        gemm_shape{161, 4608, 8192, dtype::bf16}, gemm_shape{40, 1001, 2051, dtype::f16},
+        gemm_shape{800, 7168, 2048, dtype::bf16}}) {
     const stream on;
     gemm_data data(s.m, s.n, s.k, s.type);
     data.fill(3, on.get());

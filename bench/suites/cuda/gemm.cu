@@ -1,7 +1,9 @@
 #include "bench/suites/gemm.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
@@ -22,11 +25,19 @@ namespace {
 constexpr std::int64_t rotated_bytes = std::int64_t{200} << 20;  // more than three times L2
 constexpr double largest_error = 5e-3;
 
+bool right(double relative_error) { return relative_error < largest_error; }
+
+std::string text_of_wrong(const gemm_row& row, const std::string& plan, double relative_error) {
+  return fmt::format("bench gemm: m {}, n {}, k {} ({}): relative error {:.2g}", row.m, row.n,
+                     row.k, plan, relative_error);
+}
+
 /// One shape, with matrices in several places.
 class gemm_trial {
  public:
   gemm_trial(gemm_row& row, dtype type, const gpu::stopwatch& clock)
       : row_(row),
+        type_(type),
         clock_(clock),
         library_({row.m, row.n, row.k, type, type}),
         op_({row.m, row.n, row.k, type}),
@@ -41,29 +52,53 @@ class gemm_trial {
     fill(a_, places_ * row.m * row.k, type, 1);
     fill(b_, places_ * row.n * row.k, type, 2);
     row.plan = op_.plan().text();
-    check(type);
+    row.relative_error = error_of(op_);
+    if (!right(row.relative_error))
+      throw error(errc::internal, text_of_wrong(row, row.plan, row.relative_error));
     // Enough products to hide how a graph starts.
     const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
-    products_ = flops < 1e11 ? 16 : flops < 1e12 ? 4 : 2;
+    products_ = flops < 1e11 ? 16 : flops < 1e12 ? 4 : flops < 4e12 ? 2 : 1;
   }
 
   void measure(int repeats) {
-    library_.settle();
-    const gpu::graph own = captured([this](int i) { run_own(i); });
-    const gpu::graph theirs = captured([this](int i) { run_library(i); });
-    std::vector<double> seconds[2];
-    for (int repeat = -2; repeat < repeats; ++repeat) {
-      const double one = seconds_of(own);
-      const double two = seconds_of(theirs);
-      if (repeat < 0) continue;
-      seconds[0].push_back(one);
-      seconds[1].push_back(two);
-    }
-    row_.time = spread_of(seconds[0]);
-    row_.library_time = spread_of(seconds[1]);
+    const std::vector<spread> times = times_of({&op_}, repeats);
+    row_.library_time = times[0];
+    row_.time = times[1];
+  }
+
+  /// The same by each of the plans, of which the first is the one that is taken.
+  void measure_plans(const std::vector<gpu::gemm_plan>& plans, int repeats) {
+    std::vector<gpu::gemm> ops;
+    for (const gpu::gemm_plan& plan : plans)
+      ops.emplace_back(gpu::gemm_shape{row_.m, row_.n, row_.k, type_}, plan);
+    std::vector<const gpu::gemm*> all;
+    for (const gpu::gemm& op : ops) all.push_back(&op);
+    const std::vector<spread> times = times_of(all, repeats);
+    row_.library_time = times[0];
+    row_.time = times[1];
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      row_.plans.push_back({plans[i], times[i + 1].median, error_of(ops[i])});
   }
 
  private:
+  /// Of one product by the library, and by each of these, in turn.
+  [[nodiscard]] std::vector<spread> times_of(const std::vector<const gpu::gemm*>& ops,
+                                             int repeats) {
+    library_.settle();
+    std::vector<gpu::graph> graphs;
+    graphs.push_back(captured([this](int i) { run_library(i); }));
+    for (const gpu::gemm* op : ops) graphs.push_back(captured([this, op](int i) { run(*op, i); }));
+    std::vector<std::vector<double>> seconds(graphs.size());
+    for (int repeat = -2; repeat < repeats; ++repeat) {
+      for (std::size_t i = 0; i < graphs.size(); ++i) {
+        const double one = seconds_of(graphs[i]);
+        if (repeat >= 0) seconds[i].push_back(one);
+      }
+    }
+    std::vector<spread> times;
+    for (const std::vector<double>& all : seconds) times.push_back(spread_of(all));
+    return times;
+  }
   /// Several products, one after the other, that start together.
   [[nodiscard]] gpu::graph captured(const std::function<void(int)>& product) const {
     return {clock_.stream(), [&] {
@@ -82,8 +117,8 @@ class gemm_trial {
   [[nodiscard]] std::byte* at(const device_buffer& all, std::int64_t bytes, int i) const {
     return static_cast<std::byte*>(all.data()) + bytes * (i % places_);
   }
-  void run_own(int i) const {
-    op_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream());
+  void run(const gpu::gemm& op, int i) const {
+    op.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream());
   }
   void run_library(int i) const {
     library_.run(at(a_, a_bytes_, i), at(b_, b_bytes_, i), at(c_, c_bytes_, i), clock_.stream());
@@ -93,23 +128,20 @@ class gemm_trial {
     gpu::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
-  void check(dtype type) {
+  /// Beside the library's result, in the Frobenius norm.
+  [[nodiscard]] double error_of(const gpu::gemm& op) {
     gpu::require(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream()),
                  "poisoning");
-    run_own(0);
+    run(op, 0);
     library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream());
     const device_buffer sums(sizeof(gpu::comparison));
-    row_.relative_error =
-        gpu::compare({c_.data(), type, row_.m, row_.n}, {at(c_, c_bytes_, 1), type, row_.m, row_.n},
-                     sums.data(), clock_.stream())
-            .relative_error();
-    if (row_.relative_error < largest_error) return;
-    throw error(errc::internal,
-                fmt::format("bench gemm: m {}, n {}, k {} ({}): relative error {:.2g}", row_.m,
-                            row_.n, row_.k, row_.plan, row_.relative_error));
+    return gpu::compare({c_.data(), type_, row_.m, row_.n},
+                        {at(c_, c_bytes_, 1), type_, row_.m, row_.n}, sums.data(), clock_.stream())
+        .relative_error();
   }
 
   gemm_row& row_;
+  dtype type_;
   const gpu::stopwatch& clock_;
   bulk::library_gemm library_;
   gpu::gemm op_;
@@ -122,6 +154,29 @@ class gemm_trial {
   device_buffer c_;
   int products_ = 1;
 };
+
+/// Plans that may be the quickest: those whose time by the model is near that of its best. Where
+/// tiles are many, also in other orders.
+std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
+  // A product that takes long takes long in every way.
+  const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
+  const double farthest = flops < 5e11 ? 1.8 : flops < 3e12 ? 1.35 : 1.12;
+  constexpr std::size_t most_plans = 36;
+  constexpr std::size_t reordered = 2;
+  std::vector<gpu::gemm_plan> plans =
+      gpu::gemm_plans({row.m, row.n, row.k, type}, gpu::num_sms_here());
+  const double most = plans.front().cycles * farthest;
+  std::erase_if(plans, [&](const gpu::gemm_plan& p) { return p.cycles > most; });
+  if (plans.size() > most_plans) plans.resize(most_plans);
+  for (std::size_t i = 0; i < std::min(reordered, plans.size()); ++i) {
+    if (plans[i].schedule.m_tiles <= 8 || plans[i].schedule.n_tiles <= 8) continue;
+    for (const int raster_group : {4, 16}) {
+      plans.push_back(plans[i]);
+      plans.back().schedule.raster_group = raster_group;
+    }
+  }
+  return plans;
+}
 
 std::string device_name() {
   int device = 0;
@@ -137,10 +192,30 @@ std::string device_name() {
 }  // namespace
 
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
+  using clock_type = std::chrono::steady_clock;
+  const auto start = clock_type::now();
   gemm_report report{device_name(), bulk::blas().text, options.type, gemm_shapes(options)};
+  report.drawn = options.problems > 0;
+  report.seed = options.seed;
   const gpu::stopwatch clock;
-  for (gemm_row& row : report.rows) {
-    gemm_trial(row, options.type, clock).measure(options.repeats);
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const std::chrono::duration<double> passed = clock_type::now() - start;
+    if (options.seconds > 0 && passed.count() > options.seconds) {
+      report.left_out = static_cast<int>(report.rows.size() - i);
+      report.rows.resize(i);
+      break;
+    }
+    gemm_row& row = report.rows[i];
+    gemm_trial trial(row, options.type, clock);
+    if (options.every_plan) {
+      trial.measure_plans(plausible_plans(row, options.type), options.repeats);
+      for (const timed_plan& p : row.plans) {
+        if (!right(p.relative_error))
+          report.wrong.push_back(text_of_wrong(row, p.plan.text(), p.relative_error));
+      }
+    } else {
+      trial.measure(options.repeats);
+    }
     if (options.progress) options.progress();
   }
   return report;

@@ -70,6 +70,12 @@ inline constexpr int asked_before_moving = 3;
   return c.swap_ab && c.block_n == 16;
 }
 
+/// Whether weights may be read again for other rows of A: tiles are wide enough for that to take no
+/// longer than multiplying them.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool rereads_weights(const tile_config& c) {
+  return c.swap_ab && !c.warpgroup_split_k && c.block_n > 128;
+}
+
 /// How many columns of a tile a block ends up with, where several share it: an equal part, or all
 /// that are stored together at least. Then the first ones have them.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int share_columns(const tile_config& c) {

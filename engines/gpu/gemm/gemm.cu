@@ -1,12 +1,16 @@
 #include "engines/gpu/gemm/gemm.hpp"
 
+#include <optional>
 #include <vector>
+
+#include <untax/core/types.hpp>
 
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
+#include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -19,32 +23,91 @@ std::vector<kernel_variant> variants() {
   };
 }
 
+/// TMA reads and writes rows that begin at multiples of 16 bytes.
+constexpr std::int64_t row_step = 8;
+
+gemm_shape padded(const gemm_shape& s) {
+  return {s.m, round_up(s.n, row_step), round_up(s.k, row_step), s.type};
+}
+
+/// A matrix with rows that are longer than the caller's, zeros behind them.
+class padded_matrix {
+ public:
+  padded_matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride)
+      : rows_(static_cast<std::size_t>(rows)),
+        columns_(static_cast<std::size_t>(columns) * 2),
+        stride_(static_cast<std::size_t>(stride) * 2),
+        data_(memory_.allocate(rows_ * stride_)) {}
+
+  [[nodiscard]] void* data() const noexcept { return data_; }
+  void read(const void* from, cudaStream_t stream) const {
+    copy(data_, stride_, from, columns_, stream);
+  }
+  void write(void* to, cudaStream_t stream) const { copy(to, columns_, data_, stride_, stream); }
+
+ private:
+  void copy(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+            cudaStream_t stream) const {
+    gpu::require(cudaMemcpy2DAsync(to, to_stride, from, from_stride, columns_, rows_,
+                                   cudaMemcpyDeviceToDevice, stream),
+                 "cannot copy a matrix whose rows TMA cannot reach");
+  }
+
+  scratch_memory memory_;
+  std::size_t rows_;
+  std::size_t columns_;
+  std::size_t stride_;
+  void* data_;
+};
+
 }  // namespace
 
 class gemm::launcher {
  public:
   launcher(const gemm_shape& shape, const gemm_plan& plan)
-      : shape_(shape), launcher_(plan, shape.type, variant_for(variants(), plan.config), 0) {}
+      : shape_(shape),
+        room_(padded(shape)),
+        launcher_(plan, shape.type, variant_for(variants(), plan.config), 0) {
+    if (room_.k != shape.k) {
+      a_.emplace(shape.m, shape.k, room_.k);
+      b_.emplace(shape.n, shape.k, room_.k);
+    }
+    if (room_.n != shape.n) c_.emplace(shape.m, shape.n, room_.n);
+  }
 
   void run(const void* a, const void* b, void* c, cudaStream_t stream) const {
-    const gemm_plan& p = plan();
-    const auto& [m, n, k, type] = shape_;
-    gemm_arguments maps;
-    maps.a = tensor_map_of({a, m, k, k}, type, a_tma_tile_rows(p), read_together(p));
-    maps.b = tensor_map_of({b, n, k, k}, type, b_tma_tile_rows(p), read_together(p));
-    maps.c = result_map_of({c, m, n, n}, type, p.config);
-    const local_io protocol;
-    launcher_.launch(maps, &protocol, stream);
+    if (a_) {
+      a_->read(a, stream);
+      b_->read(b, stream);
+    }
+    multiply(a_ ? a_->data() : a, b_ ? b_->data() : b, c_ ? c_->data() : c, stream);
+    if (c_) c_->write(c, stream);
   }
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return launcher_.plan(); }
 
  private:
+  void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
+    const gemm_plan& p = plan();
+    const auto& [m, n, k, type] = room_;
+    gemm_arguments maps;
+    maps.a = tensor_map_of({a, m, k, k}, type, a_tma_tile_rows(p), read_together(p));
+    maps.b = tensor_map_of({b, shape_.n, k, k}, type, b_tma_tile_rows(p), read_together(p));
+    maps.c = result_map_of({c, m, n, n}, type, p.config);
+    const local_io protocol;
+    launcher_.launch(maps, &protocol, stream);
+  }
+
   gemm_shape shape_;
+  gemm_shape room_;  // that the kernel sees
   gemm_launcher launcher_;
+  std::optional<padded_matrix> a_;
+  std::optional<padded_matrix> b_;
+  std::optional<padded_matrix> c_;
 };
 
-gemm::gemm(const gemm_shape& shape) : gemm(shape, gemm_plans(shape, num_sms_here()).front()) {}
+gemm::gemm(const gemm_shape& shape)
+    : gemm(shape, gemm_plans(padded(shape), num_sms_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_unique<launcher>(shape, plan)) {}
 gemm::gemm(gemm&&) noexcept = default;

@@ -226,14 +226,14 @@ class mma_consumer {
                                    packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
                                    packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
   }
-  /// The last columns of a sub-tile whose width is an odd multiple of 8: two matrices.
+  /// The last columns of a sub-tile whose width is an odd multiple of 8: two matrices, one below
+  /// the other.
   __device__ void write_eight(std::byte* rows, int begin, int j) {
-    static_assert(!config.swap_ab);
-    const int row = warp_ * 16 + lane_ % 16;
-    const int swizzled = (j / 8) ^ (row % 8);
+    const int row = config.swap_ab ? j + lane_ % 8 : warp_ * 16 + lane_ % 16;
+    const int swizzled = (config.swap_ab ? warp_ * 2 + lane_ % 16 / 8 : j / 8) ^ (row % 8);
     const float* s = sums_ + (begin + j) / 2;
-    store_matrices(rows + row * (subtile_side * 2) + swizzled * 16, packed(s[0], s[1], T{}),
-                   packed(s[2], s[3], T{}));
+    store_matrices<config.swap_ab>(rows + row * (subtile_side * 2) + swizzled * 16,
+                                   packed(s[0], s[1], T{}), packed(s[2], s[3], T{}));
   }
 
   const block_view<config>& block_;

@@ -47,7 +47,7 @@ struct gemm_plan {
 /// Weights that are read once come in the order in which memory holds them; more at once would be
 /// in the way.
 [[nodiscard]] constexpr int read_together(const gemm_plan& p) {
-  return p.config.swap_ab ? 128 : 256;
+  return p.config.swap_ab && p.schedule.n_tiles == 1 ? 128 : 256;
 }
 
 /// Bytes that come to each block for a stage, as its barrier counts them: its rows of the M

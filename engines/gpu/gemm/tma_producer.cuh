@@ -221,11 +221,13 @@ class tma_producer {
           tma_load(own, matrix, from, full,
                    static_cast<std::uint16_t>(everybody << (block_.split * config.cluster)));
         }
-      } else if constexpr (config.swap_ab) {
+      } else if constexpr (!config.swap_ab) {
+        tma_load(here.m_operand[i], matrix, from, full);
+      } else if (rereads_weights(config) && block_.arguments.schedule.n_tiles > 1) {
+        tma_load(here.m_operand[i], matrix, from, full);
+      } else {
         // Nobody else reads these weights.
         tma_load_once(here.m_operand[i], matrix, from, full);
-      } else {
-        tma_load(here.m_operand[i], matrix, from, full);
       }
     }
   }

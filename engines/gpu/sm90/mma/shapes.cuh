@@ -18,10 +18,12 @@ namespace untax::gpu {
   UNTAX_NAMES_16                             \
   ", %16, %17, %18, %19, %20, %21, %22, %23" \
   ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define UNTAX_NAMES_56                       \
+#define UNTAX_NAMES_48                       \
   UNTAX_NAMES_32                             \
   ", %32, %33, %34, %35, %36, %37, %38, %39" \
-  ", %40, %41, %42, %43, %44, %45, %46, %47" \
+  ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define UNTAX_NAMES_56 \
+  UNTAX_NAMES_48       \
   ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define UNTAX_NAMES_64 \
   UNTAX_NAMES_56       \
@@ -32,17 +34,23 @@ namespace untax::gpu {
 #define UNTAX_NAMES_80 \
   UNTAX_NAMES_72       \
   ", %72, %73, %74, %75, %76, %77, %78, %79"
-#define UNTAX_NAMES_96                       \
-  UNTAX_NAMES_80                             \
-  ", %80, %81, %82, %83, %84, %85, %86, %87" \
+#define UNTAX_NAMES_88 \
+  UNTAX_NAMES_80       \
+  ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define UNTAX_NAMES_96 \
+  UNTAX_NAMES_88       \
   ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define UNTAX_NAMES_112                          \
-  UNTAX_NAMES_96                                 \
-  ", %96, %97, %98, %99, %100, %101, %102, %103" \
+#define UNTAX_NAMES_104 \
+  UNTAX_NAMES_96        \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define UNTAX_NAMES_112 \
+  UNTAX_NAMES_104       \
   ", %104, %105, %106, %107, %108, %109, %110, %111"
-#define UNTAX_NAMES_128                              \
-  UNTAX_NAMES_112                                    \
-  ", %112, %113, %114, %115, %116, %117, %118, %119" \
+#define UNTAX_NAMES_120 \
+  UNTAX_NAMES_112       \
+  ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define UNTAX_NAMES_128 \
+  UNTAX_NAMES_120       \
   ", %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define UNTAX_SUMS_AT(i)                                                              \
@@ -51,13 +59,17 @@ namespace untax::gpu {
 #define UNTAX_SUMS_8 UNTAX_SUMS_AT(0)
 #define UNTAX_SUMS_16 UNTAX_SUMS_8, UNTAX_SUMS_AT(8)
 #define UNTAX_SUMS_32 UNTAX_SUMS_16, UNTAX_SUMS_AT(16), UNTAX_SUMS_AT(24)
-#define UNTAX_SUMS_56 UNTAX_SUMS_32, UNTAX_SUMS_AT(32), UNTAX_SUMS_AT(40), UNTAX_SUMS_AT(48)
+#define UNTAX_SUMS_48 UNTAX_SUMS_32, UNTAX_SUMS_AT(32), UNTAX_SUMS_AT(40)
+#define UNTAX_SUMS_56 UNTAX_SUMS_48, UNTAX_SUMS_AT(48)
 #define UNTAX_SUMS_64 UNTAX_SUMS_56, UNTAX_SUMS_AT(56)
 #define UNTAX_SUMS_72 UNTAX_SUMS_64, UNTAX_SUMS_AT(64)
 #define UNTAX_SUMS_80 UNTAX_SUMS_72, UNTAX_SUMS_AT(72)
-#define UNTAX_SUMS_96 UNTAX_SUMS_80, UNTAX_SUMS_AT(80), UNTAX_SUMS_AT(88)
-#define UNTAX_SUMS_112 UNTAX_SUMS_96, UNTAX_SUMS_AT(96), UNTAX_SUMS_AT(104)
-#define UNTAX_SUMS_128 UNTAX_SUMS_112, UNTAX_SUMS_AT(112), UNTAX_SUMS_AT(120)
+#define UNTAX_SUMS_88 UNTAX_SUMS_80, UNTAX_SUMS_AT(80)
+#define UNTAX_SUMS_96 UNTAX_SUMS_88, UNTAX_SUMS_AT(88)
+#define UNTAX_SUMS_104 UNTAX_SUMS_96, UNTAX_SUMS_AT(96)
+#define UNTAX_SUMS_112 UNTAX_SUMS_104, UNTAX_SUMS_AT(104)
+#define UNTAX_SUMS_120 UNTAX_SUMS_112, UNTAX_SUMS_AT(112)
+#define UNTAX_SUMS_128 UNTAX_SUMS_120, UNTAX_SUMS_AT(120)
 
 /// x, y and whether to add are the operands behind the sums.
 #define UNTAX_WGMMA(columns, type, names, sums, x_y, adds_at)                                   \
@@ -93,12 +105,16 @@ __device__ __forceinline__ void multiply(float (&d)[columns / 2], std::uint64_t 
 UNTAX_MULTIPLY(16, 8, "%8, %9", "%10")
 UNTAX_MULTIPLY(32, 16, "%16, %17", "%18")
 UNTAX_MULTIPLY(64, 32, "%32, %33", "%34")
+UNTAX_MULTIPLY(96, 48, "%48, %49", "%50")
 UNTAX_MULTIPLY(112, 56, "%56, %57", "%58")
 UNTAX_MULTIPLY(128, 64, "%64, %65", "%66")
 UNTAX_MULTIPLY(144, 72, "%72, %73", "%74")
 UNTAX_MULTIPLY(160, 80, "%80, %81", "%82")
+UNTAX_MULTIPLY(176, 88, "%88, %89", "%90")
 UNTAX_MULTIPLY(192, 96, "%96, %97", "%98")
+UNTAX_MULTIPLY(208, 104, "%104, %105", "%106")
 UNTAX_MULTIPLY(224, 112, "%112, %113", "%114")
+UNTAX_MULTIPLY(240, 120, "%120, %121", "%122")
 UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 
 #undef UNTAX_MULTIPLY
@@ -107,22 +123,30 @@ UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 #undef UNTAX_SUMS_8
 #undef UNTAX_SUMS_16
 #undef UNTAX_SUMS_32
+#undef UNTAX_SUMS_48
 #undef UNTAX_SUMS_56
 #undef UNTAX_SUMS_64
 #undef UNTAX_SUMS_72
 #undef UNTAX_SUMS_80
+#undef UNTAX_SUMS_88
 #undef UNTAX_SUMS_96
+#undef UNTAX_SUMS_104
 #undef UNTAX_SUMS_112
+#undef UNTAX_SUMS_120
 #undef UNTAX_SUMS_128
 #undef UNTAX_NAMES_8
 #undef UNTAX_NAMES_16
 #undef UNTAX_NAMES_32
+#undef UNTAX_NAMES_48
 #undef UNTAX_NAMES_56
 #undef UNTAX_NAMES_64
 #undef UNTAX_NAMES_72
 #undef UNTAX_NAMES_80
+#undef UNTAX_NAMES_88
 #undef UNTAX_NAMES_96
+#undef UNTAX_NAMES_104
 #undef UNTAX_NAMES_112
+#undef UNTAX_NAMES_120
 #undef UNTAX_NAMES_128
 
 }  // namespace untax::gpu

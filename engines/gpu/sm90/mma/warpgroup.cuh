@@ -22,7 +22,7 @@ __device__ void wgmma_wait() {
 template <int count>
 __device__ void hold_sums(float (&sums)[count]) {
 #pragma unroll
-  for (float& sum : sums) asm volatile("" : "+f"(sum) : : "memory");
+  for (int i = 0; i < count; ++i) asm volatile("" : "+f"(sums[i]) : : "memory");
 }
 
 }  // namespace untax::gpu

@@ -25,12 +25,20 @@ __device__ void store_matrices(void* row, std::uint32_t a, std::uint32_t b, std:
 }
 
 /// The same with two matrices, of which lanes 0 to 15 give the addresses.
-__device__ inline void store_matrices(void* row, std::uint32_t a, std::uint32_t b) {
+template <bool transposed>
+__device__ void store_matrices(void* row, std::uint32_t a, std::uint32_t b) {
   const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
-               :
-               : "r"(at), "r"(a), "r"(b)
-               : "memory");
+  if constexpr (transposed) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+                 :
+                 : "r"(at), "r"(a), "r"(b)
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                 :
+                 : "r"(at), "r"(a), "r"(b)
+                 : "memory");
+  }
 }
 
 }  // namespace untax::gpu

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Looks for the parameters of the planner's model of a GEMM, and judges them on problems that it has not seen.
+
+  fit.py judge FILE...                 what the plans that the parameters choose cost, beside the best that was timed
+  fit.py fit FILE... [--rounds N]      parameters that choose better, found on every other problem, judged on the rest
+  fit.py kernels FILE...               what each kernel is worth: what choosing the best would cost without it
+
+FILE is what `untax bench gemm --every-plan --json FILE` wrote.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import random
+import sys
+
+import model
+
+FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
+
+
+class Problem:
+    def __init__(self, found):
+        self.m, self.n, self.k = found["m"], found["n"], found["k"]
+        self.library = found["library_seconds"]["median"]
+        self.plans = []
+        for p in found["plans"]:
+            shape = {"m": self.m, "n": self.n, "k": self.k}
+            self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
+        self.usual = [p for p in self.plans if p[0].raster_group == 8]
+        self.best = min(seconds for _, seconds in self.usual)
+
+    def chosen(self, values):
+        return min(self.usual, key=lambda p: model.cycles(p[0], values))
+
+
+def mean(logs):
+    logs = list(logs)
+    return math.exp(sum(logs) / len(logs)) if logs else 1.0
+
+
+def loss(problems, values):
+    """What choosing by the model costs, and a little of how wrong its times are."""
+    total = 0.0
+    for problem in problems:
+        times = [(model.cycles(p, values), seconds) for p, seconds in problem.usual]
+        chosen = min(times)[1]
+        regret = math.log(chosen / problem.best)
+        # What is far from the best hurts more than its share.
+        total += regret + 4 * max(0.0, regret - 0.05)
+        off = [math.log((c + values["launch"]) / 1.755e9 / s) for c, s in times if s < 1.6 * problem.best]
+        total += 0.05 * sum(abs(o) for o in off) / len(off)
+    return total / len(problems)
+
+
+def fitted(problems, rounds, seed):
+    values = dict(model.PARAMETERS)
+    best = loss(problems, values)
+    rng = random.Random(seed)
+    widths = {name: 0.15 for name in values}
+    for turn in range(rounds):
+        for name in rng.sample(sorted(values), len(values)):
+            improved = False
+            for factor in (1 + widths[name], 1 / (1 + widths[name])):
+                trial = dict(values)
+                trial[name] = values[name] * factor if values[name] else rng.choice([5.0, 20.0])
+                now = loss(problems, trial)
+                if now < best - 1e-7:
+                    best, values, improved = now, trial, True
+                    break
+            widths[name] = min(0.5, widths[name] * (1.3 if improved else 0.7))
+        print(f"round {turn + 1}: {best:.5f}", file=sys.stderr)
+        if max(widths.values()) < 0.005:
+            break
+    return values
+
+
+def judge(problems, values, title, verbose=False):
+    groups = {"to 16": (0, 16), "to 64": (16, 64), "to 128": (64, 128), "to 256": (128, 256), "to 512": (256, 512),
+              "to 1024": (512, 1024), "to 2048": (1024, 2048), "above": (2048, 1 << 30), "above 128": (128, 1 << 30)}
+    print(f"{title}: {len(problems)} problems")
+    print("  m           number  chosen / best  worst  library / chosen  least  library / best")
+    for name, (low, high) in groups.items():
+        some = [p for p in problems if low < p.m <= high]
+        if not some:
+            continue
+        chosen = [p.chosen(values)[1] for p in some]
+        regret = [c / p.best for c, p in zip(chosen, some)]
+        ratio = [p.library / c for c, p in zip(chosen, some)]
+        print(f"  {name:<10} {len(some):>7} {mean(map(math.log, regret)):>14.3f} {max(regret):>6.2f}"
+              f" {mean(map(math.log, ratio)):>17.3f} {min(ratio):>6.2f}"
+              f" {mean(math.log(p.library / p.best) for p in some):>15.3f}")
+    if verbose:
+        for p in sorted(problems, key=lambda p: p.library / p.chosen(values)[1])[:25]:
+            taken, seconds = p.chosen(values)
+            best = min(p.usual, key=lambda q: q[1])
+            print(f"  {p.m} x {p.n} x {p.k}: library {p.library * 1e6:.1f} us, {taken.kernel} {taken.way} {seconds * 1e6:.1f},"
+                  f" best {best[0].kernel} {best[0].way} {best[1] * 1e6:.1f}")
+
+
+def kernels(problems):
+    """Leaves kernels out, the least useful first."""
+    names = sorted({p.kernel for problem in problems for p, _ in problem.usual})
+    left = set(names)
+
+    def cost(some):
+        logs = []
+        for problem in problems:
+            times = [s for p, s in problem.usual if p.kernel in some]
+            logs.append(math.log((min(times) if times else 2 * problem.best) / problem.best))
+        return logs
+
+    while len(left) > 8:
+        now = cost(left)
+        trials = []
+        for name in left:
+            logs = cost(left - {name})
+            more = [b - a for a, b in zip(now, logs)]
+            trials.append((sum(more) / len(more) + 0.02 * max(more), sum(more) / len(more), max(more), name, logs))
+        _, average, most, name, logs = min(trials)
+        left.remove(name)
+        print(f"without {name:<28} {100 * average:6.3f} % in the mean, {100 * most:5.1f} % at most;"
+              f" {len(left)} left: {100 * sum(logs) / len(logs):.3f} %")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["judge", "fit", "kernels"])
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    problems = []
+    for file in args.files:
+        with open(file, encoding="utf-8") as text:
+            problems += [Problem(one) for one in json.load(text)["gemms"] if one.get("plans")]
+    if args.verb == "kernels":
+        kernels(problems)
+        return
+    if args.verb == "judge":
+        judge(problems, model.PARAMETERS, "all", verbose=True)
+        return
+    order = random.Random(args.seed).sample(problems, len(problems))
+    seen, unseen = order[::2], order[1::2]
+    judge(unseen, model.PARAMETERS, "before, not fitted on")
+    values = fitted(seen, args.rounds, args.seed)
+    judge(seen, values, "fitted on")
+    judge(unseen, values, "not fitted on")
+    print(json.dumps({name: float(f"{value:.4g}") for name, value in values.items()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
