@@ -17,6 +17,7 @@
 #include "bench_attention.hpp"
 #include "bench_collectives.hpp"
 #include "bench_gemm.hpp"
+#include "bench_host.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
 #include "bench_suites.hpp"
@@ -28,7 +29,6 @@
 #include "pattern_table.hpp"
 #include "run_request.hpp"
 #include "spmv.hpp"
-#include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -53,29 +53,6 @@ struct bench_options {
   [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
 };
 
-std::string spread_text(const spread& time) {
-  const time_unit unit = unit_for(time.median);
-  return fmt::format("{} ({} to {}) {}", in_unit(time.median, unit), in_unit(time.p10, unit),
-                     in_unit(time.p90, unit), unit.name);
-}
-
-void print_host(const std::vector<bench::comparison>& all) {
-  using side = table::align;
-  table rows({{"untax beside reference"},
-              {"untax (p10 to p90)", side::right},
-              {"reference (p10 to p90)", side::right},
-              {"ratio", side::right},
-              {"bar", side::right},
-              {""}});
-  for (const bench::comparison& c : all) {
-    rows.add({fmt::format("{} beside {}", c.name, c.reference), spread_text(c.time),
-              spread_text(c.reference_time),
-              fmt::format("{:.{}f}", c.ratio(), c.ratio() < 100 ? 2 : 0), c.bar_text(),
-              c.met() ? "met" : "MISSED"});
-  }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
-}
-
 int run_host(const bench_options& options) {
   std::vector<bench::comparison> all;
   {
@@ -84,7 +61,7 @@ int run_host(const bench_options& options) {
     suite.progress = [&bar] { bar.advance(); };
     all = bench::run_host_suite(suite);
   }
-  if (options.json != "-") print_host(all);
+  if (options.json != "-") show(text_of(all, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(all, options.repeats));
   bool met = true;
   for (const bench::comparison& c : all) met = met && c.met();
@@ -94,7 +71,8 @@ int run_host(const bench_options& options) {
 void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
   for (const bench::operator_figures& figures : all) {
     show("{}; {} ranks\n{}\n", figures.what.description, ranks,
-         pattern_table(figures.what, ranks, figures.results, 0));
+         pattern_table(figures.what, ranks, figures.results, 0, width(stream::out),
+                       style(stream::out)));
   }
 }
 
@@ -120,7 +98,7 @@ int run_rma(const bench_options& options) {
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_rma_suite(suite);
   }
-  if (options.json != "-") print_rma(report);
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
   for (const std::string& missed : missed_bars(report)) complain("missed its bar: " + missed);
   return missed_bars(report).empty() ? 0 : 1;
@@ -156,7 +134,7 @@ int run_collectives(const bench_options& options) {
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_collective_suite(suite);
   }
-  if (options.json != "-") print_collectives(report);
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
   return options.sweep || all_met(report) ? 0 : 1;
 }

@@ -8,7 +8,6 @@
 #include "json_output.hpp"
 #include "names.hpp"
 #include "output.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -16,17 +15,16 @@ namespace {
 using bench::attention_report;
 using bench::attention_row;
 
-/// What is measured, and what its column is called: a row has to fit into 100 columns.
+/// What is measured between ranks, and what its column is called.
 struct measured_column {
   const char* by;
   const char* title;
 };
-constexpr measured_column columns[] = {{"local", "local"},
-                                       {"fused_sequential", "fused"},
-                                       {"producer_consumer", "p.-c."},
-                                       {"bulk_synchronous", "b.-s."},
-                                       {"bulk_library", "library"},
-                                       {"bulk_library eager", "eager"}};
+constexpr measured_column measured[] = {{"fused_sequential", "fused"},
+                                        {"producer_consumer", "p.-c."},
+                                        {"bulk_synchronous", "b.-s."},
+                                        {"bulk_library", "library"},
+                                        {"bulk_library eager", "eager"}};
 
 std::string microseconds(double seconds) {
   if (!(seconds > 0)) return "-";
@@ -34,38 +32,43 @@ std::string microseconds(double seconds) {
                         : fmt::format("{:.0f}", 1e6 * seconds);
 }
 
-void print_rows(const attention_report& report) {
+}  // namespace
+
+std::string text_of(const attention_report& report, int columns, text_style how) {
   using side = table::align;
   std::vector<table::column> heads = {{"heads"},
                                       {"batch", side::right},
                                       {"keys", side::right},
                                       {"MB", side::right},
-                                      {"bound", side::right}};
-  for (const auto& c : columns) heads.push_back({c.title, side::right});
-  heads.push_back({"/bound", side::right});
+                                      {"bound", side::right},
+                                      {"local", side::right},
+                                      {"/bound", side::right}};
+  for (const auto& c : measured) heads.push_back({c.title, side::right});
   heads.push_back({"gain", side::right});
-  table rows(heads);
+  table rows(heads, 3);
   for (const attention_row& row : report.rows) {
-    std::vector<std::string> cells = {
-        row.name, std::to_string(row.problem.batch), std::to_string(row.problem.keys),
-        fmt::format("{:.0f}", 1e-6 * row.bytes()), microseconds(report.bound(row))};
-    for (const auto& c : columns) cells.push_back(microseconds(row.seconds_of(c.by)));
-    cells.push_back(fmt::format("{:.2f}", row.seconds_of("local") / report.bound(row)));
+    const double local = row.seconds_of("local");
+    std::vector<std::string> cells = {row.name,
+                                      std::to_string(row.problem.batch),
+                                      std::to_string(row.problem.keys),
+                                      fmt::format("{:.0f}", 1e-6 * row.bytes()),
+                                      microseconds(report.bound(row)),
+                                      microseconds(local),
+                                      fmt::format("{:.2f}", local / report.bound(row))};
+    for (const auto& c : measured) cells.push_back(microseconds(row.seconds_of(c.by)));
     const double fused = row.seconds_of("fused_sequential");
     cells.push_back(fused > 0 ? fmt::format("{:.2f}", row.seconds_of("bulk_library") / fused)
                               : "-");
     rows.add(cells);
   }
-  show(
+  return fmt::format(
       "{} x {}, {}, us of one run in a graph, beside {}; memory is read at {:.2f} TB/s\n"
       "fused: fused_sequential, p.-c.: producer_consumer, b.-s.: bulk_synchronous, library: "
-      "bulk_library,\neager: the same without a graph; /bound: local over it, gain: library over "
+      "bulk_library, eager: the same without a graph; /bound: local over it, gain: library over "
       "fused\n{}\n",
       report.ranks, report.device, name_of(report.type), report.library, 1e-12 * report.memory_rate,
-      rows.render(width(stream::out), style(stream::out).utf8));
+      rows.render(columns, how.utf8));
 }
-
-}  // namespace
 
 void add_attention_options(CLI::App& verb, attention_bench_request& request) {
   verb.add_option("--heads", request.heads,
@@ -113,7 +116,7 @@ int run_attention(const attention_bench_request& request, int ranks, int repeats
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_attention_suite(suite);
   }
-  if (json != "-") print_rows(report);
+  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!json.empty()) write_json(json, to_json(report, repeats));
   bool met = true;
   for (const bench::attention_bar& b : report.bars()) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/suites/attention.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
@@ -21,6 +22,10 @@ struct attention_bench_request {
 
 /// Adds its options to `untax bench`.
 void add_attention_options(CLI::App& verb, attention_bench_request& request);
+
+/// The table of the suite.
+[[nodiscard]] std::string text_of(const bench::attention_report& report, int columns,
+                                  text_style how);
 
 /// Measures, prints a table, writes JSON if `json` is not empty. Returns the exit code: 1 if a bar
 /// is missed.

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "output.hpp"
 #include "size_text.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -53,17 +51,19 @@ std::string bar_text(const collective_row& row) {
   return text;
 }
 
+/// Four digits.
+std::string microseconds(double seconds) {
+  const double us = 1e6 * seconds;
+  return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 1000 ? 1 : 0);
+}
+
 void add_row(table& rows, const collective_report& report, const collective_row& row,
              const collective_figure& f) {
-  if (!f.time) {
-    rows.add({size_text(row.bytes), f.variant, "-", "-", "-", "-", f.refusal});
-    return;
-  }
-  const auto us = [](double seconds) { return fmt::format("{:.2f}", 1e6 * seconds); };
+  const spread& time = *f.time;
   const bool judged = !f.library;
-  rows.add({size_text(row.bytes), f.variant, us(f.time->median),
-            us(f.time->p10) + " to " + us(f.time->p90),
-            fmt::format("{:.1f}", 1e-9 * row.sent_bytes(report.ranks) / f.time->median),
+  rows.add({size_text(row.bytes), f.variant, microseconds(time.median), microseconds(time.p10),
+            microseconds(time.p90),
+            fmt::format("{:.1f}", 1e-9 * row.sent_bytes(report.ranks) / time.median),
             judged && row.library() != nullptr ? fmt::format("{:.2f}x", speedup(row, f)) : "",
             judged ? bar_text(row) + (met(row, f) ? " met" : " MISSED") : ""});
 }
@@ -83,32 +83,38 @@ std::vector<collective_figure> shown_of(const collective_row& row) {
 
 }  // namespace
 
-void print_collectives(const collective_report& report) {
+std::string text_of(const collective_report& report, int columns, text_style how) {
   using side = table::align;
-  show("{} x {}, {}; {}\nGB/s are bytes that a rank sends, at the very least, over the time\n",
-       report.ranks, report.device, name_of(report.type), report.library);
-  std::optional<collective_kind> shown;
-  std::optional<table> rows;
-  const auto show_rows = [&] {
-    if (rows) {
-      show("\n{}\n{}", name_of(*shown), rows->render(width(stream::out), style(stream::out).utf8));
+  std::string text = fmt::format(
+      "{} x {}, {}; {}\nGB/s are bytes that a rank sends, at the very least, over the time\n",
+      report.ranks, report.device, name_of(report.type), report.library);
+  for (const collective_kind kind : bench::all_collective_kinds()) {
+    table rows({{"size", side::right},
+                {"by"},
+                {"us", side::right},
+                {"p10", side::right},
+                {"p90", side::right},
+                {"GB/s", side::right},
+                {"x NCCL", side::right},
+                {"bar"}},
+               2);
+    bool any = false;
+    std::string refusals;
+    for (const collective_row& row : report.rows) {
+      if (row.kind != kind) continue;
+      any = true;
+      for (const collective_figure& f : shown_of(row)) {
+        if (f.time) {
+          add_row(rows, report, row, f);
+        } else {
+          refusals += fmt::format("{}, {}: {}\n", size_text(row.bytes), f.variant, f.refusal);
+        }
+      }
     }
-  };
-  for (const collective_row& row : report.rows) {
-    if (row.kind != shown) {
-      show_rows();
-      shown = row.kind;
-      rows.emplace(table({{"size", side::right},
-                          {"by"},
-                          {"us", side::right},
-                          {"p10 to p90", side::right},
-                          {"GB/s", side::right},
-                          {"vs NCCL", side::right},
-                          {"bar"}}));
-    }
-    for (const collective_figure& f : shown_of(row)) add_row(*rows, report, row, f);
+    if (any)
+      text += fmt::format("\n{}\n{}{}", name_of(kind), rows.render(columns, how.utf8), refusals);
   }
-  show_rows();
+  return text;
 }
 
 bool all_met(const collective_report& report) {

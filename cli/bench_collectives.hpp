@@ -1,13 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "bench/suites/collectives.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
-/// Prints a table for each collective.
-void print_collectives(const bench::collective_report& report);
+/// A table for each collective.
+[[nodiscard]] std::string text_of(const bench::collective_report& report, int columns,
+                                  text_style how);
 
 /// Whether every bar of the suite is met: absolute ones for small sizes, and NCCL beside.
 [[nodiscard]] bool all_met(const bench::collective_report& report);

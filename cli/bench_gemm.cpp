@@ -1,35 +1,81 @@
 #include "bench_gemm.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
 #include "arguments.hpp"
-#include "bench/suites/gemm.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
 
-std::string microseconds(const spread& time) {
-  return fmt::format("{:.1f} ({:.1f} to {:.1f})", 1e6 * time.median, 1e6 * time.p10,
-                     1e6 * time.p90);
+using side = table::align;
+
+std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
+
+/// Whether a row is judged with those of few rows of A.
+bool is_of_few(const bench::gemm_report& report, const bench::gemm_row& row) {
+  return report.drawn ? row.few_rows() : row.skinny();
 }
 
-std::string rate(const bench::gemm_row& row) {
-  return row.skinny() ? fmt::format("{:.2f} TB/s", 1e-12 * row.weight_bytes())
-                      : fmt::format("{:.0f} TFLOP/s", 1e-12 * row.flops());
+/// Few rows: reading the weights is what costs. Rows of the grid are judged one by one.
+table table_of_few(const bench::gemm_report& report) {
+  std::vector<table::column> columns = {
+      {"m", side::right},    {"n", side::right},           {"k", side::right},
+      {"us", side::right},   {"p10", side::right},         {"p90", side::right},
+      {"TB/s", side::right}, {"library, us", side::right}, {"ratio", side::right}};
+  if (!report.drawn) {
+    columns.push_back({"asked", side::right});
+    columns.push_back({"bar"});
+  }
+  table rows(columns, 3);
+  for (const bench::gemm_row& row : report.rows) {
+    if (!is_of_few(report, row)) continue;
+    std::vector<std::string> cells = {std::to_string(row.m),
+                                      std::to_string(row.n),
+                                      std::to_string(row.k),
+                                      microseconds(row.time.median),
+                                      microseconds(row.time.p10),
+                                      microseconds(row.time.p90),
+                                      fmt::format("{:.2f}", 1e-12 * row.weight_bytes()),
+                                      microseconds(row.library_time.median),
+                                      fmt::format("{:.2f}", row.ratio())};
+    if (!report.drawn) {
+      cells.push_back(row.rate_bar() > 0 ? fmt::format("{:.1f}", 1e-12 * row.rate_bar()) : "");
+      cells.emplace_back(row.met() ? "met" : "MISSED");
+    }
+    rows.add(std::move(cells));
+  }
+  return rows;
 }
 
-std::string bar(const bench::gemm_row& row) {
-  if (!row.skinny()) return "";
-  const std::string rate =
-      row.rate_bar() > 0 ? fmt::format(", {:.1f} TB/s", 1e-12 * row.rate_bar()) : "";
-  return fmt::format("1.00{} {}", rate, row.met() ? "met" : "MISSED");
+/// Many rows, which are judged by their mean.
+table table_of_many(const bench::gemm_report& report) {
+  table rows({{"m", side::right},
+              {"n", side::right},
+              {"k", side::right},
+              {"us", side::right},
+              {"p10", side::right},
+              {"p90", side::right},
+              {"TFLOP/s", side::right},
+              {"library, us", side::right},
+              {"ratio", side::right}},
+             3);
+  for (const bench::gemm_row& row : report.rows) {
+    if (is_of_few(report, row)) continue;
+    rows.add({std::to_string(row.m), std::to_string(row.n), std::to_string(row.k),
+              microseconds(row.time.median), microseconds(row.time.p10), microseconds(row.time.p90),
+              fmt::format("{:.0f}", 1e-12 * row.flops()), microseconds(row.library_time.median),
+              fmt::format("{:.2f}", row.ratio())});
+  }
+  return rows;
 }
 
 /// Of the ratios of few rows or of many, with its bar if it has one.
@@ -40,34 +86,34 @@ std::string mean(const bench::gemm_report& report, bool few) {
                      report.mean_ratio(few) >= bar ? "met" : "MISSED");
 }
 
-void print_gemm(const bench::gemm_report& report) {
-  using side = table::align;
-  table rows({{"m", side::right},
-              {"n", side::right},
-              {"k", side::right},
-              {"us (p10 to p90)", side::right},
-              {"rate", side::right},
-              {"library, us", side::right},
-              {"ratio", side::right},
-              {report.drawn ? "" : "bar"}});
-  for (const bench::gemm_row& row : report.rows) {
-    rows.add({std::to_string(row.m), std::to_string(row.n), std::to_string(row.k),
-              microseconds(row.time), rate(row), microseconds(row.library_time),
-              fmt::format("{:.2f}", row.ratio()), report.drawn ? "" : bar(row)});
-  }
-  show("{}, {}, beside {}\n{}\n", report.device, name_of(report.type), report.library,
-       rows.render(width(stream::out), style(stream::out).utf8));
-  show("Geometric mean of the ratios: {} up to m {}; {} above\n", mean(report, true),
-       report.drawn ? 128 : 64, mean(report, false));
-  const bench::gemm_row* worst = report.worst();
-  if (report.drawn && worst != nullptr)
-    show("Least ratio: {:.3f}, m {}, n {}, k {} (bar {:.2f}, {})\n", worst->ratio(), worst->m,
-         worst->n, worst->k, report.least_bar(),
-         worst->ratio() >= report.least_bar() ? "met" : "MISSED");
-  if (report.left_out > 0) show("Time was over: {} problems were not measured\n", report.left_out);
-}
-
 }  // namespace
+
+std::string text_of(const bench::gemm_report& report, int columns, text_style how) {
+  const auto few = std::ranges::count_if(
+      report.rows, [&](const bench::gemm_row& row) { return is_of_few(report, row); });
+  std::string text =
+      fmt::format("{}, {}, beside {}\n", report.device, name_of(report.type), report.library);
+  if (few > 0) {
+    text += fmt::format("\nUp to {} rows: the rate at which weights are read{}\n{}",
+                        report.drawn ? 128 : 64,
+                        report.drawn ? "" : "; bar: a ratio of 1, and the rate asked",
+                        table_of_few(report).render(columns, how.utf8));
+    text += fmt::format("Geometric mean of the ratios: {}\n", mean(report, true));
+  }
+  if (few < std::ssize(report.rows)) {
+    text += fmt::format("\nMore rows\n{}Geometric mean of the ratios: {}\n",
+                        table_of_many(report).render(columns, how.utf8), mean(report, false));
+  }
+  const bench::gemm_row* worst = report.worst();
+  if (report.drawn && worst != nullptr) {
+    text += fmt::format("Least ratio: {:.3f}, m {}, n {}, k {} (bar {:.2f}, {})\n", worst->ratio(),
+                        worst->m, worst->n, worst->k, report.least_bar(),
+                        worst->ratio() >= report.least_bar() ? "met" : "MISSED");
+  }
+  if (report.left_out > 0)
+    text += fmt::format("Time was over: {} problems were not measured\n", report.left_out);
+  return text;
+}
 
 void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   constexpr int most_problems = 100'000;
@@ -99,7 +145,7 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_gemm_suite(suite);
   }
-  if (json != "-") print_gemm(report);
+  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!json.empty()) write_json(json, to_json(report, repeats));
   for (const std::string& wrong : report.wrong) complain(wrong);
   return report.met() && report.wrong.empty() ? 0 : 1;

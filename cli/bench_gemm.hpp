@@ -6,6 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/suites/gemm.hpp"
+#include "terminal.hpp"
+
 namespace untax::cli {
 
 /// What `untax bench gemm` can be asked for, beside rows of A.
@@ -17,6 +20,9 @@ struct gemm_bench_request {
 };
 
 void add_gemm_options(CLI::App& verb, gemm_bench_request& request);
+
+/// The tables of the gemm suite, one for few rows and one for many.
+[[nodiscard]] std::string text_of(const bench::gemm_report& report, int columns, text_style how);
 
 /// Measures the gemm suite and prints it. Returns the exit status.
 [[nodiscard]] int run_gemm_bench(const gemm_bench_request& request,

@@ -15,7 +15,6 @@
 #include "ops/common/registry.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -39,75 +38,62 @@ std::string shape_text(const overlap_report& report, const overlap_row& row) {
   return text;
 }
 
-void print_patterns(const overlap_report& report) {
+/// Every pattern, below the shape that it ran.
+std::string patterns_of(const overlap_report& report, int columns, text_style how) {
   using side = table::align;
   table rows({{"m x n x k"},
-              {"by"},
               {"us", side::right},
-              {"p10 to p90", side::right},
+              {"p10", side::right},
+              {"p90", side::right},
               {"/ bound", side::right},
               {"error", side::right}});
   std::vector<std::string> refusals;
   for (const overlap_row& row : report.rows) {
+    if (&row != &report.rows.front()) rows.rule();
+    rows.add({shape_text(report, row)});
     for (const pattern_figure& f : row.figures) {
       if (!f.time) {
         if (std::ranges::find(refusals, f.refusal) == refusals.end()) refusals.push_back(f.refusal);
         continue;
       }
-      rows.add({shape_text(report, row), f.by, microseconds(f.time->median),
-                microseconds(f.time->p10) + " to " + microseconds(f.time->p90),
-                f.how ? ratio(f.time->median, row.bound()) : "",
+      rows.add({"  " + f.by, microseconds(f.time->median), microseconds(f.time->p10),
+                microseconds(f.time->p90), f.how ? ratio(f.time->median, row.bound()) : "",
                 !f.how         ? ""
                 : row.right(f) ? fmt::format("{:.1e}", f.error)
                                : fmt::format("{:.1e} WRONG", f.error)});
     }
   }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
-  for (const std::string& refusal : refusals) show("left out: {}\n", refusal);
+  std::string text = rows.render(columns, how.utf8);
+  for (const std::string& refusal : refusals) text += fmt::format("left out: {}\n", refusal);
+  return text;
 }
 
-void print_summary(const overlap_report& report) {
+std::string summary_of(const overlap_report& report, int columns, text_style how) {
   using side = table::align;
-  table rows({{"m x n x k", side::right},
+  table rows({{"m x n x k"},
               {"best"},
               {"us", side::right},
               {"bound", side::right},
               {"/ bound", side::right},
               {"eager", side::right},
               {"graph", side::right},
+              {"limit"},
               {"GEMM", side::right},
               {"cuBLASLt", side::right},
               {"NCCL", side::right}});
   for (const overlap_row& row : report.rows) {
     const pattern_figure* best = row.best();
     const double time = best != nullptr ? best->time->median : 0;
-    // Long names are broken into lines at blanks.
-    std::string by = best != nullptr ? best->by : "-";
-    std::ranges::replace(by, '_', ' ');
-    rows.add({shape_text(report, row), by, microseconds(time),
-              microseconds(row.bound()) + (row.link_bound > row.compute_bound ? " link" : ""),
-              ratio(time, row.bound()), ratio(row.seconds_of("bulk_library eager"), time),
+    rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds(time),
+              microseconds(row.bound()), ratio(time, row.bound()),
+              ratio(row.seconds_of("bulk_library eager"), time),
               ratio(row.seconds_of("bulk_library graph"), time),
+              row.link_bound > row.compute_bound ? "link" : "compute",
               microseconds(row.seconds_of("GEMM alone")),
               microseconds(row.seconds_of("cuBLASLt alone")),
               microseconds(row.seconds_of("NCCL alone"))});
   }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
-}
-
-void print_report(const overlap_report& report) {
-  show("{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n",
-       report.operator_name, name_of(report.shapes), report.ranks, report.device,
-       name_of(report.type), report.library, 1e-9 * report.link_rate, 1e-12 * report.memory_rate);
-  print_patterns(report);
-  show(
-      "\nThe quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
-      "that\n");
-  print_summary(report);
-  for (const bench::overlap_bar& b : report.bars()) {
-    show("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value, b.at_most ? "at most" : "at least", b.bar,
-         b.met() ? "met" : "MISSED");
-  }
+  return rows.render(columns, how.utf8);
 }
 
 bench::overlap_options options_of(const std::string& operator_name, const overlap_request& request,
@@ -148,6 +134,21 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
 
 }  // namespace
 
+std::string text_of(const overlap_report& report, int columns, text_style how) {
+  std::string text = fmt::format(
+      "{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n{}\n"
+      "The quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
+      "that. limit: what the bound is of\n{}",
+      report.operator_name, name_of(report.shapes), report.ranks, report.device,
+      name_of(report.type), report.library, 1e-9 * report.link_rate, 1e-12 * report.memory_rate,
+      patterns_of(report, columns, how), summary_of(report, columns, how));
+  for (const bench::overlap_bar& b : report.bars()) {
+    text += fmt::format("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value,
+                        b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
+  }
+  return text;
+}
+
 void add_overlap_options(CLI::App& verb, overlap_request& request) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   verb.add_option("--suite", request.shapes,
@@ -178,7 +179,7 @@ int run_overlap(const std::string& operator_name, const overlap_request& request
     options.progress = [&bar] { bar.advance(); };
     report = run_overlap_suite(options);
   }
-  if (json != "-") print_report(report);
+  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!json.empty()) write_json(json, to_json(report, repeats));
   return report.met() ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/suites/overlap.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
@@ -23,6 +24,9 @@ struct overlap_request {
 
 /// Adds its options to `untax bench`.
 void add_overlap_options(CLI::App& verb, overlap_request& request);
+
+/// The tables of the suites between GPUs, with the bars below.
+[[nodiscard]] std::string text_of(const bench::overlap_report& report, int columns, text_style how);
 
 /// Measures `operator_name`, prints a table, writes JSON if `json` is not empty. Returns the exit
 /// code: 1 if a result is wrong or a bar is missed.

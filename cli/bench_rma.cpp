@@ -4,10 +4,8 @@
 
 #include <untax/core/error.hpp>
 
-#include "output.hpp"
 #include "size_text.hpp"
 #include "src/taxes/time_text.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -34,63 +32,70 @@ constexpr const char* title_of(rma_table t) {
 std::string verdict(const bench::rma_report& report, const rma_figure& f) {
   if (f.bar == 0) return "";
   if (f.met()) return "met";
-  return met_by_any(report, f) ? "met by another" : "MISSED";
+  return met_by_any(report, f) ? "other" : "MISSED";
 }
 
 std::string peers(const rma_figure& f) {
   return f.to < 0 ? "all" : fmt::format("{} - {}", f.from, f.to);
 }
 
-void print_rates(const bench::rma_report& report, rma_table which) {
+std::string rates_of(const bench::rma_report& report, rma_table which, int columns,
+                     text_style how) {
   using side = table::align;
   table rows({{"verb"},
               {"method"},
               {"ranks", side::right},
               {"blocks", side::right},
               {"size", side::right},
-              {"GB/s (p10 to p90)", side::right},
+              {"GB/s", side::right},
+              {"p10", side::right},
+              {"p90", side::right},
               {"of link", side::right},
               {"bar", side::right},
-              {""}});
+              {""}},
+             5);
   for (const rma_figure& f : report.figures) {
     if (f.table != which) continue;
-    const auto rate = [&](double seconds) { return 1e-9 * static_cast<double>(f.bytes) / seconds; };
+    const auto rate = [&](double seconds) {
+      return fmt::format("{:.0f}", 1e-9 * static_cast<double>(f.bytes) / seconds);
+    };
     rows.add({f.what, f.method, peers(f), std::to_string(f.blocks), size_text(f.bytes),
-              fmt::format("{:.0f} ({:.0f} to {:.0f})", rate(f.time.median), rate(f.time.p90),
-                          rate(f.time.p10)),
+              rate(f.time.median), rate(f.time.p90), rate(f.time.p10),
               fmt::format("{:.2f}", f.rate() / f.bound),
               f.bar == 0 ? "" : fmt::format("{:.0f}", 1e-9 * f.bar), verdict(report, f)});
   }
-  show("{}\n{}\n", title_of(which), rows.render(width(stream::out), style(stream::out).utf8));
+  return fmt::format("{}\n{}\n", title_of(which), rows.render(columns, how.utf8));
 }
 
-void print_latencies(const bench::rma_report& report) {
+std::string latencies_of(const bench::rma_report& report, int columns, text_style how) {
   using side = table::align;
   table rows({{"what"},
               {"method"},
-              {"us (p10 to p90)", side::right},
+              {"us", side::right},
+              {"p10", side::right},
+              {"p90", side::right},
               {"bare flag", side::right},
               {"bar", side::right},
-              {""}});
+              {""}},
+             2);
   for (const rma_figure& f : report.figures) {
     if (f.table != rma_table::latency) continue;
-    rows.add({f.what, f.method,
-              fmt::format("{:.2f} ({:.2f} to {:.2f})", 1e6 * f.time.median, 1e6 * f.time.p10,
-                          1e6 * f.time.p90),
-              fmt::format("{:.2f}", 1e6 * f.bound),
-              f.bar == 0 ? "" : fmt::format("{:.2f}", 1e6 * f.bar), verdict(report, f)});
+    const auto us = [](double seconds) { return fmt::format("{:.2f}", 1e6 * seconds); };
+    rows.add({f.what, f.method, us(f.time.median), us(f.time.p10), us(f.time.p90), us(f.bound),
+              f.bar == 0 ? "" : us(f.bar), verdict(report, f)});
   }
-  show("{}\n{}\n", title_of(rma_table::latency),
-       rows.render(width(stream::out), style(stream::out).utf8));
+  return fmt::format("{}\n{}\n", title_of(rma_table::latency), rows.render(columns, how.utf8));
 }
 
 }  // namespace
 
-void print_rma(const bench::rma_report& report) {
-  show("{} x {}\n\n", report.ranks, report.device);
-  print_latencies(report);
+std::string text_of(const bench::rma_report& report, int columns, text_style how) {
+  std::string text = fmt::format("{} x {}; other: the bar is met by another method\n\n",
+                                 report.ranks, report.device) +
+                     latencies_of(report, columns, how);
   for (const rma_table t : {rma_table::blocks, rma_table::sizes, rma_table::pairs, rma_table::all})
-    print_rates(report, t);
+    text += rates_of(report, t, columns, how);
+  return text;
 }
 
 std::vector<std::string> missed_bars(const bench::rma_report& report) {

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "bench/suites/rma.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
-/// Prints the tables of the rma suite.
-void print_rma(const bench::rma_report& report);
+/// The tables of the rma suite.
+[[nodiscard]] std::string text_of(const bench::rma_report& report, int columns, text_style how);
 
 /// The figures whose bar no method meets.
 [[nodiscard]] std::vector<std::string> missed_bars(const bench::rma_report& report);

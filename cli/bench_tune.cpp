@@ -9,12 +9,10 @@
 #include <untax/world/devices.hpp>
 
 #include "arguments.hpp"
-#include "bench/suites/tune.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
 #include "output.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -33,48 +31,65 @@ std::vector<tuned_problem> problems_of(const tune_request& request, const std::v
   return all;
 }
 
-void print_table(const tuning_table& measured) {
-  using side = table::align;
-  table rows({{"what"},
-              {"m x n x k"},
-              {"best"},
-              {"us", side::right},
-              {"bulk_library", side::right},
-              {"ratio", side::right}});
-  for (const tuning_entry& entry : measured.entries) {
+using side = table::align;
+
+/// One table for each operator and what it gathers by, with its name above; `add` adds the row of
+/// an entry.
+template <class Entries, class Add>
+std::string tables_of(const Entries& entries, const std::vector<table::column>& titles, int columns,
+                      text_style how, const Add& add) {
+  std::string text;
+  for (auto at = entries.begin(); at != entries.end();) {
+    const std::string family = family_text(at->problem);
+    table rows(titles);
+    for (; at != entries.end() && family_text(at->problem) == family; ++at) add(rows, *at);
+    text += fmt::format("{}\n{}\n", family, rows.render(columns, how.utf8));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const tuning_table& measured, int columns, text_style how) {
+  const auto add = [](table& rows, const tuning_entry& entry) {
     const auto best =
         std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
     const auto library = entry.seconds.find(pattern::bulk_library);
     const bool compared = library != entry.seconds.end();
-    rows.add({family_text(entry.problem), shape_text(entry.problem),
-              std::string(name_of(best->first)), microseconds(best->second),
-              compared ? microseconds(library->second) : "",
+    rows.add({shape_text(entry.problem), std::string(name_of(best->first)),
+              microseconds(best->second), compared ? microseconds(library->second) : "",
               compared ? fmt::format("{:.2f}", library->second / best->second) : ""});
-  }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
+  };
+  return tables_of(measured.entries,
+                   {{"m x n x k"},
+                    {"best"},
+                    {"us", side::right},
+                    {"bulk_library", side::right},
+                    {"ratio", side::right}},
+                   columns, how, add);
 }
 
-void print_check(const bench::tune_check& check) {
-  using side = table::align;
-  table rows({{"what"},
-              {"m x n x k"},
-              {"automatic"},
-              {"us", side::right},
-              {"best"},
-              {"us", side::right},
-              {"lost", side::right}});
-  for (const bench::tune_verdict& row : check.rows) {
-    rows.add({family_text(row.problem), shape_text(row.problem), std::string(name_of(row.chosen)),
-              microseconds(row.chosen_seconds), std::string(name_of(row.best)),
-              microseconds(row.best_seconds), fmt::format("{:.1f} %", 100 * row.loss())});
-  }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
-  show("within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
-       100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
-       100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
+std::string text_of(const bench::tune_check& check, int columns, text_style how) {
+  const auto add = [](table& rows, const bench::tune_verdict& row) {
+    const bool is_best = row.best == row.chosen;
+    rows.add({shape_text(row.problem), std::string(name_of(row.chosen)),
+              microseconds(row.chosen_seconds), fmt::format("{:.1f} %", 100 * row.loss()),
+              is_best ? "" : std::string(name_of(row.best)),
+              is_best ? "" : microseconds(row.best_seconds)});
+  };
+  return tables_of(check.rows,
+                   {{"m x n x k"},
+                    {"automatic"},
+                    {"us", side::right},
+                    {"lost", side::right},
+                    {"quicker"},
+                    {"us", side::right}},
+                   columns, how, add) +
+         fmt::format(
+             "within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
+             100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
+             100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
 }
-
-}  // namespace
 
 void add_tune_options(CLI::App& verb, tune_request& request) {
   verb.add_option("--operator", request.operator_name,
@@ -123,10 +138,10 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
   if (request.check) {
     const bench::tune_check check = bench::check_choices(result);
     good = good && check.met();
-    if (json != "-") print_check(check);
+    if (json != "-") show(text_of(check, width(stream::out), style(stream::out)));
     if (!json.empty()) write_json(json, to_json(check, repeats));
   } else {
-    if (json != "-") print_table(result.table);
+    if (json != "-") show(text_of(result.table, width(stream::out), style(stream::out)));
     if (!json.empty()) write_json(json, untax::to_json(result.table));
   }
   return good ? 0 : 1;

@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/suites/tune.hpp"
+#include "terminal.hpp"
+
 namespace untax::cli {
 
 /// What the suite tune is asked for, as it is written.
@@ -17,6 +20,10 @@ struct tune_request {
 
 /// Adds its options to `untax bench`.
 void add_tune_options(CLI::App& verb, tune_request& request);
+
+/// A table for each operator, and what it gathers by.
+[[nodiscard]] std::string text_of(const tuning_table& measured, int columns, text_style how);
+[[nodiscard]] std::string text_of(const bench::tune_check& check, int columns, text_style how);
 
 /// Measures a table for each of `ranks`, or for all GPUs if there is none, and writes it if `json`
 /// is not empty; or, with `check`, measures held-out problems and says how good choices are.

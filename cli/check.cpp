@@ -66,12 +66,12 @@ std::vector<protocol_variant> variants_named(const std::optional<std::string>& n
   return all;
 }
 
-std::string table_of(const check_report& report) {
+std::string table_of(const check_report& report, int columns, text_style how) {
   using side = table::align;
   table rows({{"protocol"},
               {"schedules", side::right},
               {"executions", side::right},
-              {"mutants killed", side::right},
+              {"killed", side::right},
               {"verdict"}});
   std::uint64_t schedules = 0;
   std::uint64_t executions = 0;
@@ -87,7 +87,7 @@ std::string table_of(const check_report& report) {
     mutants += v.hunted();
     equivalent += v.mutants.size() - v.hunted();
   }
-  std::string text = rows.render(width(stream::out), style(stream::out).utf8);
+  std::string text = rows.render(columns, how.utf8);
   text += fmt::format("\n{} schedules proved, {} executions explored, {} of {} mutants killed",
                       schedules, executions, killed, mutants);
   text += equivalent > 0 ? fmt::format(", {} proved equivalent\n", equivalent) : "\n";
@@ -108,7 +108,7 @@ int carry_out_on_gpus(const check_options& options) {
   const gpu_check_report report = check_gpu_plans(
       {operators()[place_in("the operator", *options.operator_name, known)], options.problem,
        options.effort.ranks.front(), *options.gpu, options.how, options.gather, options.move});
-  if (options.json != "-") show(table_of(report));
+  if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
 }
@@ -131,7 +131,7 @@ int carry_out(const check_options& options) {
     };
     report = check_protocols(request);
   }
-  if (options.json != "-") show(table_of(report));
+  if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
 }

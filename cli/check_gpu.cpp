@@ -9,8 +9,6 @@
 #include "names.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
-#include "output.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -111,7 +109,7 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request) {
   return report;
 }
 
-std::string table_of(const gpu_check_report& report) {
+std::string table_of(const gpu_check_report& report, int columns, text_style how) {
   using side = table::align;
   table rows({{"plan"},
               {"lanes", side::right},
@@ -134,7 +132,7 @@ std::string table_of(const gpu_check_report& report) {
   std::string text = fmt::format("{}, m {}, n {}, k {}, {} ranks, {} with {} multiprocessors\n\n",
                                  report.request.entry.name, p.m, p.n, p.k, report.request.ranks,
                                  report.request.gpu, report.multiprocessors);
-  text += rows.render(width(stream::out), style(stream::out).utf8);
+  text += rows.render(columns, how.utf8);
   text += fmt::format("\n{} plans, {} transfers validated, {} waits proved\n", report.rows.size(),
                       transfers, waits);
   for (const gpu_check_row& row : report.rows) {

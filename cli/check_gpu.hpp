@@ -6,6 +6,7 @@
 
 #include "ops/common/device_schedule.hpp"
 #include "ops/common/workload.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
@@ -40,6 +41,6 @@ struct gpu_check_report {
 /// GPUs do not take.
 [[nodiscard]] gpu_check_report check_gpu_plans(const gpu_check_request& request);
 
-[[nodiscard]] std::string table_of(const gpu_check_report& report);
+[[nodiscard]] std::string table_of(const gpu_check_report& report, int columns, text_style how);
 
 }  // namespace untax::cli

@@ -152,14 +152,20 @@ std::vector<diagnosis> unknown_variables() {
   return found;
 }
 
-std::string variable_list(const environment& variables, int columns, text_style how) {
-  table list({{"variable"}, {"value"}, {"meaning"}});
+std::string variable_list(const environment& variables, int columns) {
+  constexpr std::size_t indent = 4;
+  std::size_t longest = 0;
+  for (const environment_variable* one : environment_variables())
+    longest = std::max(longest, std::string_view(one->name).size());
+  std::string list;
   for (const environment_variable* one : environment_variables()) {
     const std::string otherwise =
         *one->fallback == '\0' ? "-" : fmt::format("- ({})", one->fallback);
-    list.add({one->name, variables.text(*one).value_or(otherwise), one->meaning});
+    list +=
+        fmt::format("{:<{}}  {}\n", one->name, longest, variables.text(*one).value_or(otherwise));
+    list += wrapped(one->meaning, columns, std::string(indent, ' '));
   }
-  return list.render(columns, how.utf8);
+  return list;
 }
 
 // What cannot be read is reported by the ranks.
@@ -200,7 +206,7 @@ int examine() {
   }
   text += gpus.matrix;
   text += "\nEnvironment (- is not set, with the value that then holds)\n\n" +
-          variable_list(variables, columns, how);
+          variable_list(variables, columns);
   text += bad == 0 ? "\nEverything that untax needs works.\n"
                    : fmt::format("\n{} of {} checks failed.\n", bad, all.size());
   print(text);

@@ -150,7 +150,9 @@ class obstacles {
   std::vector<diagnosis> all_;
 };
 
-std::string matrix_of(const device_survey& found, int columns, text_style how) {
+}  // namespace
+
+std::string peers_of(const device_survey& found, int columns, text_style how) {
   if (found.devices.size() < 2) return "";
   using side = table::align;
   std::vector<table::column> titles = {{"from \\ to"}};
@@ -178,8 +180,6 @@ std::string matrix_of(const device_survey& found, int columns, text_style how) {
          rows.render(columns, how.utf8);
 }
 
-}  // namespace
-
 gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how) {
   const device_survey found = survey_devices(true);
   if (!found.problem.empty()) {
@@ -192,7 +192,7 @@ gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how
   wrong.of_pairs();
   wrong.of_system();
   for (diagnosis& d : wrong.take()) result.findings.push_back(std::move(d));
-  result.matrix = matrix_of(found, columns, how);
+  result.matrix = peers_of(found, columns, how);
   return result;
 }
 

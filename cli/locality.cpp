@@ -128,15 +128,15 @@ void carry_out(const locality_options& options) {
   if (options.is_search) {
     const locality::search_result found = locality::search(k, d);
     write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));
-    if (prints_text(options)) print(locality::text_of(found, k, d));
+    if (prints_text(options)) show(locality::text_of(found, k, d));
     return emit(options, found.best.front().order, k, d);
   }
   const locality::block_order order = locality::order_named(k, d.domains, options.order);
   const locality::outcome found = locality::simulate(k, d, {order.table(k.blocks()), order.way});
   write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d, order.name));
   if (prints_text(options)) {
-    print(fmt::format("{}\n{}: {} blocks, {}\n\n{}", k.title(), d.title, k.blocks(), order.name,
-                      locality::text_of(found, k, d)));
+    show(fmt::format("{}\n{}: {} blocks, {}\n\n{}", k.title(), d.title, k.blocks(), order.name,
+                     locality::text_of(found, k, d)));
   }
   emit(options, order, k, d);
 }

@@ -14,6 +14,7 @@ namespace untax::cli {
 namespace {
 
 constexpr std::size_t shown = 20;  // of the worst
+constexpr std::size_t source_indent = 17;
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
@@ -116,16 +117,21 @@ std::vector<section> sections_of(const judgement& j) {
 }  // namespace
 
 std::string text_of(const timing::machine& m, int width, bool utf8) {
-  text_table table(
-      {{"number"}, {"value", text_table::align::right}, {"unit"}, {"what it is"}, {"from"}});
+  text_table table({{"number"}, {"value", text_table::align::right}, {"unit"}, {"what it is"}});
+  std::string sources;
   for (const timing::number_kind& kind : timing::number_kinds) {
     const auto from = m.sources.find(kind.key);
     table.add({std::string(kind.key), fmt::format("{:g}", m.numbers.*kind.value),
-               std::string(kind.unit), std::string(kind.meaning),
-               from == m.sources.end() ? "" : from->second});
+               std::string(kind.unit), std::string(kind.meaning)});
+    if (from != m.sources.end()) {
+      std::string source = wrapped(from->second, width, std::string(source_indent, ' '));
+      source.replace(0, kind.key.size(), kind.key);
+      sources += source;
+    }
   }
-  return fmt::format("{}: {} GPUs, {} a host, links: {}\n\n{}", m.title(), m.gpus, m.gpus_of_host,
-                     name_of(m.links), table.render(width, utf8));
+  return fmt::format("{}: {} GPUs, {} a host, links: {}\n\n{}\nWhere they are from\n\n{}",
+                     m.title(), m.gpus, m.gpus_of_host, name_of(m.links), table.render(width, utf8),
+                     sources);
 }
 
 std::string text_of(const judgement& found, const timing::machine& m, int width, bool utf8) {

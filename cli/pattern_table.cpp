@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "src/taxes/time_text.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -25,45 +24,43 @@ const bench::pattern_result* baseline_of(const std::vector<bench::pattern_result
   return found == results.end() ? nullptr : &*found;
 }
 
-std::string pattern_text(const bench::pattern_result& result) {
-  if (result.asked == result.chosen) return std::string(name_of(result.asked));
-  return fmt::format("{} = {}", name_of(result.asked), name_of(result.chosen));
-}
+std::string rate_text(double rate) { return fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0); }
 
 }  // namespace
 
 std::string pattern_table(const trial_subject& what, int ranks,
-                          const std::vector<bench::pattern_result>& results, double tolerance) {
+                          const std::vector<bench::pattern_result>& results, double tolerance,
+                          int width, text_style how) {
   using side = table::align;
   const bool verified =
       std::ranges::any_of(results, [](const auto& result) { return result.error.has_value(); });
   const bench::pattern_result* baseline = baseline_of(results);
   const time_unit unit = unit_of(results);
-  const text_style how = style(stream::out);
   const double work = what.work(ranks);
 
-  std::vector<table::column> columns = {
-      {"pattern"},
-      {fmt::format("median {}", how.utf8 ? unit.symbol : unit.name), side::right},
-      {"p10", side::right},
-      {"p90", side::right},
-      {what.rate_unit, side::right}};
-  if (baseline != nullptr) columns.push_back({"vs library", side::right});
+  std::vector<table::column> columns = {{"pattern"},
+                                        {how.utf8 ? unit.symbol : unit.name, side::right},
+                                        {"p10", side::right},
+                                        {"p90", side::right},
+                                        {what.rate_unit, side::right}};
+  if (baseline != nullptr) columns.push_back({"gain", side::right});
   if (verified) {
     columns.push_back({"error", side::right});
     columns.push_back({"result"});
   }
   table rows(columns);
-  std::string refusals;
+  std::string notes;
   for (const bench::pattern_result& result : results) {
     if (!result.refusal.empty()) {
-      refusals += fmt::format("left out: {}\n", result.refusal);
+      notes += fmt::format("left out: {}\n", result.refusal);
       continue;
     }
+    if (result.asked != result.chosen)
+      notes += fmt::format("{} is {}\n", name_of(result.asked), name_of(result.chosen));
     const spread& time = result.time;
-    std::vector<std::string> cells = {pattern_text(result), in_unit(time.median, unit),
-                                      in_unit(time.p10, unit), in_unit(time.p90, unit),
-                                      fmt::format("{:.2f}", work / time.median * 1e-9)};
+    std::vector<std::string> cells = {
+        std::string(name_of(result.asked)), in_unit(time.median, unit), in_unit(time.p10, unit),
+        in_unit(time.p90, unit), rate_text(work / time.median * 1e-9)};
     if (baseline != nullptr) {
       cells.push_back(fmt::format("{:.2f}x", baseline->time.median / time.median));
     }
@@ -73,7 +70,8 @@ std::string pattern_table(const trial_subject& what, int ranks,
     }
     rows.add(std::move(cells));
   }
-  std::string text = rows.render(width(stream::out), how.utf8) + refusals;
+  std::string text = rows.render(width, how.utf8) + notes;
+  if (baseline != nullptr) text += "gain: bulk_library's time over that of the pattern\n";
   if (verified)
     text +=
         fmt::format("right is a relative error of at most {:.1e} (Frobenius norm)\n", tolerance);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/suites/pattern_runs.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
 
@@ -11,6 +12,6 @@ namespace untax::cli {
 /// whether the result is right where that was looked at.
 [[nodiscard]] std::string pattern_table(const trial_subject& what, int ranks,
                                         const std::vector<bench::pattern_result>& results,
-                                        double tolerance);
+                                        double tolerance, int width, text_style how);
 
 }  // namespace untax::cli

@@ -26,7 +26,8 @@ void present(const run_report& report) {
       fmt::format("{}; {}{}; {}\n\n", work.what.description, counted(report.ranks, "rank"),
                   report.ranks > 1 ? fmt::format(" as {}", report.kind) : "",
                   work.repeats == 1 ? "one run" : fmt::format("medians of {} runs", work.repeats));
-  text += pattern_table(work.what, report.ranks, report.results, report.tolerance);
+  text += pattern_table(work.what, report.ranks, report.results, report.tolerance,
+                        width(stream::out), style(stream::out));
   if (request.explain) {
     text += "\n";
     for (const auto& result : report.results) {

@@ -106,7 +106,7 @@ void evaluate(const select_options& options) {
   }
   write_file(options.json, select::json_of(found));
   write_file(options.svg, select::svg_of(found, title));
-  if (options.json != "-" && options.svg != "-") print(select::text_of(found));
+  if (options.json != "-" && options.svg != "-") show(select::text_of(found));
 }
 
 /// "rows=1000" for each value that is given.

@@ -92,10 +92,10 @@ std::string refusals_of(const spmv_figures& figures) {
 void print_figures(const spmv_figures& figures, const spmv_request& request, bool single) {
   using side = table::align;
   table rows({{"kernel"},
-              {"conversion, us", side::right},
-              {"product, us", side::right},
+              {"conversion", side::right},
+              {"product", side::right},
               {"GB/s", side::right},
-              {fmt::format("{} products, us", request.iterations), side::right},
+              {"in all", side::right},
               {"bits"},
               {"error", side::right}});
   for (const spmv_figure& one : figures.kernels) {
@@ -109,8 +109,11 @@ void print_figures(const spmv_figures& figures, const spmv_request& request, boo
          one.error ? fmt::format("{:.1e}{}", *one.error, right(one, single) ? "" : " WRONG") : ""});
   }
   const sparse::row_profile& p = figures.profile;
-  show("{}: {} x {}, {} elements, rows of {:.0f} to {:.0f}; {} threads, {}\n", figures.name, p.rows,
-       p.cols, p.nnz, p.row_min, p.row_max, threads_of(request.threads), request.type);
+  show(
+      "{}: {} x {}, {} elements, rows of {:.0f} to {:.0f}; {} threads, {}\n"
+      "times in us; in all: a conversion and {} products\n",
+      figures.name, p.rows, p.cols, p.nnz, p.row_min, p.row_max, threads_of(request.threads),
+      request.type, request.iterations);
   show(rows.render(width(stream::out), style(stream::out).utf8));
   show("{}", refusals_of(figures));
 }

@@ -48,10 +48,9 @@ json about(const kernel& k, const device& d) {
 }
 
 std::string row(const ranked& r) {
-  return fmt::format("{:<46.46} {:>7} {:>7} {:>11} {:>11} {:>11}\n", r.order.name,
+  return fmt::format("{:>10} {:>7} {:>7} {:>10} {:>10}  {}\n", time_text(r.found.seconds),
                      percent(r.found.all), percent(r.found.last_level),
-                     size_text(r.found.next_bytes), size_text(r.found.memory_bytes),
-                     time_text(r.found.seconds));
+                     size_text(r.found.next_bytes), size_text(r.found.memory_bytes), r.order.name);
 }
 
 }  // namespace
@@ -90,8 +89,8 @@ std::string json_of(const outcome& o, const kernel& k, const device& d, const st
 std::string text_of(const search_result& r, const kernel& k, const device& d) {
   std::string text =
       fmt::format("{}\n{}: {} blocks, {} orders\n\n", k.title(), d.title, k.blocks(), r.tried);
-  text += fmt::format("{:<46} {:>7} {:>7} {:>11} {:>11} {:>11}\n", "order", "hits", "last",
-                      "next level", "memory", "time");
+  text += fmt::format("{:>10} {:>7} {:>7} {:>10} {:>10}  {}\n", "time", "hits", "last",
+                      "next level", "memory", "order");
   for (const ranked& one : r.best) text += row(one);
   text += "\n";
   text += fmt::format("No order of these blocks hits more than {:.1f} %: {}.\n",

@@ -30,17 +30,17 @@ double y_of(double ratio) {
 
 std::string text_of(const judgement& j) {
   std::string text =
-      fmt::format("{:<20}{:>11}{:>10}{:>9}{:>8}{:>9}{:>11}{:>9}\n", "way", "iterations", "accuracy",
-                  "/ best", "p99", "worst", "total/best", "failures");
+      fmt::format("{:<22} {:>6} {:>6} {:>7} {:>8} {:>7} {:>7} {:>6}\n", "way", "runs", "right",
+                  "/ best", "p99", "worst", "total", "failed");
   for (const evaluation& e : j.ways) {
-    text += fmt::format("{:<20}{:>11}{:>9.1f}%{:>9.4f}{:>8.2f}{:>9.1f}{:>11.3f}{:>9}\n",
-                        e.way.substr(0, 20), e.iterations, 100 * e.accuracy, e.mean_ratio,
-                        e.p99_ratio, e.worst_ratio, e.seconds / e.oracle_seconds, e.failures);
+    text += fmt::format("{:<22} {:>6} {:>5.1f}% {:>7.4f} {:>8.2f} {:>7.1f} {:>7.3f} {:>6}\n", e.way,
+                        e.iterations, 100 * e.accuracy, e.mean_ratio, e.p99_ratio, e.worst_ratio,
+                        e.seconds / e.oracle_seconds, e.failures);
   }
   return text +
-         "/ best, p99, worst: cost of a record over that of its best candidate: geometric mean, "
-         "99 of 100,\nmost. total/best: all costs over all best costs. A failure counts as a "
-         "multiple of the slowest.\n";
+         "runs: of a candidate for one conversion. / best, p99, worst: cost of a record over that of "
+         "its best candidate: geometric mean, 99 of 100, most. total: all costs over all best costs. "
+         "A failure counts as a multiple of the slowest.\n";
 }
 
 std::string json_of(const judgement& j) {

@@ -49,26 +49,21 @@ std::string listed(const std::string& item, int width) {
   return paragraph;
 }
 
-// The columns of tax_parts from `first` to before `last`.
-text_table time_table(const tax_report& report, const time_unit& unit, std::size_t first,
-                      std::size_t last) {
+text_table time_table(const tax_report& report, const time_unit& unit) {
   std::vector<text_table::column> columns = {
       {"operation", align::left}, {"times", align::right}, {"E0", align::right}};
-  for (std::size_t i = first; i < last; ++i) {
-    columns.push_back({std::string(tax_parts[i].column), align::right});
-  }
-  const bool ratio = last == tax_parts.size();
-  if (ratio) columns.push_back({"E4/bound", align::right});
+  for (const tax_part& part : tax_parts)
+    columns.push_back({std::string(part.column), align::right});
+  columns.push_back({"E4/bound", align::right});
   text_table table(columns);
   const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
                         const tax_breakdown& chance, const tax_verdict& verdict) {
     std::vector<std::string> cells = {name, std::to_string(times), in_unit(parts.total(), unit)};
-    for (std::size_t i = first; i < last; ++i) {
-      const double value = parts.*tax_parts[i].value;
-      cells.push_back((is_doubtful(value, chance.*tax_parts[i].value) ? "~" : "") +
-                      in_unit(value, unit));
+    for (const tax_part& part : tax_parts) {
+      const double value = parts.*part.value;
+      cells.push_back((is_doubtful(value, chance.*part.value) ? "~" : "") + in_unit(value, unit));
     }
-    if (ratio) cells.push_back(over_bound_text(verdict));
+    cells.push_back(over_bound_text(verdict));
     table.add(std::move(cells));
   };
   for (const tax_row& row : report.rows) {
@@ -84,16 +79,6 @@ text_table time_table(const tax_report& report, const time_unit& unit, std::size
        verdict_of(report));
   line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report));
   return table;
-}
-
-// One table, or two where one would have to cut figures.
-std::string time_tables(const tax_report& report, const time_unit& unit, int width,
-                        text_style style) {
-  const std::size_t all = tax_parts.size();
-  const text_table whole = time_table(report, unit, 0, all);
-  if (whole.natural_width() <= width) return whole.render(width, style.utf8);
-  return time_table(report, unit, 0, all / 2).render(width, style.utf8) + "\n" +
-         time_table(report, unit, all / 2, all).render(width, style.utf8);
 }
 
 // One line for E0 and one for each part of it, each bar beginning where the one above it ended.
@@ -175,12 +160,12 @@ std::string render_table(const tax_report& report, int width, text_style style) 
     text += wrapped("Warning: " + warning, width) + "\n";
   text += waterfall(report, width, style) + "\n";
   text +=
-      bold(fmt::format(
-               "Times in {}{}, one execution of each operation; E0 = the sum of all that follow",
-               unit.name, coverage(report)),
-           style) +
-      "\n";
-  text += time_tables(report, unit, width, style) + "\n";
+      bold(wrapped(fmt::format("Times in {}{}, one execution of each operation; E0 = the sum of "
+                               "all that follow",
+                               unit.name, coverage(report)),
+                   width),
+           style);
+  text += time_table(report, unit).render(width, style.utf8) + "\n";
   text += wrapped(
       fmt::format("A ~ marks what is smaller than the uncertainty of its medians{}. A negative "
                   "figure: the step that should have been faster was not. {}",

@@ -85,7 +85,11 @@ std::string wrapped(std::string_view text, int width, std::string_view indent) {
   return out;
 }
 
-text_table::text_table(std::vector<column> columns) : columns_(std::move(columns)) {}
+text_table::text_table(std::vector<column> columns, std::size_t keys)
+    : columns_(std::move(columns)), keys_(keys) {
+  if (keys == 0)
+    throw error(errc::invalid_argument, "a table has 0 columns of keys; should be at least 1");
+}
 
 void text_table::add(std::vector<std::string> cells) {
   if (cells.size() > columns_.size() || cells.empty()) {
@@ -150,9 +154,60 @@ std::vector<std::size_t> text_table::widths_within(std::size_t limit) const {
 
 int text_table::natural_width() const { return static_cast<int>(with_gaps(natural_widths())); }
 
+std::vector<std::vector<std::size_t>> text_table::parts_within(std::size_t limit) const {
+  const std::vector<std::size_t> wide = natural_widths();
+  std::vector<std::size_t> keys(std::min(keys_, columns_.size()));
+  std::iota(keys.begin(), keys.end(), std::size_t{0});
+  std::size_t least = 0;
+  for (const std::size_t key : keys) least += wide[key];
+  std::vector<std::vector<std::size_t>> parts = {keys};
+  std::size_t taken = least;
+  for (std::size_t c = keys.size(); c < columns_.size(); ++c) {
+    const bool is_full = taken + wide[c] + gap * parts.back().size() > limit;
+    if (is_full && parts.back().size() > keys.size()) {
+      parts.push_back(keys);
+      taken = least;
+    }
+    parts.back().push_back(c);
+    taken += wide[c];
+  }
+  return parts;
+}
+
+text_table text_table::part_of(const std::vector<std::size_t>& chosen) const {
+  std::vector<column> columns;
+  for (const std::size_t c : chosen) columns.push_back(columns_[c]);
+  text_table part(std::move(columns), keys_);
+  for (const auto& row : rows_) {
+    std::vector<std::string> cells;
+    if (!row.empty()) {
+      for (const std::size_t c : chosen) cells.push_back(row[c]);
+    }
+    part.rows_.push_back(std::move(cells));
+  }
+  return part;
+}
+
 std::string text_table::render(int width, bool utf8) const {
   if (columns_.empty()) return "";
   const auto limit = static_cast<std::size_t>(std::max(width, 1));
+  if (natural_width() <= width) return render_whole(limit, utf8);
+  // As few parts as there have to be, about equally wide.
+  auto parts = parts_within(limit);
+  for (std::size_t less = limit - 1; less > 0; --less) {
+    auto narrower = parts_within(less);
+    if (narrower.size() > parts.size()) break;
+    parts = std::move(narrower);
+  }
+  std::string out;
+  for (const auto& chosen : parts) {
+    if (!out.empty()) out += "\n";
+    out += part_of(chosen).render_whole(limit, utf8);
+  }
+  return out;
+}
+
+std::string text_table::render_whole(std::size_t limit, bool utf8) const {
   const std::vector<std::size_t> wide = widths_within(limit);
   std::string line_of_rule;
   for (std::size_t i = 0; i < std::min(with_gaps(wide), limit); ++i)

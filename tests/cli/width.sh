@@ -32,6 +32,8 @@ PYTHON
   local widest
   widest=$(python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in open(sys.argv[1], encoding="utf-8")))' "$out")
   [ "$widest" -le "$1" ] || wrong "untax ${*:2}: $widest columns on a terminal of $1"
+  # A cell that is cut ends with two dots.
+  ! grep -qE '[^.]\.\.( |$)' "$out" || wrong "untax ${*:2}: a cell is cut on a terminal of $1"
 }
 
 for columns in 80 100; do
@@ -39,8 +41,19 @@ for columns in 80 100; do
   on_terminal $columns run flash_decode --repeat 1 --keys 8 --verify --explain
   on_terminal $columns run all_gather_gemm -m 8 -n 8 -k 8 --repeat 1 --pattern all --verify --explain
   on_terminal $columns taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 8 -k 8 --repeat 1
+  on_terminal $columns taxes --model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json
+  on_terminal $columns taxes --model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json --scale 2,8
   on_terminal $columns check gemm_all_scatter --quick --executions 1 --ranks 2
+  on_terminal $columns check all_gather_gemm --gpu h200 --ranks 2 -m 32 -n 64 -k 64 --pattern fused_specialized
+  on_terminal $columns machine machines/h200-8.json
+  on_terminal $columns locality list
+  on_terminal $columns locality gemm --device h200 -m 1024 -n 1024 -k 1024
 done
+# What takes seconds: a table that fits into 80 columns fits into more.
+on_terminal 80 machine machines/h200-8.json --judge bench/results
+on_terminal 80 locality attention --device mi300x --heads 16 --keys 8192 --search
+on_terminal 80 select evaluate --schema bench/select/V100.json --table bench/select/V100.csv.gz --folds 2 --leaves 4
+on_terminal 80 bench operators --repeat 1
 for columns in 40 60 80 120; do
   for verb in "" doctor run taxes bench check help version; do
     # shellcheck disable=SC2086 # no word where there is no verb
