@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import attention
+import front
 import seer
 from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
 from tables import table, timed
@@ -295,29 +296,11 @@ LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up 
               "computing or sending alone was measured too slow; ~ where E4 is below it by less.\n")
 
 
-def ranks_of(document):
-    return document.get("ranks") or max((p["ranks"] for p in document.get("problems", []) if "ranks" in p), default=0)
-
-
-def of_most_ranks(found):
-    """Of what was measured with several numbers of GPUs, the files with the largest one."""
-    def kind(document):
-        return document.get("operator"), document.get("suite")
-
-    kept = {}
-    for name, files in found.items():
-        most = {kind(d): max(ranks_of(other) for _, other in files if kind(other) == kind(d)) for _, d in files}
-        kept[name] = [(path, d) for path, d in files if ranks_of(d) == most[kind(d)]]
-    return kept
-
-
 def summary(everything_found):
-    """What the project's README shows."""
-    found = of_most_ranks(everything_found)
+    """What comes first of all results: the largest number of GPUs of each kind, a few shapes."""
+    found = front.of_most_ranks(everything_found)
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    if not any(found.values()):
-        return "There are none yet.\n"
-    text = ""
+    text = f"\n## What is missed\n\n{front.missed(found)}\n## In short\n\n"
     for _, d in found["untax-bench-overlap"]:
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
@@ -334,7 +317,7 @@ def summary(everything_found):
     if bench:
         text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
     everything = [one for files in found.values() for one in files]
-    return text + measured_how_all(d for _, d in everything) + places(everything) + "[All figures](bench/results/README.md), also of other numbers of GPUs\n"
+    return text + measured_how_all(d for _, d in everything) + places(everything)
 
 
 def details(found):
@@ -343,6 +326,7 @@ def details(found):
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
     if not any(found.values()):
         return text + "\nThere are none yet.\n"
+    text += summary(found)
     if taxes:
         text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(taxes)
     for name, d in taxes:
@@ -372,11 +356,13 @@ def between_marks(path, text):
 def generated(root):
     """The texts as they should be, by file."""
     found = load(root / "bench" / "results")
-    texts = {root / "README.md": between_marks(root / "README.md", summary(found)),
+    texts = {root / "README.md": between_marks(root / "README.md", front.text(front.of_most_ranks(found))),
              root / "bench" / "results" / "README.md": details(found)}
     steps = root / "docs" / "flash_decode_evolution.md"
     if found["untax-bench-attention"]:
         texts[steps] = between_marks(steps, attention.evolution(found["untax-bench-attention"], place))
+    if shown := front.pictured(found):
+        texts[root / "docs" / "taxes.svg"] = front.picture(shown)
     return texts | seer.texts(root, found["untax-bench-tune-check"])
 
 
