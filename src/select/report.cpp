@@ -29,17 +29,18 @@ double y_of(double ratio) {
 }  // namespace
 
 std::string text_of(const judgement& j) {
-  std::string text =
-      fmt::format("{:<22} {:>6} {:>6} {:>7} {:>8} {:>7} {:>7} {:>6}\n", "way", "runs", "right",
-                  "/ best", "p99", "worst", "total", "failed");
+  std::string text = fmt::format("{:<22} {:>6} {:>6} {:>7} {:>8} {:>7} {:>7} {:>6}\n", "way",
+                                 "runs", "right", "/ best", "p99", "worst", "total", "failed");
   for (const evaluation& e : j.ways) {
     text += fmt::format("{:<22} {:>6} {:>5.1f}% {:>7.4f} {:>8.2f} {:>7.1f} {:>7.3f} {:>6}\n", e.way,
                         e.iterations, 100 * e.accuracy, e.mean_ratio, e.p99_ratio, e.worst_ratio,
                         e.seconds / e.oracle_seconds, e.failures);
   }
   return text +
-         "runs: of a candidate for one conversion. / best, p99, worst: cost of a record over that of "
-         "its best candidate: geometric mean, 99 of 100, most. total: all costs over all best costs. "
+         "runs: of a candidate for one conversion. / best, p99, worst: cost of a record over that "
+         "of "
+         "its best candidate: geometric mean, 99 of 100, most. total: all costs over all best "
+         "costs. "
          "A failure counts as a multiple of the slowest.\n";
 }
 
