@@ -120,9 +120,9 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
     check.refuse({"--direction"}, "can only push");
   }
   if (!entry.has_partials) check.refuse({"--partials"}, "sends no partial results");
-  check.refuse(
-      {"--reduction", "--root", "--phases", "--unequal", "--direct", "--chunk-bytes", "--depth"},
-      "multiplies");
+  if (!entry.phases) check.refuse({"--phases"}, "has no phases to choose");
+  check.refuse({"--reduction", "--root", "--unequal", "--direct", "--chunk-bytes", "--depth"},
+               "multiplies");
   check.refuse(attention_options, "has no attention");
   gemm_problem problem = o.problem;
   problem.type = named("--dtype", o.type, types);
@@ -135,6 +135,7 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
                             o.partials, o.type));
   }
   operator_options options = o.options;
+  options.phases = o.chunks.phases;
   options.move = named("--direction", o.direction, directions);
   options.launch = launch_named(o.launch);
   const memory_kind where = backend_of(verb, o, entry.on_gpus, problem.type);
@@ -285,7 +286,8 @@ void add_options(CLI::App& verb, run_options& o) {
                 "GPUs read weights while what is ahead of a run still ends");
   verb.add_option("--reduction", o.reduction_name, "sum, max or min")->capture_default_str();
   verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
-  verb.add_option("--phases", o.chunks.phases, "of all_reduce and broadcast: 1, 2, or 0 to choose")
+  verb.add_option("--phases", o.chunks.phases,
+                  "of gemm_all_reduce, all_reduce, broadcast: 1, 2; 0: untax chooses")
       ->check(between(0, 2));
   verb.add_flag("--unequal", o.collective.uneven,
                 "parts of all_to_all, or shards of sequences, differ in size");

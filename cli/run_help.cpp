@@ -8,7 +8,8 @@ namespace untax::cli {
 namespace {
 
 constexpr const char* operators_text =
-    "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, flash_decode\n"
+    "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,\n"
+    "              gemm_all_reduce, flash_decode\n"
     "Collectives:  all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n"
     "Sparse:       spmv; y = A x on threads of one process, --dtype fp64 (the default) or fp32\n"
     "\n"
@@ -25,6 +26,7 @@ constexpr const char* other_text =
     "\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
+    "  untax run gemm_all_reduce --ranks 4 -m 16 --pattern all --verify\n"
     "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
     "  untax run flash_decode --ranks 4 --keys 2000 --page-size 16 --unequal --verify\n"
     "  untax run spmv --matrix matrix.mtx.gz --iterations 100 --verify";

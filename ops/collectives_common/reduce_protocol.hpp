@@ -5,11 +5,9 @@
 #include <untax/core/reduction.hpp>
 
 #include "ops/collectives_common/two_phase_layout.hpp"
+#include "ops/common/reduce_target.hpp"
 
 namespace untax {
-
-/// Where the combination of all inputs is wanted.
-enum class reduce_target : std::uint8_t { owner, everywhere };
 
 /// Data that is combined in rank order: reduce_scatter, and all_reduce in one phase (everybody
 /// sends everything to everybody, and all combine the same in the same order) or two (each shard

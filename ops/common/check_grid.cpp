@@ -11,6 +11,7 @@ struct gemm_variant {
   pattern how = pattern::fused_sequential;
   gather_axis gather = gather_axis::rows;
   direction move = direction::push;
+  int phases = 1;
 
   [[nodiscard]] std::string name() const;
 };
@@ -85,6 +86,7 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .move = variant.move,
             .workers = by.workers,
             .senders = by.senders,
+            .phases = variant.phases,
             .tile_m = by.tile_m,
             .tile_n = by.tile_n,
             .panel_k = by.panel_k,
@@ -115,6 +117,7 @@ std::string gemm_variant::name() const {
   std::string text = fmt::format("{} {}", entry->name, name_of(how));
   if (entry->gathers) text += fmt::format(", gather {}", name_of(gather));
   if (can_pull(*entry, how)) text += fmt::format(", {}", name_of(move));
+  if (entry->phases) text += phases == 1 ? ", one phase" : ", two phases";
   return text;
 }
 
@@ -259,7 +262,10 @@ std::vector<protocol_variant> variants_of(const operator_entry& entry) {
     if (how == pattern::automatic) continue;
     for (const auto gather : {gather_axis::rows, gather_axis::k}) {
       if (gather == gather_axis::k && !entry.gathers) continue;
-      variants.push_back(checked({&entry, how, gather, direction::push}));
+      for (const int phases : {1, 2}) {
+        if (phases == 1 || entry.phases)
+          variants.push_back(checked({&entry, how, gather, direction::push, phases}));
+      }
       if (can_pull(entry, how)) variants.push_back(checked({&entry, how, gather, direction::pull}));
     }
   }

@@ -27,17 +27,18 @@ struct operator_case {
 
   [[nodiscard]] std::string describe() const {
     return fmt::format(
-        "W {} m {} n {} k {} {} gather {} partials {} {} {} workers {} senders {} tile {}x{} panel "
-        "{} seed {}",
+        "W {} m {} n {} k {} {} gather {} partials {} {} {} workers {} senders {} phases {} tile "
+        "{}x{} "
+        "panel {} seed {}",
         world, problem.m, problem.n, problem.k, name_of(problem.type), name_of(problem.gather),
         name_of(problem.partials), name_of(options.how), name_of(options.move), options.workers,
-        options.senders, options.tile_m, options.tile_n, options.panel_k, seed);
+        options.senders, options.phases, options.tile_m, options.tile_n, options.panel_k, seed);
   }
 };
 
 inline world_options options_for(const operator_case& c) {
   world_options options;
-  options.heap_bytes = heap_for(c.problem, c.world);
+  options.heap_bytes = heap_for(c.problem, c.world, c.options.phases);
   options.wait_limit = std::chrono::seconds(20);
   return options;
 }
@@ -87,6 +88,7 @@ inline operator_case random_case(const operator_entry& entry, std::uint64_t seed
   c.options.tile_m = between(1, 40);
   c.options.tile_n = between(1, 40);
   c.options.panel_k = between(1, 40);
+  if (entry.phases) c.options.phases = static_cast<int>(between(0, 2));
   return c;
 }
 
@@ -110,6 +112,7 @@ inline void check_all_patterns(const operator_entry& entry, std::int64_t m, std:
         c.problem = {.m = m, .n = n, .k = k, .type = type, .gather = gather};
         c.options.how = how;
         if (entry.gathers && world % 2 == 0) c.options.move = direction::pull;
+        if (entry.phases) c.options.phases = 1 + world % 2;
         c.seed = static_cast<std::uint64_t>(m * 7 + world);
         check_case(entry, c);
         if (::testing::Test::HasFailure()) return;

@@ -7,16 +7,18 @@ namespace untax {
 // Structured bindings name every field of a plan, so a new one cannot be left out here.
 
 std::string fields_of(const protocol_plan& plan) {
-  const auto& [world, rank, how, move, workers, senders, tile_m, tile_n, panel_k, chunk_cross,
-               gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave,
-               sets] = plan;
+  const auto& [world, rank, how, move, workers, senders, phases, tile_m, tile_n, panel_k,
+               chunk_cross, gather_own, fan_out, senders_acquire, reserves_next, raster_rows,
+               k_interleave, sets] = plan;
   static_cast<void>(rank);
   return fmt::format(
-      "ranks {}, program {}, direction {}, workers {}, senders {}, tile rows {}, tile columns {}, "
+      "ranks {}, program {}, direction {}, workers {}, senders {}, phases {}, tile rows {}, tile "
+      "columns {}, "
       "panel {}, chunk cross {}, gather own {}, fan out {}, senders acquire {}, reserves next {}, "
       "raster rows {}, k interleave {}, sets {}",
-      world, name_of(how), name_of(move), workers, senders, tile_m, tile_n, panel_k, chunk_cross,
-      gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave, sets);
+      world, name_of(how), name_of(move), workers, senders, phases, tile_m, tile_n, panel_k,
+      chunk_cross, gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave,
+      sets);
 }
 
 std::string fields_of(const gpu::gemm_plan& plan) {

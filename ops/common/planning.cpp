@@ -112,9 +112,11 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
 
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
                    const protocol_plan& plan) {
-  w.agree(operator_name, fmt::format("{}, {}, {}, {} workers, {} senders, tile {} x {}, panel {}",
-                                     problem, name_of(plan.how), name_of(plan.move), plan.workers,
-                                     plan.senders, plan.tile_m, plan.tile_n, plan.panel_k));
+  w.agree(operator_name,
+          fmt::format("{}, {}, {}, {} workers, {} senders, tile {} x {}, panel {}, "
+                      "phases {}",
+                      problem, name_of(plan.how), name_of(plan.move), plan.workers, plan.senders,
+                      plan.tile_m, plan.tile_n, plan.panel_k, plan.phases));
 }
 
 }  // namespace untax

@@ -10,7 +10,8 @@ namespace untax {
 
 const std::vector<operator_entry>& operators() {
   static const std::vector<operator_entry> all = {all_gather_gemm_entry(), gemm_all_scatter_entry(),
-                                                  gemm_reduce_scatter_entry()};
+                                                  gemm_reduce_scatter_entry(),
+                                                  gemm_all_reduce_entry()};
   return all;
 }
 

@@ -20,5 +20,6 @@ namespace untax {
 [[nodiscard]] operator_entry all_gather_gemm_entry();
 [[nodiscard]] operator_entry gemm_all_scatter_entry();
 [[nodiscard]] operator_entry gemm_reduce_scatter_entry();
+[[nodiscard]] operator_entry gemm_all_reduce_entry();
 
 }  // namespace untax

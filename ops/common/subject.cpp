@@ -97,7 +97,9 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
   subject.rate_unit = "GFLOP/s";
   subject.rate_name = "flops_per_second";
   subject.work = [&entry, problem](int ranks) { return operations_of(entry, problem, ranks); };
-  subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
+  subject.heap_bytes = [problem, phases = options.phases](int ranks) {
+    return heap_for(problem, ranks, phases);
+  };
   subject.need = [&entry, problem, options, memory](int ranks, const std::vector<pattern>& patterns,
                                                     bool verify) {
     return memory == memory_kind::cuda

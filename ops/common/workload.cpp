@@ -108,13 +108,16 @@ double tolerance_of(const gemm_problem& problem) noexcept {
   return std::max(of(problem.type), 1.5 * of(problem.partials));
 }
 
-std::size_t heap_for(const gemm_problem& problem, int world) noexcept {
+std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcept {
   // Two sets of the gathered A and of what the ranks offer, or of all partial results, and C
   // itself. Shards are rounded up, so a few rows more than the whole.
   const auto rows = static_cast<double>(problem.m + world);
   const double gathered = rows * static_cast<double>(problem.k + shard_granularity * world) *
                           static_cast<double>(size_of(problem.type)) * 4;
-  const double partial = rows * static_cast<double>(problem.n) * 4 * 4;
+  // In one phase everybody has the partial results of everybody. Untax chooses it where they are
+  // small, or the rows fewer than the ranks.
+  const double sources = phases == 1 || (phases == 0 && problem.m < world) ? world : 1;
+  const double partial = rows * static_cast<double>(problem.n) * 4 * (2 + 2 * sources);
   return whole_bytes(gathered + partial + 0x1p24);
 }
 

@@ -84,6 +84,8 @@ struct operator_entry {
   std::function<device_findings(const gemm_problem&, int ranks, const operator_options&,
                                 int multiprocessors)>
       check_on_gpus = nullptr;
+  /// How many phases untax chooses, where there are one or two. Empty where there is no choice.
+  std::function<int(const gemm_problem&, int world)> phases = nullptr;
 };
 
 /// One rank's GEMM operator in host memory with inputs, and a result that can be checked against
@@ -129,8 +131,8 @@ class workload final : public trial {
 [[nodiscard]] double tolerance_of(const gemm_problem& problem) noexcept;
 
 /// Bytes of symmetric heap per rank that are surely enough for one operator on this problem, any
-/// pattern.
-[[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world) noexcept;
+/// pattern; `phases` as asked for in the options.
+[[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world, int phases = 0) noexcept;
 
 /// Memory that a rank takes for its part of A, B and C.
 [[nodiscard]] memory_need operands_need(const operator_entry& entry, const gemm_problem& problem,

@@ -19,8 +19,8 @@ int workers_of(const operator_options& options, int world) {
 }
 
 /// A plan of about the same tiles as the operator makes.
-protocol_plan about(const gemm_problem& problem, const operator_options& options, int world,
-                    int rank) {
+protocol_plan about(const operator_entry& entry, const gemm_problem& problem,
+                    const operator_options& options, int world, int rank) {
   const auto chosen = [](std::int64_t asked, std::int64_t usual, std::int64_t most) {
     return std::clamp<std::int64_t>(asked > 0 ? asked : usual, 1, std::max<std::int64_t>(most, 1));
   };
@@ -31,6 +31,8 @@ protocol_plan about(const gemm_problem& problem, const operator_options& options
   plan.move = options.move;
   plan.workers = workers_of(options, world);
   plan.senders = std::max(options.senders, 1);
+  if (entry.phases)
+    plan.phases = options.phases > 0 ? options.phases : entry.phases(problem, world);
   plan.tile_m = chosen(options.tile_m, 512, problem.m);
   plan.tile_n = chosen(options.tile_n, 2048, problem.n);
   plan.panel_k = options.panel_k > 0 ? options.panel_k : 2048;
@@ -55,7 +57,7 @@ memory_need operator_need(const operator_entry& entry, const gemm_problem& probl
                           const operator_options& options, int world, int rank) {
   memory_need need;
   if (operands_need(entry, problem, world, rank).total() > beyond_any_machine) return need;
-  const protocol_plan plan = about(problem, options, world, rank);
+  const protocol_plan plan = about(entry, problem, options, world, rank);
   const program steps = entry.protocol(problem, plan);
   const dtype moved = entry.has_partials ? problem.partials : problem.type;
   need.heaps = (area(steps.inbox()) + area(steps.outbox())) * static_cast<double>(size_of(moved));

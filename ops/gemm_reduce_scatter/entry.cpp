@@ -41,7 +41,7 @@ operator_entry gemm_reduce_scatter_entry() {
           .share = share,
           .protocol =
               [](const gemm_problem& p, const protocol_plan& plan) {
-                return program(gemm_reduce_scatter_protocol(problem_of(p), plan));
+                return program(protocol_for(problem_of(p), plan));
               },
           .bytes_sent = bytes_sent};
 }

@@ -114,7 +114,8 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
 std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
   untax_matrix c{};
   untax_operator* const op = p.open();
-  checked([&] { return untax_gemm_all_scatter_result(op, &c); });
+  if (p.entry().result == nullptr) refuse(std::string(p.entry().name) + " has no C of its own");
+  checked([&] { return p.entry().result(op, &c); });
   return {reinterpret_cast<std::uintptr_t>(c.data), c.rows, c.cols, c.type};
 }
 

@@ -20,6 +20,7 @@ constexpr field gemm_options[] = {
     UNTAX_FIELD(untax_operator_options, tile_m),
     UNTAX_FIELD(untax_operator_options, tile_n),
     UNTAX_FIELD(untax_operator_options, panel_k),
+    UNTAX_FIELD(untax_operator_options, phases),
 };
 
 constexpr field decode_options[] = {
@@ -56,6 +57,8 @@ UNTAX_FIELDS(untax_all_gather_gemm_problem, UNTAX_FIELD(type, m), UNTAX_FIELD(ty
 UNTAX_FIELDS(untax_gemm_all_scatter_problem, UNTAX_FIELD(type, m), UNTAX_FIELD(type, n),
              UNTAX_FIELD(type, k), UNTAX_FIELD(type, type));
 UNTAX_FIELDS(untax_gemm_reduce_scatter_problem, UNTAX_FIELD(type, m), UNTAX_FIELD(type, n),
+             UNTAX_FIELD(type, k), UNTAX_FIELD(type, type), UNTAX_FIELD(type, partials));
+UNTAX_FIELDS(untax_gemm_all_reduce_problem, UNTAX_FIELD(type, m), UNTAX_FIELD(type, n),
              UNTAX_FIELD(type, k), UNTAX_FIELD(type, type), UNTAX_FIELD(type, partials));
 UNTAX_FIELDS(untax_flash_decode_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(type, heads),
              UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, keys),
@@ -121,21 +124,23 @@ untax_operator* exchange(untax_world* w, const nb::dict& problem, const nb::dict
 
 constexpr plan_entry entries[] = {
     {"all_gather_gemm", gemm<untax_all_gather_gemm_problem, untax_all_gather_gemm_plan>,
-     untax_all_gather_gemm_run, nullptr},
+     untax_all_gather_gemm_run, nullptr, nullptr},
     {"gemm_all_scatter", gemm<untax_gemm_all_scatter_problem, untax_gemm_all_scatter_plan>,
-     untax_gemm_all_scatter_run, nullptr},
+     untax_gemm_all_scatter_run, nullptr, untax_gemm_all_scatter_result},
     {"gemm_reduce_scatter", gemm<untax_gemm_reduce_scatter_problem, untax_gemm_reduce_scatter_plan>,
-     untax_gemm_reduce_scatter_run, nullptr},
-    {"flash_decode", decode, nullptr, nullptr},
+     untax_gemm_reduce_scatter_run, nullptr, nullptr},
+    {"gemm_all_reduce", gemm<untax_gemm_all_reduce_problem, untax_gemm_all_reduce_plan>,
+     untax_gemm_all_reduce_run, nullptr, untax_gemm_all_reduce_result},
+    {"flash_decode", decode, nullptr, nullptr, nullptr},
     {"all_gather", collective<untax_all_gather_problem, untax_all_gather_plan>, nullptr,
-     untax_all_gather_run},
+     untax_all_gather_run, nullptr},
     {"reduce_scatter", collective<untax_reduce_scatter_problem, untax_reduce_scatter_plan>, nullptr,
-     untax_reduce_scatter_run},
+     untax_reduce_scatter_run, nullptr},
     {"all_reduce", collective<untax_all_reduce_problem, untax_all_reduce_plan>, nullptr,
-     untax_all_reduce_run},
-    {"all_to_all", exchange, nullptr, untax_all_to_all_run},
+     untax_all_reduce_run, nullptr},
+    {"all_to_all", exchange, nullptr, untax_all_to_all_run, nullptr},
     {"broadcast", collective<untax_broadcast_problem, untax_broadcast_plan>, nullptr,
-     untax_broadcast_run},
+     untax_broadcast_run, nullptr},
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct plan_entry {
   int32_t (*gemm)(untax_operator*, const untax_const_matrix*, const untax_const_matrix*,
                   const untax_matrix*, void*);
   int32_t (*collective)(untax_operator*, const untax_const_array*, const untax_array*, void*);
+  int32_t (*result)(const untax_operator*, untax_matrix*);  ///< where it has a C of its own
 };
 
 [[nodiscard]] std::span<const plan_entry> plan_entries() noexcept;

@@ -85,6 +85,25 @@ def test_gemm_reduce_scatter(case):
     untax.run_threads(ranks, body)
 
 
+@pytest.mark.parametrize("phases", [0, 1, 2])
+def test_gemm_all_reduce(case, phases):
+    rng, ranks, m, n, k = case
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((n, k)).astype(np.float32)
+
+    def body(world):
+        part = shard(k, ranks, world.rank, 8)
+        mine = np.ascontiguousarray(a[:, part]), np.ascontiguousarray(b[:, part])
+        op = untax.GemmAllReduce(world, m, n, k, "fp32", phases=phases)
+        out = np.full((m, n), np.nan, np.float32)
+        assert op(*mine, out) is out
+        assert close(out, a.astype(np.float64) @ b.T, k)
+        assert (np.asarray(op(*mine, op.result)) == out).all()
+        return out.tobytes()
+
+    assert len(set(untax.run_threads(ranks, body))) == 1
+
+
 @pytest.mark.parametrize("page_size", [0, 4])
 def test_flash_decode(seed, page_size):
     rng = np.random.default_rng(seed)

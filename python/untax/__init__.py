@@ -15,8 +15,8 @@
 from . import _core
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
-from .operators import (AllGather, AllGatherGemm, AllReduce, AllToAll, Broadcast, FlashDecode, GemmAllScatter,
-                        GemmReduceScatter, Operator, ReduceScatter)
+from .operators import (AllGather, AllGatherGemm, AllReduce, AllToAll, Broadcast, FlashDecode, GemmAllReduce,
+                        GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
 from .taxes import Taxes, taxes
 from .types import Pattern
 from .world import Memory, World, run_threads
@@ -25,7 +25,7 @@ __version__ = _core.version()
 
 __all__ = [
     "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
-    "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
+    "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
     "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Unsupported", "World", "run_threads",
     "taxes",
 ]

@@ -93,8 +93,18 @@ class _Gemm(Operator):
         """One run. Returns `out`, which is made like `a` if it is not given."""
         if out is None:
             out = empty_like(a, self.operand("c")[0])
-        self._core.run_gemm(as_operand(a), as_operand(weights), as_operand(out), stream_number(stream))
+        self._core.run_gemm(as_operand(a), as_operand(weights), _symmetric(out), stream_number(stream))
         return out
+
+
+class _OwnResult(_Gemm):
+    """What has a C of its own."""
+
+    @property
+    def result(self) -> Memory:
+        """The operator's own C."""
+        address, rows, cols, number = self._core.result()
+        return Memory(self, address, (rows, cols), type_names[number])
 
 
 class AllGatherGemm(_Gemm):
@@ -113,7 +123,7 @@ class AllGatherGemm(_Gemm):
         super().__init__(world, problem, options)
 
 
-class GemmAllScatter(_Gemm):
+class GemmAllScatter(_OwnResult):
     """C [m, n] = A [m, k] x B [n, k]^T, complete at every rank.
 
     A is the same everywhere; B is sharded: shards have ceil(n / W) rows rounded up to a multiple of 8. C lies in
@@ -126,16 +136,9 @@ class GemmAllScatter(_Gemm):
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", **options: Any) -> None:
         super().__init__(world, {"m": m, "n": n, "k": k, "type": type_number(dtype)}, options)
 
-    @property
-    def result(self) -> Memory:
-        """The operator's own C."""
-        address, rows, cols, number = self._core.result()
-        return Memory(self, address, (rows, cols), type_names[number])
-
     def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
         """One run. Returns `out`, or `result` if it is not given."""
-        self._core.run_gemm(as_operand(a), as_operand(weights), _symmetric(out), stream_number(stream))
-        return self.result if out is None else out
+        return super().run(a, weights, self.result if out is None else out, stream=stream)
 
 
 def _symmetric(out: Any) -> Any:
@@ -154,6 +157,23 @@ class GemmReduceScatter(_Gemm):
     """
 
     name = "gemm_reduce_scatter"
+
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = "fp32",
+                 **options: Any) -> None:
+        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": type_number(partials)}
+        super().__init__(world, problem, options)
+
+
+class GemmAllReduce(_OwnResult):
+    """C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank, summed in fp32 in rank order.
+
+    k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8. `partials` is the type of
+    partial results on the way: "fp32", or that of the problem. `phases=1` has everybody add everything, `phases=2` has
+    owners add their rows and pass the sum on, 0 chooses. C lies anywhere; in the operator's own, `result`, two phases
+    save a copy. Worlds of the host only.
+    """
+
+    name = "gemm_all_reduce"
 
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = "fp32",
                  **options: Any) -> None:
@@ -264,6 +284,6 @@ class Broadcast(_Collective):
 
 
 kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
-    AllGatherGemm, GemmAllScatter, GemmReduceScatter, FlashDecode, AllGather, ReduceScatter, AllReduce, AllToAll,
-    Broadcast)}
+    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, FlashDecode, AllGather, ReduceScatter, AllReduce,
+    AllToAll, Broadcast)}
 """The classes by the names that the library has for them."""

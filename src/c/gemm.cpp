@@ -1,6 +1,9 @@
 #include <untax/c/gemm.h>
 
+#include <fmt/format.h>
+
 #include <untax/ops/all_gather_gemm.hpp>
+#include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
@@ -45,6 +48,32 @@ struct reducing {
   }
 };
 
+struct summing {
+  static constexpr const char* name = "gemm_all_reduce";
+  using op = gemm_all_reduce;
+  using problem = gemm_all_reduce_problem;
+  static std::vector<operand_size> operands(const problem& p, int world, int rank) {
+    const std::int64_t k = op::k_shard(p, world, rank);
+    return three({p.m, k}, {p.n, k}, {p.m, p.n}, p.type);
+  }
+};
+
+/// The operator's own result, for a caller of C.
+template <class Op>
+void tell_result(const Op& it, untax_matrix* c) {
+  require(c, "c");
+  const matrix result = it.result();
+  *c = {result.data, result.rows, result.cols, result.stride,
+        static_cast<std::int32_t>(result.type)};
+}
+
+void refuse_stream(const char* operator_name, const void* stream) {
+  if (stream == nullptr) return;
+  throw error(errc::unsupported,
+              fmt::format("{} runs in worlds of the host, which have no streams; pass NULL",
+                          operator_name));
+}
+
 operator_options options_of(const untax_operator_options* given) {
   const auto o = taken_if_given(given, "untax_operator_options");
   return {.how = pattern_of(o.pattern),
@@ -52,6 +81,7 @@ operator_options options_of(const untax_operator_options* given) {
           .launch = launch_of(o.eager),
           .workers = o.workers,
           .senders = o.senders,
+          .phases = o.phases,
           .constant_weights = o.constant_weights != 0,
           .tile_m = o.tile_m,
           .tile_n = o.tile_n,
@@ -108,12 +138,8 @@ int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_const_matrix*
 }
 
 int32_t untax_gemm_all_scatter_result(const untax_operator* op, untax_matrix* c) {
-  return run<scattering>(const_cast<untax_operator*>(op), [&](untax::gemm_all_scatter& it) {
-    require(c, "c");
-    const untax::matrix result = it.result();
-    *c = {result.data, result.rows, result.cols, result.stride,
-          static_cast<std::int32_t>(result.type)};
-  });
+  return run<scattering>(const_cast<untax_operator*>(op),
+                         [&](untax::gemm_all_scatter& it) { tell_result(it, c); });
 }
 
 int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
@@ -136,11 +162,37 @@ int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matr
                                       const untax_const_matrix* weights, const untax_matrix* c,
                                       void* stream) {
   return run<reducing>(op, [&](untax::gemm_reduce_scatter& it) {
-    if (stream != nullptr) {
-      throw untax::error(untax::errc::unsupported,
-                         "gemm_reduce_scatter runs in worlds of the host, which have no streams; "
-                         "pass NULL");
-    }
+    refuse_stream(reducing::name, stream);
     it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c));
   });
+}
+
+int32_t untax_gemm_all_reduce_plan(untax_world* world, const untax_gemm_all_reduce_problem* problem,
+                                   const untax_operator_options* options, untax_operator** op) {
+  return plan<summing>(
+      world, problem, op,
+      [&]() -> untax::gemm_all_reduce_problem {
+        const auto p = taken(problem, "untax_gemm_all_reduce_problem");
+        return {.m = p.m,
+                .n = p.n,
+                .k = p.k,
+                .type = type_of("type", p.type),
+                .partials = type_of("partials", p.partials)};
+      },
+      [&] { return options_of(options); });
+}
+
+int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* a,
+                                  const untax_const_matrix* weights, const untax_matrix* c,
+                                  void* stream) {
+  return run<summing>(op, [&](untax::gemm_all_reduce& it) {
+    refuse_stream(summing::name, stream);
+    const untax::matrix result = c == nullptr ? it.result() : matrix_of("c", c);
+    it.run(matrix_of("a", a), matrix_of("weights", weights), result);
+  });
+}
+
+int32_t untax_gemm_all_reduce_result(const untax_operator* op, untax_matrix* c) {
+  return run<summing>(const_cast<untax_operator*>(op),
+                      [&](untax::gemm_all_reduce& it) { tell_result(it, c); });
 }

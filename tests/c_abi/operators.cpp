@@ -142,6 +142,44 @@ TEST(c_operators, gemm_reduce_scatter_sums_over_ranks) {
   });
 }
 
+TEST(c_operators, gemm_all_reduce_sums_over_ranks_everywhere) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_gemm_all_reduce_problem p{};
+    p.size = sizeof p;
+    p.m = 7;
+    p.n = 4;
+    p.k = 24;
+    untax_operator_options options{};
+    options.size = sizeof options;
+    for (options.phases = 1; options.phases <= 2; ++options.phases) {
+      untax_operator* op = nullptr;
+      ASSERT_EQ(untax_gemm_all_reduce_plan(world, &p, &options, &op), untax_ok) << last_text();
+      operand a(op, "a");
+      operand weights(op, "weights");
+      operand c(op, "c");
+      fill(a, 0, rank * 8, 1);
+      fill(weights, 0, rank * 8, 2);
+      const auto in = a.in();
+      const auto by = weights.in();
+      const auto out = c.out();
+      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &by, &out, nullptr));
+      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &by, nullptr, nullptr));
+      untax_matrix own{};
+      EXPECT_OK(untax_gemm_all_reduce_result(op, &own));
+      EXPECT_EQ(own.rows, p.m);
+      for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)], product(i, j, p.k, 2));
+          EXPECT_EQ(static_cast<const float*>(own.data)[i * own.stride + j], product(i, j, p.k, 2));
+        }
+      }
+      expect_failure(untax_gemm_all_reduce_run(op, &in, &by, &out, op), untax_unsupported,
+                     {"gemm_all_reduce", "stream"});
+      EXPECT_OK(untax_operator_destroy(op));
+    }
+  });
+}
+
 // With keys that are zero all keys count alike, so the result is the mean of the values.
 TEST(c_operators, flash_decode_attends_to_the_keys_of_all_ranks) {
   run_ranks(ranks, [](untax_world* world, int rank) {

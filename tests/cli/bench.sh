@@ -28,7 +28,7 @@ python3 - "$file" <<'PYTHON' || wrong "bench operators: the JSON says something 
 import json, sys
 found = json.load(open(sys.argv[1]))
 operators = {p["operator"] for p in found["problems"]}
-assert operators == {"all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter"}
+assert operators == {"all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce"}
 assert all(len(p["patterns"]) == 6 and all(q["seconds"]["median"] > 0 for q in p["patterns"]) for p in found["problems"])
 PYTHON
 

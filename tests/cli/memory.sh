@@ -13,7 +13,7 @@ too_large() {
 }
 
 huge=2147483647
-for operator in all_gather_gemm gemm_all_scatter gemm_reduce_scatter; do
+for operator in all_gather_gemm gemm_all_scatter gemm_reduce_scatter gemm_all_reduce; do
   too_large "^untax: $operator, m 90000" run "$operator" -m 90000 -n 9000000 -k 90000 --repeat 1
   too_large 'smaller sizes' run "$operator" -m $huge -n $huge -k $huge --pattern all --verify --ranks 64
   too_large 'all_gather_gemm|gemm_' taxes --backend host --operator "$operator" -m $huge -n $huge -k $huge

@@ -5,7 +5,8 @@ shapes="1x1x1 37x53x72 333x257x130"
 [ "$scale" -gt 1 ] && worlds="1 3 8"
 
 for operator in "all_gather_gemm --gather rows" "all_gather_gemm --gather k" \
-  "all_gather_gemm --gather k --direction pull" gemm_all_scatter gemm_reduce_scatter; do
+  "all_gather_gemm --gather k --direction pull" gemm_all_scatter gemm_reduce_scatter \
+  "gemm_all_reduce --phases 1" "gemm_all_reduce --phases 2"; do
   for world in $worlds; do
     for shape in $shapes; do
       IFS=x read -r m n k <<<"$shape"

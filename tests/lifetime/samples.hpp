@@ -10,6 +10,7 @@
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/ops/collectives.hpp>
 #include <untax/ops/flash_decode.hpp>
+#include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
@@ -89,6 +90,22 @@ struct sample<gemm_reduce_scatter> {
 };
 
 template <>
+struct sample<gemm_all_reduce> {
+  static const std::vector<pattern>& patterns() { return gemm_patterns; }
+  static gemm_all_reduce_problem problem() {
+    return {.m = rows, .n = side, .k = side, .type = dtype::f32};
+  }
+  static gemm_all_reduce make(world& w, pattern how, int workers = 0) {
+    return {w, problem(), {.how = how, .workers = workers, .phases = 2}};
+  }
+  static void run(gemm_all_reduce& op) {
+    const std::vector<float> in = numbers();
+    const auto depth = gemm_all_reduce::k_shard(problem(), op.plan().world, op.plan().rank);
+    op.run(operand(in, {rows, depth}), operand(in, {side, depth}));
+  }
+};
+
+template <>
 struct sample<flash_decode> {
   static const std::vector<pattern>& patterns() {
     static const std::vector<pattern> all(gemm_patterns.begin() + 1, gemm_patterns.end());
@@ -137,8 +154,8 @@ template <>
 struct sample<broadcast> : collective_sample<broadcast, broadcast_problem> {};
 
 using all_operators =
-    ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, flash_decode,
-                     all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
+    ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
+                     flash_decode, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
 
 constexpr int ranks = 3;
 

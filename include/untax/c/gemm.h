@@ -19,6 +19,7 @@ typedef struct untax_operator_options {
   int64_t tile_m;           /* rows of a tile; this and the next two of the host only */
   int64_t tile_n;           /* columns of a tile */
   int64_t panel_k;          /* columns of a piece, where A is gathered by k */
+  int32_t phases; /* of gemm_all_reduce: 1 everybody adds everything, 2 owners pass sums on */
 } untax_operator_options;
 
 /* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is sharded: shards have ceil(m / W) rows or, with
@@ -85,6 +86,29 @@ UNTAX_API int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
 UNTAX_API int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matrix* a,
                                                 const untax_const_matrix* weights,
                                                 const untax_matrix* c, void* stream);
+
+/* The same sum, complete at every rank, with the same bits. */
+typedef struct untax_gemm_all_reduce_problem {
+  size_t size;
+  int64_t m;
+  int64_t n;
+  int64_t k; /* of all ranks together */
+  int32_t type;
+  int32_t partials; /* element type of partial results on the way: untax_f32, or `type` */
+} untax_gemm_all_reduce_problem;
+
+UNTAX_API int32_t untax_gemm_all_reduce_plan(untax_world* world,
+                                             const untax_gemm_all_reduce_problem* problem,
+                                             const untax_operator_options* options,
+                                             untax_operator** op);
+/* `a`: [m, k_r]. `weights`: [n, k_r]. `c`: [m, n], anywhere in memory; NULL for the operator's own,
+ * which with two phases saves a copy, and is written by peers during a run in any case. Worlds of
+ * the host only, so `stream` is NULL. */
+UNTAX_API int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* a,
+                                            const untax_const_matrix* weights,
+                                            const untax_matrix* c, void* stream);
+/* The operator's own C. */
+UNTAX_API int32_t untax_gemm_all_reduce_result(const untax_operator* op, untax_matrix* c);
 
 #ifdef __cplusplus
 }

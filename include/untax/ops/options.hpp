@@ -17,6 +17,9 @@ struct operator_options {
   int workers = 0;  ///< computing workers of a rank; GPU: blocks that multiply, at most
   /// Moving workers of a rank, where the pattern has them. GPU: blocks, warps or streams.
   int senders = 0;
+  /// Of gemm_all_reduce: 1 has everybody add everything, 2 has owners add their rows and pass the
+  /// sum on.
+  int phases = 0;
   /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
   /// launched, writes the weights. Then, with few rows of A, the first of them are read while what
   /// is ahead ends, but in bulk_library and bulk_synchronous. The weights of a model that only

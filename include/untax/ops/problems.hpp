@@ -51,6 +51,17 @@ struct gemm_reduce_scatter_problem {
   dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
 };
 
+/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank, where k is
+/// sharded: shards have ceil(k / W) rounded up to a multiple of 8. The sum is taken in fp32 in rank
+/// order: the same bits at every rank, and bitwise reproducible.
+struct gemm_all_reduce_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
+};
+
 /// What a protocol needs to know beside the problem: who it is, and how the work is cut. All values
 /// are positive.
 struct protocol_plan {
@@ -60,6 +71,7 @@ struct protocol_plan {
   direction move = direction::push;
   int workers = 1;              ///< computing workers
   int senders = 1;              ///< moving workers, where the pattern has them
+  int phases = 1;               ///< of an all-reduce: straight to everybody, or by way of owners
   std::int64_t tile_m = 256;    ///< rows of a tile
   std::int64_t tile_n = 256;    ///< columns of a tile
   std::int64_t panel_k = 1024;  ///< columns of a chunk where A is gathered by k

@@ -69,10 +69,6 @@ def _like(x: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def _matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> Tensor:
-    return tensors.all_reduce(torch.matmul(a, b), reduce_op, group_name)
-
-
 def _all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
                          group_name: str) -> tuple[Tensor, Tensor]:
     total = tensors.all_reduce(x, "sum", group_name) + residual
@@ -89,7 +85,7 @@ _define("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name) -
         _fake_gather_matmul)
 _define("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name) -> Tensor",
         tensors.matmul_reduce_scatter, _fake_matmul_scatter)
-_define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", _matmul_all_reduce,
+_define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", tensors.matmul_all_reduce,
         lambda a, b, reduce_op, group_name: a.new_empty((*a.shape[:-1], b.shape[1])))
 _define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name) -> (Tensor, Tensor)",
         _all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
@@ -114,6 +110,7 @@ _define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather)
 _define_out("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter)
 _define_out("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce)
 _define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name)", tensors.all_gather_matmul)
+_define_out("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name)", tensors.matmul_all_reduce)
 _define_out("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name)",
             tensors.matmul_reduce_scatter)
 

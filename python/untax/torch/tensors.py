@@ -147,9 +147,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     flat = front.reshape(-1, a.shape[-1])
     left, right = (b.t(), flat) if last else (flat, b.t())
     m, n, k = left.shape[0], right.shape[0], left.shape[1]
-    rounded = -(-k // 8) * 8 if ranks > 1 else k  # shards of k begin at multiples of 8
-    if rounded != k:
-        left, right = (torch.nn.functional.pad(x, (0, rounded - k)) for x in (left, right))
+    left, right = _of_sharded_k(left, right, ranks)
     if last:
         if out is not None:
             _fits(a, (*a.shape[:-1], m // ranks), out)
@@ -159,12 +157,36 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     if k == 0:
         made.zero_()
     elif m * n > 0:
-        op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=rounded * ranks, dtype=a.dtype)
+        op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype)
         _gemm(op, left, right, made.view(m // ranks, n))
     _averaged(made, reduce_op, ranks)
     if last:
         return _handed(made.t().reshape(*a.shape[:-1], m // ranks), out)
     return _handed(made.movedim(0, scatter_dim), out)
+
+
+def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
+    if a.is_cuda or reduce_op not in ("sum", "avg"):  # for which gemm_all_reduce is not there
+        return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
+    engine = _engine(a, group_name)
+    ranks, n = engine.world.size, b.shape[1]
+    flat, right = _of_sharded_k(a.reshape(-1, a.shape[-1]), b.t(), ranks)
+    made = _room(a, (*a.shape[:-1], n), 0, out)
+    if a.shape[-1] == 0:
+        made.zero_()
+    elif made.numel() > 0:
+        op = engine.planned("gemm_all_reduce", m=flat.shape[0], n=n, k=flat.shape[1] * ranks, dtype=a.dtype)
+        _gemm(op, flat, right, made.view(-1, n))
+    return _handed(_averaged(made, reduce_op, ranks), out)
+
+
+def _of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """Operands of which each rank has a shard of k, which begins at a multiple of 8."""
+    k = left.shape[1]
+    rounded = -(-k // 8) * 8 if ranks > 1 else k
+    if rounded == k:
+        return left, right
+    return (torch.nn.functional.pad(left, (0, rounded - k)), torch.nn.functional.pad(right, (0, rounded - k)))
 
 
 def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str,

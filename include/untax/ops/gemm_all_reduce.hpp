@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/process_owned.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/symmetric/owned_symmetric.hpp>
+#include <untax/tile/protocol.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+namespace host {
+class engine;
+}
+
+/// C = sum over ranks of A_r x B_r^T, complete at every rank, where the reduction dimension is
+/// sharded over the ranks. The sum is taken in fp32 in rank order: the same bits at every rank, in
+/// every run, for any timing. Planned once, run many times. ops/gemm_all_reduce/README.md draws it.
+class gemm_all_reduce {
+ public:
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
+  /// `out_of_memory`, `unsupported` in a world of GPUs.
+  gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
+                  const operator_options& options = {});
+  gemm_all_reduce(gemm_all_reduce&&) noexcept;
+  gemm_all_reduce& operator=(gemm_all_reduce&&) noexcept;
+  /// Collective. Waits for no peer in a world of the host.
+  ~gemm_all_reduce();
+
+  /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r] where k_r is this rank's share of k
+  /// (`k_shard`). `c`: [m, n], the whole sum, written; anywhere in memory, but with two phases what
+  /// is not `result()` is copied there at the end. All of the problem's element type. Throws
+  /// `invalid_argument` before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  /// As above, into `result()`.
+  void run(const const_matrix& a, const const_matrix& weights) { run(a, weights, result()); }
+
+  /// The operator's own C [m, n], in the symmetric heap. With two phases peers write into it from
+  /// the call of `run` to its return, also where c lies elsewhere; never before or after.
+  [[nodiscard]] matrix result() const;
+
+  /// How much of the reduction dimension this rank has.
+  [[nodiscard]] static std::int64_t k_shard(const gemm_all_reduce_problem& problem, int world,
+                                            int rank);
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
+  /// What was chosen, and why.
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
+ private:
+  gemm_all_reduce_problem problem_;
+  protocol_plan plan_;
+  std::string explanation_;
+  owned_symmetric<std::byte> result_;
+  process_owned<host::engine> engine_;
+};
+
+}  // namespace untax

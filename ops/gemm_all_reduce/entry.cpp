@@ -1,0 +1,66 @@
+#include <untax/ops/gemm_all_reduce.hpp>
+
+#include "ops/common/registry.hpp"
+#include "ops/common/runnable_operator.hpp"
+#include "ops/gemm_all_reduce/protocol.hpp"
+
+namespace untax {
+namespace {
+
+gemm_all_reduce_problem problem_of(const gemm_problem& p) {
+  return {p.m, p.n, p.k, p.type, p.partials};
+}
+
+gemm_share share(const gemm_problem& p, int world, int rank) {
+  const range depth = sharding{p.k, world, shard_granularity}.of(rank);
+  return {.a_rows = {0, p.m},
+          .a_cols = depth,
+          .b_rows = {0, p.n},
+          .b_cols = depth,
+          .c_rows = {0, p.m},
+          .c_cols = {0, p.n}};
+}
+
+int phases(const gemm_problem& p, int world) { return phases_for(problem_of(p), world); }
+
+double bytes_sent(const gemm_problem& p, int world, int rank) {
+  const auto partial = static_cast<double>(size_of(p.partials));
+  const auto cols = static_cast<double>(p.n);
+  if (phases(p, world) == 1) return static_cast<double>(p.m) * (world - 1) * cols * partial;
+  const auto own = static_cast<double>(sharding{p.m, world}.of(rank).size);
+  return cols * ((static_cast<double>(p.m) - own) * partial +
+                 own * (world - 1) * static_cast<double>(size_of(p.type)));
+}
+
+/// A result that lies where owners write it is not copied.
+class runnable_all_reduce final : public runnable_operator<gemm_all_reduce> {
+ public:
+  using runnable_operator::runnable_operator;
+  [[nodiscard]] matrix result() const override { return op().result(); }
+};
+
+}  // namespace
+
+operator_entry gemm_all_reduce_entry() {
+  return {.name = "gemm_all_reduce",
+          .summary =
+              "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is "
+              "sharded",
+          .gathers = false,
+          .has_partials = true,
+          .result_in_heap = true,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_all_reduce>(w, problem_of(p), o);
+          },
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const protocol_plan& plan) {
+                return program(protocol_for(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent,
+          .phases = phases};
+}
+
+}  // namespace untax

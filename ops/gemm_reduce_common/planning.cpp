@@ -1,0 +1,57 @@
+#include "ops/gemm_reduce_common/planning.hpp"
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "ops/common/arguments.hpp"
+
+namespace untax {
+
+std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
+  return sharding{k, world, shard_granularity}.of(rank).size;
+}
+
+made_plan plan_summed(const world& w, const summed_problem& problem,
+                      const operator_options& options) {
+  const auto name = problem.operator_name;
+  require_size(name, w.rank(), "m", problem.m);
+  require_size(name, w.rank(), "n", problem.n);
+  require_size(name, w.rank(), "k", problem.k);
+  if (problem.partials != dtype::f32 && problem.partials != problem.type) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("rank {}: {}: partials are {}; they have to be fp32 or, as the operands, {}",
+                    w.rank(), name, name_of(problem.partials), name_of(problem.type)));
+  }
+  if (w.memory() == memory_kind::cuda) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: is not there in worlds of GPUs, only where ranks are "
+                            "threads or processes of the host",
+                            w.rank(), name));
+  }
+  return make_plan(
+      w, name, {problem.m, problem.n, k_shard_of(problem.k, w.size(), 0), problem.type}, options);
+}
+
+void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan) {
+  agree_on_plan(w, problem.operator_name,
+                fmt::format("m {}, n {}, k {}, {}, partials {}", problem.m, problem.n, problem.k,
+                            name_of(problem.type), name_of(problem.partials)),
+                plan);
+}
+
+void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,
+                  const const_matrix& weights, const matrix& c, const extent& size_of_c) {
+  const argument_check check{problem.operator_name, plan.rank};
+  const std::int64_t depth = k_shard_of(problem.k, plan.world, plan.rank);
+  check.matrix_of("a", a, {problem.m, depth}, problem.type);
+  check.matrix_of("weights", weights, {problem.n, depth}, problem.type);
+  check.matrix_of("c", as_const(c), size_of_c, problem.type);
+  check.apart("a", a, as_const(c));
+  check.apart("weights", weights, as_const(c));
+}
+
+}  // namespace untax

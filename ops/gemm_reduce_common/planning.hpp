@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/types.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/tile/protocol.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/common/planning.hpp"
+
+namespace untax {
+
+/// What the operators have in common that sum a GEMM over ranks.
+struct summed_problem {
+  std::string_view operator_name;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;
+};
+
+/// How much of the reduction dimension a rank has.
+[[nodiscard]] std::int64_t k_shard_of(std::int64_t k, int world, int rank);
+
+/// Plans it, but does not compare the plan with those of others. Throws `invalid_argument` for
+/// sizes, types and options that cannot be, `unsupported` in a world of GPUs.
+[[nodiscard]] made_plan plan_summed(const world& w, const summed_problem& problem,
+                                    const operator_options& options);
+
+/// Compares problem and plan with those of the other ranks; collective.
+void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan);
+
+/// Refuses arguments: `a` [m, k_r], `weights` [n, k_r], `c` of the given size, apart from both.
+void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,
+                  const const_matrix& weights, const matrix& c, const extent& size_of_c);
+
+}  // namespace untax
