@@ -20,6 +20,7 @@
 #include "bench_host.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
+#include "bench_shared.hpp"
 #include "bench_suites.hpp"
 #include "bench_tune.hpp"
 #include "files.hpp"
@@ -142,7 +143,7 @@ int run_collectives(const bench_options& options) {
 int carry_out(const CLI::App& verb, const bench_options& options) {
   const std::size_t suite = place_in("the suite", options.suite, bench_suites());
   refuse_foreign_options(verb, options.suite);
-  if (options.rank_counts.size() > 1 && suite != 8) {
+  if (options.rank_counts.size() > 1 && suite != 8 && suite != 10) {
     throw error(errc::invalid_argument,
                 fmt::format("--ranks is there {} times; the suite {} takes it once",
                             options.rank_counts.size(), options.suite));
@@ -160,6 +161,14 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
     return run_attention(options.attention, options.ranks(), options.repeats, options.json);
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
   if (suite == 9) return run_spmv_bench(options.spmv, options.repeats, options.json);
+  if (suite == 10) {
+    bench::shared_options shared;
+    if (!options.rank_counts.empty()) shared.rank_counts = options.rank_counts;
+    if (options.gemm.problems > 0) shared.problems = options.gemm.problems;
+    shared.seed = options.gemm.seed;
+    shared.repeats = options.repeats;
+    return run_shared(shared, options.json);
+  }
   if (suite >= 5) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
                        options.ranks(), options.repeats, options.json);
@@ -177,7 +186,8 @@ void add_bench(CLI::App& app, int& status) {
       ->check(between(1, 1'000'000))
       ->capture_default_str();
   verb->add_option("--ranks", options->rank_counts,
-                   "GPUs that suites between GPUs use; all of them by default. tune takes several")
+                   "GPUs that suites between GPUs use; all of them by default. tune and shared "
+                   "take several")
       ->allow_extra_args(false)
       ->check(between(1, 64));
   verb->add_option("--json", options->json, "write the figures as JSON; - for stdout")

@@ -118,7 +118,8 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
 void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   constexpr int most_problems = 100'000;
   verb.add_option("--problems", request.problems,
-                  "draw so many problems of gemm at random, instead of its grid")
+                  "draw so many problems at random: of gemm instead of its grid, of shared for "
+                  "each operator")
       ->check(between(1, most_problems));
   verb.add_option("--seed", request.seed, "draw them from this seed")->capture_default_str();
   verb.add_flag("--every-plan", request.every_plan,

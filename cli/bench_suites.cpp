@@ -20,9 +20,11 @@ struct option_use {
 const std::vector<option_use>& uses() {
   static const std::vector<option_use> all = {
       {{"--ranks"},
-       {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune"}},
+       {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune",
+        "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
-      {{"--problems", "--seed", "--every-plan", "--seconds"}, {"gemm"}},
+      {{"--problems", "--seed"}, {"gemm", "shared"}},
+      {{"--every-plan", "--seconds"}, {"gemm"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter"}},
@@ -51,6 +53,8 @@ constexpr const char* footer =
     "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
     "spmv              products of sparse matrices and vectors on threads, in every way; --json is "
     "a table for `untax select`\n"
+    "shared            operators between ranks that share one GPU, which compares builds of untax; "
+    "--ranks 2 and 4 by default\n"
     "\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n"
     "\n"
@@ -66,6 +70,7 @@ constexpr const char* footer =
     "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
     "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
     "  untax bench spmv --matrices folder --json table.json --schema schema.json\n"
+    "  untax bench shared --json shared.json\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns copy_engine";
 
 }  // namespace
@@ -80,7 +85,8 @@ const std::vector<std::string>& bench_suites() {
                                                "gemm-all-scatter",
                                                "flash-decode",
                                                "tune",
-                                               "spmv"};
+                                               "spmv",
+                                               "shared"};
   return all;
 }
 

@@ -285,6 +285,37 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
   return text_of(out);
 }
 
+std::string to_json(const bench::shared_report& report, int repeats) {
+  json out = device_head("untax-bench-shared", 0, repeats);
+  out.erase("ranks");
+  out["seed"] = report.seed;
+  for (const bench::shared_row& row : report.rows) {
+    json figures = json::array();
+    for (const pattern_figure& f : row.figures) {
+      json one = {{"by", f.by}};
+      if (f.time) {
+        one["seconds"] = from(*f.time);
+        one["relative_error"] = f.error;
+        one["right"] = f.error <= row.tolerance;
+        one["explanation"] = f.explanation;
+      } else {
+        one["refusal"] = f.refusal;
+      }
+      figures.push_back(std::move(one));
+    }
+    const gemm_problem& p = row.problem;
+    out["problems"].push_back({{"operator", row.operator_name},
+                               {"ranks", row.ranks},
+                               {"m", p.m},
+                               {"n", p.n},
+                               {"k", p.k},
+                               {"dtype", name_of(p.type)},
+                               {"gather", name_of(p.gather)},
+                               {"figures", std::move(figures)}});
+  }
+  return text_of(out);
+}
+
 std::string to_json(const bench::overlap_report& report, int repeats) {
   json out = device_head("untax-bench-overlap", report.ranks, repeats);
   out["operator"] = report.operator_name;

@@ -10,6 +10,7 @@
 #include "bench/suites/operators.hpp"
 #include "bench/suites/overlap.hpp"
 #include "bench/suites/rma.hpp"
+#include "bench/suites/shared.hpp"
 #include "bench/suites/tune.hpp"
 #include "check_gpu.hpp"
 #include "check_report.hpp"
@@ -30,6 +31,7 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::overlap_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::shared_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::attention_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::tune_check& check, int repeats);
 

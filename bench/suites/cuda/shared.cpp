@@ -1,0 +1,150 @@
+#include "bench/suites/shared.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/taxes/timing.hpp>
+#include <untax/world/devices.hpp>
+#include <untax/world/launch.hpp>
+
+#include "ops/common/device_workload.hpp"
+#include "ops/common/registry.hpp"
+#include "src/symmetric/cuda/stopwatch.hpp"
+
+namespace untax::bench {
+namespace {
+
+/// Runs that are timed together: what a rank begins late counts once.
+constexpr int runs = 8;
+/// A stream is held for so long that all of them have been launched when the first begins.
+constexpr std::chrono::milliseconds hold{2};
+constexpr std::size_t heap_bytes = std::size_t{1} << 30U;
+
+void hold_stream(cudaStream_t stream) {
+  gpu::require(cudaLaunchHostFunc(
+                   stream, [](void*) { std::this_thread::sleep_for(hold); }, nullptr),
+               "cannot hold a stream");
+}
+
+/// Seconds of one run at this rank. The run before the first that is timed brings the ranks
+/// together.
+double timed_run(device_workload& load, const gpu::stopwatch& watch) {
+  hold_stream(watch.stream());
+  load.launch({watch.stream()});
+  watch.start();
+  for (int i = 0; i < runs; ++i) load.launch({watch.stream()});
+  return watch.stop() / runs;
+}
+
+/// Of a result that was never there before.
+double checked_run(device_workload& load, const gpu::stopwatch& watch, std::uint64_t seed) {
+  load.refresh(seed);
+  load.poison_result();
+  load.launch({watch.stream()});
+  (void)watch.stop();
+  return load.relative_error();
+}
+
+/// CUDA reads these when it starts: ranks that share a GPU have queues of their own, and nothing of
+/// theirs is loaded while they wait for each other.
+void prepare_sharing() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread is there yet
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // NOLINTEND(concurrency-mt-unsafe)
+}
+
+/// What all ranks add to: times, of which the longest counts, and errors.
+class gathered_figure {
+ public:
+  explicit gathered_figure(int repeats) : seconds_(static_cast<std::size_t>(repeats), 0) {}
+
+  void add(const std::vector<double>& seconds, double error) {
+    const std::scoped_lock lock(mutex_);
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      seconds_[i] = std::max(seconds_[i], seconds[i]);
+    error_ = std::max(error_, error);
+  }
+  void write_to(pattern_figure& figure) const {
+    figure.time = spread_of(seconds_);
+    figure.error = error_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<double> seconds_;
+  double error_ = 0;
+};
+
+pattern_figure measured(const operator_entry& entry, const gemm_problem& problem, pattern how,
+                        int ranks, const shared_options& options) {
+  pattern_figure figure;
+  figure.by = name_of(how);
+  figure.how = figure.asked = how;
+  gathered_figure all(options.repeats);
+  world_options shared;
+  shared.memory = memory_kind::cuda;
+  shared.ranks_per_gpu = ranks;
+  shared.heap_bytes = heap_bytes;
+  try {
+    run_gpus(
+        ranks,
+        [&](world& w) {
+          const gpu::stopwatch watch;
+          device_workload load(w, entry, problem, {.how = how}, options.seed);
+          watch.start();
+          double error = checked_run(load, watch, options.seed);
+          std::vector<double> seconds;
+          for (int i = 0; i < options.repeats; ++i) {
+            w.barrier();
+            seconds.push_back(timed_run(load, watch));
+            w.check();
+          }
+          error = std::max(error, checked_run(load, watch, options.seed + 1));
+          all.add(seconds, error);
+          if (w.rank() == 0) figure.explanation = load.explain();
+        },
+        shared);
+    all.write_to(figure);
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported) throw;
+    figure.refusal = e.what();
+  }
+  return figure;
+}
+
+}  // namespace
+
+shared_report run_shared_suite(const shared_options& options) {
+  constexpr pattern fused[] = {pattern::bulk_synchronous, pattern::producer_consumer,
+                               pattern::fused_sequential, pattern::fused_specialized,
+                               pattern::fused_warp_specialized};
+  prepare_sharing();
+  shared_report report;
+  const device_survey here = survey_devices(false);
+  if (here.devices.empty())
+    throw error(errc::unsupported, "this suite needs a GPU, and there is none: " + here.problem);
+  report.device = here.devices.front().name;
+  report.seed = options.seed;
+  for (const int ranks : options.rank_counts) {
+    for (const char* name : {"all_gather_gemm", "gemm_all_scatter"}) {
+      const operator_entry& entry = operator_named(name);
+      for (const gemm_problem& problem : shared_problems(name, options.seed, options.problems)) {
+        shared_row row{name, ranks, problem, tolerance_of(problem), {}};
+        for (const pattern how : fused)
+          row.figures.push_back(measured(entry, problem, how, ranks, options));
+        report.rows.push_back(std::move(row));
+        if (options.progress) options.progress();
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace untax::bench

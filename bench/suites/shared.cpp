@@ -1,0 +1,44 @@
+#include "bench/suites/shared.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "ops/common/registry.hpp"
+
+namespace untax::bench {
+
+bool shared_report::right() const {
+  return std::ranges::all_of(rows, [](const shared_row& row) {
+    return std::ranges::all_of(
+        row.figures, [&](const pattern_figure& f) { return !f.time || f.error <= row.tolerance; });
+  });
+}
+
+int steps_of(const shared_options& options) {
+  constexpr int operators = 2;
+  return operators * options.problems * static_cast<int>(options.rank_counts.size());
+}
+
+std::vector<gemm_problem> shared_problems(const std::string& operator_name, std::uint64_t seed,
+                                          int count) {
+  const operator_entry& entry = operator_named(operator_name);
+  std::mt19937_64 random(seed);
+  const auto between = [&](double least, double most) {
+    const double part = static_cast<double>(random() >> 11U) * 0x1p-53;
+    return static_cast<std::int64_t>(std::llround(least * std::pow(most / least, part)));
+  };
+  std::vector<gemm_problem> all;
+  for (int i = 0; i < count; ++i) {
+    gemm_problem p;
+    p.m = between(64, 4096);
+    p.n = 8 * between(64, 1024);
+    p.k = 8 * between(64, 1024);
+    p.type = random() % 2 == 0 ? dtype::bf16 : dtype::f16;
+    if (entry.gathers) p.gather = random() % 2 == 0 ? gather_axis::rows : gather_axis::k;
+    all.push_back(p);
+  }
+  return all;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/common/workload.hpp"
+#include "src/taxes/pattern_figure.hpp"
+
+namespace untax::bench {
+
+/// Operators between ranks that share one GPU. Their times say nothing about links; they are for
+/// comparing builds of untax with each other: what a change costs kernels that also send, wait and
+/// signal.
+struct shared_options {
+  std::vector<int> rank_counts = {2, 4};
+  int problems = 12;       ///< of each operator
+  std::uint64_t seed = 1;  ///< of the problems and of what is in the matrices
+  int repeats = 20;        ///< times of each pattern
+  /// Called after each problem. May be empty.
+  std::function<void()> progress;
+};
+
+/// One operator at one problem, in all patterns that ranks which share a GPU have.
+struct shared_row {
+  std::string operator_name;
+  int ranks = 0;
+  gemm_problem problem;
+  double tolerance = 0;
+  std::vector<pattern_figure> figures;
+};
+
+struct shared_report {
+  std::string device;
+  std::uint64_t seed = 0;
+  std::vector<shared_row> rows;
+
+  /// Whether all results are right.
+  [[nodiscard]] bool right() const;
+};
+
+/// How often `progress` is called.
+[[nodiscard]] int steps_of(const shared_options& options);
+
+/// The problems of an operator, the same for the same seed: m from 64 to 4096 and n and k, which
+/// are multiples of 8, from 512 to 8192, all log-uniform; bf16 and fp16; with a gather both axes.
+[[nodiscard]] std::vector<gemm_problem> shared_problems(const std::string& operator_name,
+                                                        std::uint64_t seed, int count);
+
+/// Times the fused patterns of all_gather_gemm and gemm_all_scatter by the clock of the GPU,
+/// several runs that follow each other at a time, without NCCL. Every result is compared with a
+/// reference before and after. Throws `unsupported` where there is no GPU, or no CUDA.
+[[nodiscard]] shared_report run_shared_suite(const shared_options& options);
+
+}  // namespace untax::bench
