@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <untax/taxes/report.hpp>
+
+namespace untax::cli {
+
+using json = nlohmann::ordered_json;
+
+/// What every file begins with: its format, version and commit of untax, the date, the machine.
+[[nodiscard]] json head(std::string_view format);
+[[nodiscard]] json from(const spread& time);
+/// Indented, with an end of line.
+[[nodiscard]] std::string text_of(const json& document);
+
+}  // namespace untax::cli
