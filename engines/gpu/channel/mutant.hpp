@@ -39,7 +39,7 @@ inline std::vector<mutant_setter>& mutant_setters() {
 }
 
 namespace {
-__device__ mutant chosen_mutant;
+__constant__ mutant chosen_mutant;  // so that asking costs next to nothing
 [[maybe_unused]] const bool mutant_can_be_chosen = [] {
   mutant_setters().push_back(
       [](mutant m) { return cudaMemcpyToSymbol(chosen_mutant, &m, sizeof m); });
