@@ -47,7 +47,7 @@ class device_gather final : public device_operator {
         protocol_(problem, plan_.protocol),
         gemm_(plan_.gemm, problem.type, variant_of(plan_), plan_.comm_ctas,
               start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
-        io_{{.how = protocol_}, plan_.packets ? packet_panel::of(protocol_) : packet_panel()},
+        io_{{{{.how = protocol_}}}},
         launcher_(w, name, {.side = 1 + 2 * plan_.streams}) {
     launcher_.require_at_most(gpu::most_ranks);
     allocate();
@@ -108,12 +108,13 @@ class device_gather final : public device_operator {
     io_.arrivals = arrival_grid::of(protocol_);
     io_.sending = sending_grid::of(protocol_);
     io_.polled = plan_.polls;
+    if (plan_.packets) io_.panel = packet_panel::of(protocol_);
     bulk_ = {io_.moved, protocol_.sets(), plan_.protocol.senders, io_.sending,
              receiving_grid::of(protocol_)};
   }
 
   void start_dry(cudaStream_t on) {
-    packet_gather dry = io_;
+    gather_io dry = io_;
     dry.moved.run.launch = -1;
     gemm_.launch({}, &dry, on);
     move_gathered(dry, sender_epochs_, 2, on);
@@ -178,7 +179,7 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   gpu::gemm_launcher gemm_;
-  packet_gather io_;  // those that send no packets take what it is based on
+  gather_io io_;      // and what packets are gathered with: see gather.hpp
   bulk_gather bulk_;  // of bulk_synchronous
   gpu::gemm_arguments maps_{};
   gather_operands operands_;  // what the maps describe

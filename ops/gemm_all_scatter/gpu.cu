@@ -40,7 +40,7 @@ class device_scatter final : public device_operator {
       : problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
-        io_{.how = gemm_all_scatter_protocol(problem, plan_.protocol)},
+        io_{{{{.how = gemm_all_scatter_protocol(problem, plan_.protocol)}}}},
         launcher_(w, name, {.side = 1 + plan_.streams}) {
     launcher_.require_at_most(gpu::most_ranks);
     // A rank without columns of its own takes part in the meetings.

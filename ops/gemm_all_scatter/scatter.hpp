@@ -5,7 +5,8 @@
 
 namespace untax {
 
-/// What kernels are given that scatter with the protocol of gemm_all_scatter.
-using scatter_io = all_copies<gemm_all_scatter_protocol>;
+/// What the GEMM is given that scatters with the protocol of gemm_all_scatter.
+using scatter_io = gpu::gemm_io<gpu::local_source, all_copies<gemm_all_scatter_protocol>,
+                                tile_senders<gemm_all_scatter_protocol>>;
 
 }  // namespace untax

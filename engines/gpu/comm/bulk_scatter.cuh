@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/block_copy.cuh"
 
 namespace untax {
@@ -13,7 +14,7 @@ namespace untax {
 template <class Protocol>
 class scattering_block {
  public:
-  __device__ scattering_block(const all_copies<Protocol>& io, std::uint64_t epoch)
+  __device__ scattering_block(const tile_io<Protocol>& io, std::uint64_t epoch)
       : t_(io), me_(static_cast<int>(blockIdx.x)), output_(io, me_, epoch, me_) {}
 
   __device__ void run() {
@@ -54,7 +55,7 @@ class scattering_block {
   /// By the first warp; all of a rank's tiles go to the same peers, so once is enough.
   [[nodiscard]] __device__ bool reserve() const { return threadIdx.x >= 32 || output_.reserve(); }
 
-  const all_copies<Protocol>& t_;
+  const tile_io<Protocol>& t_;
   int me_;
   output_channel<Protocol> output_;
   bool reserved_ = false;

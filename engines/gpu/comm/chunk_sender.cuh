@@ -14,7 +14,7 @@ template <class Protocol, class Copier>
 class chunk_sender {
  public:
   /// `slot` names the wait record of the warp.
-  __device__ chunk_sender(const gathered<Protocol>& io, std::uint64_t epoch, const Copier& copier,
+  __device__ chunk_sender(const shard_io<Protocol>& io, std::uint64_t epoch, const Copier& copier,
                           int slot)
       : t_(io), copier_(copier), sender_(io, epoch, slot) {}
 
@@ -42,7 +42,7 @@ class chunk_sender {
   }
 
  private:
-  const gathered<Protocol>& t_;
+  const shard_io<Protocol>& t_;
   Copier copier_;
   shard_sender<Protocol> sender_;
 };

@@ -22,12 +22,12 @@ template <class Protocol>
 class epilogue_sender {
  public:
   /// `slot` names the wait record of the warp.
-  __device__ epilogue_sender(const gathered<Protocol>& io, const gpu::epilogue_smem& own,
+  __device__ epilogue_sender(const shard_io<Protocol>& io, const gpu::epilogue_smem& own,
                              std::uint64_t epoch, int slot)
       : t_(io), own_(own), sender_(io, epoch, slot), start_(cuda_memory::now()) {}
 
   /// Before the kernels ahead have ended.
-  static __device__ void prepare(const gathered<Protocol>& io) {
+  static __device__ void prepare(const shard_io<Protocol>& io) {
     const int lane = device_warp::thread_rank();
     if (lane == 0) gpu::prefetch(io.shard_tma_tiles);
     if (lane < io.moved.run.world.ranks) gpu::prefetch(io.inbox_tma_tiles[lane]);
@@ -61,7 +61,7 @@ class epilogue_sender {
     if (!gpu::left_out(gpu::mutant::gather_tma_wait)) gpu::tma_store_wait();
   }
 
-  const gathered<Protocol>& t_;
+  const shard_io<Protocol>& t_;
   gpu::epilogue_smem own_;
   shard_sender<Protocol> sender_;
   std::uint64_t start_;

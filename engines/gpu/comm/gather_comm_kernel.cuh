@@ -10,7 +10,7 @@ namespace untax {
 
 template <class Protocol>
 __global__ void __launch_bounds__(gpu::sender_warps * 32)
-    gather_comm_kernel(const __grid_constant__ gathered<Protocol> io, std::uint64_t* epochs) {
+    gather_comm_kernel(const __grid_constant__ shard_io<Protocol> io, std::uint64_t* epochs) {
   extern __shared__ __align__(128) std::byte shared[];
   if (io.dry()) return;
   const auto block = static_cast<int>(blockIdx.x);
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(gpu::sender_warps * 32)
 }
 
 template <class Protocol>
-void move_gathered(const gathered<Protocol>& io, std::uint64_t* epochs, int blocks,
+void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream) {
   gpu::start_in_pairs(false, gather_comm_kernel<Protocol>, blocks, gpu::sender_warps * 32,
                       moving_bytes<Protocol>, stream, "cannot start a gather", io, epochs);

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/gemm/sources/gathered.hpp"
+#include "engines/gpu/comm/shard_senders.hpp"
 
 namespace untax {
 
 /// The senders of the protocol as a kernel of their own, of an even number of blocks.
 template <class Protocol>
-void move_gathered(const gathered<Protocol>& io, std::uint64_t* epochs, int blocks,
+void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
 /// The same, where nothing is beside it, and what others send here is awaited, too: when the kernel
@@ -21,7 +21,7 @@ void gather_all(const bulk_gather& what, std::uint64_t* epochs, bool early, cuda
 
 /// And where chunks are TMA tiles, by an even number of blocks.
 template <class Protocol>
-void gather_all_by_tma(const gathered<Protocol>& io, const receiving_grid& incoming,
+void gather_all_by_tma(const shard_io<Protocol>& io, const receiving_grid& incoming,
                        std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream);
 
 }  // namespace untax

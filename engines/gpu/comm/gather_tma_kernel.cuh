@@ -9,7 +9,7 @@ namespace untax {
 
 template <class Protocol>
 __global__ void __launch_bounds__(tma_push<Protocol>::threads)
-    gather_tma_kernel(const __grid_constant__ gathered<Protocol> io,
+    gather_tma_kernel(const __grid_constant__ shard_io<Protocol> io,
                       const __grid_constant__ receiving_grid incoming, std::uint64_t* epochs) {
   using push = tma_push<Protocol>;
   extern __shared__ __align__(128) std::byte shared[];
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(tma_push<Protocol>::threads)
 }
 
 template <class Protocol>
-void gather_all_by_tma(const gathered<Protocol>& io, const receiving_grid& incoming,
+void gather_all_by_tma(const shard_io<Protocol>& io, const receiving_grid& incoming,
                        std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream) {
   using push = tma_push<Protocol>;
   gpu::prefer_shared_memory(gather_tma_kernel<Protocol>);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <untax/tile/order.hpp>
+
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/room_waits.cuh"
-#include "engines/gpu/gemm/sinks/all_copies.hpp"
+#include "engines/gpu/gemm/io.hpp"
 
 namespace untax {
 
@@ -10,7 +12,7 @@ namespace untax {
 template <class Protocol>
 class output_channel {
  public:
-  __device__ output_channel(const all_copies<Protocol>& io, int output, std::uint64_t epoch,
+  __device__ output_channel(const gpu::with_peers<Protocol>& io, int output, std::uint64_t epoch,
                             int slot)
       : t_(io), output_(output), epoch_(epoch), waits_(io.moved.run, slot) {}
 
@@ -67,7 +69,7 @@ class output_channel {
     __syncwarp();
   }
 
-  const all_copies<Protocol>& t_;
+  const gpu::with_peers<Protocol>& t_;
   int output_;
   std::uint64_t epoch_;
   gpu::room_waits waits_;

@@ -4,19 +4,19 @@
 
 #include <untax/rma/packet.cuh>
 
+#include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/shard_sender.cuh"
-#include "engines/gpu/gemm/sources/packets.hpp"
 
 namespace untax {
 
 static_assert(sizeof(packet) == packet_panel::bytes);
 
 /// A thread that sends packets to all ranks, nearest first and itself last. By all lanes of a warp.
-template <class Protocol>
+template <class Io>
 class packet_sender {
  public:
   /// `slot` names the wait record of the warp.
-  __device__ packet_sender(const gathered_packets<Protocol>& gather, std::uint64_t epoch, int slot)
+  __device__ packet_sender(const Io& gather, std::uint64_t epoch, int slot)
       : g_(gather), epoch_(epoch), sender_(gather, epoch, slot) {}
 
   __device__ void send(packet_share mine) {
@@ -54,9 +54,9 @@ class packet_sender {
         reinterpret_cast<const std::uint16_t*>(moved.run.in) + p.row * moved.a_stride + p.column);
   }
 
-  const gathered_packets<Protocol>& g_;
+  const Io& g_;
   std::uint64_t epoch_;
-  shard_sender<Protocol> sender_;
+  shard_sender<typename Io::protocol> sender_;
 };
 
 }  // namespace untax

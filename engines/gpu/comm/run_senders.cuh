@@ -16,7 +16,7 @@ inline constexpr int moving_bytes =
 
 /// What falls to the thread's warp of such a block. That of TMA tiles is nobody's in particular.
 template <class Protocol>
-[[nodiscard]] __device__ sending_grid::part moving_part(const gathered<Protocol>& io, int block) {
+[[nodiscard]] __device__ sending_grid::part moving_part(const shard_io<Protocol>& io, int block) {
   if (io.tma_tiles || io.how.pulls()) return {};
   const int me = gpu::sender_number(block);
   return me < 0 ? sending_grid::part() : io.sending.part_of({me, io.senders});
@@ -25,7 +25,7 @@ template <class Protocol>
 /// The senders of a block that only moves, by all of its threads. Wait records of senders begin at
 /// `first_slot`. `mine` is what falls to the thread's warp, see `moving_part`.
 template <class Protocol>
-__device__ void run_senders(const gathered<Protocol>& io, const sending_grid::part& mine,
+__device__ void run_senders(const shard_io<Protocol>& io, const sending_grid::part& mine,
                             std::byte* shared, int block, std::uint64_t epoch, int first_slot) {
   if (io.tma_tiles) {
     // The host reports failed waits.

@@ -9,7 +9,7 @@ namespace untax {
 
 template <class Protocol>
 __global__ void __launch_bounds__(gpu::copying_threads)
-    scatter_kernel(const __grid_constant__ all_copies<Protocol> io, std::uint64_t* epochs) {
+    scatter_kernel(const __grid_constant__ tile_io<Protocol> io, std::uint64_t* epochs) {
   if (io.dry()) return;
   gpu::griddepcontrol_wait();
   gpu::griddepcontrol_launch_dependents();
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(gpu::copying_threads)
 }
 
 template <class Protocol>
-void scatter_all(const all_copies<Protocol>& io, std::uint64_t* epochs, bool early,
+void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream) {
   gpu::prefer_shared_memory(scatter_kernel<Protocol>);
   gpu::start_pdl(early, scatter_kernel<Protocol>, io.senders, gpu::copying_threads, stream,

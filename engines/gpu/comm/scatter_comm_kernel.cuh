@@ -10,7 +10,7 @@ namespace untax {
 /// One warp of a block issues TMA copies.
 template <class Protocol>
 __global__ void __launch_bounds__(32)
-    scatter_comm_kernel(const __grid_constant__ all_copies<Protocol> io, std::uint64_t* epochs) {
+    scatter_comm_kernel(const __grid_constant__ tile_io<Protocol> io, std::uint64_t* epochs) {
   extern __shared__ __align__(128) std::byte shared[];
   if (io.dry()) return;
   const auto me = static_cast<int>(blockIdx.x);
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(32)
 
 template <class Protocol>
 __global__ void __launch_bounds__(32)
-    meet_kernel(const __grid_constant__ all_copies<Protocol> io, std::uint64_t* word, bool opens) {
+    meet_kernel(const __grid_constant__ tile_io<Protocol> io, std::uint64_t* word, bool opens) {
   if (io.dry()) return;
   const std::uint64_t epoch = *word + 1;
   const output_channel<Protocol> all(io, 0, epoch, 0);
@@ -37,13 +37,13 @@ __global__ void __launch_bounds__(32)
 }
 
 template <class Protocol>
-void meet(const all_copies<Protocol>& io, std::uint64_t* epoch, bool opens, cudaStream_t stream) {
+void meet(const tile_io<Protocol>& io, std::uint64_t* epoch, bool opens, cudaStream_t stream) {
   meet_kernel<Protocol><<<1, 32, 0, stream>>>(io, epoch, opens);
   gpu::require(cudaGetLastError(), "cannot start a meeting of ranks");
 }
 
 template <class Protocol>
-void move_scattered(const all_copies<Protocol>& io, std::uint64_t* epochs, int blocks,
+void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream) {
   gpu::start_in_pairs(false, scatter_comm_kernel<Protocol>, blocks, 32,
                       sizeof(typename tile_sender<Protocol>::memory), stream,
@@ -51,11 +51,11 @@ void move_scattered(const all_copies<Protocol>& io, std::uint64_t* epochs, int b
 }
 
 template <class Protocol>
-void open_scattered(const all_copies<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
+void open_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
   meet(io, epoch, true, stream);
 }
 template <class Protocol>
-void close_scattered(const all_copies<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
+void close_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
   meet(io, epoch, false, stream);
 }
 

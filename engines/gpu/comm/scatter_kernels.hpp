@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engines/gpu/gemm/sinks/all_copies.hpp"
+#include "engines/gpu/comm/tile_senders.hpp"
 
 namespace untax {
 
@@ -12,20 +12,20 @@ namespace untax {
 /// number of them: they open C, send tiles as these are flagged, and close. `epochs`: a word of
 /// each block.
 template <class Protocol>
-void move_scattered(const all_copies<Protocol>& io, std::uint64_t* epochs, int blocks,
+void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
 
 /// The same behind the GEMM, where tiles are kept until all of them are there: all at once, by as
 /// many blocks as there are senders. With `early` they take places as the GEMM leaves them.
 template <class Protocol>
-void scatter_all(const all_copies<Protocol>& io, std::uint64_t* epochs, bool early,
+void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream);
 
 /// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
 /// `close_scattered` when everything has landed. A word counts the epochs of each.
 template <class Protocol>
-void open_scattered(const all_copies<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
+void open_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
 template <class Protocol>
-void close_scattered(const all_copies<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
+void close_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
 
 }  // namespace untax

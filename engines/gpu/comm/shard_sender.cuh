@@ -5,7 +5,7 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/room_waits.cuh"
-#include "engines/gpu/gemm/sources/gathered.hpp"
+#include "engines/gpu/comm/shard_senders.hpp"
 
 namespace untax {
 
@@ -15,7 +15,7 @@ template <class Protocol>
 class shard_sender {
  public:
   /// `slot` names the wait record of the warp.
-  __device__ shard_sender(const gathered<Protocol>& io, std::uint64_t epoch, int slot)
+  __device__ shard_sender(const gather_run<Protocol>& io, std::uint64_t epoch, int slot)
       : t_(io),
         use_(io.how.sets().use_of(epoch)),
         set_(io.how.sets().set_of(epoch)),
@@ -59,7 +59,7 @@ class shard_sender {
   }
 
  private:
-  const gathered<Protocol>& t_;
+  const gather_run<Protocol>& t_;
   std::uint64_t use_;
   int set_;
   gpu::room_waits waits_;

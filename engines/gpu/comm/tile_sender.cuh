@@ -8,6 +8,7 @@
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/room_waits.cuh"
 #include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/tma_copy_ring.cuh"
 
 namespace untax {
@@ -25,7 +26,7 @@ class tile_sender {
 
   /// By one warp. It is number `me` of `io.senders`; `slot` names its wait record. The host
   /// reports failed waits.
-  static __device__ void run(const all_copies<Protocol>& io, memory& shared, int me,
+  static __device__ void run(const tile_io<Protocol>& io, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (device_warp::thread_rank() == 0) {
       shared.init();
@@ -40,8 +41,8 @@ class tile_sender {
   }
 
  private:
-  __device__ tile_sender(const all_copies<Protocol>& io, memory& shared, int me,
-                         std::uint64_t epoch, int slot)
+  __device__ tile_sender(const tile_io<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
+                         int slot)
       : t_(io),
         share_{me, io.senders},
         turns_(io.sent.turns(share_)),
@@ -105,7 +106,7 @@ class tile_sender {
     return t_.moved.run.counters.local(static_cast<std::size_t>(index));
   }
 
-  const all_copies<Protocol>& t_;
+  const tile_io<Protocol>& t_;
   strided share_;
   int turns_;
   std::uint64_t epoch_;

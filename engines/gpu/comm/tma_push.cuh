@@ -35,7 +35,7 @@ class tma_push {
   /// By all threads of the block, two warps at least. It is number `me` of `io.senders`; `slot`
   /// names its wait record, which warp 0 uses alone. Each warp returns when it has done its own
   /// part; warp 0 with false after a wait that ended badly.
-  static __device__ bool run(const gathered<Protocol>& io, memory& shared, int me,
+  static __device__ bool run(const shard_io<Protocol>& io, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (threadIdx.x == 0) {
       shared.tma_tiles.init();
@@ -51,7 +51,7 @@ class tma_push {
   }
 
  private:
-  __device__ tma_push(const gathered<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
+  __device__ tma_push(const shard_io<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
                       int slot)
       : t_(io), shared_(shared), share_{me, io.senders}, sender_(io, epoch, slot) {}
 
@@ -93,7 +93,7 @@ class tma_push {
     });
   }
 
-  const gathered<Protocol>& t_;
+  const shard_io<Protocol>& t_;
   memory& shared_;
   strided share_;
   shard_sender<Protocol> sender_;

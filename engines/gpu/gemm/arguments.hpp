@@ -13,7 +13,7 @@ namespace untax::gpu {
 /// What stands where no sum has come yet: one of the NaNs.
 inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 
-/// What a launch is given, apart from what its protocol needs.
+/// What a launch is given, apart from its `gemm_io`.
 struct gemm_arguments {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
   CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, the same

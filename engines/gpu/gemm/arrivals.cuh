@@ -6,11 +6,11 @@ namespace untax::gpu {
 
 /// What the producer knows of how far A has come: from a flag poller, or by looking itself.
 /// In k-blocks of one window, for the rows that it reads for the work at hand; by all of its lanes.
-template <tile_config config, class Io>
+template <tile_config config, class Source>
 class arrivals {
  public:
-  __device__ arrivals(const block_view<config>& block, Io& io)
-      : block_(block), io_(io), told_(io.polls()) {}
+  __device__ arrivals(const block_view<config>& block, Source& source)
+      : block_(block), source_(source), told_(source.polls()) {}
 
   /// Work whose rows of A begin at `row`.
   __device__ void begin(const work_tile& w, int row) {
@@ -21,11 +21,11 @@ class arrivals {
 
   /// Up to which k-block, from `k_block` to `end`.
   [[nodiscard]] __device__ int come(int k_block, int end) {
-    if (!told_) return io_.come(row_, block_.a_rows(), k_block, end);
+    if (!told_) return source_.come(row_, block_.a_rows(), k_block, end);
     const int there = block_.shared.arrived.count() - before_ + begin_;
     // A flag poller that moves first has not looked yet; what is the rank's own is there all the
     // same.
-    if (there <= k_block) return io_.is_there(row_, k_block) ? end : k_block;
+    if (there <= k_block) return source_.is_there(row_, k_block) ? end : k_block;
     return there < end ? there : end;
   }
   /// The same, some looks later if nothing has.
@@ -36,7 +36,7 @@ class arrivals {
   /// Stages of weights to ask for before each look but the first. A look of its own takes longer.
   [[nodiscard]] __device__ int asked_for_each_look() const { return told_ ? 1 : 2; }
   __device__ void await(int k_block, int end) {
-    if (!told_) return io_.await(row_, block_.a_rows(), k_block, end);
+    if (!told_) return source_.await(row_, block_.a_rows(), k_block, end);
     block_.shared.arrived.await(number_of(end));
   }
 
@@ -47,7 +47,7 @@ class arrivals {
   [[nodiscard]] __device__ int number_of(int k_block) const { return before_ + k_block - begin_; }
 
   const block_view<config>& block_;
-  Io& io_;
+  Source& source_;
   bool told_;
   int before_ = 0;  // k-blocks of the work that is over
   int row_ = 0;     // of the work at hand, like the next one
@@ -55,10 +55,10 @@ class arrivals {
 };
 
 /// Where all of A is there.
-template <tile_config config, class Io>
-requires(!Io::waits) class arrivals<config, Io> {
+template <tile_config config, class Source>
+requires(!awaited_source<Source>) class arrivals<config, Source> {
  public:
-  __device__ arrivals(const block_view<config>& /*block*/, Io& /*io*/) {}
+  __device__ arrivals(const block_view<config>& /*block*/, Source& /*source*/) {}
   __device__ void begin(const work_tile& /*w*/, int /*row*/) {}
   __device__ void end(const work_tile& /*w*/) {}
 };

@@ -17,15 +17,15 @@ class epilogue_store {
   /// C of this rank alone. There are fewer places than a tile has sub-tiles: all that there are
   /// leave, and are then given back, each as soon as it has been read, so that the consumer finds
   /// them free.
-  template <class Io>
-  __device__ void store_here(const Io& io) {
+  template <class Sink>
+  __device__ void store_here(const Sink& sink) {
     block_.each_tile([&](const work_tile& w) {
       if (stores_partial(w)) return;
       const corner tile = corner_of(w);
-      destination to = copy_of(tile, 0, io, 0);
+      destination to = copy_of(tile, 0, sink, 0);
       for (int subtile = 0; subtile < subtiles_of(config);) {
         await_full();
-        if (config.swap_ab && subtile > 0) to = copy_of(tile, subtile, io, 0);
+        if (config.swap_ab && subtile > 0) to = copy_of(tile, subtile, sink, 0);
         store(tile, subtile, to);
         commit();
         ++subtile;
@@ -39,8 +39,8 @@ class epilogue_store {
   }
 
   /// All copies of C. A whole tile has its place, and keeps it until it has left.
-  template <class Io>
-  __device__ void store_everywhere(Io& io) {
+  template <class Sink>
+  __device__ void store_everywhere(Sink& sink) {
     static_assert(config.epilogue_buffers >= subtiles_of(config));
     static_assert(config.cluster_split_k == 1, "who is told counts tiles of blocks");
     store_throttle throttle;
@@ -51,23 +51,22 @@ class epilogue_store {
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
         await_full();
         if (subtile == 0)
-          throttle.begin_tile((io.copies() - 1) * subtiles_of(config), k_blocks_after(w));
-        for (int copy = 0; copy < io.copies(); ++copy) {
-          if (copy > 0 && !io.in_turn()) throttle.await();
-          store(tile, subtile, copy_of(tile, subtile, io, copy));
+          throttle.begin_tile((sink.copies() - 1) * subtiles_of(config), k_blocks_after(w));
+        for (int copy = 0; copy < sink.copies(); ++copy) {
+          if (copy > 0 && !sink.in_turn()) throttle.await();
+          store(tile, subtile, copy_of(tile, subtile, sink, copy));
         }
         commit();
       }
-      if (io.in_turn()) {
+      if (sink.in_turn()) {
         tma_store_wait();
       } else {
         tma_store_wait_read<0>();
       }
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
-      io.after_tile(block_.place(w));
+      sink.after_tile(block_.place(w));
     });
     tma_store_wait();
-    io.after_all();
   }
 
  private:
@@ -98,10 +97,10 @@ class epilogue_store {
   }
   /// Where a sub-tile goes in a copy of C: all sub-tiles of a tile to the same rows, unless swap
   /// ab.
-  template <class Io>
-  [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile, const Io& io,
-                                                      int copy) {
-    return io.copy_of(config.swap_ab ? n_of(tile, subtile) : tile.m, copy);
+  template <class Sink>
+  [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile,
+                                                      const Sink& sink, int copy) {
+    return sink.copy_of(config.swap_ab ? n_of(tile, subtile) : tile.m, copy);
   }
   /// Asks for a sub-tile to be stored.
   __device__ void store(const corner& tile, int subtile, const destination& to) const {
@@ -139,13 +138,13 @@ __device__ void release_buffers(const block_view<config>& block, int group) {
   for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();
 }
 
-template <tile_config config, class Io>
-__device__ void run_epilogue(const block_view<config>& block, Io& io, int group) {
+template <tile_config config, class Sink>
+__device__ void run_epilogue(const block_view<config>& block, Sink& sink, int group) {
   epilogue_store<config> epilogue_warp(block, group);
-  if constexpr (Io::signals) {
-    epilogue_warp.store_everywhere(io);
+  if constexpr (signalling_sink<Sink>) {
+    epilogue_warp.store_everywhere(sink);
   } else {
-    epilogue_warp.store_here(io);
+    epilogue_warp.store_here(sink);
   }
 }
 

@@ -6,11 +6,11 @@ namespace untax::gpu {
 
 /// One warp that looks for A ahead of the producer, in the same order. A look takes as long as the
 /// consumer takes for several k-blocks, and the producer has better to do.
-template <tile_config config, class Io>
+template <tile_config config, class Source>
 class flag_poller {
  public:
-  __device__ flag_poller(const block_view<config>& block, Io& io)
-      : block_(block), io_(io), leads_(threadIdx.x % 32 == 0) {}
+  __device__ flag_poller(const block_view<config>& block, Source& source)
+      : block_(block), source_(source), leads_(threadIdx.x % 32 == 0) {}
 
   __device__ void run() {
     block_.each_work([&](const work_tile& w) {
@@ -20,7 +20,7 @@ class flag_poller {
       }
       const int row = row_;
       for (int k_block = w.begin; k_block < w.end;) {
-        const operand_window from = io_.window_of(row, k_block);
+        const operand_window from = source_.window_of(row, k_block);
         const int end = from.end < w.end ? from.end : w.end;
         k_block = find(row, k_block, end);
         // The last stage of a window is as long as any.
@@ -45,16 +45,16 @@ class flag_poller {
   __device__ int find(int row, int k_block, int end) {
     const int rows = block_.a_rows();
     for (int i = 0; i < most_pauses; ++i) {
-      const int there = io_.come(row, rows, k_block, end);
+      const int there = source_.come(row, rows, k_block, end);
       if (there > k_block) return there;
       __nanosleep(pause_nanoseconds);
     }
-    io_.await(row, rows, k_block, k_block + 1);
+    source_.await(row, rows, k_block, k_block + 1);
     return k_block + 1;
   }
 
   const block_view<config>& block_;
-  Io& io_;
+  Source& source_;
   bool leads_;
   int before_ = 0;  // k-blocks of the work that is over
   int tile_ = -1;   // of the work at hand, and where its rows of A begin

@@ -37,7 +37,7 @@ class padded_matrix {
       : rows_(static_cast<std::size_t>(rows)),
         columns_(static_cast<std::size_t>(columns) * 2),
         stride_(static_cast<std::size_t>(stride) * 2),
-        data_(memory_.allocate(rows_ * stride_)) {}
+        data_(memory_.allocate(rows_ * stride_, "a GEMM of padded rows")) {}
 
   [[nodiscard]] void* data() const noexcept { return data_; }
   void read(const void* from, cudaStream_t stream) const {
@@ -94,8 +94,8 @@ class gemm::launcher {
     maps.a = tensor_map_of({a, m, k, k}, type, a_tma_tile_rows(p), read_together(p));
     maps.b = tensor_map_of({b, shape_.n, k, k}, type, b_tma_tile_rows(p), read_together(p));
     maps.c = result_map_of({c, m, n, n}, type, p.config);
-    const local_io protocol;
-    launcher_.launch(maps, &protocol, stream);
+    const local_io io;
+    launcher_.launch(maps, &io, stream);
   }
 
   gemm_shape shape_;

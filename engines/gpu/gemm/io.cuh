@@ -1,18 +1,20 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda.h>
 
-#include <untax/core/host_device.hpp>
-
+#include "engines/gpu/gemm/arguments.hpp"
+#include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 
 namespace untax::gpu {
 
-/// Which part of C a role is about to read for, or has written: first row and column. With a
-/// protocol that turns rows around, the row is one of the order in which they are gone through.
+/// Which part of C a role is about to read for, or has written: first row and column. Rows
+/// are numbered in raster order, which for a gather differs from their order in A.
 struct tile_place {
   int row = 0;
   int column = 0;
@@ -40,82 +42,169 @@ struct epilogue_smem {
   stage_barrier* moved = nullptr;  ///< of one arrival, in its first phase
 };
 
-/// Where the producer brings all of A, nobody else does. Where the consumer brings rows of it to
-/// the stages, this is the form; all threads of an MMA warpgroup call it.
+/// What a source does: says where k-blocks of both operands lie.
+template <class V>
+concept source_view = requires(V& v, int row, int k_block) {
+  /// The window in which a k-block lies, for rows of A from a tile's first one on. Before `begin`
+  /// only what it says of B holds.
+  { v.window_of(row, k_block) } -> std::same_as<operand_window>;
+};
+/// A source whose k-blocks arrive while the kernel runs.
+template <class V>
+concept awaited_source = source_view<V> && requires(V& v, int row, int rows, int begin, int end) {
+  /// A warp: up to which k-block these rows have come, of k-blocks of one window. Acquires them.
+  { v.come(row, rows, begin, end) } -> std::same_as<int>;
+  /// Waits for all of them.
+  v.await(row, rows, begin, end);
+  /// Whether the fourth warp calls these two, ahead of the producer. The producer then asks
+  /// `is_there`: whether nothing has to come for a window.
+  { v.polls() } -> std::same_as<bool>;
+  { v.is_there(row, begin) } -> std::same_as<bool>;
+};
+/// A source that is told when it has been read.
+template <class V>
+concept retired_source = source_view<V> && requires(V& v) {
+  /// Whether it is, in this launch.
+  { v.counts_readers() } -> std::same_as<bool>;
+  /// The producer, when the CTA has read what it needs.
+  v.retire();
+};
+/// A source that brings A to the MMA warpgroups itself, past the producer: all threads of one call
+/// its `rows`.
+template <class V>
+concept bringing_source = source_view<V> && requires(V& v, int group) {
+  /// `rows::stages`: for how many stages they are brought together. `ask(k_block, count)` asks for
+  /// those of so many of the group's k-blocks; what it returns goes to `settle(asked, count,
+  /// place)`, which waits for them and writes those of k-block i to `place(i)`, as the tensor
+  /// cores take them. Rows beyond those of A may be left as they are.
+  { v.rows_for(group) } -> std::same_as<typename V::rows>;
+};
+
+/// What a sink does: says where parts of C go.
+template <class V>
+concept sink_view = requires(V& v, int row, int copy) {
+  /// How many copies of C a tile goes to; copy 0 is this rank's.
+  { v.copies() } -> std::same_as<int>;
+  { v.copy_of(row, copy) } -> std::same_as<destination>;
+};
+/// A sink that tells others of what has been stored.
+template <class V>
+concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile, bool stored) {
+  /// An epilogue warp, before its first store.
+  v.before_store();
+  /// Whether a tile is stored before its place is used again.
+  { v.in_turn() } -> std::same_as<bool>;
+  /// A thread of an epilogue warp, when it has asked for all stores of its half of a tile.
+  v.after_tile(tile);
+  /// All threads, at the end: whether this one stored what it had to; then, with whether all did,
+  /// those of the first warp.
+  { v.has_stored() } -> std::same_as<bool>;
+  v.finish(stored);
+};
+
+/// What senders do that are part of the kernel.
+template <class V>
+concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogue_smem& own) {
+  /// Before `begin`, by those who call the other two after it.
+  v.prepare_comm();
+  v.prepare_beside(warp);
+  /// All threads of a communication CTA, which has `comm_smem_bytes` of shared memory at least.
+  v.run_comm(shared);
+  { V::comm_smem_bytes } -> std::convertible_to<std::size_t>;
+  /// The four warps beside those that multiply, before their roles.
+  v.beside(warp, own);
+};
+
+template <class Source, class Io>
+concept tile_source = source_view<typename Source::template view<Io>>;
+template <class Sink, class Io>
+concept tile_sink = sink_view<typename Sink::template view<Io>>;
+template <class Senders, class Io>
+concept tile_senders =
+    std::same_as<typename Senders::run, alone> || senders_view<typename Senders::template view<Io>>;
+
+/// Where the producer brings all of A, nobody else does.
 struct no_rows {
-  /// How many stages they are brought for together.
   static constexpr int stages = 0;
-
-  /// Asks for those of so many of its k-blocks from `k_block` on. Returns what knows of them.
-  struct asked {};
-  __device__ asked ask(int k_block, int count) const;
-  /// Waits for them, and writes those of k-block i to `place(i)`, as the tensor cores take them.
-  /// Rows beyond those of A may be left as they are.
-  template <class Place>
-  __device__ void settle(asked& rows, int count, const Place& place);
 };
 
-/// What a GEMM does with others than itself: nothing. A protocol is a struct that is passed to the
-/// kernel by value. Its `block_io`, which each thread makes for itself, has this form, and all of
-/// it is called by the roles of a block.
-struct local_io {
-  /// Whether the launch only serves to load the kernel.
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool dry() { return false; }
-  /// Blocks before those that multiply.
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int comm_cta_count() { return 0; }
+template <class Io>
+class local_source::view {
+ public:
+  __device__ view(const Io& /*io*/, const gemm_arguments& given)
+      : a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
+  __device__ void begin(std::uint64_t /*epoch*/) {}
+  [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
+    return {&a_, row, &b_, 0, k_blocks_};
+  }
 
-  class block_io {
-   public:
-    static constexpr bool moves = false;    ///< bytes, beside multiplying
-    static constexpr bool waits = false;    ///< for A
-    static constexpr bool brings = false;   ///< A to the consumer, past the producer
-    static constexpr bool retires = false;  ///< what it has read
-    static constexpr bool signals = false;  ///< that C is stored
+ private:
+  const CUtensorMap& a_;
+  const CUtensorMap& b_;
+  int k_blocks_;
+};
 
-    __device__ block_io(const local_io& /*protocol*/, const CUtensorMap& a, const CUtensorMap& b,
-                        const CUtensorMap& c, int k_blocks)
-        : a_(a), b_(b), c_(c), k_blocks_(k_blocks) {}
-    /// All threads, when the kernels ahead have ended. Before that memory is not touched.
-    __device__ void begin() {}
+template <class Io>
+class local_sink::view {
+ public:
+  __device__ view(const Io& /*io*/, const gemm_arguments& given) : c_(given.c) {}
+  __device__ void begin(std::uint64_t /*epoch*/) {}
+  [[nodiscard]] __device__ static constexpr int copies() { return 1; }
+  [[nodiscard]] __device__ destination copy_of(int row, int /*copy*/) const { return {&c_, row}; }
 
-    /// The window in which a k-block lies, for rows of A from a tile's first one on. Before `begin`
-    /// only what it says of B holds.
-    [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
-      return {&a_, row, &b_, 0, k_blocks_};
+ private:
+  const CUtensorMap& c_;
+};
+
+template <class Io>
+class no_senders::view {
+ public:
+  explicit __device__ view(const Io& /*io*/) {}
+};
+
+/// What each thread makes of what its kernel was given.
+template <class Io>
+class io_view {
+ public:
+  using source_view = typename Io::source_type::template view<Io>;
+  using sink_view = typename Io::sink_type::template view<Io>;
+  using senders_view = typename Io::senders_type::template view<Io>;
+  static constexpr bool has_peers = !std::is_same_v<typename Io::run, alone>;
+
+  source_view source;
+  sink_view sink;
+  senders_view senders;
+
+  __device__ io_view(const Io& io, const gemm_arguments& given)
+      : source(io, given), sink(io, given), senders(io), io_(io) {}
+
+  /// All threads, when the kernels ahead have ended. Before that memory is not touched.
+  __device__ void begin() {
+    if constexpr (has_peers) {
+      epoch_ = io_.moved.run.epochs[blockIdx.x] + 1;
+      source.begin(epoch_);
+      sink.begin(epoch_);
+      senders.begin(epoch_);
     }
-    /// How many copies of C a tile goes to, and where; copy 0 is this rank's.
-    [[nodiscard]] __device__ static constexpr int copies() { return 1; }
-    [[nodiscard]] __device__ destination copy_of(int row, int /*copy*/) const { return {&c_, row}; }
+  }
+  /// All threads of any CTA, when it has read A and stored C.
+  __device__ void finish() {
+    if constexpr (!has_peers) {
+      return;
+    } else if constexpr (signalling_sink<sink_view>) {
+      const bool stored = __syncthreads_and(sink.has_stored() ? 1 : 0) != 0;
+      if (threadIdx.x >= 32) return;
+      if (threadIdx.x == 0) io_.moved.run.epochs[blockIdx.x] = epoch_;
+      sink.finish(stored);
+    } else {
+      __syncthreads();
+      if (threadIdx.x == 0) io_.moved.run.epochs[blockIdx.x] = epoch_;
+    }
+  }
 
-   private:
-    const CUtensorMap& a_;
-    const CUtensorMap& b_;
-    const CUtensorMap& c_;
-    int k_blocks_;
-  };
+ private:
+  const Io& io_;
+  std::uint64_t epoch_ = 0;
 };
-
-// What the form has beside that, where the constants above ask for it:
-//
-//   moves:    void prepare_comm(), void prepare_beside(int warp)   before `begin`, by those who
-//                                  call `run_comm` and `beside` after it
-//             void run_comm(std::byte* shared)  all threads of a communication CTA, which has
-//                                  `comm_smem_bytes` of shared memory at least
-//             void beside(int warp, epilogue_smem own)  the four warps beside those that
-//                                  multiply, before their roles
-//             void finish()        all threads of any block, when it has read A and stored C
-//   retires:  bool counts_readers()   whether it is called in this launch:
-//             void retire()        the producer, when the block has read what it needs of A
-//   waits:    int come(int row, int rows, int begin, int end)  a warp: up to which k-block these
-//             rows of A have come, of k-blocks of one window; void await(...) waits for all of
-//             them. Both are called by the producer, or, if `bool polls()`, by the fourth warp,
-//             ahead of it; then the producer asks `bool is_there(int row, int k_block)`, whether
-//             nothing has to come for that window
-//   brings:   rows rows_for(int group)    what brings A to an MMA warpgroup: see `no_rows`
-//   signals:  void before_store()  an epilogue warp, before its first store
-//             bool in_turn()       whether a tile is stored before its place is used again
-//             void after_tile(tile_place)  a thread of an epilogue warp, when it has asked for all
-//                                  stores of its half of a tile
-//             void after_all()     when all its stores are done
 
 }  // namespace untax::gpu

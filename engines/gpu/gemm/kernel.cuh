@@ -42,11 +42,11 @@ template <tile_config config>
 }
 
 /// What an MMA warpgroup does, with elements of a type.
-template <class T, tile_config config, class Io>
-__device__ __forceinline__ void run_consumer(const block_view<config>& block, Io& io) {
+template <class T, tile_config config, class Source>
+__device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
-  if constexpr (Io::brings) {
-    mma_consumer<T, config, typename Io::rows>(block, group, io.rows_for(group)).run();
+  if constexpr (bringing_source<Source>) {
+    mma_consumer<T, config, typename Source::rows>(block, group, source.rows_for(group)).run();
   } else {
     mma_consumer<T, config>(block, group).run();
   }
@@ -54,18 +54,21 @@ __device__ __forceinline__ void run_consumer(const block_view<config>& block, Io
 
 /// The roles of a block that multiplies.
 template <tile_config config, class Io>
-__device__ __forceinline__ void run_roles(const block_view<config>& block, Io& io) {
-  constexpr register_shares registers = Io::moves ? registers_with_peers : registers_alone;
+__device__ __forceinline__ void run_roles(const block_view<config>& block, io_view<Io>& io) {
+  using source = typename io_view<Io>::source_view;
+  using sink = typename io_view<Io>::sink_view;
+  constexpr bool has_peers = io_view<Io>::has_peers;
+  constexpr register_shares registers = has_peers ? registers_with_peers : registers_alone;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool leads = threadIdx.x % 32 == 0;
   int fetched = 0;
-  if constexpr (Io::moves && reads_early(config)) {
+  if constexpr (has_peers && reads_early(config)) {
     if (warp == 0)
-      fetched =
-          tma_producer<config, Io>(block, io).load_early_weights(block.arguments.early_stages);
+      fetched = tma_producer<config, source>(block, io.source)
+                    .load_early_weights(block.arguments.early_stages);
   }
-  if constexpr (Io::moves) {
-    if (warp < warpgroup_threads / 32) io.prepare_beside(warp);
+  if constexpr (has_peers) {
+    if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
   }
   griddepcontrol_wait();
   io.begin();
@@ -73,50 +76,54 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, Io& i
     grow_registers<registers.consumer>();
     // All that depends on the type. A kernel for each would take half as long again to compile.
     if (block.arguments.type == dtype::f16) {
-      run_consumer<__half>(block, io);
+      run_consumer<__half>(block, io.source);
     } else {
-      run_consumer<__nv_bfloat16>(block, io);
+      run_consumer<__nv_bfloat16>(block, io.source);
     }
     return;
   }
   shrink_registers<registers.producer>();
-  if constexpr (Io::brings) {
+  if constexpr (bringing_source<source>) {
     // What senders read is not held up by so few.
     if (warp == 0 && fetched == 0)
-      fetched = tma_producer<config, Io>(block, io).load_early_weights(asked_before_moving);
+      fetched =
+          tma_producer<config, source>(block, io.source).load_early_weights(asked_before_moving);
   }
-  if constexpr (Io::moves) io.beside(warp, epilogue_smem_of(block, warp));
-  if (warp == 0) tma_producer<config, Io>(block, io, fetched).run();
-  if constexpr (Io::waits) {
-    if (warp == 3 && io.polls()) flag_poller<config, Io>(block, io).run();
+  if constexpr (has_peers) io.senders.beside(warp, epilogue_smem_of(block, warp));
+  if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
+  if constexpr (awaited_source<source>) {
+    if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
   if (warp >= 1 && warp <= storing_warpgroups(config)) {
     if (leads) release_buffers(block, warp - 1);
-    if constexpr (Io::signals) io.before_store();
-    if (leads) run_epilogue(block, io, warp - 1);
+    if constexpr (signalling_sink<sink>) io.sink.before_store();
+    if (leads) run_epilogue(block, io.sink, warp - 1);
   }
 }
 
-/// C = A * B^T. `Protocol` says where A comes from and C goes to, and what is told to others: see
-/// io.cuh. (The fields of a tile_config: nvcc takes no structs as template arguments of
+/// C = A * B^T. The source says where A comes from, the sink where C goes, and senders send beside:
+/// see io.cuh. (The fields of a tile_config: nvcc takes no structs as template arguments of
 /// kernels.)
 template <int block_n, int cluster, int stages, bool swap_ab, int epilogue_buffers,
-          bool warpgroup_split_k, int cluster_split_k, class Protocol>
+          bool warpgroup_split_k, int cluster_split_k, class Source, class Sink, class Senders>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
-                const __grid_constant__ Protocol protocol) {
+                const __grid_constant__ gemm_io<Source, Sink, Senders> given) {
+  using all = gemm_io<Source, Sink, Senders>;
+  static_assert(tile_source<Source, all> && tile_sink<Sink, all> && tile_senders<Senders, all>);
+  using view = io_view<all>;
   constexpr tile_config config{block_n,          cluster,           stages,         swap_ab,
                                epilogue_buffers, warpgroup_split_k, cluster_split_k};
   constexpr int cluster_ctas = cluster_blocks(config);
   extern __shared__ std::byte memory[];
-  if (protocol.dry()) return;
+  if (given.dry()) return;
   const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   auto& shared =
       *reinterpret_cast<block_memory<config>*>(memory + ((start + 1023) / 1024 * 1024 - start));
-  const int number = static_cast<int>(blockIdx.x) - protocol.comm_cta_count();
-  using block_io = typename Protocol::block_io;
+  const int number = static_cast<int>(blockIdx.x) - given.comm_cta_count();
   const int in_order = number / cluster_ctas;
   const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
+  constexpr bool brings = bringing_source<typename view::source_view>;
   // Found while the kernels ahead end, but where senders need the registers.
   const block_view<config> block{
       shared,
@@ -124,7 +131,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       in_order,
       cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
       cluster_split_k == 1 ? 0 : in_cluster / cluster,
-      block_io::moves && !block_io::brings ? work_tile{} : arguments.schedule.first(in_order)};
+      view::has_peers && !brings ? work_tile{} : arguments.schedule.first(in_order)};
   if (threadIdx.x == 0) {
     prefetch(arguments.a);
     prefetch(arguments.b);
@@ -132,17 +139,17 @@ __global__ void __launch_bounds__(block_threads, 1)
     init_barriers(shared);
   }
   // Clusters meet without ordering anything but their barriers.
-  if constexpr (cluster_ctas == 1 || Protocol::block_io::waits) __syncthreads();
+  if constexpr (cluster_ctas == 1 || awaited_source<typename view::source_view>) __syncthreads();
   if constexpr (cluster_ctas > 1) cluster_sync();
   griddepcontrol_launch_dependents();
-  block_io io(protocol, arguments.a, arguments.b, arguments.c, arguments.schedule.k_blocks);
-  if constexpr (block_io::moves) {
-    static_assert(block_io::comm_smem_bytes <= sizeof(block_memory<config>));
+  view io(given, arguments);
+  if constexpr (view::has_peers) {
+    static_assert(view::senders_view::comm_smem_bytes <= sizeof(block_memory<config>));
     if (number < 0) {
-      io.prepare_comm();
+      io.senders.prepare_comm();
       griddepcontrol_wait();
       io.begin();
-      io.run_comm(reinterpret_cast<std::byte*>(&shared));
+      io.senders.run_comm(reinterpret_cast<std::byte*>(&shared));
     } else {
       run_roles(block, io);
     }

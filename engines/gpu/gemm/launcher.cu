@@ -51,8 +51,7 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
       static_cast<float*>(partials_.allocate(partials_bytes(plan), "a GEMM", 0xff));
 }
 
-void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
-                           cudaStream_t stream) const {
+void gemm_launcher::launch(const gemm_arguments& maps, const void* io, cudaStream_t stream) const {
   gemm_arguments arguments = arguments_;
   arguments.a = maps.a;
   arguments.b = maps.b;
@@ -63,7 +62,7 @@ void gemm_launcher::launch(const gemm_arguments& maps, const void* protocol,
                                       gpu::programmatic_launch(early_)};
   launch.attrs = attributes;
   launch.numAttrs = 2;
-  void* parameters[] = {&arguments, const_cast<void*>(protocol)};
+  void* parameters[] = {&arguments, const_cast<void*>(io)};
   gpu::require(cudaLaunchKernelExC(&launch, kernel_, parameters), "cannot start a GEMM");
 }
 

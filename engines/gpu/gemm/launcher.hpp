@@ -19,19 +19,20 @@ struct kernel_start {
   int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
 };
 
-/// Starts the kernel of a plan, with whatever protocol it was compiled for. Loads it, allocates
-/// what the blocks need to share tiles, and sees to it that all blocks have a place at the same
-/// time.
+/// Starts the kernel of a plan, with whatever source, sink and senders it was compiled for. Loads
+/// it, allocates what the blocks need to share tiles, and sees to it that all blocks have a place
+/// at the same time.
 class gemm_launcher {
  public:
-  /// For the current device. `comm_ctas`: those of the protocol, a multiple of the
+  /// For the current device. `comm_ctas`: in the same grid, a multiple of the
   /// blocks of the plan's clusters. Throws `unsupported` if this is no Hopper GPU or has too few
   /// multiprocessors, and `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
 
-  /// `maps` holds descriptions of A, B and C; `protocol` is what the kernel takes. May be captured.
-  void launch(const gemm_arguments& maps, const void* protocol, cudaStream_t stream) const;
+  /// `maps` holds descriptions of A, B and C; `io`: the `gemm_io` that the kernel takes. May be
+  /// captured.
+  void launch(const gemm_arguments& maps, const void* io, cudaStream_t stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] int blocks() const noexcept { return comm_ctas_ + plan_.blocks(); }

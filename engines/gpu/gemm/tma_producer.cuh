@@ -22,15 +22,15 @@ inline constexpr int most_prefetched = 16;
 /// Weights are there before anybody's A is: while A has not come, the ring is filled with them, and
 /// where the M operand is weights, which takes as long as these take to read, some of L2; with the
 /// first ones, where nobody writes them, already while the kernels ahead end.
-template <tile_config config, class Io>
+template <tile_config config, class Source>
 class tma_producer {
  public:
   /// `fetched`: what `load_early_weights` of another one said.
-  __device__ tma_producer(const block_view<config>& block, Io& io, int fetched = 0)
+  __device__ tma_producer(const block_view<config>& block, Source& source, int fetched = 0)
       : block_(block),
-        io_(io),
+        source_(source),
         leads_(threadIdx.x % 32 == 0),
-        arrivals_(block, io),
+        arrivals_(block, source),
         ahead_(fetched) {}
 
   /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
@@ -42,7 +42,7 @@ class tma_producer {
       const int a_row = block_.a_begin(w);
       const int b_row = block_.b_begin(w);
       for (int k_block = w.begin; k_block < w.end && ahead_ < most;) {
-        const operand_window from = io_.window_of(a_row, k_block);
+        const operand_window from = source_.window_of(a_row, k_block);
         const int end = from.end < w.end ? from.end : w.end;
         for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
           if (leads_) {
@@ -60,19 +60,22 @@ class tma_producer {
   }
 
   __device__ void run() {
-    if (!Io::waits && !Io::retires && !leads_) return;
+    if (!waits && !retires && !leads_) return;
     block_.each_work([&](const work_tile& w) { load(w); });
-    if constexpr (Io::retires) {
-      if (!io_.counts_readers()) return;
+    if constexpr (retires) {
+      if (!source_.counts_readers()) return;
       if (leads_) await_consumers();
       __syncwarp();
-      io_.retire();
+      source_.retire();
     }
   }
 
  private:
+  static constexpr bool waits = awaited_source<Source>;
+  static constexpr bool retires = retired_source<Source>;
+  static constexpr bool brings = bringing_source<Source>;
   static constexpr int per_stage = k_blocks_per_stage(config);
-  static_assert(!Io::brings || config.swap_ab, "rows of A are the N operand");
+  static_assert(!brings || config.swap_ab, "rows of A are the N operand");
   /// Of a stage, where they are all that comes by TMA.
   static constexpr std::uint32_t weight_bytes = per_stage * tile_rows(config) * block_k * 2;
   /// Stages whose A has come that are still to be fetched when the producer looks for more: a look
@@ -90,20 +93,20 @@ class tma_producer {
     arrivals_.begin(w, a_row);
     if constexpr (config.swap_ab) prefetched_ = w.begin;
     for (int k_block = w.begin; k_block < w.end;) {
-      const operand_window from = io_.window_of(a_row, k_block);
+      const operand_window from = source_.window_of(a_row, k_block);
       const int end = from.end < w.end ? from.end : w.end;
       int there = end;
-      if constexpr (Io::waits) there = come(from, b_row, k_block, end);
+      if constexpr (waits) there = come(from, b_row, k_block, end);
       while (k_block < there) {
         int stages = (there - k_block + per_stage - 1) / per_stage;
-        if constexpr (Io::waits) {
+        if constexpr (waits) {
           if (there < end) stages = stages > in_hand ? stages - in_hand : 1;
         }
         const int known = ahead_ < stages ? ahead_ : stages;
         if (leads_) fetch_both(from, b_row, k_block, stages, known);
         ahead_ -= known;
         k_block += stages * per_stage;
-        if constexpr (Io::waits) {
+        if constexpr (waits) {
           if (k_block < there && there < end)
             there = whole_stages(arrivals_.come(there, end), there, end);
         }
@@ -186,7 +189,7 @@ class tma_producer {
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
     block_.shared.full[at.stage].arrive_and_expect(
-        Io::brings ? weight_bytes : static_cast<std::uint32_t>(block_.arguments.stage_bytes));
+        brings ? weight_bytes : static_cast<std::uint32_t>(block_.arguments.stage_bytes));
   }
   __device__ void fetch_weights(const ring_cursor& to, const operand_window& from, int row,
                                 int k_block) {
@@ -199,7 +202,7 @@ class tma_producer {
       tma_prefetch_once(*from.b, {(k_block + i - from.first) * block_k, row});
   }
   __device__ void fetch_a(const ring_cursor& to, const operand_window& from, int k_block) {
-    if constexpr (!Io::brings)
+    if constexpr (!brings)
       fetch<config.swap_ab>(to, *from.a, {(k_block - from.first) * block_k, from.a_row});
   }
 
@@ -233,9 +236,9 @@ class tma_producer {
   }
 
   const block_view<config>& block_;
-  Io& io_;
+  Source& source_;
   bool leads_;
-  arrivals<config, Io> arrivals_;
+  arrivals<config, Source> arrivals_;
   ring_cursor at_;
   int ahead_;  // stages from here on that have their weights already
   int prefetched_ =

@@ -15,9 +15,9 @@ struct kernel_variant {
   std::size_t shared_bytes = 0;
 };
 
-/// The kernel of a configuration with a protocol. Each line of a kernels.def is one instantiation,
+/// The kernel of a configuration with a `gemm_io`. Each line of a kernels.def is one instantiation,
 /// in a source that the build makes of it (cmake/untax_kernels.cmake).
-template <tile_config config, class Protocol>
+template <tile_config config, class Io>
 [[nodiscard]] kernel_variant variant_of();
 
 /// The one of `variants` that was compiled for exactly these tiles. Throws `internal` if there is

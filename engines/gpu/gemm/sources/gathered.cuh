@@ -1,75 +1,34 @@
 #pragma once
 
+#include <untax/memory/cuda_memory.cuh>
+
 #include "engines/gpu/channel/mutant.hpp"
-#include "engines/gpu/comm/epilogue_sender.cuh"
-#include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/run_senders.cuh"
+#include "engines/gpu/channel/room_waits.cuh"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/io.cuh"
+#include "engines/gpu/gemm/sources/gathered.hpp"
 
 namespace untax {
 
-/// The part of a thread of a block in a gather: see engines/gpu/gemm/io.cuh for the form.
+/// What a thread knows of A: where it lies, what of it has come, and whom to tell that it was read.
 template <class Protocol>
-class gathered<Protocol>::block_io {
+template <class Io>
+class gathered<Protocol>::view {
  public:
-  static constexpr bool moves = true;
-  static constexpr std::size_t comm_smem_bytes = moving_bytes<Protocol>;
-  static constexpr bool waits = true;
-  static constexpr bool brings = false;
-  static constexpr bool retires = true;
-  static constexpr bool signals = false;
-
-  __device__ block_io(const gathered& io, const CUtensorMap& a, const CUtensorMap& b,
-                      const CUtensorMap& c, int k_blocks)
+  __device__ view(const Io& io, const gpu::gemm_arguments& given)
       : t_(io),
-        a_(a),
-        b_(b),
-        c_(c),
-        k_blocks_(k_blocks),
+        b_(given.b),
+        k_blocks_(given.schedule.k_blocks),
         arrivals_(io.moved.run, static_cast<int>(blockIdx.x)) {}
 
-  __device__ void begin() {
-    epoch_ = t_.moved.run.epochs[blockIdx.x] + 1;
+  __device__ void begin(std::uint64_t epoch) {
+    epoch_ = epoch;
     use_ = t_.how.sets().use_of(epoch_);
     set_ = t_.how.sets().set_of(epoch_);
   }
 
-  /// What there is to send is computed while the kernels ahead end.
-  __device__ void prepare_comm() { mine_ = moving_part(t_, static_cast<int>(blockIdx.x)); }
-  __device__ void prepare_beside(int warp) {
-    const int me = sender_beside(warp);
-    if (me >= t_.senders) return;
-    mine_ = t_.sending.part_of({me, t_.senders});
-    if (t_.who == gather_senders::epilogue_warps && mine_.chunks > 0)
-      epilogue_sender<Protocol>::prepare(t_);
-  }
-
-  /// A communication CTA.
-  __device__ void run_comm(std::byte* shared) {
-    run_senders(t_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
-                static_cast<int>(gridDim.x));
-  }
-  /// One of the four warps beside those that multiply. They push: a pull takes blocks for itself.
-  __device__ void beside(int warp, const gpu::epilogue_smem& own) {
-    const int me = sender_beside(warp);
-    if (me >= t_.senders) return;
-    const int slot = static_cast<int>(gridDim.x) + me;
-    if (t_.who == gather_senders::epilogue_warps) {
-      epilogue_sender<Protocol> sender(t_, own, epoch_, slot);
-      t_.sending.each(mine_, sender);
-    } else {
-      chunk_sender<Protocol, gpu::by_stores> sender(t_, epoch_, {}, slot);
-      t_.sending.each(mine_, sender);
-    }
-  }
-
-  __device__ void finish() {
-    __syncthreads();
-    if (threadIdx.x == 0) t_.moved.run.epochs[blockIdx.x] = epoch_;
-  }
-
   [[nodiscard]] __device__ bool counts_readers() const { return t_.sending.counted; }
+
   /// The last block that has read what it reads says so to the ranks that wrote it, while results
   /// are on their way. Copy engines do not wait: with them it also waits until the others have read
   /// what this rank sent.
@@ -111,13 +70,6 @@ class gathered<Protocol>::block_io {
     return {&t_.a[at.segment], at.row, by_k_blocks ? &t_.b_or_c[at.segment] : &b_, at.first,
             at.end};
   }
-  [[nodiscard]] __device__ static constexpr int copies() { return 1; }
-  [[nodiscard]] __device__ gpu::destination copy_of(int row, int /*copy*/) const {
-    const gather_segments& in = t_.segments;
-    if (in.rows == 0) return {&c_, row};
-    return {&t_.b_or_c[row / in.rows], in.row_of_result(row)};
-  }
-
   [[nodiscard]] __device__ bool polls() const { return t_.polled; }
   /// Whether the window in which a k-block lies is the rank's own, which nobody sends.
   [[nodiscard]] __device__ bool is_there(int row, int k_block) const {
@@ -152,23 +104,9 @@ class gathered<Protocol>::block_io {
       cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
   }
 
- protected:
-  /// The number of this block among those that multiply.
-  [[nodiscard]] __device__ int number() const {
-    return static_cast<int>(blockIdx.x) - t_.comm_ctas;
-  }
-  [[nodiscard]] __device__ std::uint64_t epoch() const { return epoch_; }
-  [[nodiscard]] __device__ moving_blocks moving() const {
-    return {t_.who, t_.arrivals.by_rows, t_.multiplying, t_.senders};
-  }
-
  private:
   static constexpr int most_looks = 64;
 
-  /// The number of a warp beside those that multiply, as a sender; none if it is `senders`.
-  [[nodiscard]] __device__ int sender_beside(int warp) const {
-    return untax::sender_beside(moving(), number(), warp);
-  }
   /// Counts this block among those that are done, after all its reads; acquires what the others
   /// did.
   [[nodiscard]] __device__ std::uint64_t count_block() const {
@@ -184,17 +122,33 @@ class gathered<Protocol>::block_io {
     return t_.moved.run.counters.local(static_cast<std::size_t>(index));
   }
 
-  const gathered& t_;
-  const CUtensorMap& a_;
+  const Io& t_;
   const CUtensorMap& b_;
-  const CUtensorMap& c_;
   int k_blocks_;
   std::uint64_t epoch_ = 0;
   std::uint64_t use_ = 0;  // of the set, in this epoch
   int set_ = 0;
-  sending_grid::part mine_;
   gpu::room_waits arrivals_;
   bool going_ = true;
+};
+
+/// Where tiles of C go, by the segment that their rows lie in.
+template <class Io>
+class segmented_result::view {
+ public:
+  __device__ view(const Io& io, const gpu::gemm_arguments& given) : t_(io), c_(given.c) {}
+  __device__ void begin(std::uint64_t /*epoch*/) {}
+
+  [[nodiscard]] __device__ static constexpr int copies() { return 1; }
+  [[nodiscard]] __device__ gpu::destination copy_of(int row, int /*copy*/) const {
+    const gather_segments& in = t_.segments;
+    if (in.rows == 0) return {&c_, row};
+    return {&t_.b_or_c[row / in.rows], in.row_of_result(row)};
+  }
+
+ private:
+  const Io& t_;
+  const CUtensorMap& c_;
 };
 
 }  // namespace untax

@@ -8,7 +8,7 @@
 #include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/sources/packets.hpp"
+#include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/sm90/ptx/packet_load.cuh"
 
 namespace untax {
@@ -79,7 +79,7 @@ struct packets_of_k_blocks {
 /// A as packets, brought to an MMA warpgroup by its threads: see engines/gpu/gemm/io.cuh. A
 /// thread has the same place in every k-block: four columns of rows r and r + 8. Nothing but the
 /// epoch in a packet says that it has come.
-template <class Protocol>
+template <class Io>
 class packet_rows {
   static constexpr int core_matrices = 2;  // of 8 rows, after which the swizzle repeats
   static constexpr int row_bytes = gpu::block_k * 2;
@@ -89,8 +89,7 @@ class packet_rows {
   using asked = packets_of_k_blocks<stages, core_matrices>;
 
   /// `slot` names the wait record of the first warp of a warpgroup; others have the next ones.
-  __device__ packet_rows(const gathered_packets<Protocol>& gather, std::uint64_t epoch, int group,
-                         int slot)
+  __device__ packet_rows(const Io& gather, std::uint64_t epoch, int group, int slot)
       : g_(gather),
         epoch_(epoch),
         slot_(slot + thread() / 32),
@@ -145,7 +144,7 @@ class packet_rows {
   }
 
   /// False after a wait that ended badly. Then the consumer goes on with whatever is there: see
-  /// `gathered::block_io::await`.
+  /// `gathered::view::await`.
   [[nodiscard]] __device__ bool await(asked& mine) const {
     const gpu::run_arguments& run = g_.moved.run;
     const device_watch of_warp(run.world, slot_);
@@ -154,7 +153,7 @@ class packet_rows {
     return gpu::wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
   }
 
-  const gathered_packets<Protocol>& g_;
+  const Io& g_;
   std::uint64_t epoch_;
   int slot_;  // of the wait record
   bool tells_;

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cuda.h>
+
+#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/sent_tiles.hpp"
+#include "engines/gpu/gemm/io.hpp"
+
+namespace untax {
+
+/// What all kernels of a scatter are given.
+template <class Protocol>
+struct scatter_run : gpu::with_peers<Protocol> {
+  scatter_way way = scatter_way::store_to_peers;
+  /// This rank's columns of C, at itself and then in the order of hops; those of peers in TMA
+  /// tiles in which they are sent.
+  CUtensorMap c[gpu::most_ranks];
+};
+
+/// Senders of tiles of C to all ranks, as these are flagged: communication CTAs, or a grid of their
+/// own. Where the epilogue stores to all copies itself, a warp only opens C for the others.
+template <class Protocol>
+struct tile_senders {
+  using run = scatter_run<Protocol>;
+  struct arguments {
+    CUtensorMap own_tma_tiles;  ///< those at itself in the TMA tiles in which flagged tiles go
+    sent_tiles sent;            ///< what these are
+  };
+  template <class Io>
+  class view;
+};
+
+/// What a kernel is given that only sends tiles of C.
+template <class Protocol>
+using tile_io = gpu::comm_io<tile_senders<Protocol>>;
+
+}  // namespace untax

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <untax/core/host_device.hpp>
+
+#include "engines/gpu/comm/moved_operands.hpp"
+
+namespace untax::gpu {
+
+/// A launch in which no other rank takes part.
+struct alone {
+  /// Whether the launch only serves to load the kernel.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool dry() { return false; }
+  /// Communication CTAs: those with the first numbers, which do not multiply.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int comm_cta_count() { return 0; }
+};
+
+/// A launch between ranks. To the protocol the CTAs that multiply are one worker.
+template <class Protocol>
+struct with_peers {
+  using protocol = Protocol;
+
+  Protocol how;
+  moved_operands moved;
+  int senders = 0;      ///< of the protocol, at this rank
+  int comm_ctas = 0;    ///< in the grid that multiplies
+  int multiplying = 0;  ///< CTAs that multiply
+
+  [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
+  [[nodiscard]] UNTAX_HOST_DEVICE int comm_cta_count() const { return comm_ctas; }
+};
+
+/// What a kernel is given that only sends.
+template <class Senders>
+struct comm_io : Senders::run, Senders::arguments {};
+
+/// What the GEMM kernel is given beside its matrices: where A comes from, where C goes to, and who
+/// sends. Each of the three is a class with
+///
+///   struct arguments           what is passed by value
+///   template <class Io> view   what each thread makes of it: see io.cuh for the form
+///
+/// and Senders have a `run`, which all three share: `alone`, or what a launch between ranks is
+/// given.
+template <class Source, class Sink, class Senders>
+struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
+  using source_type = Source;
+  using sink_type = Sink;
+  using senders_type = Senders;
+  using run = typename Senders::run;
+  using comm = comm_io<Senders>;
+};
+
+/// A and B of this GPU alone.
+struct local_source {
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+/// C of this GPU alone.
+struct local_sink {
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+/// Nobody sends.
+struct no_senders {
+  using run = alone;
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+/// A GEMM of one GPU.
+using local_io = gemm_io<local_source, local_sink, no_senders>;
+
+}  // namespace untax::gpu
