@@ -89,12 +89,24 @@ PARAMETERS = {
     "whole_tile": 1200.0,
     "whole_column": 0.0,
     "launch": 3000.0,
-    "splits_of_rows": 1.12,
+    "idle_gain": 0.1,
+    "joined": 500.0,
 }
 
 
 def cycles(p, v):
     """Of a plan, with these values of the parameters, but for the launch."""
+    first = cycles_at(p, v, 1.0)
+    # Multiprocessors that do not multiply leave power to the others, whose clock rises.
+    busy = p.tiles * p.tile_stages * p.cluster * stage_math(p, v) / (NUM_SMS * first)
+    return cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
+
+
+def stage_math(p, v):
+    return p.tile_rows * p.block_n * p.depth / v["products_per_cycle"] + v["stage_change"]
+
+
+def cycles_at(p, v, clock):
     if p.warpgroup_split_k or p.cluster == 1:
         kind = "alone" if p.cluster == 1 else "halves"
         l2 = v["l2_alone"]
@@ -103,7 +115,7 @@ def cycles(p, v):
     share = NUM_SMS / p.blocks
     if p.warpgroup_split_k or p.cluster == 1:
         l2 *= share
-    math = p.tile_rows * p.block_n * p.depth / v["products_per_cycle"] + v["stage_change"]
+    math = stage_math(p, v) / clock
     read = (p.tile_rows + p.multicast_rows) * p.depth * 2 / l2
     rate = min(v["memory_" + kind] * share, v["most_" + kind])
     stages = p.tiles * p.tile_stages * p.cluster
@@ -114,13 +126,12 @@ def cycles(p, v):
         return (stage * p.tile_stages + whole_tile) * ceil_div(p.tiles, p.clusters)
     if p.way == "cluster":
         sent = p.partial_bytes * (p.cluster_split_k - 1) / p.cluster_split_k
-        return stage * ceil_div(p.tile_stages, p.cluster_split_k) + whole_tile + sent / v["joined_rate"]
+        return stage * ceil_div(p.tile_stages, p.cluster_split_k) + v["joined"] + whole_tile + sent / v["joined_rate"]
     sums_rate = v["sums_rate" if p.swap_ab else "wide_sums_rate"]
     split = lambda splits: v["handover"] + (splits - 1) * p.partial_bytes / sums_rate
     if p.way == "splits":
         splits = p.clusters // p.tiles
-        once = stage * ceil_div(p.tile_stages, splits) + whole_tile + split(splits)
-        return once if p.swap_ab else once * v["splits_of_rows"]
+        return stage * ceil_div(p.tile_stages, splits) + whole_tile + split(splits)
     tile = (stage * p.tile_stages + whole_tile) / p.clusters
     again = v["out_of_step_weights" if p.swap_ab else "out_of_step"] / p.block_n
     return tile * (p.tiles + again * p.stream_k_tiles) + split(ceil_div(p.clusters, p.stream_k_tiles) + 1)

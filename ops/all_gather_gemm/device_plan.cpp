@@ -106,6 +106,7 @@ class planner {
       const auto config = begun.packets ? gpu::compiled_for(packet_kernels, gemm.config)
                                         : gpu::compiled_for(kernels, gemm.config);
       if (!config || (begun.segment_rows > 0 && gemm.config.swap_ab)) continue;
+      if (gpu::rereads_weights(gemm)) continue;
       if (begun.comm_ctas % cluster_blocks(gemm.config) != 0) continue;
       if (part_k_blocks(gemm) < gemm.config.cluster_split_k * gemm.schedule.k_blocks_per_stage)
         continue;
@@ -173,7 +174,8 @@ class planner {
     const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int comm_ctas) {
       for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
-        if (gpu::compiled_for(kernels, plan.config) && comm_ctas % cluster_blocks(plan.config) == 0)
+        if (gpu::compiled_for(kernels, plan.config) && !gpu::rereads_weights(plan) &&
+            comm_ctas % cluster_blocks(plan.config) == 0)
           return plan.cycles;
       return std::numeric_limits<double>::max();
     };

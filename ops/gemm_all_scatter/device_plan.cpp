@@ -69,7 +69,7 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
   for (const gpu::gemm_plan& gemm :
        gpu::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
     const auto config = gpu::compiled_for(kernels, gemm.config);
-    if (!config) continue;
+    if (!config || gpu::rereads_weights(gemm)) continue;
     scatter_plan plan = made;
     plan.gemm = gemm;
     plan.gemm.config = *config;

@@ -70,9 +70,9 @@ inline constexpr int asked_before_moving = 3;
   return c.swap_ab && c.block_n == 16;
 }
 
-/// Whether weights may be read again for other rows of A: tiles are wide enough for that to take no
-/// longer than multiplying them.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool rereads_weights(const tile_config& c) {
+/// Whether L2 keeps weights that are read for several tiles of A. Of narrower tiles they are always
+/// read as if they were not needed again: those that run at the same time find them all the same.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool keeps_weights(const tile_config& c) {
   return c.swap_ab && !c.warpgroup_split_k && c.block_n > 128;
 }
 

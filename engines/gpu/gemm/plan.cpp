@@ -186,11 +186,11 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     const int places = places_of(c, num_sms);
     if (places < 1) continue;
     const gemm_plan p = plan_of(shape, c);
-    // Several times the same weights, at different moments, would be read from memory as often.
-    if (c.swap_ab && p.schedule.n_tiles > 1 && !rereads_weights(c)) continue;
+    // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
+    if (rereads_weights(p) && c.block_n < 64) continue;
     // There are narrower ones.
-    const bool wide = rereads_weights(c) || (c.warpgroup_split_k && c.block_n > 64);
-    if (wide && 2 * shape.m <= c.block_n) continue;
+    const bool shares_rows = c.block_n > 128 || (c.warpgroup_split_k && c.cluster == 2);
+    if (c.swap_ab && shares_rows && 2 * shape.m <= c.block_n) continue;
     const int tiles = p.schedule.tiles();
     if (c.cluster_split_k > 1) {
       if (tiles <= places && stages_of(p.schedule) >= c.cluster_split_k)

@@ -49,6 +49,11 @@ struct gemm_plan {
 [[nodiscard]] constexpr int read_together(const gemm_plan& p) {
   return p.config.swap_ab && p.schedule.n_tiles == 1 ? 128 : 256;
 }
+/// Whether the same weights are read for several tiles of A. Operators do without: they know of A,
+/// or tell of C, by tiles of rows.
+[[nodiscard]] constexpr bool rereads_weights(const gemm_plan& p) {
+  return p.config.swap_ab && p.schedule.n_tiles > 1;
+}
 
 /// Bytes that come to each block for a stage, as its barrier counts them: its rows of the M
 /// operand, and those of the N operand that all blocks of the cluster multicast to each other.

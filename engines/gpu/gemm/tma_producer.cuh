@@ -226,7 +226,7 @@ class tma_producer {
         }
       } else if constexpr (!config.swap_ab) {
         tma_load(here.m_operand[i], matrix, from, full);
-      } else if (rereads_weights(config) && block_.arguments.schedule.n_tiles > 1) {
+      } else if (keeps_weights(config) && block_.arguments.schedule.n_tiles > 1) {
         tma_load(here.m_operand[i], matrix, from, full);
       } else {
         // Nobody else reads these weights.

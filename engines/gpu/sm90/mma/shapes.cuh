@@ -18,9 +18,11 @@ namespace untax::gpu {
   UNTAX_NAMES_16                             \
   ", %16, %17, %18, %19, %20, %21, %22, %23" \
   ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define UNTAX_NAMES_48                       \
-  UNTAX_NAMES_32                             \
-  ", %32, %33, %34, %35, %36, %37, %38, %39" \
+#define UNTAX_NAMES_40 \
+  UNTAX_NAMES_32       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define UNTAX_NAMES_48 \
+  UNTAX_NAMES_40       \
   ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define UNTAX_NAMES_56 \
   UNTAX_NAMES_48       \
@@ -59,7 +61,8 @@ namespace untax::gpu {
 #define UNTAX_SUMS_8 UNTAX_SUMS_AT(0)
 #define UNTAX_SUMS_16 UNTAX_SUMS_8, UNTAX_SUMS_AT(8)
 #define UNTAX_SUMS_32 UNTAX_SUMS_16, UNTAX_SUMS_AT(16), UNTAX_SUMS_AT(24)
-#define UNTAX_SUMS_48 UNTAX_SUMS_32, UNTAX_SUMS_AT(32), UNTAX_SUMS_AT(40)
+#define UNTAX_SUMS_40 UNTAX_SUMS_32, UNTAX_SUMS_AT(32)
+#define UNTAX_SUMS_48 UNTAX_SUMS_40, UNTAX_SUMS_AT(40)
 #define UNTAX_SUMS_56 UNTAX_SUMS_48, UNTAX_SUMS_AT(48)
 #define UNTAX_SUMS_64 UNTAX_SUMS_56, UNTAX_SUMS_AT(56)
 #define UNTAX_SUMS_72 UNTAX_SUMS_64, UNTAX_SUMS_AT(64)
@@ -105,6 +108,7 @@ __device__ __forceinline__ void multiply(float (&d)[columns / 2], std::uint64_t 
 UNTAX_MULTIPLY(16, 8, "%8, %9", "%10")
 UNTAX_MULTIPLY(32, 16, "%16, %17", "%18")
 UNTAX_MULTIPLY(64, 32, "%32, %33", "%34")
+UNTAX_MULTIPLY(80, 40, "%40, %41", "%42")
 UNTAX_MULTIPLY(96, 48, "%48, %49", "%50")
 UNTAX_MULTIPLY(112, 56, "%56, %57", "%58")
 UNTAX_MULTIPLY(128, 64, "%64, %65", "%66")
@@ -123,6 +127,7 @@ UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 #undef UNTAX_SUMS_8
 #undef UNTAX_SUMS_16
 #undef UNTAX_SUMS_32
+#undef UNTAX_SUMS_40
 #undef UNTAX_SUMS_48
 #undef UNTAX_SUMS_56
 #undef UNTAX_SUMS_64
@@ -137,6 +142,7 @@ UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 #undef UNTAX_NAMES_8
 #undef UNTAX_NAMES_16
 #undef UNTAX_NAMES_32
+#undef UNTAX_NAMES_40
 #undef UNTAX_NAMES_48
 #undef UNTAX_NAMES_56
 #undef UNTAX_NAMES_64
