@@ -165,6 +165,24 @@ TEST(all_reduce, notices_a_rank_that_passes_other_known_addresses_than_its_peers
   }
 }
 
+// Known addresses are only noted: what was retired stays until all ranks meet.
+TEST(all_reduce, agrees_on_addresses_once) {
+  run_threads(2, [](world& w) {
+    all_reduce op(w, {.count = 40, .type = dtype::f32}, {.phases = 1, .direct = true});
+    const auto memory = w.allocate_cleared<float>(160, "values");
+    const auto run = [&](std::size_t at) {
+      op.run({memory.local(at), 40}, {memory.local(at + 40), 40});
+    };
+    run(0);
+    { const all_reduce other(w, {.count = 40, .type = dtype::f32}, {.phases = 1}); }
+    EXPECT_GT(w.heap().retired(), 0U);
+    run(0);
+    EXPECT_GT(w.heap().retired(), 0U);
+    run(80);
+    EXPECT_EQ(w.heap().retired(), 0U) << "these are new";
+  });
+}
+
 TEST(all_reduce, of_ranks_that_differ_is_a_disagreement) {
   int told = 0;
   try {

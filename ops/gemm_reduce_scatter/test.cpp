@@ -1,4 +1,5 @@
 #include "ops/common/operator_test.hpp"
+#include "ops/gemm_reduce_scatter/protocol.hpp"
 
 namespace untax::testing {
 namespace {
@@ -13,6 +14,29 @@ TEST(gemm_reduce_scatter, is_right_in_every_pattern_on_a_single_element) {
 
 TEST(gemm_reduce_scatter, is_right_in_every_pattern_where_nothing_divides) {
   check_all_patterns(gemm_reduce_scatter_entry(), 37, 53, 72, dtype::bf16);
+}
+
+// It stands for what a library does: the partial results in one GEMM, however the result is cut.
+TEST(gemm_reduce_scatter, of_the_library_multiplies_once) {
+  const gemm_reduce_scatter_problem problem{.m = 128, .n = 96, .k = 64, .type = dtype::f32};
+  for (const int workers : {1, 3}) {
+    const gemm_reduce_scatter_protocol made(problem, {.world = 2,
+                                                      .how = pattern::bulk_library,
+                                                      .workers = workers,
+                                                      .tile_m = 16,
+                                                      .tile_n = 16,
+                                                      .panel_k = 64});
+    int products = 0;
+    for (int worker = 0; worker < workers; ++worker) {
+      made.program(0, worker, 1, [&](const step& s) {
+        EXPECT_EQ(s.what, action::multiply);
+        EXPECT_EQ(s.rows, 128);
+        EXPECT_EQ(s.cols, 96 / workers);
+        ++products;
+      });
+    }
+    EXPECT_EQ(products, workers);
+  }
 }
 
 }  // namespace

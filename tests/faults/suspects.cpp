@@ -1,9 +1,12 @@
 // Whom a wait-for graph blames where ranks wait for each other, and a process that is held.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <memory>
 
 #include <untax/flow/wait_graph.hpp>
 
@@ -94,6 +97,33 @@ TEST(suspects, a_process_that_is_held_is_halted_and_alive) {
   EXPECT_FALSE(seen.alive(1));
   EXPECT_FALSE(seen.halted(0)) << "this process itself";
   EXPECT_FALSE(seen.halted(2)) << "one that cannot be seen";
+}
+
+// Handles are descriptors, of which a process may have no more.
+TEST(suspects, a_process_without_a_handle_is_found_by_its_id) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto without_descriptors = [&](const std::vector<int>& processes) {
+    const rlimit none{0, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    auto seen = std::make_unique<process_liveness>(processes);
+    setrlimit(RLIMIT_NOFILE, &before);
+    return seen;
+  };
+  pid_t ended = 0;
+  {
+    const idle_process child;
+    ended = child.id();
+    const auto seen = without_descriptors({child.id(), 0});
+    for (int look = 0; look < 2; ++look) {
+      errno = ESRCH;
+      EXPECT_TRUE(seen->alive(0)) << look;
+      EXPECT_TRUE(seen->alive(1)) << "one that cannot be seen";
+    }
+    child.send(SIGKILL, WEXITED);
+    EXPECT_TRUE(seen->alive(0)) << "nobody has taken note of its end";
+  }
+  EXPECT_FALSE(without_descriptors({ended})->alive(0));
 }
 
 }  // namespace

@@ -230,11 +230,20 @@ TEST_F(launcher_places, that_a_killed_launcher_left_are_removed_by_the_next_one)
   EXPECT_EQ(o.result.ends[0].signal, SIGKILL) << o.all(0);
   EXPECT_FALSE(std::filesystem::is_empty(directory_)) << "nobody was left to remove it";
   const std::string others = directory_ + "/untax-launch-1-0-0-0";
-  std::filesystem::create_directory(others);
-  std::filesystem::permissions(others, std::filesystem::perms::owner_all);
+  // Named alike, but not as launchers name them.
+  const auto left = *std::filesystem::directory_iterator(directory_);
+  ASSERT_NE(left.path(), others);
+  std::string strange = left.path().filename().string();
+  strange = directory_ + "/" + strange.replace(0, 5, "other");
+  for (const std::string& path : {others, strange}) {
+    std::filesystem::create_directory(path);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
   expect_ok(launch_with("a launcher of a user", "XDG_RUNTIME_DIR", directory_));
   EXPECT_TRUE(std::filesystem::exists(others)) << "of another process namespace";
+  EXPECT_TRUE(std::filesystem::exists(strange)) << "of another program";
   std::filesystem::remove(others);
+  std::filesystem::remove(strange);
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 

@@ -120,6 +120,20 @@ const rank_body leaver("leaves the meeting", [] {
   world w = world::from_environment(joining_within(patient));
 });
 
+TEST(meeting, says_which_directory_is_missing) {
+  untax::placement p;
+  p.rendezvous = "/nowhere/at/all";
+  try {
+    untax::meeting_place(p, environment()).open();
+    ADD_FAILURE() << "opened";
+  } catch (const untax::error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("whose parent directory does not exist"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(meeting, does_not_wait_for_a_rank_that_left) {
   const auto begin = std::chrono::steady_clock::now();
   const outcome o = launch("leaves the meeting", 3);

@@ -49,6 +49,14 @@ TEST(arguments, that_share_memory_with_the_result_are_refused) {
     const matrix c = op.result();
     op.run({c.data, dtype::f32, 8, 8}, {apart.data(), 8, 8}, c);
   });
+  // What is empty shares nothing, wherever it lies: the last rank has no row of A.
+  run_threads(2, [&](world& w) {
+    all_gather_gemm op(w, {.m = 1, .n = 8, .k = 8, .type = dtype::f32});
+    std::vector<float> c(8);
+    const const_matrix shard =
+        w.rank() == 0 ? const_matrix(apart.data(), 1, 8) : const_matrix(c.data() + 4, 0, 8);
+    EXPECT_NO_THROW(op.run(shard, {memory.data(), 8, 8}, {c.data(), 1, 8}));
+  });
   // Side by side they do not.
   run_threads(1, [&](world& w) {
     gemm_reduce_scatter op(w, {.m = 8, .n = 8, .k = 8, .type = dtype::f32});

@@ -143,6 +143,13 @@ TEST(collectives_of_gpus, take_as_many_blocks_as_the_bytes_are_worth) {
   }
 }
 
+TEST(collectives_of_gpus, of_nothing_take_a_block) {
+  for (const bool direct : {false, true}) {
+    for (const collective_need& need : {gather(0), scatter(0), reduce(0, 4), broadcast(0, 4)})
+      EXPECT_GE(plan_of(4, need, {.wire = wire_kind::stores, .direct = direct}).workers, 1);
+  }
+}
+
 TEST(collectives_of_gpus, have_keepers_for_what_stays) {
   const auto plan = [](const collective_need& need, int sharing = 1) {
     return plan_of(4, need, {.direct = true}, sharing);

@@ -13,6 +13,7 @@
 #include "engines/gpu/comm/sending.hpp"
 #include "engines/gpu/comm/sent_tiles.hpp"
 #include "engines/gpu/copy/block_share.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/sources/arrival_grid.hpp"
@@ -103,6 +104,8 @@ TEST(first_values, of_a_gather) {
   EXPECT_EQ(grid.turns({0, 1}), 0);
   EXPECT_EQ(sending_grid::part{}.chunks, 0);
   EXPECT_EQ(sending_grid::sent_chunk{}.hop, 0);
+  EXPECT_EQ(gpu::row_span{}.begin, 0);
+  EXPECT_EQ(gpu::row_span{}.count, 0);
   auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, k_blocks] =
       awaited_chunks{};
   EXPECT_TRUE(all_are(0, {first, awaited_rows, awaited_columns, awaited_row, begin}));

@@ -234,6 +234,32 @@ TEST(plan_numbers, what_is_not_filled_in_does_nothing) {
   EXPECT_FALSE(sends_packets({}, 0, 3));
 }
 
+/// Chunks of a column end where those of the next begin, the last where the k-blocks do.
+TEST(plan_numbers, awaited_columns_end_where_the_next_begin) {
+  const awaited_chunks what{
+      .first = 0, .in_row = 3, .rows = 2, .columns = 3, .row = 0, .begin = 4, .chunk_k_blocks = 5};
+  EXPECT_EQ(what.end_of(0, 17), 4);
+  EXPECT_EQ(what.end_of(1, 17), 9);
+  EXPECT_EQ(what.end_of(2, 17), 14);
+  EXPECT_EQ(what.end_of(3, 17), 17);
+  EXPECT_EQ(what.end_of(2, 12), 12) << "the tile ends before";
+}
+
+/// Tiles reach beyond the rows and the columns of A; nothing is awaited there.
+TEST(plan_numbers, nothing_is_awaited_beyond_a) {
+  arrival_grid grid;
+  grid.rows = 10;
+  grid.shard_rows = 10;
+  grid.shard_row_chunks = 3;
+  grid.chunk_rows = 4;
+  grid.chunk_k_blocks = 2;
+  grid.in_row = grid.last_in_row = 3;
+  EXPECT_EQ(grid.touched(0, 0, 9, 20, 0, 2).rows, 1);
+  EXPECT_EQ(grid.touched(0, 0, 10, 20, 0, 2).count(), 0);
+  EXPECT_EQ(grid.touched(0, 0, 0, 4, 4, 9).columns, 1);
+  EXPECT_EQ(grid.touched(0, 0, 0, 4, 6, 9).count(), 0);
+}
+
 /// With gather = k own columns are multiplied while chunks come, so the warp that loads moves last.
 TEST(plan_numbers, producers_move_last_where_own_columns_come_first) {
   constexpr int blocks = 5;

@@ -1,5 +1,6 @@
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,21 @@ TEST_F(refusals, null_addresses) {
   expect_refused([&] { untax::atomic_add(null, 1); }, {"untax::atomic_add", "location is null"});
   expect_refused([&] { static_cast<void>(untax::load(null)); },
                  {"untax::load", "location is null"});
+}
+
+TEST_F(refusals, counts_that_no_memory_has_begin_where_bytes_cannot_be_counted) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  EXPECT_NO_THROW(untax::detail::check_count<int>("untax::put", "elements", most));
+  EXPECT_NO_THROW(untax::detail::check_count<int>("untax::put", "elements", 0));
+  expect_refused([] { untax::detail::check_count<int>("untax::put", "elements", most + 1); },
+                 {"untax::put"});
+  expect_refused([] { untax::detail::check_count<int>("untax::put", "elements", -1); },
+                 {"untax::put"});
+}
+
+TEST_F(refusals, one_thread_is_a_group_of_one) {
+  EXPECT_EQ(group_.size(), 1);
+  EXPECT_EQ(group_.thread_rank(), 0);
 }
 
 TEST_F(refusals, misaligned_addresses) {

@@ -40,6 +40,26 @@ TEST(check_schedule, accepts_ranks_that_do_nothing) {
   EXPECT_TRUE(schedule::check_schedule(exchange_plans(3, 0, 2, layout::two_workers)).ok());
 }
 
+/// Of a rank that launches no kernel at all.
+struct idle_protocol {
+  [[nodiscard]] static constexpr int rank() { return 0; }
+  [[nodiscard]] static constexpr int world() { return 1; }
+  [[nodiscard]] static constexpr int kernels() { return 0; }
+  [[nodiscard]] static constexpr kernel kernel_at(int) { return {}; }
+  template <class Emit>
+  static constexpr void program(int, int, std::uint64_t, Emit&&) {}
+  [[nodiscard]] static constexpr int counters() { return 0; }
+  [[nodiscard]] static constexpr extent inbox() { return {}; }
+  [[nodiscard]] static constexpr extent outbox() { return {}; }
+  [[nodiscard]] static constexpr extent tile_extent() { return {}; }
+};
+
+TEST(check_schedule, accepts_ranks_without_kernels) {
+  const std::vector<schedule::rank_plan> plans(
+      1, schedule::rank_plan(program(idle_protocol{}), {}, 3));
+  EXPECT_TRUE(schedule::check_schedule(plans).ok());
+}
+
 // With two sets and traffic both ways, a rank knows from a peer's next signal that its room has
 // been read: the graph orders the next use without a reserve. With traffic one way it does not.
 TEST(check_schedule, tells_which_verbs_order_anything) {

@@ -27,6 +27,13 @@ TEST(segment, starts_zero_and_translates_between_ranks) {
   EXPECT_EQ(s.translate(s.translate(mine, 2), 1), mine);
 }
 
+TEST(segment, takes_host_memory_for_arenas_that_lie_there) {
+  untax::segment_layout layout{3, 100, 10000};
+  EXPECT_EQ(layout.total(), layout.control_span() + 3 * layout.arena_span());
+  layout.memory = untax::memory_kind::cuda;
+  EXPECT_EQ(layout.total(), layout.control_span());
+}
+
 TEST(segment, knows_the_owner_of_an_address) {
   const segment s = segment::anonymous({2, 100, 10000});
   EXPECT_EQ(s.owner_of(s.arena(0)), 0);

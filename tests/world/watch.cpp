@@ -25,6 +25,7 @@ constexpr wait_site site{"all_gather_gemm", verb::acquire, 1, 7, 4};
 class staged_liveness final : public untax::liveness {
  public:
   [[nodiscard]] bool alive(int rank) const noexcept override { return rank != dead.load(); }
+  [[nodiscard]] bool halted(int /*rank*/) const noexcept override { return false; }
   std::atomic<int> dead{-1};
 };
 

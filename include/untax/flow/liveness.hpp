@@ -15,7 +15,7 @@ class liveness {
   [[nodiscard]] virtual bool alive(int rank) const noexcept = 0;
   /// Whether `rank` is held from outside (by SIGSTOP or a debugger), so that it does nothing for
   /// now. Asked only when a wait is reported.
-  [[nodiscard]] virtual bool halted(int /*rank*/) const noexcept { return false; }
+  [[nodiscard]] virtual bool halted(int rank) const noexcept = 0;
 };
 
 }  // namespace untax
