@@ -27,6 +27,7 @@ CARRIES = {
     "tma_store_wait_read": r"\btma_store_wait_read\s*(<[^;()]*>)?\s*\(",
     "tma_store_commit": r"\btma_store_commit\s*\(",
     "raise": r"\braise_release\s*\(",
+    "release": r"\b(?:warp_)?channel_?(?:\([^;()]*\))?\.(publish|retire)\s*\(",
     "order": r"\bmemory_order(?:_|::)(relaxed|acquire|release|acq_rel|seq_cst)\b",
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
@@ -47,8 +48,9 @@ BESIDE = {
     "tma_load": r"\b(?:tma_load|tma_load_once|tma_load_layer)\s*\(",
     "bulk": r"\bcp_async_bulk(?:_tensor)?\s*\(",
     "matrices": r"\b(?:write_sixteen|write_eight|store_matrices|settle)\s*(?:<[^;()]*>)?\s*\(",
-    "acquire": r"\b(load_acquire|first_missing|\w*await|look)\s*\(",
-    "tell": r"(?<![.>])\b(publish|stored|count|count_block)\s*\(|\b(publish|complete)\s*\(",
+    "acquire": r"\b(load_acquire|first_missing|\w*await|look)\s*\(|\bchannel_?\.(acquire|reserve\w*)\s*\(",
+    "tell": r"(?<![.>])\b(publish|stored|count|count_block)\s*\(|"
+            r"(?<!channel\.)(?<!channel_\.)(?<!\)\.)\b(publish|complete)\s*\(",
 }
 TOKENS = [(kind, re.compile(pattern)) for kind, pattern in {**CARRIES, **BESIDE}.items()]
 CONTROL = {"if", "for", "while", "switch", "catch", "return", "sizeof", "asm", "requires", "static_assert", "constexpr"}
@@ -146,7 +148,7 @@ def rules(steps_of):
     """What is wrong wherever it occurs."""
     kinds = [kind for kind, _ in steps_of]
     wrong = []
-    if not after(kinds, {"tma_store"}, {"tma_store_wait", "wait_group"}, {"raise", "tell"}):
+    if not after(kinds, {"tma_store"}, {"tma_store_wait", "wait_group"}, {"raise", "release", "tell"}):
         wrong.append("tells of TMA tiles that TMA may not have written")
     if not after(kinds, {"matrices"}, {"fence_proxy"}, {"arrive", "sync_group"}):
         wrong.append("hands on what TMA, or the tensor cores, read, without a proxy fence")

@@ -5,7 +5,7 @@
 
 #include <untax/tile/step.hpp>
 
-#include "engines/gpu/channel/pending_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/collectives/commands.cuh"
 
 namespace untax::gpu {
@@ -72,14 +72,9 @@ class control_warp {
  private:
   __device__ void reserve(const room& r) {
     if (r.free < 0 || r.needed_free() == 0) return;
-    for (int reader = 0; reader < r.readers; ++reader)
-      hold({run_.counters.local(static_cast<std::size_t>(r.free + reader)), r.needed_free(), 0,
-            r.consumer, r.number, verb::reserve});
+    for (int reader = 0; reader < r.readers; ++reader) hold(reserving(run_, r, reader));
   }
-  __device__ void acquire(const room& r) {
-    hold({run_.counters.local(static_cast<std::size_t>(r.ready)), r.use, 0, r.producer, r.number,
-          verb::acquire});
-  }
+  __device__ void acquire(const room& r) { hold(acquiring(run_, r)); }
   __device__ void hold(const pending_wait& wait) {
     if (waits_.full() && !settle()) return;
     waits_.add(wait);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/bulk_gather.hpp"
 #include "engines/gpu/comm/receiving.cuh"
 #include "engines/gpu/copy/block_copy.cuh"
@@ -32,7 +32,7 @@ class gathering_block {
       : w_(what),
         share_{static_cast<int>(blockIdx.x), what.senders},
         epoch_(epoch),
-        waits_(what.moved.run, static_cast<int>(blockIdx.x)) {}
+        channel_(what.moved.run, static_cast<int>(blockIdx.x)) {}
 
   /// For each chunk the verbs of the protocol: reserve, move, publish.
   __device__ void send() {
@@ -70,33 +70,27 @@ class gathering_block {
     __syncthreads();
     const auto to = static_cast<int>(threadIdx.x);
     if (!going_ || to >= hops) return;
-    const auto ready = static_cast<std::size_t>(grid.ready_counter(set, p.index));
-    cuda_memory::raise_release(*moved.run.counters.at(peer(hop + to), ready), use);
+    channel_.publish(grid.inbox_room(set, peer(hop + to), p.index, use));
   }
 
   /// By the first warp: a rank's readers are the same for all of its rooms, so once is enough. What
   /// a rank sends to itself is ordered by the end of the run.
   [[nodiscard]] __device__ bool reserve(int set, std::uint64_t use, int hop, int hops) const {
-    if (use == 1 || threadIdx.x >= 32) return true;
-    return waits_.await(hops, [&](int i) {
+    if (threadIdx.x >= 32) return true;
+    return channel_.reserve(hops, [&](int i) {
       const int to = peer(hop + i);
-      if (to == w_.receiving.rank) return gpu::pending_wait{};
-      return gpu::pending_wait{local(w_.sending.free_counter(set, to)), use - 1,      0, to,
-                               w_.sending.ready_counter(set, 0),        verb::reserve};
+      return to == w_.receiving.rank ? room{} : w_.sending.inbox_room(set, to, 0, use);
     });
   }
 
   [[nodiscard]] __device__ int peer(int hop) const {
     return receiver_at_hop(w_.receiving.rank, hop, w_.receiving.ranks);
   }
-  [[nodiscard]] __device__ std::uint64_t* local(int counter) const {
-    return w_.moved.run.counters.local(static_cast<std::size_t>(counter));
-  }
 
   const bulk_gather& w_;
   strided share_;
   std::uint64_t epoch_;
-  gpu::room_waits waits_;
+  gpu::warp_channel channel_;
   bool reserved_ = false;
   bool going_ = true;
 };

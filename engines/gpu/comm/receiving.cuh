@@ -5,7 +5,7 @@
 
 #include <cuda/ptx>
 
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/bulk_gather.hpp"
 
 namespace untax {
@@ -17,13 +17,15 @@ __device__ inline void await_incoming(const receiving_grid& incoming, strided sh
                                       std::uint64_t epoch) {
   const int set = sets.set_of(epoch);
   const std::uint64_t use = sets.use_of(epoch);
-  const gpu::room_waits waits(run, share.worker);
+  const gpu::warp_channel channel(run, share.worker);
   // The host reports failed waits.
-  (void)waits.await(incoming.count(share), [&](int i) {
+  (void)channel.acquire(incoming.count(share), [&](int i) {
     const incoming_chunk p = incoming.at(share, set, i);
-    if (p.ready < 0) return gpu::pending_wait{};
-    const auto ready = static_cast<std::size_t>(p.ready);
-    return gpu::pending_wait{run.counters.local(ready), use, 0, p.source, p.ready, verb::acquire};
+    room r;
+    r.producer = p.source;
+    r.number = r.ready = p.ready;
+    r.use = use;
+    return r;
   });
   // TMA reads what was acquired.
   cuda::ptx::fence_proxy_async(cuda::ptx::space_global);

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <untax/core/host_device.hpp>
+#include <untax/flow/room.hpp>
 #include <untax/tile/order.hpp>
 #include <untax/tile/shard.hpp>
 
@@ -130,6 +131,17 @@ struct sending_grid {
     return static_cast<std::uint32_t>(chunk_rows * chunk_columns * 2);
   }
 
+  /// The room of a chunk in the inbox of `consumer`. The producer is left out: it is who asks.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int set, int consumer, int index,
+                                                            std::uint64_t use) const noexcept {
+    room r;
+    r.consumer = consumer;
+    r.number = ready_counter(set, 0);
+    r.ready = ready_counter(set, index);
+    r.free = free_counter(set, consumer);
+    r.use = use;
+    return r;
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int index) const noexcept {
     return ready + set * ready_set + index;
   }

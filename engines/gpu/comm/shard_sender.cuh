@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engines/gpu/channel/mutant.hpp"
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/shard_senders.hpp"
 
 namespace untax {
@@ -19,7 +19,7 @@ class shard_sender {
       : t_(io),
         use_(io.how.sets().use_of(epoch)),
         set_(io.how.sets().set_of(epoch)),
-        waits_(io.moved.run, slot) {}
+        channel_(io.moved.run, slot) {}
 
   [[nodiscard]] __device__ int set() const { return set_; }
   [[nodiscard]] __device__ int peer(int hop) const {
@@ -34,35 +34,27 @@ class shard_sender {
   [[nodiscard]] __device__ bool reserve(int hop, int hops) {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
-    if (use_ == 1 || !t_.sending.counted) return true;
+    if (!t_.sending.counted || t_.sending.inbox_room(set_, 0, 0, use_).needed_free() == 0)
+      return true;
     if (gpu::left_out(gpu::mutant::gather_reserve)) return true;
-    const auto part = [&](int i) {
+    going_ = channel_.reserve_free(hops, [&](int i) {
       const int to = peer(hop + i);
-      if (to == peer(0)) return gpu::pending_wait{};
-      const int counter = t_.sending.free_counter(set_, to);
-      return gpu::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(counter)),
-                               use_ - 1,
-                               0,
-                               to,
-                               t_.sending.ready_counter(set_, 0),
-                               verb::reserve};
-    };
-    going_ = waits_.come(hops, part) || waits_.await(hops, part);
+      return to == peer(0) ? room{} : t_.sending.inbox_room(set_, to, 0, use_);
+    });
     return going_;
   }
 
   /// By one thread: the chunk lies at the peer that is so many hops away. A release.
   __device__ void publish(const outgoing_chunk& p, int hop) const {
     if (gpu::left_out(gpu::mutant::gather_publish)) return;
-    const auto index = static_cast<std::size_t>(t_.sending.ready_counter(set_, p.index));
-    cuda_memory::raise_release(*t_.moved.run.counters.at(peer(hop), index), use_);
+    channel_.publish(t_.sending.inbox_room(set_, peer(hop), p.index, use_));
   }
 
  private:
   const gather_run<Protocol>& t_;
   std::uint64_t use_;
   int set_;
-  gpu::room_waits waits_;
+  gpu::warp_channel channel_;
   int reserved_ = -1;  // the hop that the last chunk began with
   bool going_ = true;
 };

@@ -6,7 +6,7 @@
 #include <untax/tile/step.hpp>
 
 #include "engines/gpu/channel/pending_waits.cuh"
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/copy/copiers.cuh"
 
@@ -30,13 +30,9 @@ class step_sender {
     // A rank's readers are the same for all of its rooms, so once for each rank is enough.
     if (s.reserve.free >= 0 && s.reserve.needed_free() > 0 && (reserved_ & bit) == 0) {
       reserved_ |= bit;
-      for (int i = 0; i < s.reserve.readers; ++i)
-        hold({run_.counters.local(static_cast<std::size_t>(s.reserve.free + i)),
-              s.reserve.needed_free(), 0, s.reserve.consumer, s.reserve.number, verb::reserve});
+      for (int i = 0; i < s.reserve.readers; ++i) hold(reserving(run_, s.reserve, i));
     }
-    if (s.acquire.named())
-      hold({run_.counters.local(static_cast<std::size_t>(s.acquire.ready)), s.acquire.use, 0,
-            s.acquire.producer, s.acquire.number, verb::acquire});
+    if (s.acquire.named()) hold(acquiring(run_, s.acquire));
     if (s.what == action::none && !s.publish.named() && !s.retire.named()) return;
     wait();
     if (!going_) return;
@@ -99,7 +95,7 @@ class step_sender {
   const moved_operands& operands_;
   const run_arguments& run_;
   Copier copier_;
-  room_waits waits_;
+  warp_channel waits_;
   pending_waits pending_waits_;
   std::uint64_t* held_counter_ = nullptr;
   std::uint64_t held_value_ = 0;

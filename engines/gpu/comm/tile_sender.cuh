@@ -6,7 +6,7 @@
 #include <cuda/ptx>
 
 #include "engines/gpu/channel/mutant.hpp"
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/output_channel.cuh"
 #include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/tma_copy_ring.cuh"
@@ -47,7 +47,7 @@ class tile_sender {
         share_{me, io.senders},
         turns_(io.sent.turns(share_)),
         epoch_(epoch),
-        waits_(io.moved.run, slot),
+        channel_(io.moved.run, slot),
         tma_tiles_(shared, io.how.world() - 1) {}
 
   /// Returns when everything is written at the peers; false after a wait that ended badly. What a
@@ -93,24 +93,24 @@ class tile_sender {
   [[nodiscard]] __device__ int tile_flags_from(int turn) const {
     constexpr int at_a_look = 32;
     const int count = turns_ - turn < at_a_look ? turns_ - turn : at_a_look;
-    return gpu::room_waits::first_missing(
-        count, epoch_, [&](int i) { return counter(t_.sent.at(share_, turn + i).flag); });
+    return channel_.first_missing(count, epoch_,
+                                  [&](int i) { return t_.sent.at(share_, turn + i).flag; });
   }
   [[nodiscard]] __device__ bool await(int turn) const {
-    return waits_.await(1, [&](int /*i*/) {
-      const int flag = t_.sent.at(share_, turn).flag;
-      return gpu::pending_wait{counter(flag), epoch_, 0, t_.how.rank(), flag, verb::acquire};
+    return channel_.acquire(1, [&](int /*i*/) {
+      room r;
+      r.producer = t_.how.rank();
+      r.number = r.ready = t_.sent.at(share_, turn).flag;
+      r.use = epoch_;
+      return r;
     });
-  }
-  [[nodiscard]] __device__ std::uint64_t* counter(int index) const {
-    return t_.moved.run.counters.local(static_cast<std::size_t>(index));
   }
 
   const tile_io<Protocol>& t_;
   strided share_;
   int turns_;
   std::uint64_t epoch_;
-  gpu::room_waits waits_;
+  gpu::warp_channel channel_;
   stream tma_tiles_;
 };
 

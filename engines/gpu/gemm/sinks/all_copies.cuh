@@ -39,9 +39,7 @@ class all_copies<Protocol>::view {
     const int index = t_.how.tile_at(tile.row, tile.column);
     if (index < 0 || count(t_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(t_.parts))
       return;
-    const room flag = t_.how.tile_flag(index, epoch_);
-    cuda_memory::raise_release(*t_.moved.run.counters.local(static_cast<std::size_t>(flag.ready)),
-                               flag.use);
+    gpu::warp_channel(t_.moved.run, 0).publish(t_.how.tile_flag(index, epoch_));
   }
 
   [[nodiscard]] __device__ bool has_stored() const { return going_; }

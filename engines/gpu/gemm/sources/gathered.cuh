@@ -3,7 +3,7 @@
 #include <untax/memory/cuda_memory.cuh>
 
 #include "engines/gpu/channel/mutant.hpp"
-#include "engines/gpu/channel/room_waits.cuh"
+#include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/sources/gathered.hpp"
@@ -19,7 +19,7 @@ class gathered<Protocol>::view {
       : t_(io),
         b_(given.b),
         k_blocks_(given.schedule.k_blocks),
-        arrivals_(io.moved.run, static_cast<int>(blockIdx.x)) {}
+        channel_(io.moved.run, static_cast<int>(blockIdx.x)) {}
 
   __device__ void begin(std::uint64_t epoch) {
     epoch_ = epoch;
@@ -40,25 +40,19 @@ class gathered<Protocol>::view {
     __syncwarp();  // a vote orders no memory
     if (!retires) return;
     const Protocol& how = t_.how;
-    if (lane > 0 && lane < how.world()) {
-      const int source = source_at_hop(how.rank(), lane, how.world());
-      const room r = how.inbox_room(source, how.rank(), 0, epoch_);
-      if (how.chunks_of(source) > 0 && r.free >= 0 && !gpu::left_out(gpu::mutant::gather_retire))
-        cuda_memory::raise_release(
-            *t_.moved.run.counters.at(source, static_cast<std::size_t>(r.free)), r.use);
+    if (!gpu::left_out(gpu::mutant::gather_retire)) {
+      channel_.retire(how.world() - 1, [&](int i) {
+        const int source = source_at_hop(how.rank(), i + 1, how.world());
+        return how.chunks_of(source) > 0 ? how.inbox_room(source, how.rank(), 0, epoch_) : room{};
+      });
     }
-    __syncwarp();
     if (t_.next_use == nullptr) return;
     const int readers = how.chunks_of(how.rank()) > 0 ? how.world() - 1 : 0;
-    const bool read = arrivals_.await(readers, [&](int i) {
+    const bool read = channel_.reserve(readers, [&](int i) {
       const int peer = receiver_at_hop(how.rank(), i + 1, how.world());
-      const room r = how.inbox_room(how.rank(), peer, 0, epoch_);
-      return gpu::pending_wait{t_.moved.run.counters.local(static_cast<std::size_t>(r.free)),
-                               r.use,
-                               0,
-                               peer,
-                               r.number,
-                               verb::reserve};
+      room next = how.inbox_room(how.rank(), peer, 0, epoch_);
+      ++next.use;
+      return next;
     });
     if (read && lane == 0) *t_.next_use = use_ + 1;
   }
@@ -83,8 +77,7 @@ class gathered<Protocol>::view {
     // Few at a time: what comes later is asked for later.
     const int most = what.rows > most_looks ? what.rows : most_looks;
     const int count = what.count() < most ? what.count() : most;
-    const int missing = gpu::room_waits::first_missing(
-        count, use_, [&](int i) { return counter(what.counter(i)); });
+    const int missing = channel_.first_missing(count, use_, [&](int i) { return what.counter(i); });
     if (missing < what.rows) return begin;
     // TMA reads what was acquired.
     if (!gpu::left_out(gpu::mutant::gather_proxy))
@@ -95,10 +88,12 @@ class gathered<Protocol>::view {
   /// nothing, which `world::check` says, but nobody is left waiting in the block.
   __device__ void await(int row, int rows, int begin, int end) {
     const awaited_chunks what = chunks_of(row, rows, begin, end);
-    going_ = arrivals_.await(what.count(), [&](int i) {
-      const int source = t_.segments.sender_of(t_.arrivals, what, i, begin);
-      const int index = what.counter(i);
-      return gpu::pending_wait{counter(index), use_, 0, source, index, verb::acquire};
+    going_ = channel_.acquire(what.count(), [&](int i) {
+      room r;
+      r.producer = t_.segments.sender_of(t_.arrivals, what, i, begin);
+      r.number = r.ready = what.counter(i);
+      r.use = use_;
+      return r;
     });
     if (!gpu::left_out(gpu::mutant::gather_proxy))
       cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
@@ -118,9 +113,6 @@ class gathered<Protocol>::view {
   [[nodiscard]] __device__ awaited_chunks chunks_of(int row, int rows, int begin, int end) const {
     return t_.segments.awaited(t_.arrivals, set_, row, rows, begin, end);
   }
-  [[nodiscard]] __device__ const std::uint64_t* counter(int index) const {
-    return t_.moved.run.counters.local(static_cast<std::size_t>(index));
-  }
 
   const Io& t_;
   const CUtensorMap& b_;
@@ -128,7 +120,7 @@ class gathered<Protocol>::view {
   std::uint64_t epoch_ = 0;
   std::uint64_t use_ = 0;  // of the set, in this epoch
   int set_ = 0;
-  gpu::room_waits arrivals_;
+  gpu::warp_channel channel_;
   bool going_ = true;
 };
 

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <untax/flow/room.hpp>
+
+#include "engines/gpu/channel/pending_waits.cuh"
+
+namespace untax::gpu {
+
+/// What a lane waits for that reserves a room: that worker `reader` of its consumer has left the
+/// previous use. There is one: `needed_free` is not 0.
+[[nodiscard]] __device__ inline pending_wait reserving(const run_arguments& run, const room& r,
+                                                       int reader = 0) {
+  return {run.counters.local(static_cast<std::size_t>(r.free + reader)),
+          r.needed_free(),
+          0,
+          r.consumer,
+          r.number,
+          verb::reserve};
+}
+/// What a lane waits for that acquires a room.
+[[nodiscard]] __device__ inline pending_wait acquiring(const run_arguments& run, const room& r) {
+  return {run.counters.local(static_cast<std::size_t>(r.ready)),
+          r.use,
+          0,
+          r.producer,
+          r.number,
+          verb::acquire};
+}
+
+/// The four verbs of flow/channel.hpp by a warp, for lists of rooms: lane i takes room number i,
+/// which `room_of(i)` says, one without a name being none, so that all waits last as long as the
+/// longest, and one release serves several peers. All lanes call with the same count.
+///
+/// A wait returns false if it ended badly, which the host reports.
+class warp_channel {
+ public:
+  /// `slot` names the wait record of the warp.
+  __device__ warp_channel(const run_arguments& run, int slot) : run_(run), slot_(slot) {}
+
+  /// Producer: waits until the readers have left the previous use of all of them.
+  template <class RoomOf>
+  [[nodiscard]] __device__ bool reserve(int count, const RoomOf& room_of) const {
+    return await(count, [&](int i) { return wait_to_reserve(room_of(i)); });
+  }
+  /// The same, with one look before the wait: for rooms that usually are free.
+  template <class RoomOf>
+  [[nodiscard]] __device__ bool reserve_free(int count, const RoomOf& room_of) const {
+    const auto part = [&](int i) { return wait_to_reserve(room_of(i)); };
+    return come(count, part) || await(count, part);
+  }
+  /// Consumer: waits for the bytes. Acquire, for all lanes.
+  template <class RoomOf>
+  [[nodiscard]] __device__ bool acquire(int count, const RoomOf& room_of) const {
+    return await(count, [&](int i) {
+      const room r = room_of(i);
+      return r.named() ? acquiring(run_, r) : pending_wait{};
+    });
+  }
+  /// Producer: the bytes are there. Release, of what the lane has written or synchronised with.
+  template <class RoomOf>
+  __device__ void publish(int count, const RoomOf& room_of) const {
+    const int lane = device_warp::thread_rank();
+    if (lane < count) publish(room_of(lane));
+    __syncwarp();
+  }
+  /// Consumer: its one reader will not touch this use again. Release.
+  template <class RoomOf>
+  __device__ void retire(int count, const RoomOf& room_of) const {
+    const int lane = device_warp::thread_rank();
+    if (lane < count) retire(room_of(lane));
+    __syncwarp();
+  }
+
+  /// By one thread.
+  __device__ void publish(const room& r) const { raise(r.consumer, r.ready, r.use); }
+  __device__ void retire(const room& r) const {
+    if (r.free >= 0) raise(r.producer, r.free, r.use);
+  }
+
+  /// The first of so many rooms of this rank that cannot be acquired, or `count`: counter number
+  /// `ready_of(i)` has not come to `use`. Acquire, for all lanes, of those before it.
+  template <class ReadyOf>
+  [[nodiscard]] __device__ int first_missing(int count, std::uint64_t use,
+                                             const ReadyOf& ready_of) const {
+    for (int first = 0; first < count; first += 32) {
+      const int i = first + device_warp::thread_rank();
+      const bool missing = i < count && cuda_memory::load_acquire(*run_.counters.local(
+                                            static_cast<std::size_t>(ready_of(i)))) < use;
+      const unsigned lanes = __ballot_sync(everybody, missing);
+      __syncwarp();  // a vote orders no memory
+      if (lanes != 0) return first + __ffs(static_cast<int>(lanes)) - 1;
+    }
+    return count;
+  }
+  /// Waits for what lanes have put off, `part(i)` for number i; false if one ended badly. Acquire,
+  /// for all lanes.
+  template <class Part>
+  [[nodiscard]] __device__ bool await(int count, const Part& part) const {
+    for (int first = 0; first < count; first += 32) {
+      if (!wait_in_warp(run_, slot_, part_of_lane(first, count, part))) return false;
+    }
+    __syncwarp();
+    return true;
+  }
+
+ private:
+  static constexpr unsigned everybody = 0xffffffffU;
+
+  /// Nothing, where no use comes before, or where the room is a flag.
+  [[nodiscard]] __device__ pending_wait wait_to_reserve(const room& r) const {
+    return r.free < 0 || r.needed_free() == 0 ? pending_wait{} : reserving(run_, r);
+  }
+
+  /// Whether all have come already. Acquire, for all lanes.
+  template <class Part>
+  [[nodiscard]] __device__ static bool come(int count, const Part& part) {
+    bool all = true;
+    for (int first = 0; first < count && all; first += 32) {
+      pending_wait mine = part_of_lane(first, count, part);
+      all = __all_sync(everybody, mine.look() != 0) != 0;
+    }
+    __syncwarp();
+    return all;
+  }
+  template <class Part>
+  [[nodiscard]] __device__ static pending_wait part_of_lane(int first, int count,
+                                                            const Part& part) {
+    const int i = first + device_warp::thread_rank();
+    return i < count ? part(i) : pending_wait{};
+  }
+  [[nodiscard]] __device__ static bool wait_in_warp(const run_arguments& run, int slot,
+                                                    pending_wait mine) {
+    device_watch watch(run.world, slot);
+    return wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
+  }
+  __device__ void raise(int rank, int counter, std::uint64_t use) const {
+    cuda_memory::raise_release(*run_.counters.at(rank, static_cast<std::size_t>(counter)), use);
+  }
+
+  const run_arguments& run_;
+  int slot_;
+};
+
+}  // namespace untax::gpu
