@@ -6,11 +6,8 @@
 #include "engines/host/engine.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
-#include "ops/choice/device_name.hpp"
-#include "ops/choice/gemm_timer.hpp"
-#include "ops/choice/make_chosen.hpp"
+#include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
-#include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
 
@@ -48,28 +45,20 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
 }
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
-  require_device_problem(name, rank_, problem_.type, problem_.n, problem_.k);
-  plan_ = plan_for_device(w, options);
-  agree_on_plan(w, name, text_of(problem_), plan_);
-  w.use_device();
+  const operator_entry entry = all_gather_gemm_entry();
+  const auto& [m, n, k, type, gather] = problem_;
+  const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
+  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_), options);
   const auto make = [&](pattern how) {
     if (how == pattern::bulk_library) return all_gather_gemm_by_library(w, problem_);
     operator_options chosen = options;
     chosen.how = how;
     return all_gather_gemm_on_device(w, problem_, chosen);
   };
-  const auto& [m, n, k, type, gather] = problem_;
-  const gemm_problem timed{.m = m, .n = n, .k = k, .type = type, .gather = gather};
-  const auto timer = [&] { return gemm_timer(w, all_gather_gemm_entry(), timed, nullptr); };
-  auto made = options.how == pattern::automatic
-                  ? make_chosen(w, {std::string(name), gather, w.size(), m, n, k},
-                                device_name_here(), make, timer)
-                  : make(options.how);
-  plan_.how = made->how();
-  explanation_ = made->text();
-  device_ = make_process_owned<device_runner>(w, name, std::move(made));
-  // No rank runs while another one still takes memory or loads kernels; and all run the same.
-  w.agree(name, fmt::format("made {}", name_of(plan_.how)));
+  auto made = make_on_device(w, entry, problem, options.how, make, nullptr);
+  plan_.how = made.how;
+  explanation_ = std::move(made.explanation);
+  device_ = std::move(made.runner);
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;

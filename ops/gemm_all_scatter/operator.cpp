@@ -5,11 +5,8 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/host/engine.hpp"
-#include "ops/choice/device_name.hpp"
-#include "ops/choice/gemm_timer.hpp"
-#include "ops/choice/make_chosen.hpp"
+#include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
-#include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
@@ -57,10 +54,10 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
 
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
   world& w = *world_;
-  require_device_problem(name, w.rank(), problem_.type, problem_.n, problem_.k);
-  plan_ = plan_for_device(w, options);
-  agree_on_plan(w, name, text_of(problem_), plan_);
-  w.use_device();
+  const operator_entry entry = gemm_all_scatter_entry();
+  const auto& [m, n, k, type] = problem_;
+  const gemm_problem problem{.m = m, .n = n, .k = k, .type = type};
+  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_), options);
   result_ = allocate_result(w, problem_);
   agreed_ = result_->local();
   const std::int64_t between = w.size() == 1 ? 0 : result_->span();
@@ -70,20 +67,10 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
     chosen.how = how;
     return gemm_all_scatter_on_device(w, problem_, chosen, between);
   };
-  const auto& [m, n, k, type] = problem_;
-  const gemm_problem timed{.m = m, .n = n, .k = k, .type = type};
-  const auto timer = [&] {
-    return gemm_timer(w, gemm_all_scatter_entry(), timed, result_->local());
-  };
-  auto made = options.how == pattern::automatic
-                  ? make_chosen(w, {std::string(name), {}, w.size(), m, n, k}, device_name_here(),
-                                make, timer)
-                  : make(options.how);
-  plan_.how = made->how();
-  explanation_ = made->text();
-  device_ = make_process_owned<device_runner>(w, name, std::move(made));
-  // No rank runs while another one still takes memory or loads kernels; and all run the same.
-  w.agree(name, fmt::format("made {}", name_of(plan_.how)));
+  auto made = make_on_device(w, entry, problem, options.how, make, result_->local());
+  plan_.how = made.how;
+  explanation_ = std::move(made.explanation);
+  device_ = std::move(made.runner);
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;

@@ -1,0 +1,41 @@
+#include "ops/choice/on_device.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ops/choice/device_name.hpp"
+#include "ops/choice/gemm_timer.hpp"
+#include "ops/common/planning.hpp"
+
+namespace untax {
+
+protocol_plan plan_on_device(world& w, const operator_entry& entry, const gemm_problem& problem,
+                             const std::string& text, const operator_options& options) {
+  require_device_problem(entry.name, w.rank(), problem.type, problem.n, problem.k);
+  const protocol_plan plan = plan_for_device(w, options);
+  agree_on_plan(w, entry.name, text, plan);
+  w.use_device();
+  return plan;
+}
+
+made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_problem& problem,
+                              pattern asked, const operator_maker& make, void* result) {
+  std::unique_ptr<device_operator> op;
+  if (asked == pattern::automatic) {
+    const tuned_problem tuned{entry.name, problem.gather, w.size(),
+                              problem.m,  problem.n,      problem.k};
+    op = make_chosen(w, tuned, device_name_here(), make,
+                     [&] { return gemm_timer(w, entry, problem, result); });
+  } else {
+    op = make(asked);
+  }
+  made_on_device made;
+  made.how = op->how();
+  made.explanation = op->text();
+  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(op));
+  w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
+  return made;
+}
+
+}  // namespace untax

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+
+#include <untax/core/process_owned.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/choice/make_chosen.hpp"
+#include "ops/common/device_runner.hpp"
+#include "ops/common/workload.hpp"
+
+namespace untax {
+
+/// The first half of making a GEMM operator in a world of GPUs: refuses what no kernel multiplies,
+/// compares the problem, as `text` has it, and the options with those of the other ranks, and makes
+/// the rank's GPU the current device. Collective. Throws what `require_device_problem` throws, and
+/// `disagreement`.
+[[nodiscard]] protocol_plan plan_on_device(world& w, const operator_entry& entry,
+                                           const gemm_problem& problem, const std::string& text,
+                                           const operator_options& options);
+
+/// What a GEMM operator's class has in a world of GPUs.
+struct made_on_device {
+  process_owned<device_runner> runner;
+  pattern how = pattern::bulk_library;  ///< never `automatic`
+  std::string explanation;
+};
+/// The second half: makes the operator in the pattern that was asked for, or in the one that
+/// `automatic` stands for. Returns when all ranks have theirs: none runs while another one still
+/// takes memory or loads kernels. Collective. `make` makes it in a pattern; what is timed to choose
+/// writes C to `result` or, if that is null, to memory of its own. Throws what `make` throws.
+[[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
+                                            const gemm_problem& problem, pattern asked,
+                                            const operator_maker& make, void* result);
+
+}  // namespace untax
