@@ -87,8 +87,8 @@ struct collective_entry {
   /// Bytes that have to cross the busiest link at least: what rates are made of.
   std::function<double(const collective_problem&, int world)> bytes;
   /// When a ring carries it out that moves so many bytes in all.
-  std::function<ring_traffic(double bytes, int world)> ring = [](double bytes, int world) {
-    return ring_traffic{bytes * (world - 1.0) / world, world - 1};
+  std::function<ring_traffic(double bytes, int world)> ring = [](double all, int world) {
+    return ring_traffic{all * (world - 1.0) / world, world - 1};
   };
 };
 

@@ -24,7 +24,7 @@ class channel {
                             std::uint64_t progress = 0)
       : operator_name_(operator_name), table_(table), guard_(&guard), progress_(progress) {}
 
-  /// Producer: waits until every reader has left the previous use of the room.
+  /// Producer: waits until every reader has retired the previous use of the room.
   UNTAX_CALLS_ANY_SIDE
   [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome reserve(const room& r) {
     if (r.free < 0 || r.needed_free() == 0) return wait_outcome::ok;

@@ -13,7 +13,7 @@ inline constexpr int kernel_slots = wait_slots - first_kernel_slot;
 /// What a kernel knows about its rank and the world, passed by value. Every pointer can be followed
 /// by the rank's device; none may be followed on the host.
 ///
-/// A wait that ends badly leaves its record in place, so that the host can say who waited for whom:
+/// A wait that fails leaves its record in place, from which the host reports who waited for whom:
 ///
 /// * It took longer than `limit_ns`: it raises its own rank's stop word, and if nobody had, writes
 ///   `outcome[0]` (1 + its slot) if that is 0, then 1 into the stop word of every rank, all with

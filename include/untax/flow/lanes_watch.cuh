@@ -7,8 +7,8 @@
 
 namespace untax::detail {
 
-/// Lets the first lane look after the wait of all, and tell what the first one saw that misses
-/// something. Where lane i waits for rank `first_rank` + i, it names the first that is missing.
+/// The first lane watches the wait of all lanes, and reports what the first lane saw whose counter
+/// is too low. Where lane i waits for rank `first_rank` + i, it names the first such rank.
 template <int lanes, class Counter>
 class lanes_watch {
  public:

@@ -2,8 +2,8 @@
 
 namespace untax {
 
-/// Tells a dead peer from a slow one. Called from any thread, every few milliseconds while somebody
-/// waits.
+/// Says whether a peer is dead or only slow. Called from any thread, every few milliseconds during
+/// a wait.
 class liveness {
  public:
   liveness() = default;

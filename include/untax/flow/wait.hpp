@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// Looks after a wait that takes long: publishes its record, knows the limit, the abort flag and
-/// lost peers.
+/// Watches a wait that takes long: publishes its record, checks the limit, the abort flag and lost
+/// peers.
 template <class G>
 concept wait_guard = requires(G& guard, const wait_site& site, std::uint64_t seen,
                               poll_count polls) {
@@ -34,8 +34,8 @@ template <memory_policy M, wait_guard Guard>
   poll_count polls = 0;
   bool looked = false;
   while (seen < site.expected) {
-    // The looks at the counter in a loop of their own: a kernel would jump over the code of the
-    // guard each time.
+    // An inner loop that only polls: otherwise a kernel would jump over the code of the guard at
+    // each poll.
     do {
       M::pause(polls);
       seen = M::load_acquire(counter);

@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// What a rank is doing, as far as others can tell.
+/// What a rank is doing, as seen by the others.
 enum class rank_state : std::uint8_t { joining, running, halted, finished, failed, gone };
 
 /// The state of `rank` now, apart from whether it is halted, which takes longer to find out.

@@ -20,7 +20,7 @@ struct cuda_memory {
     return ref(c).load(cuda::memory_order_acquire);
   }
 
-  /// red.release.sys.max: one operation that returns nothing, so nobody waits for its way back.
+  /// red.release.sys.max: one operation without a result, so no thread waits for an answer.
   __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
     asm volatile("red.release.sys.global.max.u64 [%0], %1;"
                  :
@@ -36,8 +36,8 @@ struct cuda_memory {
                  : "memory");
   }
 
-  /// Nothing at first: a look at memory takes most of a microsecond anyway. Whoever waits longer
-  /// leaves the instruction slots of its multiprocessor to others.
+  /// Nothing at first: a poll takes most of a microsecond anyway. A longer wait leaves the issue
+  /// slots of its multiprocessor to other warps.
   __device__ static void pause(poll_count polls) noexcept {
     if (polls >= 512) __nanosleep(polls < 4096 ? 100 : 400);
   }

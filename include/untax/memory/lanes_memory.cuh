@@ -28,11 +28,11 @@ struct in_step {
   }
 };
 
-/// The memory policy of such waits. `Look` says how a lane looks: `look()` returns what it has seen
-/// of its part, with acquire order. The common counter, for which one waits until it is 1, says
-/// whether the parts of all lanes have reached `expected`. What exactly was seen stays with the
-/// lane: to tell the others would make every look longer, and only a wait that takes too long wants
-/// to know.
+/// The memory policy of such waits. `Look` says how a lane polls: `look()` returns the value of its
+/// part, with acquire order. The common counter is 1 when the parts of all lanes have reached
+/// `expected`, and 0 before; the wait is for 1. The values themselves stay with the lanes: to
+/// exchange them would make every poll longer, and only a wait that takes too long reports
+/// them.
 template <int lanes, class Look>
 struct lanes_memory {
   struct counter {

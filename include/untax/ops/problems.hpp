@@ -62,7 +62,7 @@ struct gemm_all_reduce_problem {
   dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
 };
 
-/// What a protocol needs to know beside the problem: who it is, and how the work is cut. All values
+/// What a protocol needs beside the problem: its rank, and how the work is cut. All values
 /// are positive.
 struct protocol_plan {
   int world = 1;
@@ -80,9 +80,9 @@ struct protocol_plan {
   std::int64_t chunk_cross = 0;
   bool gather_own = false;  ///< a rank sends to itself too, so that all of A lies in one place
   bool fan_out = false;     ///< a chunk of A goes to all peers before the next chunk does
-  /// Who sends chunks of A also acquires those that come, in a kernel before the one that computes.
+  /// Senders of A also acquire what the peers send, in a kernel before the one that computes.
   bool senders_acquire = false;
-  /// Who sends cannot wait: at its end a run reserves what the next one sends, with one set of
+  /// Senders cannot wait: at its end a run reserves what the next one sends, with one set of
   /// rooms.
   bool reserves_next = false;
   /// Chunks of A, or tiles of C, one below the other, whose first columns go out before the next

@@ -130,8 +130,8 @@ T atomic_exchange(T* at, std::type_identity_t<T> value, memory_order order = mem
   return detail::atomic_at("atomic_exchange", at).exchange(value, detail::exchange_order(order));
 }
 
-/// Writes `desired` if `expected` is there, bit for bit; returns what was there, which tells
-/// whether it did. Where it did not, the operation is a load and only acquires.
+/// Writes `desired` if the value is `expected`, bit for bit; returns the value before, by which the
+/// caller knows whether it was written. If not, the operation is a load and only acquires.
 template <atomic_number T>
 T atomic_compare_exchange(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                           memory_order order = memory_order::acq_rel,

@@ -58,8 +58,8 @@ class bulk_ring {
     finish();
   }
 
-  /// The same, but returns when the last rows are on their way, so that what follows flows without
-  /// a gap. `finish` has to come before the first release that covers them, and before the end.
+  /// The same, but returns when the last rows are in flight, so that the next rows follow without a
+  /// gap. `finish` has to come before the first release that covers them, and before the end.
   __device__ void post(const bulk_rows& rows) {
     post(rows, 1, [&](int /*copy*/) { return rows.to; });
   }

@@ -10,8 +10,8 @@
 #include <untax/rma/tile_view.hpp>
 
 // Verbs that move elements. Each is collective over its group, which deals the elements to its
-// threads; when it returns, the group is done, and on the host the bytes are in place. That they
-// are there is nobody else's knowledge until a signal says so. Sources that other threads of the
+// threads; when it returns, the group is done, and on the host the bytes are in place. Other
+// ranks may read them only after a signal. Sources that other threads of the
 // group have written need a group.sync() before.
 //
 // Addresses are of any rank: symmetric<T>::at(peer) or local(). Null, misaligned and overlapping

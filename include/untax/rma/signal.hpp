@@ -8,7 +8,7 @@
 #include <untax/rma/copy.hpp>
 #include <untax/rma/group.hpp>
 
-// Verbs that tell a peer that something is there. A signal is a 64-bit counter in symmetric memory,
+// Verbs that signal a peer that data are there. A signal is a 64-bit counter in symmetric memory,
 // zero at first and only ever raised; it lies at the rank that waits for it (`wait_until`,
 // flow/wait_verbs.hpp).
 
@@ -58,8 +58,8 @@ void put_with_signal(const G& group, tile_view<T> to, std::type_identity_t<tile_
 /// complete when it returns, so there is nothing left to order; on a GPU puts may overtake each
 /// other.
 ///
-/// It tells nobody anything: another rank may look at the bytes only after a signal, which orders
-/// all puts before it by itself. No operator of untax calls fence.
+/// It signals nothing: another rank may read the bytes only after a signal, which orders all puts
+/// before it by itself. No operator of untax calls fence.
 template <host_group G>
 void fence(const G& group) {
   group.sync();

@@ -39,7 +39,7 @@ class symmetric_heap {
   /// Guard bands are this wide at least, and fill the rest up to the next allocation.
   static constexpr std::size_t guard_bytes = 64;
 
-  /// Hears of each call before it is carried out ("allocate 4096 bytes for \"inbox\""). It may
+  /// Called with each call before it is carried out ("allocate 4096 bytes for \"inbox\""). It may
   /// throw.
   using observer = std::function<void(std::string_view call)>;
 
@@ -69,7 +69,7 @@ class symmetric_heap {
   void free_bytes(const void* local);
 
   /// Ends an allocation of this rank, which peers may still touch; nothing if it is none. It stays
-  /// taken until `reclaim`. The observer does not hear of it.
+  /// taken until `reclaim`. The observer is not called.
   void retire_bytes(const void* local) noexcept;
   /// Frees what was retired. No rank may touch it any more. It looks at no guard band: a peer that
   /// was quicker may have been given the memory, and may have written to it here.

@@ -8,8 +8,8 @@
 namespace untax {
 
 /// A symmetric allocation that ends with its owner. It is retired then and not freed: this rank is
-/// done with it, and peers may not be. So destructors wait for nobody, also where construction
-/// fails half-way or an exception is on its way.
+/// done with it, and peers may not be. So destructors do not wait, also where construction
+/// fails half-way or an exception propagates.
 template <class T>
 class owned_symmetric {
  public:

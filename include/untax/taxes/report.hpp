@@ -74,8 +74,8 @@ struct tax_row {
   /// so its part is zero.
   [[nodiscard]] tax_breakdown breakdown() const noexcept;
   /// For each part, how far chance may have moved it: about 95 % of the time less than this, from
-  /// the spread of the two times it lies between and the number of runs. Infinite for one run, of
-  /// which nobody knows.
+  /// the spread of the two times it lies between and the number of runs. Infinite for one run,
+  /// which has no spread.
   [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
   bool operator==(const tax_row&) const = default;
 };

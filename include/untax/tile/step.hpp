@@ -38,12 +38,12 @@ enum class action : std::uint8_t {
   add,       ///< sum (+)= from[rows x cols]; `first` overwrites
   store,     ///< to = from (product or sum), converted to the element type of `to`
   reduce,    ///< to = the `depth` ranks' contributions combined in rank order, in fp32, rounded
-             ///< once: that of rank i lies i * rows rows below `from`, the own one at `weights`;
-             ///< where `from` is in a, it lies at the same place in a of rank i
+             ///< once: rank i's starts i * rows rows below `from`, the own one is at `weights`;
+             ///< if `from` is in a, rank i's is at the same place in its a
   attend,    ///< to = the partial result of rows x cols queries at `from` over a split of the keys
              ///< and values of this rank: `weights` names the sequence and head (row) and the split
              ///< (col), `depth` says how many splits there are
-  merge,     ///< to = `depth` partial results of rows x cols, that of rank i i * rows rows below
+  merge,     ///< to = `depth` partial results of rows x cols; number i starts i * rows rows below
              ///< `from`, combined in that order; in c it is the result, elsewhere partial again
 };
 

@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// What a world can be told. What is left open comes from the environment, and its defaults
+/// Options of a world. What is left open comes from the environment, and its defaults
 /// (core/environment.hpp).
 struct world_options {
   std::optional<std::size_t> heap_bytes;                ///< of each rank; UNTAX_HEAP_BYTES

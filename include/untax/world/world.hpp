@@ -160,9 +160,9 @@ class world {
   /// a world counts.
   void fail(errc code, const std::string& text) noexcept;
   [[nodiscard]] bool stopped() const noexcept;
-  /// Whether an exception is on its way out of a scope of the calling thread; it stops the world if
-  /// it leaves the rank's body. Who has to meet its peers in a destructor does not then, since they
-  /// may be waiting for this rank elsewhere, and leaves its symmetric memory to the world.
+  /// Whether an exception leaves a scope of the calling thread; it stops the world if it leaves the
+  /// rank's body. A destructor that would meet its peers does not meet them then, since they may
+  /// wait for this rank elsewhere; it leaves its symmetric memory to the world.
   [[nodiscard]] bool unwinding() const noexcept;
   /// Throws if the world was stopped, also by a kernel that gave up waiting: after kernels of this
   /// rank have ended, it says whether they ended well.
