@@ -1,13 +1,10 @@
 #include "bench_shared.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
-#include "terminal.hpp"
 
 namespace untax::cli {
 namespace {
@@ -18,37 +15,52 @@ std::string problem_text(const bench::shared_row& row) {
                      p.gather == gather_axis::k ? ", k" : "");
 }
 
-void print_report(const bench::shared_report& report) {
-  show(
-      "Ranks that share one {}: for comparing builds of untax, since their times say nothing of "
-      "links. us of a run, by "
-      "the clock of the GPU; seed {}\n\n",
-      report.device, report.seed);
-  using side = table::align;
-  table rows({{"operator"},
-              {"ranks", side::right},
-              {"m x n x k"},
-              {"pattern"},
-              {"us", side::right},
-              {"p10 to p90", side::right}});
-  int refused = 0;
-  for (const bench::shared_row& row : report.rows) {
-    for (const pattern_figure& f : row.figures) {
-      if (!f.time) {
-        ++refused;
-        continue;
-      }
-      rows.add(
-          {row.operator_name, fmt::format("{}", row.ranks), problem_text(row), f.by,
-           fmt::format("{:.1f}{}", 1e6 * f.time->median, f.error <= row.tolerance ? "" : " WRONG"),
-           fmt::format("{:.1f} to {:.1f}", 1e6 * f.time->p10, 1e6 * f.time->p90)});
-    }
-  }
-  show(rows.render(width(stream::out), style(stream::out).utf8));
-  if (refused > 0) show("left out, since the operator does not have it here: {}\n", refused);
+/// Where the rows of the same operator and number of ranks end that begin at `from`.
+std::size_t end_of_group(const bench::shared_report& report, std::size_t from) {
+  std::size_t end = from;
+  while (end < report.rows.size() &&
+         report.rows[end].operator_name == report.rows[from].operator_name &&
+         report.rows[end].ranks == report.rows[from].ranks)
+    ++end;
+  return end;
 }
 
 }  // namespace
+
+std::string text_of(const bench::shared_report& report, int columns, text_style how) {
+  using side = table::align;
+  std::string text = fmt::format(
+      "Ranks that share one {}: for comparing builds of untax, since their times say nothing of "
+      "links. us of a run, by the clock of the GPU; seed {}\n",
+      report.device, report.seed);
+  const auto us = [](double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); };
+  int refused = 0;
+  for (std::size_t at = 0; at < report.rows.size();) {
+    text += fmt::format("\n{}, {} ranks\n", report.rows[at].operator_name, report.rows[at].ranks);
+    table rows({{"m x n x k"},
+                {"pattern"},
+                {"us", side::right},
+                {"p10", side::right},
+                {"p90", side::right}},
+               2);
+    for (const std::size_t end = end_of_group(report, at); at < end; ++at) {
+      const bench::shared_row& row = report.rows[at];
+      for (const pattern_figure& f : row.figures) {
+        if (!f.time) {
+          ++refused;
+          continue;
+        }
+        rows.add({problem_text(row), f.by,
+                  us(f.time->median) + (f.error <= row.tolerance ? "" : " WRONG"), us(f.time->p10),
+                  us(f.time->p90)});
+      }
+    }
+    text += rows.render(columns, how.utf8);
+  }
+  if (refused > 0)
+    text += fmt::format("left out, since the operator does not have it here: {}\n", refused);
+  return text;
+}
 
 int run_shared(bench::shared_options options, const std::string& json) {
   bench::shared_report report;
@@ -57,7 +69,7 @@ int run_shared(bench::shared_options options, const std::string& json) {
     options.progress = [&bar] { bar.advance(); };
     report = run_shared_suite(options);
   }
-  if (json != "-") print_report(report);
+  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
   if (!json.empty()) write_json(json, to_json(report, options.repeats));
   return report.right() ? 0 : 1;
 }

@@ -4,8 +4,12 @@
 #include <vector>
 
 #include "bench/suites/shared.hpp"
+#include "terminal.hpp"
 
 namespace untax::cli {
+
+/// A table for each operator and number of ranks.
+[[nodiscard]] std::string text_of(const bench::shared_report& report, int columns, text_style how);
 
 /// Measures operators between ranks that share a GPU, prints a table, writes JSON if `json` is not
 /// empty. Returns the exit code: 1 if a result is wrong.

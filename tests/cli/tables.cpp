@@ -15,6 +15,7 @@
 #include "cli/bench_host.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_rma.hpp"
+#include "cli/bench_shared.hpp"
 #include "cli/bench_tune.hpp"
 #include "cli/check_gpu.hpp"
 #include "cli/doctor.hpp"
@@ -165,6 +166,28 @@ TEST(tables, overlap_fits) {
   const auto render = [&](int columns) { return text_of(report, columns, plain); };
   expect_fits(render);
   EXPECT_NE(render(80).find("WRONG"), std::string::npos);
+}
+
+TEST(tables, shared_fits) {
+  bench::shared_report report;
+  report.device = "NVIDIA H200";
+  for (const int ranks : {2, 4}) {
+    bench::shared_row row;
+    row.operator_name = "gemm_all_scatter";
+    row.ranks = ranks;
+    row.problem = {
+        .m = 16384, .n = 57344, .k = 28672, .type = dtype::bf16, .gather = gather_axis::k};
+    for (const double error : {0.0, 1.0}) {
+      pattern_figure& f = row.figures.emplace_back();
+      f.by = name_of(long_name);
+      f.time = about(12.3456e-3);
+      f.error = error;
+    }
+    report.rows.push_back(row);
+  }
+  const auto render = [&](int columns) { return text_of(report, columns, plain); };
+  expect_fits(render);
+  EXPECT_NE(render(80).find("gemm_all_scatter, 4 ranks"), std::string::npos);
 }
 
 TEST(tables, tuning_fits) {
