@@ -10,9 +10,9 @@ namespace untax {
 namespace {
 
 #ifdef NDEBUG
-constexpr bool debug_build = false;
+constexpr std::uint64_t usual_guards = 0;
 #else
-constexpr bool debug_build = true;
+constexpr std::uint64_t usual_guards = 1;
 #endif
 
 // Long enough for anybody, and far from the overflow of nanoseconds.
@@ -64,7 +64,7 @@ settings settings::of(const world_options& options, const environment& env) {
   settings s;
   // A variable that makes no sense is an error, also where an option is stronger.
   s.heap_bytes = env.bytes_or_fallback(variable::heap_bytes);
-  s.heap_guards = env.number(variable::heap_guards, 0, 1).value_or(debug_build ? 1 : 0) == 1;
+  s.heap_guards = env.number(variable::heap_guards, 0, 1).value_or(usual_guards) == 1;
   s.memory = memory_of(env);
   s.wait_limit = limit(env, variable::wait_limit);
   s.join_limit = limit(env, variable::join_limit);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -182,6 +183,17 @@ void add_scatters(lines& all) {
   }
 }
 
+/// Three ranks, where it matters to how many a shard goes while others' tiles begin.
+void add_gathers_of_three(lines& all) {
+  for (const auto& [m, n, k] : {std::tuple<int, int, int>{256, 3584, 8192}, {700, 7168, 2048}}) {
+    operator_options options;
+    options.how = pattern::fused_warp_specialized;
+    const auto plans = gather_plans({.m = m, .n = n, .k = k}, 3, 1, options, num_sms);
+    all.push_back(
+        fmt::format("all_gather_gemm {} x {} x {}, 3 ranks: {}", m, n, k, text_of(plans.front())));
+  }
+}
+
 void add_collectives(lines& all) {
   const auto add = [&](int world, std::int64_t count, const collective_need& need) {
     for (const bool direct : {false, true}) {
@@ -217,6 +229,7 @@ lines all_lines() {
   add_scatters(all);
   add_small(all);
   add_collectives(all);
+  add_gathers_of_three(all);
   return all;
 }
 

@@ -61,6 +61,8 @@ TEST(gathers_by_rows, blocks_have_rows_of_one_source) {
       {512, 2, 256, 2},
       {2304, 2, 1280, 2},
       {3001, 3, 1024, 3},
+      // As wasteful as is allowed, to the last bit.
+      {6400, 4, 1792, 4},
   };
   for (const sources_case& c : cases) {
     for (const pattern how : own_patterns) {
