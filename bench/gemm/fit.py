@@ -2,8 +2,11 @@
 """Looks for the parameters of the planner's model of a GEMM, and judges them on problems that it has not seen.
 
   fit.py judge FILE...                 what the plans that the parameters choose cost, beside the best that was timed
-  fit.py fit FILE... [--rounds N]      parameters that choose better, found on every other problem, judged on the rest
-  fit.py kernels FILE...               what each kernel is worth: what choosing the best would cost without it
+  fit.py fit FILE... [--rounds N]      parameters that choose better: found on every other problem and judged on the
+                                       rest; then found on all, and written to cost.def
+  fit.py pack FILE OUT                 the same in a fifth of the bytes, to keep
+  fit.py kernels FILE...               what each kernel is worth that no operator needs: what choosing the best would
+                                       cost without it
 
 FILE is what `untax bench gemm --every-plan --json FILE` wrote.
 """
@@ -12,12 +15,17 @@ import argparse
 import dataclasses
 import json
 import math
+import os
 import random
 import sys
 
 import model
 
+OPERATORS = ["sources/gathered.def", "sinks/all_copies.def"]
 FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
+
+
+PACKED = FIELDS[3:] + ["seconds"]
 
 
 class Problem:
@@ -26,9 +34,10 @@ class Problem:
         self.library = found["library_seconds"]["median"]
         self.plans = []
         for p in found["plans"]:
+            p = dict(zip(PACKED, p)) if isinstance(p, list) else p
             shape = {"m": self.m, "n": self.n, "k": self.k}
             self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
-        self.usual = [p for p in self.plans if p[0].raster_group == 8]
+        self.usual = [p for p in self.plans if p[0].raster_group == 8 and not p[0].too_wide]
         self.best = min(seconds for _, seconds in self.usual)
 
     def chosen(self, values):
@@ -55,7 +64,7 @@ def loss(problems, values):
 
 
 def fitted(problems, rounds, seed):
-    values = dict(model.PARAMETERS)
+    values = dict(model.parameters())
     best = loss(problems, values)
     rng = random.Random(seed)
     widths = {name: 0.15 for name in values}
@@ -101,8 +110,8 @@ def judge(problems, values, title, verbose=False):
 
 def kernels(problems):
     """Leaves kernels out, the least useful first."""
-    names = sorted({p.kernel for problem in problems for p, _ in problem.usual})
-    left = set(names)
+    left = {p.kernel for problem in problems for p, _ in problem.usual}
+    needed = {name for file in OPERATORS for name in model.kernels_in(os.path.join(model.ENGINE, file)).values()}
 
     def cost(some):
         logs = []
@@ -111,10 +120,10 @@ def kernels(problems):
             logs.append(math.log((min(times) if times else 2 * problem.best) / problem.best))
         return logs
 
-    while len(left) > 8:
+    while left - needed:
         now = cost(left)
         trials = []
-        for name in left:
+        for name in left - needed:
             logs = cost(left - {name})
             more = [b - a for a, b in zip(now, logs)]
             trials.append((sum(more) / len(more) + 0.02 * max(more), sum(more) / len(more), max(more), name, logs))
@@ -124,13 +133,27 @@ def kernels(problems):
               f" {len(left)} left: {100 * sum(logs) / len(logs):.3f} %")
 
 
+def pack(file, out):
+    with open(file, encoding="utf-8") as text:
+        found = json.load(text)
+    for one in found["gemms"]:
+        one["plans"] = [[float(f"{p[f]:.4g}") if f == "seconds" else p[f] for f in PACKED] for p in one.get("plans", [])]
+    found["columns"] = PACKED
+    with open(out, "w", encoding="utf-8") as text:
+        json.dump(found, text, separators=(",", ":"))
+        text.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["judge", "fit", "kernels"])
+    parser.add_argument("verb", choices=["judge", "fit", "pack", "kernels"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    if args.verb == "pack":
+        pack(*args.files)
+        return
     problems = []
     for file in args.files:
         with open(file, encoding="utf-8") as text:
@@ -139,15 +162,16 @@ def main():
         kernels(problems)
         return
     if args.verb == "judge":
-        judge(problems, model.PARAMETERS, "all", verbose=True)
+        judge(problems, model.parameters(), "all", verbose=True)
         return
     order = random.Random(args.seed).sample(problems, len(problems))
     seen, unseen = order[::2], order[1::2]
-    judge(unseen, model.PARAMETERS, "before, not fitted on")
+    judge(unseen, model.parameters(), "before, not fitted on")
     values = fitted(seen, args.rounds, args.seed)
     judge(seen, values, "fitted on")
     judge(unseen, values, "not fitted on")
-    print(json.dumps({name: float(f"{value:.4g}") for name, value in values.items()}, indent=1))
+    model.write_parameters(fitted(problems, args.rounds, args.seed))
+    judge(problems, model.parameters(), "written, fitted on all")
 
 
 if __name__ == "__main__":

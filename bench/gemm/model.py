@@ -1,9 +1,12 @@
-"""What a GEMM takes by the planner's model: the same arithmetic as engines/gpu/gemm/plan.cpp, on plans read from JSON.
+"""What a GEMM takes by the planner's model: the same arithmetic as engines/gpu/gemm/cost.cpp, on plans read from JSON.
 
 `untax bench gemm --every-plan --json` writes them, with what each took. fit.py looks for the parameters.
 """
 
 import dataclasses
+import json
+import os
+import re
 
 BLOCK_K = 64
 NUM_SMS = 132  # of an H200
@@ -44,54 +47,53 @@ class Plan:
         put("blocks", self.clusters * self.cluster_blocks)
         put("multicast_rows", ceil_div(ceil_div(min(along_n, self.block_n), self.cluster), 8) * 8)
         put("partial_bytes", rows * self.block_n * 4)
-        free = NUM_SMS if self.cluster_blocks <= 2 else NUM_SMS - 16
-        put("places", free // self.cluster_blocks)
+        part = max(self.block_n // self.cluster_split_k, 16)
+        put("subtiles", part // max(c for c in range(8, 65, 8) if part % c == 0))
         if self.cluster_split_k > 1:
             way = "cluster"
         elif self.stream_k_tiles == 0:
             way = "whole"
-        elif self.clusters % self.tiles == 0 and (self.clusters < self.places or self.cluster > 2):
+        elif self.stream_k_tiles == self.tiles and self.clusters % self.tiles == 0:
             way = "splits"
         else:
             way = "shares"
         put("way", way)
+        put("too_wide", self.swap_ab and self.block_n > 2 * 16 * ceil_div(self.m, 16))
 
     @property
     def kernel(self):
-        name = f"{'weights' if self.swap_ab else 'rows'}_by_{self.block_n}"
-        if self.warpgroup_split_k and self.block_n > 64:
-            name += "_halves"
-        if self.cluster_split_k > 1:
-            name += f"_{'two_' if self.cluster == 2 and self.swap_ab else ''}{'pairs' if self.cluster_split_k == 2 else 'fours'}"
-        elif self.cluster == 4:
-            name += "_clusters"
-        return name
+        """Its line of kernels.def."""
+        fields = (self.block_n, self.cluster, self.stages, self.swap_ab, self.epilogue_buffers)
+        return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k), "no more")
 
 
-# Cycles of 1755 MHz; what each stands for is said in plan.cpp.
-PARAMETERS = {
-    "products_per_cycle": 1700.0,
-    "stage_change": 30.0,
-    "l2_shared": 55.0,  # bytes a cycle that come to each multiprocessor
-    "l2_alone": 36.5,
-    "memory_shared": 18.0,
-    "memory_alone": 19.7,
-    "memory_halves": 20.2,
-    "most_shared": 26.0,
-    "most_alone": 21.5,
-    "most_halves": 22.0,
-    "out_of_step": 26.0,
-    "out_of_step_weights": 0.0,
-    "handover": 2000.0,
-    "sums_rate": 16.0,
-    "wide_sums_rate": 12.0,
-    "joined_rate": 24.0,
-    "whole_tile": 1200.0,
-    "whole_column": 0.0,
-    "launch": 3000.0,
-    "idle_gain": 0.1,
-    "joined": 500.0,
-}
+ENGINE = os.path.join(os.path.dirname(__file__), "../../engines/gpu/gemm")
+KERNEL_LINE = re.compile(r"^UNTAX_KERNEL\((\w+), (.*)\)$", re.M)
+
+
+def kernels_in(file):
+    """Names by fields of tile_config."""
+    with open(file, encoding="utf-8") as text:
+        lines = KERNEL_LINE.findall(text.read())
+    return {tuple(json.loads(f) for f in fields.split(", ")): name for name, fields in lines}
+
+
+KERNELS = kernels_in(os.path.join(ENGINE, "kernels.def"))
+COSTS = os.path.join(ENGINE, "cost.def")
+COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+)\)")
+
+
+def parameters():
+    """Those of cost.def, which says what each is."""
+    with open(COSTS, encoding="utf-8") as text:
+        return {name: float(value) for name, value in COST_LINE.findall(text.read())}
+
+
+def write_parameters(values):
+    with open(COSTS, encoding="utf-8") as text:
+        old = text.read()
+    with open(COSTS, "w", encoding="utf-8") as text:
+        text.write(COST_LINE.sub(lambda found: f"UNTAX_COST({found[1]}, {values[found[1]]:.4g})", old))
 
 
 def cycles(p, v):
@@ -108,7 +110,7 @@ def stage_math(p, v):
 
 def cycles_at(p, v, clock):
     if p.warpgroup_split_k or p.cluster == 1:
-        kind = "alone" if p.cluster == 1 else "halves"
+        kind = "alone" if p.cluster == 1 else "halves" if p.cluster == 2 else "quarters"
         l2 = v["l2_alone"]
     else:
         kind, l2 = "shared", v["l2_shared"]
@@ -121,17 +123,20 @@ def cycles_at(p, v, clock):
     stages = p.tiles * p.tile_stages * p.cluster
     operands = (p.m + p.n) * p.k * 2 / stages / rate
     stage = max(math, read, operands)
-    whole_tile = v["whole_tile"] + v["whole_column"] * p.block_n
+    whole_tile = v["whole_tile"] + v["whole_column"] * p.block_n + v["subtile"] * p.subtiles
     if p.way == "whole":
         return (stage * p.tile_stages + whole_tile) * ceil_div(p.tiles, p.clusters)
     if p.way == "cluster":
         sent = p.partial_bytes * (p.cluster_split_k - 1) / p.cluster_split_k
         return stage * ceil_div(p.tile_stages, p.cluster_split_k) + v["joined"] + whole_tile + sent / v["joined_rate"]
     sums_rate = v["sums_rate" if p.swap_ab else "wide_sums_rate"]
-    split = lambda splits: v["handover"] + (splits - 1) * p.partial_bytes / sums_rate
+    sums = lambda splits: (splits - 1) * p.partial_bytes / sums_rate
     if p.way == "splits":
         splits = p.clusters // p.tiles
-        return stage * ceil_div(p.tile_stages, splits) + whole_tile + split(splits)
+        return stage * ceil_div(p.tile_stages, splits) + whole_tile + v["handover_at_once"] + sums(splits)
     tile = (stage * p.tile_stages + whole_tile) / p.clusters
     again = v["out_of_step_weights" if p.swap_ab else "out_of_step"] / p.block_n
-    return tile * (p.tiles + again * p.stream_k_tiles) + split(ceil_div(p.clusters, p.stream_k_tiles) + 1)
+    if p.swap_ab and p.n_tiles == 1:
+        again = 0  # there is nothing to be out of step with
+    splits = ceil_div(p.clusters, p.stream_k_tiles) + 1
+    return tile * (p.tiles + again * p.stream_k_tiles) + v["handover"] + sums(splits)

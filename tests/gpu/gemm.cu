@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "gemm_check.cuh"
@@ -20,8 +21,8 @@ using namespace gpu_test;
 using untax::dtype;
 using untax::gpu::gemm;
 using untax::gpu::gemm_plan;
-using untax::gpu::gemm_plans;
 using untax::gpu::gemm_shape;
+using untax::gpu::plans_alone;
 
 std::string text_of(const gemm_shape& s) {
   return fmt::format("m {} n {} k {} {}", s.m, s.n, s.k, name_of(s.type));
@@ -54,7 +55,7 @@ TEST(gemm, every_configuration) {
           gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
           gemm_shape{90, 3584, 2048, type}, gemm_shape{129, 3584, 4096, type},
           gemm_shape{1100, 2112, 1000, type}, gemm_shape{2048, 3584, 1024, type}})
-      expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 1);
+      expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 1);
   }
 }
 
@@ -62,7 +63,7 @@ TEST(gemm, few_rows) {
   NEEDS_GPUS(1);
   for (const std::int64_t m : {2, 9, 24, 40, 64, 100, 128, 200, 256}) {
     const gemm_shape s{m, 1096, 2056, dtype::bf16};
-    expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 4);
+    expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 4);
   }
 }
 
@@ -75,7 +76,7 @@ TEST(gemm, edges) {
           gemm_shape{17, 8, 8000, type}, gemm_shape{65, 8200, 56, type},
           gemm_shape{129, 120, 136, type}, gemm_shape{257, 264, 8, type},
           gemm_shape{5000, 8, 520, type}, gemm_shape{4999, 40, 64, type}})
-      expect_right(s, gemm_plans(s, untax::gpu::num_sms_here()), 2);
+      expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 2);
   }
 }
 
@@ -92,7 +93,7 @@ TEST(gemm, random_shapes) {
     const gemm_shape s{m, 8 * number(1, 1125), 8 * number(1, 1125),
                        number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
     // The one that is taken, and others.
-    std::vector<gemm_plan> plans = gemm_plans(s, untax::gpu::num_sms_here());
+    std::vector<gemm_plan> plans = plans_alone(s, untax::gpu::num_sms_here());
     std::shuffle(plans.begin() + 1, plans.end(), engine);
     plans.resize(std::min<std::size_t>(plans.size(), 4));
     expect_right(s, plans, seed + static_cast<unsigned>(round));
@@ -174,7 +175,7 @@ TEST(gemm, ends_where_numbers_are_none) {
 
 TEST(gemm, says_what_it_cannot_do) {
   const auto refused = [](const gemm_shape& s) {
-    return error_of([&] { (void)gemm_plans(s, 132); });
+    return error_of([&] { (void)plans_alone(s, 132); });
   };
   using untax::errc;
   expect_error(refused({0, 8, 8}), errc::invalid_argument, {"m 0", "1 or more"});

@@ -1,6 +1,7 @@
 // What plans of a GEMM say of tiles, stages and memory, for every configuration that there is: they
 // fit a multiprocessor of Hopper, and each other.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -220,6 +222,34 @@ TEST(gemm_plans, fit_their_shapes) {
     }
   }
   EXPECT_EQ(used.size(), tile_configs().size()) << "a configuration that is never used";
+}
+
+/// Rows between powers of two take no longer than the next one, nor much longer than their part of
+/// it; and ranks that plan for themselves plan the same.
+TEST(gemm_plans, have_no_steps_between_powers_of_two) {
+  constexpr std::int64_t weights[][2] = {{7168, 8192}, {3584, 14336}, {8192, 3584},
+                                         {2880, 2880}, {2112, 7168},  {1536, 640}};
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 100; ++round) {
+      const auto& [n, k] = number.one_of(weights);
+      const std::int64_t m = number(1, std::int64_t{1} << number(0, 14));
+      const auto next = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(m)));
+      const gemm_plan plan = plans_alone({m, n, k}, 132).front();
+      const double most = plans_alone({next, n, k}, 132).front().cycles;
+      SCOPED_TRACE(fmt::format("{} x {} x {}: {}", m, n, k, plan.text()));
+      EXPECT_LE(plan.cycles, 1.02 * most);
+      if (m > 1024) {
+        // From there on tiles are many, and it is multiplications that take the time.
+        const double part = static_cast<double>(m) / static_cast<double>(next);
+        EXPECT_LE(plan.cycles, 1.15 * part * most + 10'000);
+      }
+      const gemm_plan again = plans_alone({m, n, k}, 132).front();
+      EXPECT_EQ(again.config, plan.config);
+      EXPECT_EQ(again.cycles, plan.cycles);
+      EXPECT_EQ(again.text(), plan.text());
+    }
+  }
 }
 
 /// Kernels count stages of tiles that are cut in 32 bits.

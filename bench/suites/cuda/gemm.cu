@@ -13,6 +13,7 @@
 
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
+#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
@@ -171,7 +172,7 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
   const std::size_t most_plans = flops < 3e11 ? 48 : 12;
   constexpr std::size_t reordered = 2;
   std::vector<gpu::gemm_plan> plans =
-      gpu::gemm_plans({row.m, row.n, row.k, type}, gpu::num_sms_here());
+      gpu::plans_alone({row.m, row.n, row.k, type}, gpu::num_sms_here());
   const double most = plans.front().cycles * farthest;
   std::erase_if(plans, [&](const gpu::gemm_plan& p) { return p.cycles > most; });
   if (plans.size() > most_plans) plans.resize(most_plans);

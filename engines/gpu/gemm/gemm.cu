@@ -5,6 +5,7 @@
 
 #include <untax/core/types.hpp>
 
+#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
@@ -107,7 +108,7 @@ class gemm::launcher {
 };
 
 gemm::gemm(const gemm_shape& shape)
-    : gemm(shape, gemm_plans(padded(shape), num_sms_here()).front()) {}
+    : gemm(shape, plans_alone(padded(shape), num_sms_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_unique<launcher>(shape, plan)) {}
 gemm::gemm(gemm&&) noexcept = default;

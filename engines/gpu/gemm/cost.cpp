@@ -1,0 +1,111 @@
+#include "engines/gpu/gemm/cost.hpp"
+
+#include <algorithm>
+
+namespace untax::gpu {
+namespace {
+
+/// What the model goes by.
+struct cost_parameters {
+#define UNTAX_COST(name, value) double name = value;
+#include "engines/gpu/gemm/cost.def"
+#undef UNTAX_COST
+};
+constexpr cost_parameters cost;
+
+/// Bytes a cycle that come to each multiprocessor, if all work.
+struct read_rates {
+  double l2;
+  double memory;
+  double most;  // from memory, to one that has it for itself
+};
+read_rates rates_of(const tile_config& c, double share) {
+  if (c.cluster == 1) return {cost.l2_alone * share, cost.memory_alone, cost.most_alone};
+  if (c.warpgroup_split_k && c.cluster == 2)
+    return {cost.l2_alone * share, cost.memory_halves, cost.most_halves};
+  if (c.warpgroup_split_k) return {cost.l2_alone * share, cost.memory_quarters, cost.most_quarters};
+  return {cost.l2_shared, cost.memory_shared, cost.most_shared};
+}
+
+/// Whether most of a tile's columns would be beyond the rows of A: there are narrower ones.
+bool is_too_wide(const tile_config& c, std::int64_t rows) {
+  constexpr std::int64_t narrowest = 16;
+  return c.swap_ab && c.block_n > 2 * round_up(rows, narrowest);
+}
+
+/// Stages in a tile.
+int stages_of(const tile_schedule& order) { return order.k_blocks / order.k_blocks_per_stage; }
+/// Elements of a row in a stage.
+int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
+
+/// To multiply a stage, while all multiprocessors do.
+double math_cycles(const tile_config& c) {
+  return 1.0 * tile_rows(c) * c.block_n * depth_of(c) / cost.products_per_cycle + cost.stage_change;
+}
+
+/// Of a stage of one block, with a clock that is so many times the usual one.
+double stage_cycles(const gemm_shape& s, const gemm_plan& p, int num_sms, double clock) {
+  const tile_config& c = p.config;
+  // Blocks that do not run leave their share to the others.
+  const double share = 1.0 * num_sms / p.blocks();
+  const read_rates rates = rates_of(c, share);
+  const double read = (tile_rows(c) + p.multicast_rows) * depth_of(c) * 2 / rates.l2;
+  const double rate = std::min(rates.memory * share, rates.most);
+  const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
+  const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
+  return std::max({math_cycles(c) / clock, read, operands / stages / rate});
+}
+
+/// What the way of sums costs, if each tile is shared by `splits` clusters.
+double sums_cycles(const tile_config& c, int splits) {
+  return (splits - 1) * partial_bytes(c) / (c.swap_ab ? cost.sums_rate : cost.wide_sums_rate);
+}
+
+double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double clock) {
+  const tile_config& c = p.config;
+  const tile_schedule& order = p.schedule;
+  const int stages = stages_of(order);
+  const double stage = stage_cycles(s, p, num_sms, clock);
+  const double results =
+      cost.whole_tile + cost.whole_column * c.block_n + cost.subtile * subtiles_of(c);
+  if (c.cluster_split_k > 1) {
+    const double sent = partial_bytes(c) * (c.cluster_split_k - 1.0) / c.cluster_split_k;
+    return stage * ceil_div(stages, c.cluster_split_k) + results + cost.joined +
+           sent / cost.joined_rate;
+  }
+  if (order.stream_k_tiles == 0)
+    return (stage * stages + results) * ceil_div(order.tiles(), order.clusters);
+  if (order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0) {
+    const int splits = order.clusters / order.tiles();
+    return stage * ceil_div(stages, splits) + results + cost.handover_at_once +
+           sums_cycles(c, splits);
+  }
+  const double tile = (stage * stages + results) / order.clusters;
+  // Shares that begin anywhere read the same operands at different times, some from memory again.
+  double again = (c.swap_ab ? cost.out_of_step_weights : cost.out_of_step) / c.block_n;
+  if (c.swap_ab && order.n_tiles == 1) again = 0;  // there is nothing to be out of step with
+  // A tile touches at most so many shares.
+  const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
+  return tile * (order.tiles() + again * order.stream_k_tiles) + cost.handover +
+         sums_cycles(c, splits);
+}
+
+}  // namespace
+
+double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, int num_sms) {
+  const double usual = cycles_at(shape, plan, num_sms, 1);
+  const double multiplied = static_cast<double>(plan.schedule.tiles()) * stages_of(plan.schedule) *
+                            plan.config.cluster * math_cycles(plan.config);
+  const double busy = std::min(1.0, multiplied / (num_sms * usual));
+  return cycles_at(shape, plan, num_sms, 1 + cost.idle_gain * (1 - busy));
+}
+
+std::vector<gemm_plan> plans_alone(const gemm_shape& shape, int num_sms) {
+  std::vector<gemm_plan> plans = gemm_plans(shape, num_sms);
+  std::erase_if(plans, [&](const gemm_plan& p) { return is_too_wide(p.config, shape.m); });
+  for (gemm_plan& plan : plans) plan.cycles = plan_cycles(shape, plan, num_sms);
+  std::ranges::stable_sort(plans, {}, &gemm_plan::cycles);
+  return plans;
+}
+
+}  // namespace untax::gpu
