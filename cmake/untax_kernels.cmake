@@ -53,17 +53,15 @@ untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def untax::packet_
 untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def untax::scatter_io
   engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/scatter.hpp)
 
-untax_comm_kernels(gather_comm
+untax_comm_kernels(gather
   "template void move_gathered(const shard_io<all_gather_gemm_protocol>&, std::uint64_t*, int, cudaStream_t);"
-  engines/gpu/comm/gather_comm_kernel.cuh ops/all_gather_gemm/gather.hpp)
+  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/gather.hpp)
 untax_comm_kernels(gather_tma
   "template void gather_all_by_tma(const shard_io<all_gather_gemm_protocol>&, const receiving_grid&, std::uint64_t*, int, bool, cudaStream_t);"
-  engines/gpu/comm/gather_tma_kernel.cuh ops/all_gather_gemm/gather.hpp)
-untax_comm_kernels(scatter_comm
+  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/gather.hpp)
+untax_comm_kernels(scatter
   "template void move_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, int, cudaStream_t);
 template void open_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
-template void close_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);"
-  engines/gpu/comm/scatter_comm_kernel.cuh ops/gemm_all_scatter/scatter.hpp)
-untax_comm_kernels(scatter_bulk
-  "template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
-  engines/gpu/comm/scatter_bulk_kernel.cuh ops/gemm_all_scatter/scatter.hpp)
+template void close_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
+template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
+  engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/scatter.hpp)

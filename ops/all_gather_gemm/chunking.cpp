@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engines/gpu/comm/sender_warps.hpp"
+#include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/copy/block_share.hpp"
 #include "engines/gpu/gemm/config.hpp"
 

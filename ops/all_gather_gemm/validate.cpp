@@ -8,7 +8,6 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/sender_warps.hpp"
 #include "ops/all_gather_gemm/device_reads.hpp"
 #include "ops/common/nowhere.hpp"
 

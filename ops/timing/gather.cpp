@@ -5,7 +5,7 @@
 #include <untax/tile/order.hpp>
 #include <untax/tile/program.hpp>
 
-#include "engines/gpu/comm/sender_warps.hpp"
+#include "engines/gpu/comm/placement.hpp"
 #include "engines/timing/gemm_team.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"

@@ -4,6 +4,8 @@
 #include <untax/memory/block_counters.cuh>
 #include <untax/world/device_world.cuh>
 
+#include "engines/gpu/channel/warp_channel.cuh"
+
 using namespace untax;
 
 using ring = bulk_ring<2, 4096>;
@@ -84,6 +86,17 @@ __global__ void site_channel(device_world world, device_barrier, std::uint64_t* 
   c.publish(r);
   if (c.acquire(r) != wait_outcome::ok) return;
   c.retire(r, 0);
+}
+
+__global__ void site_warp_channel(const __grid_constant__ gpu::run_arguments run) {
+  const gpu::warp_channel channel(run, 0);
+  const auto rooms = [](int i) {
+    return room{.producer = 0, .consumer = 1, .number = i, .ready = i, .free = 2 + i, .use = 2};
+  };
+  if (!channel.reserve(2, rooms)) return;
+  channel.publish(2, rooms);
+  if (!channel.acquire(2, rooms)) return;
+  channel.retire(2, rooms);
 }
 
 __global__ void site_atomics(int* at, std::uint64_t* to) {

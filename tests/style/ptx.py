@@ -29,7 +29,7 @@ COMM = GENERATED + "comm/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
-            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter_bulk.cu")
+            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter.cu")
 GATHER = KERNELS + "gather_packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/gpu/attention/variants/width_64.cu", "engines/gpu/attention/variants/width_128.cu")
@@ -38,6 +38,7 @@ ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 RAISE = r"red\.release\.sys\.global\.max\.u64"
 POLL = r"ld\.acquire\.sys\.(b|u)64"
 BLOCK = r"(bar|barrier)\.(cta\.)?(sync|red)"
+WARP = r"bar\.warp\.sync"
 STORE = r"st\.(global\.)?(v\d\.)?(b|u|s)(32|64)\b"
 
 # What has to stand in each kernel, one after the other. The text follows the blocks of the program, not its loops, so
@@ -62,6 +63,7 @@ ORDER = {
     "site_barrier": [BLOCK, RAISE, POLL, r"vote\.sync\.ballot", BLOCK],
     "site_quiet": [STORE, BLOCK, r"fence\.acq_rel\.sys", BLOCK, STORE],
     "site_channel": [POLL, RAISE, POLL, RAISE],
+    "site_warp_channel": [POLL, WARP, RAISE, WARP, POLL, WARP, RAISE],
     "site_block_counter": [POLL, r"bar\.warp\.sync", r"st\.release\.cta\.(b|u)64"],
     "site_block_counter, seen": [r"ld\.acquire\.cta\.(b|u)64", r"ld\.(global\.)?(b|u|s)32"],
     "site_atomics": [r"atom\.add\.acq_rel\.sys", r"st\.release\.sys\.(b|u)64", r"ld\.acquire\.sys\.(b|u)64"],
@@ -168,8 +170,8 @@ def spills(tree, name, stack_too=True):
 
 
 # Of each kind of kernel one, in which the rules of paths are looked at.
-MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", COMM + "gather_comm.cu",
-          COMM + "scatter_comm.cu", "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter_bulk.cu")
+MOVING = (KERNELS + "gather_rows_by_256.cu", KERNELS + "scatter_rows_by_256.cu", COMM + "gather.cu",
+          COMM + "gather_tma.cu", COMM + "scatter.cu", "engines/gpu/comm/gather_bulk_kernel.cu")
 
 
 def paths(tree, name):

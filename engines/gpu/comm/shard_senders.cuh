@@ -1,10 +1,79 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
+#include <untax/rma/bulk_ring.cuh>
+
 #include "engines/gpu/comm/epilogue_sender.cuh"
-#include "engines/gpu/comm/run_senders.cuh"
+#include "engines/gpu/comm/step_sender.cuh"
+#include "engines/gpu/comm/tma_push.cuh"
 #include "engines/gpu/gemm/io.cuh"
 
+namespace untax::gpu {
+
+using warp_ring = bulk_ring<2>;
+/// Of shared memory, for the senders of a block.
+inline constexpr int sender_bytes = sender_warps * static_cast<int>(sizeof(warp_ring::memory));
+
+/// The number of the thread's warp as a sender, of block `block`; -1 if it is none.
+[[nodiscard]] __device__ inline int sender_number(int block) {
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
+  return warp < sender_warps ? block * sender_warps + warp : -1;
+}
+
+/// By all threads of a block: calls `run(sender, ring)` in the warps that move. `sender` numbers
+/// them over all blocks, of which this is number `block`.
+template <class Run>
+__device__ void each_sender_warp(std::byte* shared, int block, const Run& run) {
+  const int me = sender_number(block);
+  if (me < 0) return;
+  warp_ring ring(device_warp(),
+                 reinterpret_cast<warp_ring::memory*>(shared)[static_cast<int>(threadIdx.x) / 32]);
+  run(me, ring);
+}
+
+}  // namespace untax::gpu
+
 namespace untax {
+
+/// Of shared memory, for the senders of a block, at a multiple of 128 bytes.
+template <class Protocol>
+inline constexpr int moving_bytes =
+    std::max(gpu::sender_bytes, static_cast<int>(sizeof(typename tma_push<Protocol>::memory)));
+
+/// What falls to the thread's warp of such a block. That of TMA tiles is nobody's in particular.
+template <class Protocol>
+[[nodiscard]] __device__ sending_grid::part moving_part(const shard_io<Protocol>& io, int block) {
+  if (io.tma_tiles || io.how.pulls()) return {};
+  const int me = gpu::sender_number(block);
+  return me < 0 ? sending_grid::part() : io.sending.part_of({me, io.senders});
+}
+
+/// The senders of a block that only moves, by all of its threads. Wait records of senders begin at
+/// `first_slot`. `mine` is what falls to the thread's warp, see `moving_part`.
+template <class Protocol>
+__device__ void run_senders(const shard_io<Protocol>& io, const sending_grid::part& mine,
+                            std::byte* shared, int block, std::uint64_t epoch, int first_slot) {
+  if (io.tma_tiles) {
+    // The host reports failed waits.
+    (void)tma_push<Protocol>::run(io,
+                                  *reinterpret_cast<typename tma_push<Protocol>::memory*>(shared),
+                                  block, epoch, first_slot + block);
+    return;
+  }
+  gpu::each_sender_warp(shared, block, [&](int me, gpu::warp_ring& ring) {
+    using copier = gpu::by_bulk_copies<gpu::warp_ring>;
+    if (io.how.pulls()) {
+      gpu::step_sender<copier> sender(io.moved, {ring}, first_slot + me);
+      io.how.move(me, epoch, sender);
+      sender.finish();
+    } else {
+      chunk_sender<Protocol, copier> sender(io, epoch, {ring}, first_slot + me);
+      io.sending.each(mine, sender);
+    }
+  });
+}
 
 /// What a thread of the GEMM kernel has to do with sending the rank's shard.
 template <class Protocol>

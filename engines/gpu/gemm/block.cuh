@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/gpu/gemm/arguments.hpp"
 #include "engines/gpu/gemm/cluster_split_k.cuh"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/io.cuh"
+#include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/ready_k_blocks.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
@@ -119,5 +119,13 @@ struct block_view {
     return other * config.cluster + m_place;
   }
 };
+
+/// Sums go from thread to thread in fours, whichever way they take.
+__device__ inline void add_four(float* sums, const float4& more) {
+  sums[0] += more.x;
+  sums[1] += more.y;
+  sums[2] += more.z;
+  sums[3] += more.w;
+}
 
 }  // namespace untax::gpu

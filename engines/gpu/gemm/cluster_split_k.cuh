@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/sums.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/sm90/ptx/cluster_store.cuh"
 

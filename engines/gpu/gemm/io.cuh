@@ -7,7 +7,6 @@
 
 #include <cuda.h>
 
-#include "engines/gpu/gemm/arguments.hpp"
 #include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 

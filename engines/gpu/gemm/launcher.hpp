@@ -6,7 +6,7 @@
 
 #include <untax/core/types.hpp>
 
-#include "engines/gpu/gemm/arguments.hpp"
+#include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/scratch_memory.hpp"

@@ -6,7 +6,6 @@
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/stream_k.cuh"
-#include "engines/gpu/gemm/sums.cuh"
 #include "engines/gpu/sm90/mma/descriptor.cuh"
 #include "engines/gpu/sm90/mma/shapes.cuh"
 #include "engines/gpu/sm90/mma/warpgroup.cuh"

@@ -6,8 +6,7 @@
 #include <untax/memory/cuda_memory.cuh>
 
 #include "engines/gpu/gemm/block.cuh"
-#include "engines/gpu/gemm/bounded_watch.cuh"
-#include "engines/gpu/gemm/sums.cuh"
+#include "engines/gpu/gemm/ready_k_blocks.cuh"
 #include "engines/gpu/sm90/ptx/floats.cuh"
 
 namespace untax::gpu {

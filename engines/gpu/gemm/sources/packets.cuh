@@ -1,10 +1,170 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/rma/packet.cuh>
+
+#include "engines/gpu/channel/lazy_watch.cuh"
+#include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/comm/packet_senders.cuh"
+#include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/sources/gathered.cuh"
-#include "engines/gpu/gemm/sources/packet_rows.cuh"
+#include "engines/gpu/gemm/sources/gathered.hpp"
+#include "engines/gpu/sm90/ptx/packet_load.cuh"
 
 namespace untax {
+
+/// What a thread takes of `k_blocks` k-blocks: of each the packets of one place in so many core
+/// matrices of 8 rows. They are asked for all at once before the first one is looked at.
+template <int k_blocks, int core_matrices>
+struct packets_of_k_blocks {
+  static constexpr int every = gpu::mma_warpgroups;  ///< of so many k-blocks one
+
+  const packet* first = nullptr;  ///< of k-block 0
+  int step = 0;                   ///< packets from a k-block to the next one
+  unsigned wanted =
+      0;  ///< a bit for each: k-block by k-block, in a k-block core matrix by core matrix
+  packet found[k_blocks][core_matrices];
+
+  // Of k-block 0 and core matrix 0, for the wait record.
+  const packet_panel* panel = nullptr;
+  int row = 0;
+  int column = 0;
+
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+  int oldest = 0;  ///< which of them is missing
+
+  __device__ void ask() {
+#pragma unroll
+    for (int i = 0; i < k_blocks; ++i) {
+#pragma unroll
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix)
+        found[i][core_matrix] = gpu::load_packet_if(
+            (wanted >> (i * core_matrices + core_matrix) & 1U) != 0,
+            first + i * step + core_matrix * (8 * packet_panel::across), nothing());
+    }
+  }
+  [[nodiscard]] __device__ bool have_come() {
+    bool came = true;
+#pragma unroll
+    for (int i = k_blocks - 1; i >= 0; --i) {
+#pragma unroll
+      for (int core_matrix = core_matrices - 1; core_matrix >= 0; --core_matrix) {
+        if (found[i][core_matrix].epoch >= expected) continue;
+        came = false;
+        seen = found[i][core_matrix].epoch;
+        oldest = i * core_matrices + core_matrix;
+      }
+    }
+    return came;
+  }
+  [[nodiscard]] __device__ std::uint64_t look() {
+    ask();
+    if (have_come()) return 1;
+    const int at_row = row + oldest % core_matrices * 8;
+    const int at_column = column + oldest / core_matrices * (every * gpu::block_k);
+    peer = panel->source_of(at_row);
+    room = panel->at(at_row, at_column);
+    return 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+
+ private:
+  [[nodiscard]] __device__ static packet nothing() { return {0, ~std::uint64_t{0}}; }
+};
+
+/// A as packets, brought to an MMA warpgroup by its threads: see engines/gpu/gemm/io.cuh. A
+/// thread has the same place in every k-block: four columns of rows r and r + 8. Nothing but the
+/// epoch in a packet says that it has come.
+template <class Io>
+class packet_rows {
+  static constexpr int core_matrices = 2;  // of 8 rows, after which the swizzle repeats
+  static constexpr int row_bytes = gpu::block_k * 2;
+
+ public:
+  static constexpr int stages = 2;
+  using asked = packets_of_k_blocks<stages, core_matrices>;
+
+  /// `slot` names the wait record of the first warp of a warpgroup; others have the next ones.
+  __device__ packet_rows(const Io& gather, std::uint64_t epoch, int group, int slot)
+      : g_(gather),
+        epoch_(epoch),
+        slot_(slot + thread() / 32),
+        tells_(group == 0),
+        row_(thread() / packet_panel::across),
+        column_(thread() % packet_panel::across * packet_panel::elements),
+        swizzled_(row_ * row_bytes + (column_ / 8 ^ row_ % 8) * 16 + column_ % 8 * 2),
+        inbox_(reinterpret_cast<const packet*>(g_.moved.run.inbox.local()) +
+               g_.how.sets().set_of(epoch) * g_.panel.in_set + g_.panel.at(row_, column_)) {}
+
+  [[nodiscard]] __device__ asked ask(int k_block, int count) const {
+    asked rows;
+    rows.first = inbox_ + k_block * g_.panel.rows * packet_panel::across;
+    rows.step = asked::every * g_.panel.rows * packet_panel::across;
+    rows.panel = &g_.panel;
+    rows.row = row_;
+    rows.column = k_block * gpu::block_k + column_;
+    rows.expected = epoch_;
+#pragma unroll
+    for (int i = 0; i < stages; ++i) {
+      // The last k-blocks may reach beyond k.
+      const int column = rows.column + i * asked::every * gpu::block_k;
+#pragma unroll
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix) {
+        if (i < count && column < g_.panel.columns && has(core_matrix))
+          rows.wanted |= 1U << (i * core_matrices + core_matrix);
+      }
+    }
+    rows.ask();
+    return rows;
+  }
+  template <class Place>
+  __device__ void settle(asked& rows, int count, const Place& place) {
+    if (going_ && __any_sync(0xffffffffU, rows.have_come() ? 0 : 1) != 0) going_ = await(rows);
+#pragma unroll
+    for (int i = 0; i < stages; ++i) {
+#pragma unroll
+      for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix) {
+        if (i < count && has(core_matrix))
+          *reinterpret_cast<std::uint64_t*>(place(i) + swizzled_ + core_matrix * 8 * row_bytes) =
+              rows.found[i][core_matrix].data;
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] __device__ static int thread() {
+    return static_cast<int>(threadIdx.x) % gpu::warpgroup_threads;
+  }
+  [[nodiscard]] __device__ bool has(int core_matrix) const {
+    return row_ + 8 * core_matrix < g_.panel.rows;
+  }
+
+  /// False after a wait that ended badly. Then the consumer goes on with whatever is there: see
+  /// `gathered::view::await`.
+  [[nodiscard]] __device__ bool await(asked& mine) const {
+    const gpu::run_arguments& run = g_.moved.run;
+    const device_watch of_warp(run.world, slot_);
+    // Both warpgroups wait for the same ranks.
+    gpu::lazy_watch watch(tells_ ? of_warp : of_warp.silent());
+    return gpu::wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
+  }
+
+  const Io& g_;
+  std::uint64_t epoch_;
+  int slot_;  // of the wait record
+  bool tells_;
+  int row_;       // of core matrix 0
+  int column_;    // in a k-block
+  int swizzled_;  // where they lie in it, in bytes
+  const packet* inbox_;
+  bool going_ = true;
+};
 
 /// A as packets. How a run ends is as in any gather.
 template <class Protocol>
