@@ -138,23 +138,12 @@ class device_gather final : public device_operator {
     gather_all(bulk_, sender_epochs_, early, on);
   }
 
-  /// Each stream carries out the program of one sender. What a rank sends to itself goes before the
-  /// kernel: a copy within a GPU may need a multiprocessor, and the kernel takes them all.
+  /// There is one set of rooms, so every run is like the first.
   void start_copies(cudaStream_t on) const {
-    const gpu::dma_sender own(io_.moved, io_.next_use, on, [on](cudaStream_t) { return on; });
-    for (int i = 1; i <= 2 * plan_.streams; ++i) launcher_.side(i).fork(on);
-    for (int sender = 0; sender < plan_.streams; ++sender) {
-      const gpu::side_stream& copying = launcher_.side(1 + 2 * sender);
-      const gpu::side_stream& signals = launcher_.side(2 + 2 * sender);
-      const gpu::dma_sender others(io_.moved, io_.next_use, copying.get(),
-                                   [&](cudaStream_t copies) {
-                                     signals.fork(copies);
-                                     return signals.get();
-                                   });
-      // There is one set of rooms, so every run is like the first.
-      protocol_.push({sender, plan_.streams}, 1,
-                     [&](const step& s) { s.to.rank == protocol_.rank() ? own(s) : others(s); });
-    }
+    gpu::start_dma_senders(launcher_, io_.moved, io_.next_use, plan_.streams, on,
+                           [&](int sender, const auto& take) {
+                             protocol_.push({sender, plan_.streams}, 1, take);
+                           });
   }
 
   /// Of the caller's matrices for TMA; those of segments in the io.

@@ -8,6 +8,7 @@
 #include <untax/tile/step.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::gpu {
@@ -55,5 +56,26 @@ class dma_sender {
   cudaStream_t stream_;
   AfterCopies after_copies_;
 };
+
+/// Starts what so many DMA senders move behind what the stream `on` has, on the launcher's side
+/// streams from number 1 on: two for each, one for copies and one for their signals. `send(sender,
+/// take)` hands the steps of a sender to `take`. What a rank sends to itself goes on `on`, before
+/// the kernel that is behind it: a copy within a GPU may need a multiprocessor, and that kernel
+/// takes them all.
+template <class Send>
+void start_dma_senders(const operator_launcher& launcher, const moved_operands& operands,
+                       const std::uint64_t* use, int senders, cudaStream_t on, const Send& send) {
+  const dma_sender own(operands, use, on, [on](cudaStream_t) { return on; });
+  for (int i = 1; i <= 2 * senders; ++i) launcher.side(i).fork(on);
+  for (int sender = 0; sender < senders; ++sender) {
+    const side_stream& copying = launcher.side(1 + 2 * sender);
+    const side_stream& signals = launcher.side(2 + 2 * sender);
+    const dma_sender others(operands, use, copying.get(), [&](cudaStream_t copies) {
+      signals.fork(copies);
+      return signals.get();
+    });
+    send(sender, [&](const step& s) { s.to.rank == operands.run.world.rank ? own(s) : others(s); });
+  }
+}
 
 }  // namespace untax::gpu
