@@ -17,14 +17,15 @@ namespace {
 
 using namespace gpu_test;
 
+constexpr pattern ways[] = {pattern::bulk_synchronous, pattern::producer_consumer,
+                            pattern::fused_sequential, pattern::fused_specialized,
+                            pattern::fused_warp_specialized};
+
 /// Every way in which rows of A travel and are multiplied, between all ranks, also where they share
 /// GPUs. Which ways there were is looked for in what the plans say.
-TEST(gpu_operators, all_gather_gemm_is_right_in_every_way) {
+TEST(gpu_gather_ways, are_all_right) {
   NEEDS_GPUS(2);
   const std::uint64_t seed = std::random_device{}();
-  constexpr pattern ways[] = {pattern::bulk_synchronous, pattern::producer_consumer,
-                              pattern::fused_sequential, pattern::fused_specialized,
-                              pattern::fused_warp_specialized};
   // The last ones are of large tiles, several for a block.
   const std::int64_t sizes[][3] = {{3, 520, 4104},     {16, 520, 4104},
                                    {32, 520, 4104},    {64, 520, 4104},
@@ -58,6 +59,45 @@ TEST(gpu_operators, all_gather_gemm_is_right_in_every_way) {
         for (const char* way : {"packets", " to a tile", "warps that store move", "all blocks move",
                                 "a warp in each", "A collected"})
           EXPECT_NE(plans.find(way), std::string::npos) << "no plan has: " << way;
+      },
+      roomy_world());
+}
+
+/// The last rank has no part of A, so nothing that it sends says what it has read: its counters
+/// have to. It comes late to each run, while the others could be several runs ahead.
+TEST(gpu_gather_ways, a_rank_without_a_part_is_not_overtaken) {
+  NEEDS_GPUS(2);
+  const std::uint64_t seed = std::random_device{}();
+  constexpr std::uint64_t epochs = 6;
+  constexpr std::int64_t late_microseconds = 10'000;
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        const operator_entry entry = untax::all_gather_gemm_entry();
+        for (const std::int64_t m : {64, 300, 2000}) {
+          for (const pattern how : ways) {
+            const gemm_problem p{.m = m,
+                                 .n = 520,
+                                 .k = 8L * (w.size() - 1),
+                                 .type = dtype::bf16,
+                                 .gather = gather_axis::k};
+            const operator_options by{.how = how};
+            SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), w.size(),
+                                     text_of(entry, p, by)));
+            device_workload load(w, entry, p, by, seed);
+            for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+              load.refresh(seed + epoch);
+              load.poison_result();
+              if (w.rank() == w.size() - 1) stall(s, late_microseconds);
+              load.launch(s.get());
+              EXPECT_TRUE(s.done());
+              w.check();
+              EXPECT_LE(load.relative_error(), tolerance_of(p))
+                  << "epoch " << epoch << ": " << load.explain();
+            }
+          }
+        }
       },
       roomy_world());
 }

@@ -36,7 +36,7 @@ std::string watched(const std::string& reason);
 /// few under a tool that makes kernels slow.
 int cases(int usual);
 
-/// Heaps of 4 MiB in GPU memory.
+/// Heaps of 4 MiB in GPU memory. UNTAX_WAIT_LIMIT_MS wins over the limit.
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
 
 /// Fails the test, and throws, unless the call of CUDA went well.
