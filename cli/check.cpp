@@ -11,6 +11,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/check_grid.hpp"
@@ -60,6 +61,7 @@ std::vector<protocol_variant> variants_named(const std::optional<std::string>& n
   add(operators());
   add(collectives());
   add(std::vector{attention_entry()});
+  add(std::vector{norm_entry()});
   if (name) return variants[place_in("the operator", *name, known)];
   std::vector<protocol_variant> all;
   for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());

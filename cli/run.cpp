@@ -10,6 +10,7 @@
 #include "arguments.hpp"
 #include "engines/gpu/attention/shape.hpp"
 #include "names.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
 #include "run_attention.hpp"
@@ -41,6 +42,7 @@ struct run_options {
   attention_request attention;
   spmv_request spmv;
   std::string reduction_name = "sum";
+  std::string norm_output = "same";
   double tolerance = 0;
   int wait_limit = 0;
   bool verify = false;
@@ -52,6 +54,8 @@ struct run_options {
 constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
 constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
 constexpr reduction reductions[] = {reduction::sum, reduction::max, reduction::min};
+constexpr norm_output norm_outputs[] = {norm_output::same, norm_output::e4m3,
+                                        norm_output::e4m3_per_token};
 constexpr direction directions[] = {direction::push, direction::pull};
 launch_mode launch_named(const std::string& text) {
   return place_in("--launch", text, {"graph", "eager"}) == 0 ? launch_mode::graph
@@ -199,15 +203,36 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   return subject_of(request, where);
 }
 
+trial_subject norm_subject(const CLI::App& verb, const run_options& o) {
+  const option_check check(verb, norm_entry().name);
+  check.refuse({"-k", "--gather", "--partials", "--tile-n", "--panel-k", "--constant-weights"},
+               "multiplies nothing; -m are tokens, -n elements of one");
+  check.refuse({"--direction"}, "can only push");
+  check.refuse({"--reduction", "--root", "--unequal", "--direct", "--chunk-bytes", "--depth"},
+               "adds whole rows");
+  check.refuse(attention_options, "has no attention");
+  all_reduce_norm_problem problem{.tokens = o.problem.m, .hidden = o.problem.n};
+  problem.type = named("--dtype", o.type, types);
+  problem.output = named("--norm-output", o.norm_output, norm_outputs);
+  operator_options options = o.options;
+  options.phases = o.chunks.phases;
+  options.launch = launch_named(o.launch);
+  (void)backend_of(verb, o, false, problem.type);
+  return subject_of(problem, options);
+}
+
 trial_subject subject_named(const CLI::App& verb, const run_options& o) {
   std::vector<std::string> known;
   for (const operator_entry& entry : operators()) known.push_back(entry.name);
   for (const collective_entry& entry : collectives()) known.push_back(entry.name);
   known.push_back(attention_entry().name);
   const std::size_t attention = known.size() - 1;
+  known.push_back(norm_entry().name);
   known.emplace_back("spmv");
   const std::size_t place = place_in("the operator", o.operator_name, known);
   option_check(verb, o.operator_name).refuse(spmv_run_options, "has no sparse matrix");
+  if (place == attention + 1) return norm_subject(verb, o);
+  option_check(verb, o.operator_name).refuse({"--norm-output"}, "normalises nothing");
   if (place == attention) return attention_subject(verb, o);
   if (place < operators().size()) return gemm_subject(verb, o, operators()[place]);
   return collective_subject(verb, o, collectives()[place - operators().size()]);
@@ -287,8 +312,11 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--reduction", o.reduction_name, "sum, max or min")->capture_default_str();
   verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
   verb.add_option("--phases", o.chunks.phases,
-                  "of gemm_all_reduce, all_reduce, broadcast: 1, 2; 0: untax chooses")
+                  "of operators that all-reduce, and broadcast: 1, 2; 0: untax chooses")
       ->check(between(0, 2));
+  verb.add_option("--norm-output", o.norm_output,
+                  "of all_reduce_norm: same, e4m3, or e4m3_per_token")
+      ->capture_default_str();
   verb.add_flag("--unequal", o.collective.uneven,
                 "parts of all_to_all, or shards of sequences, differ in size");
   verb.add_flag("--direct", o.chunks.direct,

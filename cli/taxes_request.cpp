@@ -23,6 +23,7 @@ constexpr std::int64_t usual_keys_on_gpus = 4096;
 
 constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
 constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
+constexpr layer_layout layouts[] = {layer_layout::sequence_parallel, layer_layout::all_reduce};
 constexpr const char* flash_decode_option = "flash_decode";
 
 memory_kind backend_of(const taxes_request& request, dtype type) {
@@ -60,19 +61,21 @@ taxes_plan plan_of_model(const CLI::App& verb, const taxes_request& request, tax
   const model_config model = load_model(request.model);
   taxes_plan plan{backend_of(request, model.type), {}};
   const std::int64_t keys = keys_of(request, plan.backend);
-  plan.operations = layer_operations(model, request.ranks, request.tokens, keys);
+  const layer_layout layout = named("--layer", request.layer, layouts);
+  plan.operations = layer_operations(model, request.ranks, request.tokens, keys, layout);
   report.model = model.name;
   report.tokens = request.tokens;
   report.type = model.type;
   report.layers = static_cast<int>(model.layers);
   if (model.moe) report.left_out.emplace_back("routed experts");
-  report.notes = layer_notes(model, request.ranks, keys);
+  report.notes = layer_notes(model, request.ranks, keys, layout);
   return plan;
 }
 
 taxes_plan plan_of_operator(const CLI::App& verb, const taxes_request& request,
                             tax_report& report) {
   refuse(verb, {"--tokens"}, "with --operator, which has -m");
+  refuse(verb, {"--layer"}, "with --operator, which is no layer");
   std::vector<std::string> known;
   for (const operator_entry& entry : operators()) known.push_back(entry.name);
   known.emplace_back(flash_decode_option);
@@ -129,6 +132,9 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
   verb.add_option("--keys", o.keys,
                   "keys of each sequence to attend to, all ranks together; 0: no attention")
       ->check(at_least(0));
+  verb.add_option("--layer", o.layer,
+                  "sequence-parallel: ranks share the tokens; all-reduce: all have them")
+      ->capture_default_str();
   verb.add_option("-m", o.one.m, "of --operator: rows of A, or sequences of flash_decode")
       ->check(at_least(1))
       ->capture_default_str();

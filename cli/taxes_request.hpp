@@ -19,7 +19,8 @@ struct taxes_request {
   std::string backend = "auto";
   int ranks = 4;
   int tokens = 64;
-  std::int64_t keys = -1;  ///< below 0: untax chooses
+  std::string layer = "sequence-parallel";  ///< how activations lie between GEMMs
+  std::int64_t keys = -1;                   ///< below 0: untax chooses
   std::string operator_name;
   layer_operation one{.name = "", .operator_name = "", .m = 1024, .n = 7168, .k = 8192};
   std::string gather = "rows";

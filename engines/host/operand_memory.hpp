@@ -26,12 +26,15 @@ struct operand_memory {
 };
 
 struct attention_cache;
+struct norm_context;
 
 /// The operands of one run.
 class operand_table {
  public:
   /// The keys and values that queries attend to, where the operator has them.
   const attention_cache* cache = nullptr;
+  /// What rows are normalised with, where the operator does that.
+  const norm_context* norm = nullptr;
 
   operand_memory& operator[](operand of) noexcept {
     return operands_[static_cast<std::size_t>(of)];

@@ -58,6 +58,8 @@ void tile_math::perform(const step& s, const operand_table& operands) {
                                resolve(s.to, operands));
     case action::merge:
       return attention_.merge(s, resolve(s.from, operands), resolve(s.to, operands));
+    case action::normalise:
+      return norm_.normalise(s, floats(resolve(s.from, operands).data), tile_.cols, operands);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "engines/host/attention.hpp"
 #include "engines/host/convert.hpp"
+#include "engines/host/normalise.hpp"
 #include "engines/host/operand_memory.hpp"
 
 namespace untax::host {
@@ -59,6 +60,7 @@ class tile_math {
   widened left_;
   widened right_;
   attention_math attention_;
+  norm_math norm_;
 };
 
 /// C[m x n] = A[m x k] x B[n x k]^T (+ C), fp32, one thread of OpenBLAS.

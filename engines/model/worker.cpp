@@ -74,6 +74,7 @@ void worker::act(const step& s) {
   if (s.what == action::reduce) return reduce(s);
   if (s.what == action::attend) return attend(s);
   if (s.what == action::merge) return merge(s);
+  if (s.what == action::normalise) return normalise(s);
   for (std::int64_t i = 0; i < s.rows; ++i) {
     for (std::int64_t j = 0; j < s.cols; ++j) {
       if (s.what == action::add) {
@@ -144,6 +145,23 @@ void worker::merge(const step& s) {
     }
     if (s.to.of == operand::c) continue;
     for (std::int64_t t = 0; t < attention_statistics; ++t) put(s.to, i, s.cols + t, statistics[t]);
+  }
+}
+
+/// A normalised element is the element and its whole row, added up: so a row that is not complete
+/// shows.
+void worker::normalise(const step& s) {
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    std::uint64_t row = 0;
+    for (std::int64_t j = 0; j < s.cols; ++j) row += get(s.from, i, j);
+    for (int rank = 0; rank < s.depth; ++rank) {
+      if (!s.everywhere && rank != s.to.rank) continue;
+      for (std::int64_t j = 0; j < s.cols; ++j) {
+        const std::uint64_t element = get(s.from, i, j);
+        put(target(s, rank), i, j, element);
+        put(target(s, rank), i, s.cols + j, element + row);
+      }
+    }
   }
 }
 

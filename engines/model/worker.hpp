@@ -53,6 +53,7 @@ class worker {
   void reduce(const step& s);
   void attend(const step& s);
   void merge(const step& s);
+  void normalise(const step& s);
   void put(const place& to, std::int64_t row, std::int64_t col, std::uint64_t value);
   [[nodiscard]] std::uint64_t get(const place& from, std::int64_t row, std::int64_t col);
   [[nodiscard]] private_matrix* private_one(operand of);

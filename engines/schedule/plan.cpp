@@ -69,8 +69,8 @@ extent panel_extent(const rank_plan& plan) noexcept {
 }
 
 const char* name_of(action what) noexcept {
-  constexpr const char* names[] = {"only signals", "copy",   "multiply", "add",
-                                   "store",        "reduce", "attend",   "merge"};
+  constexpr const char* names[] = {"only signals", "copy",   "multiply", "add",      "store",
+                                   "reduce",       "attend", "merge",    "normalise"};
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -88,6 +88,12 @@ void each_access(const step& s, Visit&& visit) {
         if (s.everywhere || i == s.to.rank) visit(access{target(s, i), s.rows, s.cols, true});
       }
       return;
+    case action::normalise:
+      visit(access{s.from, s.rows, s.cols, false});
+      for (int i = 0; i < s.depth; ++i) {
+        if (s.everywhere || i == s.to.rank) visit(access{target(s, i), s.rows, 2 * s.cols, true});
+      }
+      return;
     case action::attend:
       visit(access{s.from, s.rows, s.cols, false});
       visit(access{s.weights, 1, 1, false});

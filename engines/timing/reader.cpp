@@ -47,6 +47,9 @@ class step_reader {
       case action::merge:
         local(bytes * static_cast<double>(std::max<std::int64_t>(s.depth, 1)));
         break;
+      case action::normalise:
+        local(bytes * 2);
+        break;
     }
     finish(s);
   }

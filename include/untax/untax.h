@@ -20,6 +20,7 @@
  * structure; the rest may stay zero, which asks for what is usual. So a program that was compiled
  * against an older header works with a newer library. */
 
+#include <untax/c/all_reduce_norm.h>
 #include <untax/c/collectives.h>
 #include <untax/c/flash_decode.h>
 #include <untax/c/gemm.h>

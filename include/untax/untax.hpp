@@ -11,6 +11,7 @@
 #include <untax/flow/channel.hpp>             // IWYU pragma: export
 #include <untax/flow/wait_verbs.hpp>          // IWYU pragma: export
 #include <untax/ops/all_gather_gemm.hpp>      // IWYU pragma: export
+#include <untax/ops/all_reduce_norm.hpp>      // IWYU pragma: export
 #include <untax/ops/collectives.hpp>          // IWYU pragma: export
 #include <untax/ops/flash_decode.hpp>         // IWYU pragma: export
 #include <untax/ops/gemm_all_reduce.hpp>      // IWYU pragma: export

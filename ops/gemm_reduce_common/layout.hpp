@@ -2,15 +2,9 @@
 
 #include <cstdint>
 
-#include <untax/ops/problems.hpp>
-#include <untax/tile/barrier_steps.hpp>
-#include <untax/tile/counter_layout.hpp>
-#include <untax/tile/order.hpp>
-#include <untax/tile/protocol.hpp>
-#include <untax/tile/shard.hpp>
 #include <untax/tile/tile_ring.hpp>
 
-#include "ops/common/reduce_target.hpp"
+#include "ops/common/summing_layout.hpp"
 
 namespace untax {
 
@@ -22,48 +16,29 @@ struct summed_gemm {
   reduce_target target = reduce_target::owner;
 };
 
-/// How the result is cut into tiles, where partial tiles lie, and which counters guard them.
-///
-/// An owner adds the partial results of its rows. Where the sum is wanted everywhere, it passes the
-/// sum on (two phases), or everybody owns all rows (one phase).
-class gemm_reduce_layout {
+/// What is multiplied at once, where products lie on their way, and in which
+/// result they end.
+class gemm_reduce_layout : public summing_layout {
  public:
   constexpr gemm_reduce_layout(const summed_gemm& problem, const protocol_plan& plan)
-      : problem_(problem),
-        plan_(plan),
-        rows_{problem.m, plan.world},
+      : summing_layout({problem.m, problem.n}, problem.target, plan,
+                       has_senders(plan.how) ? plan.senders : plan.workers),
         depth_{problem.k, plan.world, shard_granularity},
-        sets_{passes_on() ? 1 : 2} {
-    const int tiles_of_full_shard = tiles_of({0, full_rows()}).count();
-    counter_layout layout;
-    ready_ = layout.take(sets_.sets, plan.world, tiles_of_full_shard);
-    free_ = layout.take(asks() ? sets_.sets : 0, plan.world, plan.workers);
-    tile_done_ = layout.take(1, plan.world, tiles_of_full_shard);
-    ring_ = {plan.rank,
-             plan.workers,
-             plan.senders,
-             plan.tile_m,
-             plan.tile_n,
-             layout.take(1, plan.workers, tile_ring::depth),
-             layout.take(1, plan.workers, tile_ring::depth)};
-    barrier_ = {plan.rank, plan.world, layout.take(1, plan.world, 1)};
-    closing_ = {plan.rank, plan.world, layout.take(1, plan.world, passes_on() ? 1 : 0)};
-    landed_ = layout.take(1, plan.world, passes_on() ? passers() : 0);
-    counters_ = layout.size();
-  }
+        tile_done_(counters_.take(1, plan.world, most_tiles())),
+        ring_{plan.rank,
+              plan.workers,
+              plan.senders,
+              plan.tile_m,
+              plan.tile_n,
+              counters_.take(1, plan.workers, tile_ring::depth),
+              counters_.take(1, plan.workers, tile_ring::depth)} {}
 
-  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
-  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
-  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
-  [[nodiscard]] constexpr extent inbox() const noexcept {
-    return {sets_.sets * world() * full_rows(), problem_.n};
-  }
   [[nodiscard]] constexpr extent outbox() const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
       case pattern::producer_consumer:
-        return {problem_.m, problem_.n};
+        return result_;
       case pattern::fused_specialized:
         return {ring_.rows(), ring_.cols()};
       default:
@@ -71,117 +46,41 @@ class gemm_reduce_layout {
     }
   }
   [[nodiscard]] constexpr extent tile_extent() const noexcept {
-    return plan_.how == pattern::bulk_library ? extent{problem_.m, problem_.n}
-                                              : extent{plan_.tile_m, plan_.tile_n};
+    return plan_.how == pattern::bulk_library ? result_ : extent{plan_.tile_m, plan_.tile_n};
   }
-
-  // Who adds what.
-
-  /// One phase: partial results go to everybody, and everybody adds all of them.
-  [[nodiscard]] constexpr bool straight() const noexcept {
-    return problem_.target == reduce_target::everywhere && plan_.phases == 1;
+  [[nodiscard]] constexpr bool has_ring() const noexcept {
+    return plan_.how == pattern::fused_specialized;
   }
-  /// Two phases: the owner of rows passes their sum on to everybody.
-  [[nodiscard]] constexpr bool passes_on() const noexcept {
-    return problem_.target == reduce_target::everywhere && plan_.phases == 2;
-  }
-  /// Whether a source asks for permission to fill a room again. Where the sum is wanted everywhere,
-  /// what a rank gets in a run says already that its peers have emptied the rooms that it fills in
-  /// the next run.
-  [[nodiscard]] constexpr bool asks() const noexcept {
-    return problem_.target == reduce_target::owner;
-  }
-  /// The rows that `owner` adds.
-  [[nodiscard]] constexpr range rows_for(int owner) const noexcept {
-    return straight() ? range{0, problem_.m} : rows_.of(owner);
-  }
-  [[nodiscard]] constexpr bool adds_nothing(int owner) const noexcept {
-    return rows_for(owner).empty();
-  }
-  [[nodiscard]] constexpr tile_grid tiles_of(range rows) const noexcept {
-    return {{rows, plan_.tile_m}, {{0, problem_.n}, plan_.tile_n}};
-  }
-  [[nodiscard]] constexpr tile_grid tiles_of(int owner) const noexcept {
-    return tiles_of(rows_for(owner));
-  }
-  [[nodiscard]] constexpr range rows_of(int owner, int tile) const noexcept {
-    return tiles_of(owner).rows_of(tile);
-  }
-  [[nodiscard]] constexpr range cols_of(int owner, int tile) const noexcept {
-    return tiles_of(owner).cols_of(tile);
-  }
+  [[nodiscard]] constexpr bool has_senders() const noexcept { return has_senders(plan_.how); }
 
   /// Whether one multiplication makes the tiles with one number of all owners: they want the same
   /// rows; or so few that a GEMM for one owner alone would read all weights for little work.
   [[nodiscard]] constexpr bool shares_products() const noexcept {
-    return straight() || (world() > 1 && rows_.full() <= few_rows && problem_.m <= plan_.tile_m);
+    return straight() || (world() > 1 && rows_.full() <= few_rows && result_.rows <= plan_.tile_m);
   }
   /// What is multiplied at once, if products are shared.
   [[nodiscard]] constexpr tile_grid products() const noexcept {
-    return {{{0, problem_.m}, straight() ? plan_.tile_m : problem_.m},
-            {{0, problem_.n}, plan_.tile_n}};
+    return {{{0, result_.rows}, straight() ? plan_.tile_m : result_.rows},
+            {{0, result_.cols}, plan_.tile_n}};
   }
 
-  [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
-  [[nodiscard]] constexpr bool has_ring() const noexcept {
-    return plan_.how == pattern::fused_specialized;
-  }
-  [[nodiscard]] constexpr bool has_senders() const noexcept {
-    return plan_.how != pattern::fused_sequential;
-  }
-  /// Workers of a rank that pass sums on.
-  [[nodiscard]] constexpr int passers() const noexcept {
-    return has_senders() ? plan_.senders : plan_.workers;
-  }
-
-  // Where a tile of `owner` lies.
-
-  /// The partial result of `source` at the owner.
-  [[nodiscard]] constexpr place in_inbox(int source, int owner, int tile,
-                                         std::uint64_t epoch) const noexcept {
-    const std::int64_t block = sets_.set_of(epoch) * world() + source;
-    return {operand::inbox, owner,
-            block * full_rows() + rows_of(owner, tile).begin - rows_for(owner).begin,
-            cols_of(owner, tile).begin};
-  }
   /// This rank's partial result, where the whole of it is kept.
   [[nodiscard]] constexpr place in_outbox(int owner, int tile) const noexcept {
     return {operand::outbox, rank(), rows_of(owner, tile).begin, cols_of(owner, tile).begin};
   }
   /// A tile that this rank adds, in the result of rank `at`.
   [[nodiscard]] constexpr place in_result(int at, int tile) const noexcept {
-    const bool shard = problem_.target == reduce_target::owner;
+    const bool shard = target_ == reduce_target::owner;
     return {operand::c, at, rows_of(rank(), tile).begin - (shard ? rows_.of(rank()).begin : 0),
             cols_of(rank(), tile).begin};
   }
 
-  // The rooms, and the counters that guard them.
-
-  [[nodiscard]] constexpr room slot(int source, int owner, int tile,
-                                    std::uint64_t epoch) const noexcept {
-    if (!has_rooms()) return {};
-    const int set = sets_.set_of(epoch);
-    const int ready = ready_.at(set, source, tile);
-    return {.producer = source,
-            .consumer = owner,
-            .number = ready,
-            .ready = ready,
-            .free = asks() ? free_.at(set, owner) : -1,
-            .readers = plan_.workers,
-            .use = sets_.use_of(epoch)};
-  }
   /// Says that a partial tile lies in the outbox; or, of an own tile, that its sum lies in the own
   /// result. Within a rank the end of the run orders the next use of either.
   [[nodiscard]] constexpr room tile_flag(int owner, int tile, std::uint64_t epoch) const noexcept {
     if (!has_rooms()) return {};
     const int ready = tile_done_.at(0, owner, tile);
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
-  }
-  /// Says that all sums that `passer` of rank `from` passes on lie in the result of rank `to`.
-  [[nodiscard]] constexpr room landed(int from, int to, int passer,
-                                      std::uint64_t epoch) const noexcept {
-    const int ready = landed_.at(0, from, passer);
-    return {.producer = from, .consumer = to, .number = ready, .ready = ready, .use = epoch};
   }
 
   // What a worker passes through its ring.
@@ -221,28 +120,17 @@ class gemm_reduce_layout {
     }
   }
 
+ protected:
+  sharding depth_;
+  counter_block tile_done_;
+  tile_ring ring_;
+
  private:
   static constexpr std::int64_t few_rows = 64;
 
-  /// The most rows that an owner adds.
-  [[nodiscard]] constexpr std::int64_t full_rows() const noexcept {
-    return straight() ? problem_.m : rows_.full();
+  [[nodiscard]] static constexpr bool has_senders(pattern how) noexcept {
+    return how != pattern::fused_sequential;
   }
-
- protected:
-  summed_gemm problem_;
-  protocol_plan plan_;
-  sharding rows_;
-  sharding depth_;
-  room_sets sets_;
-  counter_block ready_;
-  counter_block free_;
-  counter_block tile_done_;
-  counter_block landed_;
-  tile_ring ring_;
-  barrier_steps barrier_;
-  barrier_steps closing_;
-  int counters_ = 0;
 };
 
 }  // namespace untax

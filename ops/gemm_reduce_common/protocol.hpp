@@ -6,12 +6,12 @@
 
 namespace untax {
 
-/// Every rank computes a partial C from its shard of k; the owner of each row block adds them all
-/// in rank order, its own unrounded. It ends with the sum, or passes it on to everybody; or
-/// everybody owns all rows.
+/// Every rank computes a partial C from its shard of k; the owner of each row
+/// block adds them all in rank order, its own unrounded. It ends with the sum,
+/// or passes it on to everybody; or everybody owns all rows.
 ///
-/// Rooms: (source rank, tile) in the inbox of the owner. Tiles of the next rank are computed first,
-/// own tiles last.
+/// Rooms: (source rank, tile) in the inbox of the owner. Tiles of the next rank
+/// are computed first, own tiles last.
 class gemm_reduce_protocol : public gemm_reduce_steps {
  public:
   using gemm_reduce_steps::gemm_reduce_steps;
@@ -75,11 +75,11 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
 
  private:
   [[nodiscard]] constexpr const char* name() const noexcept {
-    return problem_.target == reduce_target::owner ? "gemm_reduce_scatter" : "gemm_all_reduce";
+    return target_ == reduce_target::owner ? "gemm_reduce_scatter" : "gemm_all_reduce";
   }
 
-  /// The whole partial result, into memory: as one library GEMM (with several workers, one for each
-  /// block of columns), or tile by tile.
+  /// The whole partial result, into memory: as one library GEMM (with several
+  /// workers, one for each block of columns), or tile by tile.
   template <class Emit>
   constexpr void compute_all(int worker, Emit&& emit) const {
     const strided share{worker, plan_.workers};
@@ -91,8 +91,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
       });
     };
     if (plan_.how == pattern::bulk_library) {
-      const auto width = ceil_div<std::int64_t>(problem_.n, plan_.workers);
-      return each_of({{{0, problem_.m}, problem_.m}, {{0, problem_.n}, width}});
+      const auto width = ceil_div<std::int64_t>(result_.cols, plan_.workers);
+      return each_of({{{0, result_.rows}, result_.rows}, {{0, result_.cols}, width}});
     }
     if (shares_products()) return each_of(products());
     for (int hop = 1; hop <= world(); ++hop)
@@ -114,7 +114,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     }
   }
 
-  /// A product at a time: the rows of the others go out, and the own ones are reduced.
+  /// A product at a time: the rows of the others go out, and the own ones are
+  /// reduced.
   template <class Emit>
   constexpr void compute_shared(int worker, std::uint64_t epoch, Emit&& emit) const {
     int sent = 0;
@@ -152,7 +153,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     }
   }
 
-  /// Own tiles: the product stays with the worker and takes its place in the sum.
+  /// Own tiles: the product stays with the worker and takes its place in the
+  /// sum.
   template <class Emit>
   constexpr void compute_and_reduce(int worker, std::uint64_t epoch, Emit&& emit) const {
     constexpr auto product = operand::product;
@@ -176,8 +178,9 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     });
   }
 
-  /// Sends partial tiles from the outbox to their owners, in the order in which they are computed:
-  /// a worker that waits for the tiles of its peers must not keep its own from them.
+  /// Sends partial tiles from the outbox to their owners, in the order in which
+  /// they are computed: a worker that waits for the tiles of its peers must not
+  /// keep its own from them.
   template <class Emit>
   constexpr void exchange(strided share, std::uint64_t epoch, Emit&& emit) const {
     const auto send_tile = [&](int owner, int tile) {
@@ -206,8 +209,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
         });
   }
 
-  /// Passes the sums on that fall to a sender. They come last: what the sums of peers wait for goes
-  /// out before.
+  /// Passes the sums on that fall to a sender. They come last: what the sums of
+  /// peers wait for goes out before.
   template <class Emit>
   constexpr void pass_all_on(int sender, std::uint64_t epoch, Emit&& emit) const {
     strided{sender, plan_.senders}.each(tiles_of(rank()).count(), [&](int tile) {

@@ -6,7 +6,8 @@
 
 namespace untax {
 
-/// The steps that one tile takes: multiply, hand over, send, add in rank order, pass on.
+/// The steps that one tile takes: multiply, hand over, send, add in rank order,
+/// pass on.
 class gemm_reduce_steps : public gemm_reduce_layout {
  public:
   using gemm_reduce_layout::gemm_reduce_layout;
@@ -28,9 +29,10 @@ class gemm_reduce_steps : public gemm_reduce_layout {
               .publish = after});
   }
 
-  /// Where a partial tile of `owner` goes, and the room that it fills there: straight into the
-  /// owner's inbox, or into the ring or the outbox, from where a sender sends it. `sent` counts
-  /// what the worker has handed over before.
+  /// Where a partial tile of `owner` goes, and the room that it fills there:
+  /// straight into the owner's inbox, or into the ring or the outbox, from
+  /// where a sender sends it. `sent` counts what the worker has handed over
+  /// before.
   struct destination {
     place to;
     room reserve;
@@ -47,12 +49,14 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     return {in_inbox(rank(), owner, tile, epoch), r, r};
   }
 
-  /// Whether a worker asks for room in its ring. In one phase it has added the tile before, which
-  /// its peers computed when they had the tile before that one: so that one has left the ring.
+  /// Whether a worker asks for room in its ring. In one phase it has added the
+  /// tile before, which its peers computed when they had the tile before that
+  /// one: so that one has left the ring.
   [[nodiscard]] constexpr bool ring_is_asked() const noexcept { return !straight(); }
 
-  /// Who a worker hands a shared product over to, nearest first. Where a sender takes one tile for
-  /// all peers, it is handed over once, and this rank stands for all.
+  /// Who a worker hands a shared product over to, nearest first. Where a sender
+  /// takes one tile for all peers, it is handed over once, and this rank stands
+  /// for all.
   template <class Visit>
   constexpr void each_receiver(Visit&& visit) const {
     if (straight() && has_senders()) {
@@ -65,8 +69,9 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     }
   }
 
-  /// Sends a partial tile to its owner; or to every peer, if this rank stands for all. `before`
-  /// says that the tile is there, `after` that it is not needed any more.
+  /// Sends a partial tile to its owner; or to every peer, if this rank stands
+  /// for all. `before` says that the tile is there, `after` that it is not
+  /// needed any more.
   template <class Emit>
   constexpr void send(int owner, int tile, place from, room before, room after, std::uint64_t epoch,
                       Emit&& emit) const {
@@ -77,31 +82,21 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     if (after.named()) emit(step{.retire = after});
   }
 
-  /// sum = partial of rank 0 + partial of rank 1 + ..., whatever arrives first; then to the own
-  /// result.
+  /// Adds an own tile, and stores the sum in the own result.
   template <class Emit>
   constexpr void reduce(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
-    const std::int64_t rows = rows_of(rank(), tile).size;
-    const std::int64_t cols = cols_of(rank(), tile).size;
-    for (int source = 0; source < world(); ++source) {
-      const bool mine = source == rank();
-      emit(step{.what = action::add,
-                .first = source == 0,
-                .rows = rows,
-                .cols = cols,
-                .from = mine ? own : in_inbox(source, rank(), tile, epoch),
-                .acquire = mine ? room{} : slot(source, rank(), tile, epoch)});
-    }
+    add_all(tile, own, epoch, emit);
     emit(step{.what = action::store,
-              .rows = rows,
-              .cols = cols,
+              .rows = rows_of(rank(), tile).size,
+              .cols = cols_of(rank(), tile).size,
               .from = {operand::sum, rank(), 0, 0},
               .to = in_result(rank(), tile),
               .publish = passes_on() && has_senders() ? tile_flag(rank(), tile, epoch) : room{}});
   }
 
-  /// Copies the sum of an own tile to the results of all peers. No permission is asked for: the
-  /// partial tile of a peer, sent in this epoch, says that its result is open.
+  /// Copies the sum of an own tile to the results of all peers. No permission
+  /// is asked for: the partial tile of a peer, sent in this epoch, says that
+  /// its result is open.
   template <class Emit>
   constexpr void pass_on(int tile, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {
@@ -110,20 +105,6 @@ class gemm_reduce_steps : public gemm_reduce_layout {
                 .cols = cols_of(rank(), tile).size,
                 .from = in_result(rank(), tile),
                 .to = in_result(receiver_at_hop(rank(), hop, world()), tile)});
-    }
-  }
-
-  /// Says that all that this worker passes on has landed, and waits for its counterparts.
-  template <class Emit>
-  constexpr void close(int passer, std::uint64_t epoch, Emit&& emit) const {
-    const auto passes = [&](int owner) {
-      return strided{passer, passers()}.share_of(tiles_of(owner).count()) > 0;
-    };
-    for (int hop = 1; passes(rank()) && hop < world(); ++hop)
-      emit(step{.publish = landed(rank(), receiver_at_hop(rank(), hop, world()), passer, epoch)});
-    for (int hop = 1; hop < world(); ++hop) {
-      const int owner = source_at_hop(rank(), hop, world());
-      if (passes(owner)) emit(step{.acquire = landed(owner, rank(), passer, epoch)});
     }
   }
 

@@ -111,6 +111,43 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
 }
 
+/// Refuses what has other sizes or another type than the operand that it is passed for.
+void require_operand(const planned& p, const char* name, const extents& given) {
+  const auto [rows, cols, type] = operand(p, name);
+  if (given == extents{rows, cols, type}) return;
+  refuse(std::string(name) + " is " + std::to_string(std::get<0>(given)) + " x " +
+         std::to_string(std::get<1>(given)) + " of type " + std::to_string(std::get<2>(given)) +
+         "; this problem needs " + std::to_string(rows) + " x " + std::to_string(cols) +
+         " of type " + std::to_string(type));
+}
+
+/// `out` and `scales` are addresses, since their elements are not those of matrices.
+void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle weight, nb::handle x,
+              std::tuple<std::uintptr_t, std::uintptr_t, float> out, std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  read_array keepers[3];
+  written_array x_keeper;
+  const bool gpu = p.on_gpu();
+  const auto part = matrix_of("in", in, gpu, keepers[0]);
+  const auto more = matrix_of("residual", residual, gpu, keepers[1]);
+  const auto by = array_of("weight", weight, gpu, keepers[2]);
+  const auto sum = matrix_of("x", x, gpu, x_keeper);
+  require_operand(p, "weight", {1, by.count, by.type});
+  require_operand(p, "x", {sum.rows, sum.cols, sum.type});
+  if (sum.rows > 1 && sum.stride != 0 && sum.stride != sum.cols)
+    refuse("rows of x have to follow each other without gaps");
+  untax_norm_arguments a{};
+  a.size = sizeof a;
+  a.in = &part;
+  a.residual = &more;
+  a.weight = by.data;
+  a.x = sum.data;
+  a.out = reinterpret_cast<void*>(std::get<0>(out));
+  a.scales = reinterpret_cast<float*>(std::get<1>(out));
+  a.scale = std::get<2>(out);
+  checked([&] { return untax_all_reduce_norm_run(op, &a, stream_at(stream)); });
+}
+
 std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
   untax_matrix c{};
   untax_operator* const op = p.open();
@@ -143,6 +180,8 @@ void bind_operator(nb::module_& m) {
       .def("run_gemm", run_gemm, nb::arg("a"), nb::arg("weights"), nb::arg("c").none(),
            nb::arg("stream"))
       .def("run_collective", run_collective, nb::arg("a").none(), nb::arg("out"), nb::arg("stream"))
+      .def("run_norm", run_norm, nb::arg("a"), nb::arg("residual"), nb::arg("weight"), nb::arg("x"),
+           nb::arg("out"), nb::arg("stream"))
       .def("run_decode", run_decode, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
            nb::arg("lengths").none(), nb::arg("page_table").none(), nb::arg("out"),
            nb::arg("numbers"), nb::arg("stream"));

@@ -64,6 +64,8 @@ UNTAX_FIELDS(untax_flash_decode_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(t
              UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, keys),
              UNTAX_FIELD(type, page_size), UNTAX_FIELD(type, pages), UNTAX_FIELD(type, type),
              UNTAX_FIELD(type, partials), UNTAX_FIELD(type, scale), UNTAX_FIELD(type, logit_cap));
+UNTAX_FIELDS(untax_all_reduce_norm_problem, UNTAX_FIELD(type, tokens), UNTAX_FIELD(type, hidden),
+             UNTAX_FIELD(type, type), UNTAX_FIELD(type, output), UNTAX_FIELD(type, epsilon));
 UNTAX_FIELDS(untax_all_gather_problem, UNTAX_FIELD(type, count), UNTAX_FIELD(type, type));
 UNTAX_FIELDS(untax_reduce_scatter_problem, UNTAX_FIELD(type, count), UNTAX_FIELD(type, type),
              UNTAX_FIELD(type, reduction));
@@ -131,6 +133,8 @@ constexpr plan_entry entries[] = {
      untax_gemm_reduce_scatter_run, nullptr, nullptr},
     {"gemm_all_reduce", gemm<untax_gemm_all_reduce_problem, untax_gemm_all_reduce_plan>,
      untax_gemm_all_reduce_run, nullptr, untax_gemm_all_reduce_result},
+    {"all_reduce_norm", gemm<untax_all_reduce_norm_problem, untax_all_reduce_norm_plan>, nullptr,
+     nullptr, nullptr},
     {"flash_decode", decode, nullptr, nullptr, nullptr},
     {"all_gather", collective<untax_all_gather_problem, untax_all_gather_plan>, nullptr,
      untax_all_gather_run, nullptr},

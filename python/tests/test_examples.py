@@ -16,3 +16,9 @@ def test_mlp_with_numpy():
     done = subprocess.run([sys.executable, EXAMPLES / "mlp_numpy.py"], capture_output=True, text=True, check=True,
                           timeout=120)
     assert "within the tolerance" in done.stdout and "all_gather_gemm" in done.stdout
+
+
+def test_decode_step():
+    done = subprocess.run([sys.executable, EXAMPLES / "decode_step.py"], capture_output=True, text=True, check=True,
+                          timeout=120)
+    assert "the same bits" in done.stdout and "all_reduce_norm" in done.stdout and "gemm_all_reduce" in done.stdout

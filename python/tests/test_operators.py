@@ -104,6 +104,35 @@ def test_gemm_all_reduce(case, phases):
     assert len(set(untax.run_threads(ranks, body))) == 1
 
 
+@pytest.mark.parametrize("output", ["same", "e4m3", "e4m3_per_token"])
+@pytest.mark.parametrize("phases", [0, 1, 2])
+def test_all_reduce_norm(case, phases, output):
+    rng, ranks, tokens, hidden, _ = case
+    parts = rng.standard_normal((ranks, tokens, hidden)).astype(np.float32)
+    residual = rng.standard_normal((tokens, hidden)).astype(np.float32)
+    weight = rng.standard_normal(hidden).astype(np.float32)
+    total = parts.astype(np.float64).sum(0) + residual
+    normed = total / np.sqrt((total**2).mean(1, keepdims=True) + 1e-6) * weight
+    bytes_of = np.arange(256)  # what each byte of e4m3 stands for
+    exponent, mantissa = bytes_of >> 3 & 15, bytes_of & 7
+    values = np.where(exponent == 0, mantissa / 512.0, (8 + mantissa) * 2.0 ** (exponent - 10.0)) * (1 - (bytes_of >> 7) * 2)
+
+    def body(world):
+        op = untax.AllReduceNorm(world, tokens, hidden, "fp32", output=output, epsilon=1e-6, phases=phases)
+        x = residual.copy()
+        out, same, *scales = op(parts[world.rank], x, weight, x, scale=1 / 16)
+        assert same is x and close(x, total, 1)
+        if output == "same":
+            assert close(out, normed, 1)
+        else:
+            scale = scales[0][:, None] if scales else 1 / 16
+            assert np.linalg.norm(values[out] * scale - normed) <= 0.065 * np.linalg.norm(normed)
+        with pytest.raises(untax.InvalidArgument):
+            op(parts[world.rank], residual, weight, out=np.empty((tokens, hidden + 1), np.float32))
+
+    untax.run_threads(ranks, body)
+
+
 @pytest.mark.parametrize("page_size", [0, 4])
 def test_flash_decode(seed, page_size):
     rng = np.random.default_rng(seed)

@@ -127,8 +127,9 @@ def collectives():
         assert (ops.all_to_all(x, group) == torch.cat([y.chunk(ranks)[rank] for y in all_of_them])).all()
         w = torch.randn(3, 5).to(dtype)
         close(ops.matmul_all_reduce(x, w, "sum", group),
-              sum((y @ w).float() for y in [torch.zeros_like(x)]).to(dtype) + ops.all_reduce(x @ w, "sum", group),
-              "matmul_all_reduce")
+              (total.float() @ w.float()).to(dtype), "matmul_all_reduce")
+        close(ops.matmul_all_reduce(x, w, "avg", group),
+              (total.float() @ w.float() / ranks).to(dtype), "average")
         scale, residual = torch.ones(3, dtype=dtype), torch.ones_like(x)
         normed, kept = ops.all_reduce_rms_norm(x, residual, scale, 1e-6, group)
         close(kept, total + residual, "residual")
@@ -142,6 +143,7 @@ def into_what_is_given():
     for op, arguments in ((ops.all_reduce, (x, "sum", group)), (ops.all_gather, (x, 0, group)),
                           (ops.all_gather, (x, 1, group)), (ops.reduce_scatter, (x, "avg", 1, group)),
                           (ops.all_gather_matmul, (x, b, 0, group)), (ops.all_gather_matmul, (x, b[:, :3], 1, group)),
+                          (ops.matmul_all_reduce, (x, b, "sum", group)),
                           (ops.matmul_reduce_scatter, (x, b, "sum", 0, group)),
                           (ops.matmul_reduce_scatter, (x, b, "avg", 2, group))):
         expected = op(*arguments)

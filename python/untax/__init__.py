@@ -15,7 +15,7 @@
 from . import _core
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
-from .operators import (AllGather, AllGatherGemm, AllReduce, AllToAll, Broadcast, FlashDecode, GemmAllReduce,
+from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashDecode, GemmAllReduce,
                         GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
 from .taxes import Taxes, taxes
 from .types import Pattern
@@ -24,7 +24,7 @@ from .world import Memory, World, run_threads
 __version__ = _core.version()
 
 __all__ = [
-    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
+    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
     "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
     "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Unsupported", "World", "run_threads",
     "taxes",

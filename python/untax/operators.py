@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from . import _core
-from .types import Pattern, as_operand, empty_like, number_of, stream_number, type_name, type_names, type_number
+from .types import Pattern, address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_name, type_names, type_number
 from .world import Memory, World
 
 _reductions = ("sum", "max", "min")
@@ -212,6 +212,43 @@ class FlashDecode(Operator):
         return out
 
 
+class AllReduceNorm(Operator):
+    """x = sum over ranks of `a` + residual, out = x / sqrt(mean of squares of a row + epsilon) * weight.
+
+    Both are [tokens, hidden], complete at every rank, with the same bits. `output` says what `out` is: "same", elements
+    of the problem's type; "e4m3", bytes of fp8 that were divided by `scale`; or "e4m3_per_token", with a scale for each
+    row that comes out, too. `phases=1` has everybody add everything, `phases=2` has owners add their rows, normalise
+    them and pass both results on, 0 chooses. Worlds of the host only.
+    """
+
+    name = "all_reduce_norm"
+    operands = ("in", "residual", "weight", "x")
+
+    def __init__(self, world: World, tokens: int, hidden: int, dtype: Any = "bf16", *, output: str = "same",
+                 epsilon: float = 1e-5, **options: Any) -> None:
+        number = number_of("output", output, ("same", "e4m3", "e4m3_per_token"))
+        super().__init__(world, {"tokens": tokens, "hidden": hidden, "type": type_number(dtype), "output": number,
+                                 "epsilon": float(epsilon)}, options)
+        self._shape, self._output = (tokens, hidden), number
+
+    def run(self, a: Any, residual: Any, weight: Any, x: Any = None, out: Any = None, *, scales: Any = None,
+            scale: float = 1.0, stream: Any = None) -> Any:
+        """One run. Returns (out, x), and scales behind them where the output has some; all made like `a` if they are not
+        given. `x` may be `residual`."""
+        x = empty_like(a, self._shape) if x is None else x
+        fp8 = "float8_e4m3fn" if hasattr(a, "data_ptr") else "uint8"
+        if out is None:
+            out = empty_like(a, self._shape, fp8 if self._output else None)
+        size = 1 if self._output else item_sizes[self.operand("x")[1]]
+        addresses = [address_of("out", out, self._shape, size), 0]
+        if self._output == 2:
+            scales = empty_like(a, self._shape[:1], "float32") if scales is None else scales
+            addresses[1] = address_of("scales", scales, self._shape[:1], 4)
+        self._core.run_norm(as_operand(a), as_operand(residual), as_operand(weight), as_operand(x),
+                            (*addresses, float(scale)), stream_number(stream))
+        return (out, x, scales) if self._output == 2 else (out, x)
+
+
 class _Collective(Operator):
     operands = ("in", "out")
 
@@ -284,6 +321,6 @@ class Broadcast(_Collective):
 
 
 kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
-    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, FlashDecode, AllGather, ReduceScatter, AllReduce,
-    AllToAll, Broadcast)}
+    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashDecode, AllGather, ReduceScatter,
+    AllReduce, AllToAll, Broadcast)}
 """The classes by the names that the library has for them."""

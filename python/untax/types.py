@@ -59,16 +59,26 @@ def stream_number(stream: Any) -> int:
     return int(stream)
 
 
-def empty_like(model: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the framework that `model` is of, with its type, where it lies."""
+def empty_like(model: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+    """A new array of the framework that `model` is of, where it lies, with its type or the one of that name there."""
     framework = type(model).__module__.partition(".")[0]
-    if framework == "torch":
-        return model.new_empty(shape)
-    if framework in ("numpy", "cupy"):
+    if framework in ("numpy", "cupy", "torch"):
         import importlib
 
-        return importlib.import_module(framework).empty(shape, dtype=model.dtype)
+        module = importlib.import_module(framework)
+        kind = model.dtype if dtype is None else getattr(module, dtype)
+        return model.new_empty(shape, dtype=kind) if framework == "torch" else module.empty(shape, dtype=kind)
     raise InvalidArgument(f"a result like a {type(model).__name__} cannot be made here; pass out=")
+
+
+def address_of(what: str, given: Any, shape: tuple[int, ...], size: int) -> int:
+    """Where an array of this shape lies whose elements have `size` bytes, whatever they are, and lie side by side."""
+    torch = hasattr(given, "data_ptr")
+    found = tuple(given.shape), given.element_size() if torch else given.dtype.itemsize
+    if found != (shape, size) or not (given.is_contiguous() if torch else given.flags.c_contiguous):
+        raise InvalidArgument(f"{what} is {found[0]} with elements of {found[1]} bytes; it has to be {shape}, with elements "
+                              f"of {size} bytes that lie side by side")
+    return int(given.data_ptr() if torch else given.__array_interface__["data"][0])
 
 
 def as_operand(given: Any) -> Any:

@@ -1,12 +1,11 @@
 #include <untax/c/gemm.h>
 
-#include <fmt/format.h>
-
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
+#include "gemm_options.hpp"
 #include "planned.hpp"
 #include "reading.hpp"
 
@@ -65,27 +64,6 @@ void tell_result(const Op& it, untax_matrix* c) {
   const matrix result = it.result();
   *c = {result.data, result.rows, result.cols, result.stride,
         static_cast<std::int32_t>(result.type)};
-}
-
-void refuse_stream(const char* operator_name, const void* stream) {
-  if (stream == nullptr) return;
-  throw error(errc::unsupported,
-              fmt::format("{} runs in worlds of the host, which have no streams; pass NULL",
-                          operator_name));
-}
-
-operator_options options_of(const untax_operator_options* given) {
-  const auto o = taken_if_given(given, "untax_operator_options");
-  return {.how = pattern_of(o.pattern),
-          .move = o.pull != 0 ? direction::pull : direction::push,
-          .launch = launch_of(o.eager),
-          .workers = o.workers,
-          .senders = o.senders,
-          .phases = o.phases,
-          .constant_weights = o.constant_weights != 0,
-          .tile_m = o.tile_m,
-          .tile_n = o.tile_n,
-          .panel_k = o.panel_k};
 }
 
 }  // namespace

@@ -46,13 +46,18 @@ void check_arguments(const model_config& model, int tensor_parallel, int tokens,
 /// Appends operations that share tokens and element type.
 class operation_list {
  public:
-  operation_list(const model_config& model, int tokens) : model_(model), tokens_(tokens) {}
+  operation_list(const model_config& model, int tokens, layer_layout layout)
+      : model_(model), tokens_(tokens), reduces_(layout == layer_layout::all_reduce) {}
 
+  /// What begins with the tokens of all ranks. Where every rank has them, nothing moves.
   void gather(std::string name, std::int64_t columns_of_rank, std::int64_t layers) {
+    if (reduces_) return;
     add(std::move(name), "all_gather_gemm", columns_of_rank, model_.hidden, layers);
   }
-  void scatter(std::string name, std::int64_t global_k, std::int64_t layers) {
-    add(std::move(name), "gemm_reduce_scatter", model_.hidden, global_k, layers);
+  /// What ends with the sum over ranks.
+  void sum(std::string name, std::int64_t global_k, std::int64_t layers) {
+    const char* by = reduces_ ? "gemm_all_reduce" : "gemm_reduce_scatter";
+    add(std::move(name), by, model_.hidden, global_k, layers);
   }
   void attend(std::int64_t keys_of_rank) {
     const attention_heads heads{model_.heads, model_.kv_heads, model_.head_dim};
@@ -71,6 +76,7 @@ class operation_list {
 
   const model_config& model_;
   int tokens_;
+  bool reduces_;
   std::vector<layer_operation> operations_;
 };
 
@@ -84,13 +90,13 @@ void add_attention(operation_list& list, const model_config& model, std::int64_t
     } else {
       list.gather("q_kv_a", heads * model.head_dim + kv, model.layers);
     }
-    list.scatter("o", model.heads * latent->v_head, model.layers);
+    list.sum("o", model.heads * latent->v_head, model.layers);
     return;
   }
   const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / ranks);
   list.gather("qkv", (heads + 2 * kv_heads) * model.head_dim, model.layers);
   if (keys > 0) list.attend(ceil_div(keys, ranks));
-  list.scatter("o", model.heads * model.head_dim, model.layers);
+  list.sum("o", model.heads * model.head_dim, model.layers);
 }
 
 void add_mlp(operation_list& list, const model_config& model, const std::string& prefix,
@@ -98,7 +104,7 @@ void add_mlp(operation_list& list, const model_config& model, const std::string&
   const std::int64_t projections = model.gated_mlp ? 2 : 1;
   list.gather(prefix + (model.gated_mlp ? "gate_up" : "up"),
               projections * ceil_div(intermediate, ranks), layers);
-  list.scatter(prefix + "down", intermediate, layers);
+  list.sum(prefix + "down", intermediate, layers);
 }
 
 void note_latent(std::vector<std::string>& notes, const latent_attention& latent) {
@@ -147,9 +153,9 @@ bool layer_operation::same_problem(const layer_operation& other) const noexcept 
 }
 
 std::vector<layer_operation> layer_operations(const model_config& model, int tensor_parallel,
-                                              int tokens, std::int64_t keys) {
+                                              int tokens, std::int64_t keys, layer_layout layout) {
   check_arguments(model, tensor_parallel, tokens, keys);
-  operation_list list(model, tokens);
+  operation_list list(model, tokens, layout);
   add_attention(list, model, tensor_parallel, keys);
   add_mlp(list, model, "", model.intermediate, model.dense_layers(), tensor_parallel);
   if (model.moe && model.moe->shared_intermediate > 0) {
@@ -160,8 +166,13 @@ std::vector<layer_operation> layer_operations(const model_config& model, int ten
 }
 
 std::vector<std::string> layer_notes(const model_config& model, int tensor_parallel,
-                                     std::int64_t keys) {
+                                     std::int64_t keys, layer_layout layout) {
   std::vector<std::string> notes = model.notes;
+  if (layout == layer_layout::all_reduce) {
+    notes.emplace_back(
+        "All ranks have all tokens: qkv and gate_up communicate nothing and are left out, o and "
+        "down end with the sum over ranks.");
+  }
   if (model.latent) note_latent(notes, *model.latent);
   if (!model.latent && tensor_parallel > model.kv_heads) {
     notes.push_back(fmt::format("{} ranks share {} key/value heads: each is computed by {} ranks.",

@@ -1,5 +1,6 @@
 // Every operator through the ABI, with small integers, whose sums fp32 holds exactly.
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 #include <set>
@@ -180,6 +181,61 @@ TEST(c_operators, gemm_all_reduce_sums_over_ranks_everywhere) {
   });
 }
 
+// All elements of a row are alike, so what is normalised is the weight.
+TEST(c_operators, all_reduce_norm_sums_and_normalises) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    untax_all_reduce_norm_problem p{};
+    p.size = sizeof p;
+    p.tokens = 5;
+    p.hidden = 4;
+    p.output = untax_norm_e4m3_per_token;
+    untax_operator_options options{};
+    options.size = sizeof options;
+    for (options.phases = 1; options.phases <= 2; ++options.phases) {
+      untax_operator* op = nullptr;
+      ASSERT_EQ(untax_all_reduce_norm_plan(world, &p, &options, &op), untax_ok) << last_text();
+      operand in(op, "in");
+      operand residual(op, "residual");
+      operand weight(op, "weight");
+      operand x(op, "x");
+      std::fill(in.memory.begin(), in.memory.end(), static_cast<float>(rank + 1));
+      std::fill(residual.memory.begin(), residual.memory.end(), 10.0F);
+      std::fill(weight.memory.begin(), weight.memory.end(), 2.0F);
+      std::vector<std::uint8_t> out(x.memory.size());
+      std::vector<float> scales(5);
+      const auto part = in.in();
+      const auto more = residual.in();
+      untax_norm_arguments a{};
+      a.size = sizeof a;
+      a.in = &part;
+      a.residual = &more;
+      a.weight = weight.memory.data();
+      a.x = x.memory.data();
+      a.out = out.data();
+      a.scales = scales.data();
+      EXPECT_OK(untax_all_reduce_norm_run(op, &a, nullptr));
+      for (const float element : x.memory) EXPECT_EQ(element, 16.0F);
+      // 448 is the largest number of e4m3.
+      for (const std::uint8_t element : out) EXPECT_EQ(element, 0x7e);
+      for (const float scale : scales) EXPECT_NEAR(scale * 448, 2, 1e-5F);
+      a.x = a.out = nullptr;
+      EXPECT_OK(untax_all_reduce_norm_run(op, &a, nullptr));
+      void* own_x = nullptr;
+      void* own_out = nullptr;
+      float* own_scales = nullptr;
+      EXPECT_OK(untax_all_reduce_norm_result(op, &own_x, &own_out, &own_scales));
+      EXPECT_EQ(std::memcmp(own_x, x.memory.data(), x.memory.size() * sizeof(float)), 0);
+      EXPECT_EQ(std::memcmp(own_out, out.data(), out.size()), 0);
+      EXPECT_EQ(std::memcmp(own_scales, scales.data(), scales.size() * sizeof(float)), 0);
+      expect_failure(untax_all_reduce_norm_run(op, &a, op), untax_unsupported, {"stream"});
+      a.residual = nullptr;
+      expect_failure(untax_all_reduce_norm_run(op, &a, nullptr), untax_invalid_argument,
+                     {"residual"});
+      EXPECT_OK(untax_operator_destroy(op));
+    }
+  });
+}
+
 // With keys that are zero all keys count alike, so the result is the mean of the values.
 TEST(c_operators, flash_decode_attends_to_the_keys_of_all_ranks) {
   run_ranks(ranks, [](untax_world* world, int rank) {
@@ -292,6 +348,7 @@ TEST(c_operators, the_abi_has_all_of_the_registry) {
     EXPECT_TRUE(exported.contains("untax_" + name + "_run")) << name;
   }
   EXPECT_TRUE(named.contains("flash_decode"));
+  EXPECT_TRUE(named.contains("all_reduce_norm"));
   EXPECT_EQ(untax_operator_name(-1), nullptr);
 }
 

@@ -21,7 +21,7 @@ import time
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 PATTERNS = ["automatic", "bulk_library", "bulk_synchronous", "producer_consumer", "copy_engine",
             "fused_sequential", "fused_specialized", "fused_warp_specialized", "all", "fused"]
-OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "flash_decode", "all_gather",
+OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm", "flash_decode", "all_gather",
              "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "all_gather_gem", ""]
 SUITES = ["rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune", "hosts", ""]
 # What is no number, or one at an edge.

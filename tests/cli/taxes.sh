@@ -29,6 +29,11 @@ says "$out" '^attention +2 '
 says "$out" 'a sequence of 20 keys'
 expect 0 taxes --backend host --model "$folder/small.json" --tensor-parallel 2 --tokens 4 --keys 0 --repeat 2
 grep -q '^attention' "$out" && wrong "attention without keys"
+expect 0 taxes --backend host --model "$folder/small.json" --layer all-reduce --tensor-parallel 2 --tokens 4 --keys 0 --repeat 2
+says "$out" '^o +gemm_all_reduce +4 +64 +64 '
+says "$out" '^down +gemm_all_reduce +4 +64 +96 '
+says "$out" 'All ranks have all tokens'
+grep -q '^qkv' "$out" && wrong "what communicates nothing was measured"
 
 # What may be said: nothing of layers for one operator, nothing certain of one run, nothing of a barrier for one rank.
 expect 0 taxes --backend host --operator all_gather_gemm --ranks 1 -m 8 -n 16 -k 24 --repeat 1 --html "$folder/one.html" \
@@ -57,6 +62,7 @@ expect 2 taxes
 says "$err" 'model FILE, or --operator NAME'
 expect 2 taxes --model "$folder/small.json" -n 8
 says "$err" '^untax: -n means nothing with --model'
+expect 2 taxes --operator gemm_all_reduce --layer all-reduce
 expect 2 taxes --operator gemm_reduce_scatter --keys 8
 says "$err" '^untax: --keys means nothing to a GEMM'
 expect 2 taxes --operator gemm_reduce_scatter --gather k

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <untax/ops/all_gather_gemm.hpp>
+#include <untax/ops/all_reduce_norm.hpp>
 #include <untax/ops/collectives.hpp>
 #include <untax/ops/flash_decode.hpp>
 #include <untax/ops/gemm_all_reduce.hpp>
@@ -106,6 +107,21 @@ struct sample<gemm_all_reduce> {
 };
 
 template <>
+struct sample<all_reduce_norm> {
+  static const std::vector<pattern>& patterns() { return moving_patterns; }
+  static all_reduce_norm_problem problem() {
+    return {.tokens = rows, .hidden = side, .type = dtype::f32};
+  }
+  static all_reduce_norm make(world& w, pattern how, int workers = 0) {
+    return {w, problem(), {.how = how, .workers = workers, .phases = 2}};
+  }
+  static void run(all_reduce_norm& op) {
+    const std::vector<float> in = numbers();
+    op.run({operand(in, {rows, side}), operand(in, {rows, side}), in.data()});
+  }
+};
+
+template <>
 struct sample<flash_decode> {
   static const std::vector<pattern>& patterns() {
     static const std::vector<pattern> all(gemm_patterns.begin() + 1, gemm_patterns.end());
@@ -153,9 +169,9 @@ struct sample<all_to_all> : collective_sample<all_to_all, all_to_all_problem> {}
 template <>
 struct sample<broadcast> : collective_sample<broadcast, broadcast_problem> {};
 
-using all_operators =
-    ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
-                     flash_decode, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
+using all_operators = ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,
+                                       gemm_all_reduce, all_reduce_norm, flash_decode, all_gather,
+                                       reduce_scatter, all_reduce, all_to_all, broadcast>;
 
 constexpr int ranks = 3;
 

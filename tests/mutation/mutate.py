@@ -44,10 +44,10 @@ LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", 
 PROGRAMS = ["tile_test", "rma_test", "world_test", "planning_test", "schedule_test", "litmus_test", "plans_test",
             "choice_test", "lifetime_test", "taxes_test",
             "_skeleton_test", "all_gather_test", "broadcast_test", "all_to_all_test", "reduce_scatter_test",
-            "all_reduce_test", "all_gather_gemm_test", "gemm_all_scatter_test", "gemm_reduce_scatter_test", "gemm_all_reduce_test",
+            "all_reduce_test", "all_gather_gemm_test", "gemm_all_scatter_test", "gemm_reduce_scatter_test", "gemm_all_reduce_test", "all_reduce_norm_test",
             "flash_decode_test", "faults_test", "multi_test"]  # fmt: skip
 MODEL_PROGRAMS = ["all_gather_gemm_model_test", "gemm_all_scatter_model_test", "gemm_reduce_scatter_model_test",
-                  "gemm_all_reduce_model_test",
+                  "gemm_all_reduce_model_test", "all_reduce_norm_model_test",
                   "flash_decode_model_test", "all_gather_model_test", "all_reduce_model_test",
                   "broadcast_model_test", "schedule_model_test", "litmus_model_test"]  # fmt: skip
 

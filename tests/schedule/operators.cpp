@@ -9,6 +9,7 @@
 
 #include "engines/schedule/check.hpp"
 #include "engines/schedule/walk.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/check_grid.hpp"
@@ -37,6 +38,7 @@ TEST(schedules, of_all_operators_are_right) {
     each_case(operators(), ranks, prove);
     each_case(collectives(), ranks, prove);
     each_case(std::vector{attention_entry()}, ranks, prove);
+    each_case(std::vector{norm_entry()}, ranks, prove);
   }
 }
 

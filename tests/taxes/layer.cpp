@@ -44,6 +44,19 @@ TEST(layer_operations, llama_70b_on_8_ranks) {
                   {"down", scatter, 4096, 8192, 28672, 1, 80, dtype::bf16}}));
 }
 
+TEST(layer_operations, of_ranks_that_all_have_all_tokens) {
+  const model_config model = load_model(model_file("llama-3.1-70b"));
+  constexpr auto layout = layer_layout::all_reduce;
+  constexpr const char* reduce = "gemm_all_reduce";
+  EXPECT_EQ(layer_operations(model, 8, 16, 0, layout),
+            (list{{"o", reduce, 16, 8192, 8192, 1, 80, dtype::bf16},
+                  {"down", reduce, 16, 8192, 28672, 1, 80, dtype::bf16}}));
+  EXPECT_EQ(layer_operations(model, 8, 16, 1001, layout).front().name, "attention");
+  EXPECT_NE(layer_notes(model, 8, 0, layout).front().find("All ranks have all tokens"),
+            std::string::npos);
+  EXPECT_EQ(notes("llama-3.1-70b", 8).find("All ranks have all tokens"), std::string::npos);
+}
+
 TEST(layer_operations, attention_of_decoding_is_between_qkv_and_o) {
   const auto found = layer_operations(load_model(model_file("llama-3.1-70b")), 8, 16, 1001);
   ASSERT_EQ(found.size(), 5U);

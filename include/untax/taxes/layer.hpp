@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <untax/core/types.hpp>
@@ -26,6 +27,7 @@ struct attention_heads {
 /// * `gemm_all_scatter`: m = tokens, n = all columns, k = the reduction dimension.
 /// * `gemm_reduce_scatter`: m = tokens, n = all columns, k = the *global* reduction dimension,
 /// sharded by ceil(k / W).
+/// * `gemm_all_reduce`: the same, and the result is complete at every rank.
 /// * `flash_decode`: m = sequences, of which each decodes one token; n = heads * head_dim; k = the
 /// keys that *one* rank holds of each sequence.
 struct layer_operation {
@@ -50,17 +52,28 @@ struct layer_operation {
   bool operator==(const layer_operation&) const = default;
 };
 
+/// How the activations of a layer lie between its GEMMs.
+enum class layer_layout : std::uint8_t {
+  sequence_parallel,  ///< tokens are shared: qkv and gate_up gather them, o and down scatter sums
+  all_reduce,  ///< all ranks have all tokens: o and down sum over ranks, the others are local
+};
+
+[[nodiscard]] constexpr std::string_view name_of(layer_layout layout) noexcept {
+  return layout == layer_layout::all_reduce ? "all-reduce" : "sequence-parallel";
+}
+
 /// The operations of `model` that communicate, for `tokens` rows shared by `tensor_parallel` ranks,
 /// in the order a token meets them. With `keys` above 0 every token is the next one of another
 /// sequence, of which the ranks hold so many keys together: then attention is one of them. Throws
 /// `untax::error` (invalid_argument) when the ranks cannot share the heads, or a count is absurd.
-[[nodiscard]] std::vector<layer_operation> layer_operations(const model_config& model,
-                                                            int tensor_parallel, int tokens,
-                                                            std::int64_t keys = 0);
+[[nodiscard]] std::vector<layer_operation> layer_operations(
+    const model_config& model, int tensor_parallel, int tokens, std::int64_t keys = 0,
+    layer_layout layout = layer_layout::sequence_parallel);
 
 /// Plain-English sentences about what `layer_operations` leaves out or assumes for this model, so
 /// that nothing is missing silently. Includes `model.notes`.
-[[nodiscard]] std::vector<std::string> layer_notes(const model_config& model, int tensor_parallel,
-                                                   std::int64_t keys = 0);
+[[nodiscard]] std::vector<std::string> layer_notes(
+    const model_config& model, int tensor_parallel, std::int64_t keys = 0,
+    layer_layout layout = layer_layout::sequence_parallel);
 
 }  // namespace untax

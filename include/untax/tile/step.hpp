@@ -45,6 +45,8 @@ enum class action : std::uint8_t {
              ///< (col), `depth` says how many splits there are
   merge,     ///< to = `depth` partial results of rows x cols; number i starts i * rows rows below
              ///< `from`, combined in that order; in c it is the result, elsewhere partial again
+  normalise,  ///< to = rows x cols sums of whole rows, with what the operator adds to them; and as
+              ///< many columns behind them, which are those rows normalised
 };
 
 /// A partial result of attention has so many columns behind those of the result itself: two numbers
@@ -71,7 +73,8 @@ struct step {
   room retire = {};
   reduction combine = reduction::sum;  ///< how `reduce` combines
   int reader = 0;                      ///< which reader of `retire` this worker is
-  bool everywhere = false;  ///< what `reduce` makes goes to the same place of `to` at all ranks
+  /// What `reduce` and `normalise` make goes to the same place of `to` at all `depth` ranks.
+  bool everywhere = false;
 };
 
 /// Where the contribution of rank `i` to a `reduce` lies.
@@ -86,7 +89,7 @@ struct step {
   return at;
 }
 
-/// Where the result of a `reduce` goes at rank `i`, if it goes there.
+/// Where the result of a `reduce` or `normalise` goes at rank `i`, if it goes there.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr place target(const step& s, int i) noexcept {
   place at = s.to;
   at.rank = i;

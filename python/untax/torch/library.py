@@ -69,12 +69,6 @@ def _like(x: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def _all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
-                         group_name: str) -> tuple[Tensor, Tensor]:
-    total = tensors.all_reduce(x, "sum", group_name) + residual
-    return torch.nn.functional.rms_norm(total, (total.shape[-1],), weight, eps), total
-
-
 _define("all_gather(Tensor x, int dim, str group_name) -> Tensor", tensors.all_gather, _fake_gather)
 _define("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name) -> Tensor", tensors.reduce_scatter,
         _fake_scatter)
@@ -88,7 +82,7 @@ _define("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_di
 _define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", tensors.matmul_all_reduce,
         lambda a, b, reduce_op, group_name: a.new_empty((*a.shape[:-1], b.shape[1])))
 _define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name) -> (Tensor, Tensor)",
-        _all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
+        tensors.all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
 _define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
         tensors.flash_decode, _like)
 _define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name) -> (Tensor, Tensor)",

@@ -180,6 +180,21 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
     return _handed(_averaged(made, reduce_op, ranks), out)
 
 
+def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
+                        group_name: str) -> tuple[Tensor, Tensor]:
+    hidden = x.shape[-1]
+    if x.is_cuda or hidden > 16384:  # for which all_reduce_norm is not there
+        total = all_reduce(x, "sum", group_name) + residual
+        return torch.nn.functional.rms_norm(total, (hidden,), weight, eps), total
+    total, normed = (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
+    if x.numel() > 0:
+        op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
+                                            epsilon=eps)
+        op.run(*(t.reshape(-1, hidden).contiguous() for t in (x, residual)), weight.contiguous(), total.view(-1, hidden),
+               normed.view(-1, hidden))
+    return normed, total
+
+
 def _of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     """Operands of which each rank has a shard of k, which begins at a multiple of 8."""
     k = left.shape[1]

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <untax/core/matrix.hpp>
+#include <untax/core/norm_output.hpp>
+#include <untax/core/process_owned.hpp>
+#include <untax/ops/options.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/symmetric/owned_symmetric.hpp>
+#include <untax/world/world.hpp>
+
+namespace untax {
+
+namespace host {
+class engine;
+}
+
+/// x = sum over ranks of in + residual, [tokens, hidden], and out = x / rms(x)
+/// * weight, where rms(x) = sqrt(mean of the squares of a row + epsilon); both
+/// complete at every rank.
+struct all_reduce_norm_problem {
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;
+  dtype type = dtype::bf16;  ///< of in, residual, weight and x
+  norm_output output = norm_output::same;
+  float epsilon = 1e-5F;
+};
+
+/// What a rank passes to one run.
+struct norm_inputs {
+  const_matrix in;               ///< [tokens, hidden]: this rank's part of the sum
+  const_matrix residual;         ///< [tokens, hidden], the same at all ranks; may be x
+  const void* weight = nullptr;  ///< [hidden], the same at all ranks
+  float scale = 1;               ///< of e4m3, the same at all ranks; positive
+};
+
+/// Where results go; rows lie without gaps.
+struct norm_results {
+  void* x = nullptr;        ///< [tokens, hidden]
+  void* out = nullptr;      ///< [tokens, hidden], elements of the type of x, or
+                            ///< bytes of e4m3
+  float* scales = nullptr;  ///< [tokens], with e4m3_per_token only
+};
+
+/// The all-reduce between the layers of a transformer together with what
+/// follows it: residual, RMSNorm and, if asked for, quantisation. Additions are
+/// in fp32 in rank order, the residual last, and rounded once; rows are
+/// normalised as they stand in x. So all ranks have the same bits, in every
+/// run. Planned once, run many times. ops/all_reduce_norm/README.md draws it.
+class all_reduce_norm {
+ public:
+  /// Collective. `w` has to outlive the operator. It has the patterns
+  /// bulk_synchronous, fused_sequential and fused_specialized; of the options,
+  /// tile_n and panel_k say nothing here, and tile_m is the tokens that move as
+  /// a whole. Throws `invalid_argument`, `disagreement`, `out_of_memory`,
+  /// `unsupported` in a world of GPUs.
+  all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
+                  const operator_options& options = {});
+  all_reduce_norm(all_reduce_norm&&) noexcept;
+  all_reduce_norm& operator=(all_reduce_norm&&) noexcept;
+  /// Collective. Waits for no peer in a world of the host.
+  ~all_reduce_norm();
+
+  /// Collective, one epoch. Results lie anywhere, apart from `in`; with two
+  /// phases what is not `result()` is copied there at the end. Throws
+  /// `invalid_argument` before anything moves; `timeout`, `peer_lost`,
+  /// `aborted` when a wait fails.
+  void run(const norm_inputs& inputs, const norm_results& results);
+  /// As above, into `result()`.
+  void run(const norm_inputs& inputs) { run(inputs, result()); }
+
+  /// The operator's own results, in the symmetric heap. With two phases peers
+  /// write into them from the call of `run` to its return, also where results
+  /// go elsewhere; never before or after.
+  [[nodiscard]] norm_results result() const;
+
+  [[nodiscard]] const all_reduce_norm_problem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
+  /// What was chosen, and why.
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
+ private:
+  void check(const norm_inputs& inputs, const norm_results& results) const;
+
+  all_reduce_norm_problem problem_;
+  protocol_plan plan_;
+  std::string explanation_;
+  owned_symmetric<std::byte> own_;  ///< x, then out, then scales
+  process_owned<host::engine> engine_;
+};
+
+}  // namespace untax

@@ -1,0 +1,131 @@
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <untax/ops/all_reduce_norm.hpp>
+
+#include "engines/host/engine.hpp"
+#include "engines/host/normalise.hpp"
+#include "ops/all_reduce_norm/planning.hpp"
+#include "ops/all_reduce_norm/protocol.hpp"
+#include "ops/common/arguments.hpp"
+
+namespace untax {
+namespace {
+
+constexpr auto name = all_reduce_norm_name;
+
+}  // namespace
+
+all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
+                                 const operator_options& options)
+    : problem_(problem) {
+  auto made = plan_norm(w, problem, options);
+  plan_ = made.plan;
+  explanation_ = std::move(made.explanation);
+  agree_on_plan(
+      w, name,
+      fmt::format("tokens {}, hidden {}, {}, output {}, epsilon {}", problem.tokens, problem.hidden,
+                  name_of(problem.type), name_of(problem.output), problem.epsilon),
+      plan_);
+  own_ = w.allocate_owned<std::byte>(room_of(problem).bytes, fmt::format("{} results", name));
+  engine_ = make_process_owned<host::engine>(
+      w, program(all_reduce_norm_protocol(problem_, plan_)),
+      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
+                           options.faults});
+}
+
+all_reduce_norm::all_reduce_norm(all_reduce_norm&&) noexcept = default;
+all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&&) noexcept = default;
+all_reduce_norm::~all_reduce_norm() = default;
+
+norm_results all_reduce_norm::result() const {
+  argument_check{name, plan_.rank}.is_whole(engine_ != nullptr);
+  const norm_room room = room_of(problem_);
+  std::byte* own = own_->local();
+  const bool has_scales = problem_.output == norm_output::e4m3_per_token;
+  auto* scales = reinterpret_cast<float*>(own + room.scales);  // NOLINT(*-reinterpret-cast)
+  return {own, own + room.out, has_scales ? scales : nullptr};
+}
+
+void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& results) const {
+  const argument_check check{name, plan_.rank};
+  const extent size{problem_.tokens, problem_.hidden};
+  const auto rows_at = [&](const void* data) {
+    return const_matrix(data, problem_.type, size.rows, size.cols);
+  };
+  check.matrix_of("in", inputs.in, size, problem_.type);
+  check.matrix_of("residual", inputs.residual, size, problem_.type);
+  check.matrix_of("weight", {inputs.weight, problem_.type, 1, size.cols}, {1, size.cols},
+                  problem_.type);
+  check.matrix_of("x", rows_at(results.x), size, problem_.type);
+  const auto refuse = [&](const std::string& text) {
+    throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", plan_.rank, name, text));
+  };
+  if (results.out == nullptr)
+    refuse(fmt::format("out is null; it has to hold {} x {} elements", size.rows, size.cols));
+  if (problem_.output == norm_output::e4m3_per_token && results.scales == nullptr)
+    refuse(fmt::format("scales is null; it has to hold {} elements", size.rows));
+  if (problem_.output == norm_output::e4m3 && !(inputs.scale > 0))
+    refuse(fmt::format("scale is {}; it has to be positive", inputs.scale));
+  // Bytes, as if they were a row of elements of two.
+  const auto bytes = [](const void* data, std::size_t count) {
+    return const_matrix(data, dtype::bf16, 1, static_cast<std::int64_t>(count / 2));
+  };
+  const auto out =
+      bytes(results.out, static_cast<std::size_t>(size.rows * size.cols) * normed_size(problem_));
+  const const_matrix x = rows_at(results.x);
+  check.apart("in", inputs.in, x);
+  check.apart("in", inputs.in, out);
+  check.apart("residual", inputs.residual, out);
+  if (inputs.residual.data != results.x || inputs.residual.stride != size.cols)
+    check.apart("residual, which is not x,", inputs.residual, x);
+  check.apart("x", x, out);
+  if (problem_.output == norm_output::e4m3_per_token) {
+    const auto scales = bytes(results.scales, static_cast<std::size_t>(size.rows) * sizeof(float));
+    check.apart("in", inputs.in, scales);
+    check.apart("x", x, scales);
+    check.apart("out", out, scales);
+  }
+}
+
+void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results) {
+  const norm_results own = result();
+  check(inputs, results);
+  const bool into_own = results.x == own.x && results.out == own.out;
+  const bool by_way_of_own = plan_.phases == 2 && !into_own;
+  const norm_results& at = by_way_of_own ? own : results;
+  if (by_way_of_own) {
+    // Peers write there while this rank still reads what it was given.
+    const argument_check apart{name, plan_.rank};
+    const const_matrix room(own.x, dtype::bf16, 1,
+                            static_cast<std::int64_t>(room_of(problem_).bytes / 2));
+    apart.apart("in", inputs.in, room);
+  }
+  const std::ptrdiff_t span = own_->span();
+  host::norm_context norm;
+  norm.residual = local_operand(inputs.residual, plan_.rank);
+  norm.weight = local_operand({inputs.weight, problem_.type, 1, problem_.hidden}, plan_.rank);
+  norm.normed = static_cast<std::byte*>(at.out);
+  norm.normed_per_rank = norm.scales_per_rank = span;
+  norm.scales = at.scales;
+  norm.output = problem_.output;
+  norm.scale = inputs.scale;
+  norm.epsilon = problem_.epsilon;
+  host::operand_table operands;
+  operands.norm = &norm;
+  operands[operand::a] = local_operand(inputs.in, plan_.rank);
+  operands[operand::c] =
+      local_operand({at.x, problem_.type, problem_.tokens, problem_.hidden}, plan_.rank);
+  operands[operand::c].bytes_per_rank = span;
+  engine_->run(operands);
+  if (!by_way_of_own) return;
+  const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+  std::memmove(results.x, own.x, elements * size_of(problem_.type));
+  std::memmove(results.out, own.out, elements * normed_size(problem_));
+  if (own.scales != nullptr)
+    std::memmove(results.scales, own.scales,
+                 static_cast<std::size_t>(problem_.tokens) * sizeof(float));
+}
+
+}  // namespace untax

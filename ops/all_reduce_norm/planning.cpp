@@ -1,0 +1,107 @@
+#include "ops/all_reduce_norm/planning.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "ops/common/memory_need.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::int64_t two_phase_bytes = 64 << 10;
+/// Large enough that a signal costs little beside it, small enough for the second cache.
+constexpr std::int64_t tile_bytes = 128 << 10;
+constexpr std::size_t alignment = 64;
+
+std::int64_t row_bytes(const all_reduce_norm_problem& p) {
+  return p.hidden * static_cast<std::int64_t>(size_of(p.type));
+}
+
+/// Rows that move as a whole.
+std::int64_t rows_of_tile(const all_reduce_norm_problem& p, std::int64_t rows, int workers) {
+  const std::int64_t share = ceil_div<std::int64_t>(std::max<std::int64_t>(rows, 1), workers);
+  return std::clamp<std::int64_t>(tile_bytes / row_bytes(p), 1, share);
+}
+
+}  // namespace
+
+int phases_for(const all_reduce_norm_problem& problem, int world) noexcept {
+  const bool large = problem.tokens * row_bytes(problem) >= two_phase_bytes;
+  return world > 1 && large && problem.tokens >= world ? 2 : 1;
+}
+
+norm_room room_of(const all_reduce_norm_problem& p) noexcept {
+  const auto rows = static_cast<std::size_t>(p.tokens);
+  norm_room room;
+  room.out = round_up(rows * static_cast<std::size_t>(row_bytes(p)), alignment);
+  const std::size_t out_bytes = rows * static_cast<std::size_t>(p.hidden) * normed_size(p);
+  room.scales = round_up(room.out + out_bytes, alignment);
+  const bool has_scales = p.output == norm_output::e4m3_per_token;
+  room.bytes = room.scales + (has_scales ? rows * sizeof(float) : 0);
+  return room;
+}
+
+made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
+                    const operator_options& options) {
+  constexpr auto name = all_reduce_norm_name;
+  const auto refuse = [&](errc code, const std::string& text) {
+    throw error(code, fmt::format("rank {}: {}: {}", w.rank(), name, text));
+  };
+  require_size(name, w.rank(), "tokens", problem.tokens);
+  require_size(name, w.rank(), "hidden", problem.hidden);
+  if (problem.hidden > most_hidden) {
+    refuse(errc::invalid_argument,
+           fmt::format("hidden is {}; it can be {} at most", problem.hidden, most_hidden));
+  }
+  if (!(problem.epsilon >= 0)) {
+    refuse(errc::invalid_argument,
+           fmt::format("epsilon is {}; it cannot be negative", problem.epsilon));
+  }
+  if (w.memory() == memory_kind::cuda) {
+    refuse(errc::unsupported,
+           "is not there in worlds of GPUs, only where ranks are threads or processes of the host");
+  }
+  if (options.how != pattern::automatic && !norm_has_pattern(options.how)) {
+    refuse(errc::invalid_argument,
+           fmt::format("has no pattern {}; it has bulk_synchronous, fused_sequential and "
+                       "fused_specialized",
+                       name_of(options.how)));
+  }
+  if (options.phases < 0 || options.phases > 2) {
+    refuse(errc::invalid_argument,
+           fmt::format("option phases is {}; it has to be between 0 (untax chooses) and 2",
+                       options.phases));
+  }
+  const int phases = options.phases > 0 ? options.phases : phases_for(problem, w.size());
+  const std::int64_t rows =
+      phases == 1 ? problem.tokens : sharding{problem.tokens, w.size()}.full();
+  operator_options whole_rows = options;
+  whole_rows.tile_n = problem.hidden;
+  auto made = make_plan(w, name, {rows, problem.hidden, 1, problem.type}, whole_rows);
+  made.plan.phases = phases;
+  if (options.tile_m == 0) made.plan.tile_m = rows_of_tile(problem, rows, made.plan.workers);
+  made.explanation =
+      fmt::format("{}: {}, {} workers{}, {} {}, tiles of {} rows", name, name_of(made.plan.how),
+                  made.plan.workers,
+                  made.plan.how == pattern::fused_sequential
+                      ? ""
+                      : fmt::format(" and {} senders", made.plan.senders),
+                  phases,
+                  phases == 1 ? "phase: everybody adds everything"
+                              : "phases: owners add rows, normalise them and pass them on",
+                  made.plan.tile_m);
+  return made;
+}
+
+std::size_t heap_for(const all_reduce_norm_problem& p, int world, int phases) noexcept {
+  const int taken = phases > 0 ? phases : phases_for(p, world);
+  const double rows = static_cast<double>(p.tokens + world) * (taken == 1 ? 2.0 * world : 1.0);
+  return whole_bytes(rows * static_cast<double>(row_bytes(p)) +
+                     static_cast<double>(room_of(p).bytes) + 0x1p20);
+}
+
+}  // namespace untax

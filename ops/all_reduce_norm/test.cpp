@@ -1,0 +1,245 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <untax/core/error.hpp>
+#include <untax/core/fp8.hpp>
+#include <untax/world/launch.hpp>
+
+#include "ops/all_reduce_norm/planning.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
+
+namespace untax::testing {
+namespace {
+
+constexpr pattern patterns[] = {pattern::automatic, pattern::bulk_synchronous,
+                                pattern::fused_sequential, pattern::fused_specialized};
+
+struct norm_case {
+  all_reduce_norm_problem problem;
+  operator_options options;
+  int world = 1;
+  int epochs = 3;
+  std::uint64_t seed = 1;
+
+  [[nodiscard]] std::string name() const {
+    return fmt::format(
+        "W {}, tokens {}, hidden {}, {}, out {}, {}, phases {}, workers {}, senders {}, tile {}, "
+        "seed {}",
+        world, problem.tokens, problem.hidden, name_of(problem.type), name_of(problem.output),
+        name_of(options.how), options.phases, options.workers, options.senders, options.tile_m,
+        seed);
+  }
+};
+
+/// Runs the case with fresh inputs and poisoned results in every epoch. Returns the bits of the
+/// results of the last epoch, which are the same at every rank.
+std::vector<std::byte> check_case(const norm_case& c) {
+  SCOPED_TRACE(c.name());
+  world_options settings;
+  settings.heap_bytes = heap_for(c.problem, c.world, c.options.phases);
+  std::mutex mutex;
+  std::vector<std::byte> bits;
+  run_threads(
+      c.world,
+      [&](world& w) {
+        norm_workload load(w, c.problem, c.options, c.seed);
+        for (int epoch = 1; epoch <= c.epochs; ++epoch) {
+          load.refresh(c.seed + static_cast<std::uint64_t>(epoch));
+          load.poison_result();
+          load.run();
+          const double error = load.relative_error();
+          const std::scoped_lock lock(mutex);
+          EXPECT_LE(error, tolerance_of(c.problem)) << "rank " << w.rank() << " epoch " << epoch;
+          if (epoch < c.epochs) continue;
+          if (bits.empty()) bits = load.bits();
+          EXPECT_EQ(bits, load.bits()) << "rank " << w.rank();
+        }
+      },
+      settings);
+  return bits;
+}
+
+TEST(all_reduce_norm, is_right_for_random_tokens_worlds_and_patterns) {
+  for (std::uint64_t seed = 1; seed <= 250 && !::testing::Test::HasFailure(); ++seed) {
+    std::mt19937_64 random(seed);
+    const auto between = [&](std::int64_t low, std::int64_t high) {
+      return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    };
+    norm_case c;
+    c.seed = seed;
+    c.world = static_cast<int>(between(1, 8));
+    c.problem = {.tokens = between(1, 70), .hidden = between(1, 90)};
+    c.problem.type = static_cast<dtype>(between(0, 2));
+    c.problem.output = static_cast<norm_output>(between(0, 2));
+    c.options.how = patterns[between(0, 3)];
+    c.options.launch = static_cast<launch_mode>(between(0, 1));
+    c.options.phases = static_cast<int>(between(0, 2));
+    c.options.workers = static_cast<int>(between(1, 3));
+    c.options.senders = static_cast<int>(between(1, 2));
+    c.options.tile_m = between(0, 9);
+    check_case(c);
+  }
+}
+
+TEST(all_reduce_norm, is_right_for_sizes_that_models_have) {
+  for (const std::int64_t hidden : {2880, 16384}) {
+    for (const std::int64_t tokens : {1, 17}) {
+      for (const auto output : {norm_output::same, norm_output::e4m3_per_token}) {
+        norm_case c;
+        c.world = 2;
+        c.problem = {.tokens = tokens, .hidden = hidden, .output = output};
+        check_case(c);
+      }
+    }
+  }
+}
+
+// A row is added and normalised in the same order wherever that happens, and however it is cut.
+TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_way) {
+  for (const auto output : {norm_output::same, norm_output::e4m3, norm_output::e4m3_per_token}) {
+    std::set<std::vector<std::byte>> bits;
+    for (const pattern how : patterns) {
+      for (const int phases : {1, 2}) {
+        for (const std::int64_t tile : {1, 5}) {
+          norm_case c;
+          c.world = 3;
+          c.problem = {.tokens = 20, .hidden = 50, .output = output};
+          c.options = {.how = how, .workers = 2, .phases = phases, .tile_m = tile};
+          bits.insert(check_case(c));
+        }
+      }
+    }
+    EXPECT_EQ(bits.size(), 1U) << name_of(output);
+  }
+}
+
+/// Results of the caller's, x in the place of the residual, twice: each run adds to what stands
+/// there.
+TEST(all_reduce_norm, writes_where_the_caller_says) {
+  constexpr std::int64_t tokens = 5, hidden = 4;
+  for (const int phases : {1, 2}) {
+    run_threads(3, [&](world& w) {
+      all_reduce_norm op(w, {.tokens = tokens, .hidden = hidden, .type = dtype::f32, .epsilon = 0},
+                         {.phases = phases});
+      EXPECT_NE(op.explain().find(phases == 1 ? "1 phase" : "2 phases"), std::string::npos);
+      const std::vector<float> in(tokens * hidden, static_cast<float>(w.rank() + 1));
+      const std::vector<float> weight(hidden, 3.0F);
+      std::vector<float> x(tokens * hidden, 10.0F);
+      std::vector<float> out(tokens * hidden, -1.0F);
+      for (int run = 1; run <= 2; ++run) {
+        op.run({{in.data(), tokens, hidden}, {x.data(), tokens, hidden}, weight.data()},
+               {x.data(), out.data()});
+        for (const float value : x) EXPECT_EQ(value, 10.0F + 6.0F * static_cast<float>(run));
+        for (const float value : out) EXPECT_FLOAT_EQ(value, 3.0F);
+      }
+      // The residual of the next layer is what stands in the operator's own x.
+      const auto own = op.result();
+      op.run({{in.data(), tokens, hidden}, {x.data(), tokens, hidden}, weight.data()});
+      op.run({{in.data(), tokens, hidden},
+              {static_cast<const float*>(own.x), tokens, hidden},
+              weight.data()});
+      for (std::int64_t i = 0; i < tokens * hidden; ++i)
+        EXPECT_EQ(static_cast<const float*>(own.x)[i], 34.0F);
+    });
+  }
+}
+
+TEST(all_reduce_norm, rows_of_zeros_stay_zero) {
+  run_threads(2, [](world& w) {
+    all_reduce_norm op(
+        w, {.tokens = 2, .hidden = 3, .type = dtype::f32, .output = norm_output::e4m3_per_token});
+    const std::vector<float> zeros(6, 0.0F);
+    op.run({{zeros.data(), 2, 3}, {zeros.data(), 2, 3}, zeros.data()});
+    const auto own = op.result();
+    for (int i = 0; i < 6; ++i)
+      EXPECT_EQ(static_cast<const std::uint8_t*>(own.out)[i] & 0x7f, 0);  // either sign
+    EXPECT_EQ(own.scales[0], 1.0F);
+  });
+}
+
+template <class Body>
+std::string text_of_error(Body&& body) {
+  try {
+    body();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
+    return e.what();
+  }
+  return "nothing";
+}
+
+TEST(all_reduce_norm, refuses_what_cannot_be) {
+  run_threads(1, [](world& w) {
+    const auto planning = [&](const all_reduce_norm_problem& p, const operator_options& o = {}) {
+      return text_of_error([&] { all_reduce_norm op(w, p, o); });
+    };
+    EXPECT_NE(planning({.tokens = 0, .hidden = 8}).find("tokens is 0"), std::string::npos);
+    EXPECT_NE(planning({.tokens = 1, .hidden = 16385}).find("16384 at most"), std::string::npos);
+    EXPECT_NE(planning({.tokens = 1, .hidden = 8, .epsilon = -1}).find("epsilon is -1"),
+              std::string::npos);
+    EXPECT_NE(planning({.tokens = 1, .hidden = 8}, {.how = pattern::bulk_library})
+                  .find("no pattern bulk_library"),
+              std::string::npos);
+    EXPECT_NE(planning({.tokens = 1, .hidden = 8}, {.phases = 3}).find("phases is 3"),
+              std::string::npos);
+
+    all_reduce_norm op(w,
+                       {.tokens = 2, .hidden = 4, .type = dtype::f32, .output = norm_output::e4m3});
+    std::vector<float> in(8), residual(8), weight(4), x(8), out(8);
+    const auto running = [&](const void* from, const void* more, void* sum, void* normed,
+                             float scale) {
+      return text_of_error([&] {
+        op.run({{from, dtype::f32, 2, 4}, {more, dtype::f32, 2, 4}, weight.data(), scale},
+               {sum, normed});
+      });
+    };
+    EXPECT_EQ(running(in.data(), x.data(), x.data(), out.data(), 1), "nothing");
+    EXPECT_NE(running(in.data(), residual.data(), in.data(), out.data(), 1).find("in and the"),
+              std::string::npos);
+    EXPECT_NE(running(in.data(), residual.data(), x.data(), x.data() + 1, 1).find("x and the"),
+              std::string::npos);
+    EXPECT_NE(running(in.data(), out.data() + 4, out.data() + 2, x.data(), 1).find("not x"),
+              std::string::npos);
+    EXPECT_NE(running(in.data(), residual.data(), x.data(), nullptr, 1).find("out is null"),
+              std::string::npos);
+    EXPECT_NE(running(in.data(), residual.data(), x.data(), out.data(), 0).find("scale is 0"),
+              std::string::npos);
+  });
+}
+
+// All numbers of the type, what lies in the middle between two of them, and what is beyond.
+TEST(e4m3, rounds_to_nearest_even_and_saturates) {
+  const auto value_of = [](int bits) {
+    const int exponent = bits >> 3 & 15;
+    const int mantissa = bits & 7;
+    return exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+  };
+  for (int bits = 0; bits < 0x7f; ++bits) {
+    const auto value = static_cast<float>(value_of(bits));
+    e4m3 same;
+    same.bits = static_cast<std::uint8_t>(bits);
+    EXPECT_EQ(static_cast<float>(same), value) << bits;
+    EXPECT_EQ(e4m3(value).bits, bits);
+    EXPECT_EQ(e4m3(-value).bits, bits | 0x80);
+    if (bits == 0x7e) continue;
+    const auto middle = static_cast<float>((value_of(bits) + value_of(bits + 1)) / 2);
+    EXPECT_EQ(e4m3(middle).bits, bits + bits % 2) << bits;
+    EXPECT_EQ(e4m3(std::nextafter(middle, 0.0F)).bits, bits);
+    EXPECT_EQ(e4m3(std::nextafter(middle, 1000.0F)).bits, bits + 1);
+  }
+  EXPECT_EQ(e4m3(449.0F).bits, 0x7e);
+  EXPECT_EQ(e4m3(-INFINITY).bits, 0xfe);
+  EXPECT_EQ(e4m3(NAN).bits & 0x7f, 0x7f);
+  EXPECT_TRUE(std::isnan(static_cast<float>(e4m3(NAN))));
+}
+
+}  // namespace
+}  // namespace untax::testing

@@ -1,0 +1,204 @@
+#include "ops/all_reduce_norm/workload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <untax/core/fp8.hpp>
+
+#include "engines/host/convert.hpp"
+#include "ops/all_reduce_norm/planning.hpp"
+
+namespace untax {
+namespace {
+
+/// Has what is normalised, which is about 1, use most of the range of e4m3.
+constexpr float usual_scale = 1.0F / 16;
+
+struct deviation {
+  double difference = 0;
+  double norm = 0;
+
+  void add(const std::vector<double>& found, const std::vector<double>& right) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      difference += std::pow(found[i] - right[i], 2);
+      norm += std::pow(right[i], 2);
+    }
+  }
+  /// Few elements may come out near zero by chance; with N(0, 1) inputs 1 each is expected.
+  [[nodiscard]] double relative(double elements) const {
+    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, elements));
+  }
+};
+
+std::vector<double> widened(const void* data, std::int64_t count, dtype type) {
+  std::vector<float> row(static_cast<std::size_t>(count));
+  auto* bytes = static_cast<std::byte*>(const_cast<void*>(data));  // NOLINT(*-const-cast)
+  host::widen({bytes, count, type}, 1, count, row.data(), count);
+  return {row.begin(), row.end()};
+}
+
+}  // namespace
+
+norm_workload::norm_workload(world& w, const all_reduce_norm_problem& problem,
+                             const operator_options& options, std::uint64_t seed)
+    : problem_(problem), world_(w.size()), rank_(w.rank()), op_(w, problem, options) {
+  refresh(seed);
+  poison_result();
+}
+
+matrix norm_workload::own(std::vector<std::byte>& memory, std::int64_t rows) const {
+  memory.resize(static_cast<std::size_t>(rows * problem_.hidden) * size_of(problem_.type));
+  return {memory.data(), problem_.type, rows, problem_.hidden};
+}
+
+random_matrix norm_workload::part_of(int rank) const noexcept {
+  return {seed_ * 1000 + 10 + static_cast<std::uint64_t>(rank)};
+}
+
+void norm_workload::refresh(std::uint64_t seed) {
+  seed_ = seed;
+  const range columns{0, problem_.hidden};
+  const matrix in = own(in_memory_, problem_.tokens);
+  const matrix residual = own(residual_memory_, problem_.tokens);
+  const matrix weight = own(weight_memory_, 1);
+  part_of(rank_).fill(in, {0, problem_.tokens}, columns);
+  part_of(-1).fill(residual, {0, problem_.tokens}, columns);
+  part_of(-2).fill(weight, {0, 1}, columns);
+  inputs_ = {as_const(in), as_const(residual), weight.data, usual_scale};
+}
+
+void norm_workload::poison_result() {
+  const norm_results result = op_.result();
+  const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+  // All bits set are a NaN in every element type.
+  std::memset(result.x, 0xff, elements * size_of(problem_.type));
+  std::memset(result.out, 0xff, elements * normed_size(problem_));
+  if (result.scales != nullptr)
+    std::memset(result.scales, 0xff, static_cast<std::size_t>(problem_.tokens) * sizeof(float));
+}
+
+std::vector<double> norm_workload::passed(const random_matrix& whole, std::int64_t row) const {
+  std::vector<std::byte> memory;
+  const matrix line = own(memory, 1);
+  whole.fill(line, {row, 1}, {0, problem_.hidden});
+  return widened(line.data, problem_.hidden, problem_.type);
+}
+
+std::vector<double> norm_workload::sum_found(std::int64_t token) const {
+  const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * size_of(problem_.type);
+  return widened(
+      static_cast<std::byte*>(op_.result().x) + static_cast<std::size_t>(token) * row_bytes,
+      problem_.hidden, problem_.type);
+}
+
+std::vector<double> norm_workload::normed_found(std::int64_t token) const {
+  const norm_results result = op_.result();
+  const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * normed_size(problem_);
+  const auto* row =
+      static_cast<std::byte*>(result.out) + static_cast<std::size_t>(token) * row_bytes;
+  if (problem_.output == norm_output::same) return widened(row, problem_.hidden, problem_.type);
+  const float scale = result.scales != nullptr ? result.scales[token] : inputs_.scale;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < row_bytes; ++i) {
+    e4m3 element;
+    element.bits = std::to_integer<std::uint8_t>(row[i]);
+    values.push_back(static_cast<double>(static_cast<float>(element)) * static_cast<double>(scale));
+  }
+  return values;
+}
+
+double norm_workload::relative_error() const {
+  const std::vector<double> weight = passed(part_of(-2), 0);
+  deviation of_sums;
+  deviation of_normed;
+  for (std::int64_t token = 0; token < problem_.tokens; ++token) {
+    std::vector<double> sum = passed(part_of(-1), token);
+    for (int rank = 0; rank < world_; ++rank) {
+      const std::vector<double> part = passed(part_of(rank), token);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    // What is normalised is what stands in x.
+    const std::vector<double> x = sum_found(token);
+    double squares = 0;
+    for (const double value : x) squares += value * value;
+    const double inverse = 1 / std::sqrt(squares / static_cast<double>(problem_.hidden) +
+                                         static_cast<double>(problem_.epsilon));
+    std::vector<double> normed(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) normed[i] = x[i] * inverse * weight[i];
+    of_sums.add(x, sum);
+    of_normed.add(normed_found(token), normed);
+  }
+  const auto elements = static_cast<double>(problem_.tokens * problem_.hidden);
+  const double sums = of_sums.relative(elements);
+  const double normed = of_normed.relative(elements);
+  return sums >= normed || std::isnan(sums) ? sums : normed;
+}
+
+std::vector<std::byte> norm_workload::bits() const {
+  const norm_results result = op_.result();
+  const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+  std::vector<std::byte> all;
+  const auto append = [&](const void* data, std::size_t bytes) {
+    const auto* first = static_cast<const std::byte*>(data);
+    all.insert(all.end(), first, first + bytes);
+  };
+  append(result.x, elements * size_of(problem_.type));
+  append(result.out, elements * normed_size(problem_));
+  if (result.scales != nullptr)
+    append(result.scales, static_cast<std::size_t>(problem_.tokens) * sizeof(float));
+  return all;
+}
+
+double tolerance_of(const all_reduce_norm_problem& problem) noexcept {
+  // Half of the last of four bits, and a little for the scale.
+  if (problem.output != norm_output::same) return 1.0 / 16 + 1e-3;
+  return problem.type == dtype::f32 ? 1e-5 : problem.type == dtype::f16 ? 6e-4 : 4e-3;
+}
+
+trial_subject subject_of(const all_reduce_norm_problem& p, const operator_options& options) {
+  trial_subject subject;
+  subject.name = all_reduce_norm_name;
+  subject.description = fmt::format(
+      "{}, tokens {}, hidden {}, {}{}", subject.name, p.tokens, p.hidden, name_of(p.type),
+      p.output == norm_output::same ? "" : fmt::format(", out {}", name_of(p.output)));
+  subject.facts = {{"tokens", p.tokens},
+                   {"hidden", p.hidden},
+                   {"dtype", std::string(name_of(p.type))},
+                   {"out", std::string(name_of(p.output))}};
+  for (const pattern how : host_patterns) {
+    if (norm_has_pattern(how)) subject.patterns.push_back(how);
+  }
+  subject.tolerance = tolerance_of(p);
+  subject.rate_unit = "GB/s";
+  subject.rate_name = "bytes_per_second";
+  // What a rank has to read and write at least: its input, the residual, and both results.
+  const double elements = static_cast<double>(p.tokens) * static_cast<double>(p.hidden);
+  const double element = static_cast<double>(size_of(p.type));
+  subject.work = [=, normed = static_cast<double>(normed_size(p))](int ranks) {
+    return ranks * elements * (3 * element + normed);
+  };
+  subject.heap_bytes = [p, phases = options.phases](int ranks) {
+    return heap_for(p, ranks, phases);
+  };
+  subject.need = [=, phases = options.phases](int ranks, const std::vector<pattern>& patterns,
+                                              bool verify) {
+    const auto times = static_cast<double>(patterns.size());
+    memory_need need;
+    need.activations = times * ranks * 2 * elements * element;
+    need.heap_of_rank = times * static_cast<double>(heap_for(p, ranks, phases));
+    need.heaps = ranks * need.heap_of_rank;
+    need.work_space = verify ? ranks * 64.0 * static_cast<double>(p.hidden) : 0;
+    return need;
+  };
+  subject.make = [p, options](world& w, pattern how, std::uint64_t seed) -> std::unique_ptr<trial> {
+    operator_options chosen = options;
+    chosen.how = how;
+    return std::make_unique<norm_workload>(w, p, chosen, seed);
+  };
+  return subject;
+}
+
+}  // namespace untax

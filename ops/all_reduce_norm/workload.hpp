@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/ops/all_reduce_norm.hpp>
+
+#include "ops/common/protocol_variant.hpp"
+#include "ops/common/random_matrix.hpp"
+#include "ops/common/trial.hpp"
+
+namespace untax {
+
+/// One rank's all_reduce_norm with inputs, and results that can be checked against fp64.
+class norm_workload final : public trial {
+ public:
+  /// Collective.
+  norm_workload(world& w, const all_reduce_norm_problem& problem, const operator_options& options,
+                std::uint64_t seed);
+
+  void refresh(std::uint64_t seed) override;
+  void poison_result() override;
+  void run() override { op_.run(inputs_); }
+  /// The larger one of those of x and of out.
+  [[nodiscard]] double relative_error() const override;
+  [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
+  [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
+  /// The bits of all results.
+  [[nodiscard]] std::vector<std::byte> bits() const;
+
+ private:
+  [[nodiscard]] matrix own(std::vector<std::byte>& memory, std::int64_t rows) const;
+  [[nodiscard]] random_matrix part_of(int rank) const noexcept;
+  /// Row `token` of a random matrix as it was passed, or of the results, in fp64.
+  [[nodiscard]] std::vector<double> passed(const random_matrix& whole, std::int64_t row) const;
+  [[nodiscard]] std::vector<double> sum_found(std::int64_t token) const;
+  [[nodiscard]] std::vector<double> normed_found(std::int64_t token) const;
+
+  all_reduce_norm_problem problem_;
+  int world_;
+  int rank_;
+  std::uint64_t seed_ = 0;
+  std::vector<std::byte> in_memory_;
+  std::vector<std::byte> residual_memory_;
+  std::vector<std::byte> weight_memory_;
+  norm_inputs inputs_;
+  all_reduce_norm op_;
+};
+
+/// What `untax run` makes of it.
+[[nodiscard]] trial_subject subject_of(const all_reduce_norm_problem& problem,
+                                       const operator_options& options);
+
+/// The largest relative error that is right.
+[[nodiscard]] double tolerance_of(const all_reduce_norm_problem& problem) noexcept;
+
+/// Names all_reduce_norm to whoever checks protocols.
+struct norm_entry {
+  std::string name = "all_reduce_norm";
+};
+
+/// Every pattern, in one phase and in two.
+[[nodiscard]] std::vector<protocol_variant> variants_of(const norm_entry& entry);
+
+}  // namespace untax
