@@ -126,10 +126,9 @@ def collectives():
         assert (ops.broadcast(x, ranks - 1, group) == all_of_them[-1]).all()
         assert (ops.all_to_all(x, group) == torch.cat([y.chunk(ranks)[rank] for y in all_of_them])).all()
         w = torch.randn(3, 5).to(dtype)
-        close(ops.matmul_all_reduce(x, w, "sum", group),
-              (total.float() @ w.float()).to(dtype), "matmul_all_reduce")
-        close(ops.matmul_all_reduce(x, w, "avg", group),
-              (total.float() @ w.float() / ranks).to(dtype), "average")
+        summed = ops.all_reduce(x.float() @ w.float(), "sum", group)
+        close(ops.matmul_all_reduce(x, w, "sum", group), summed.to(dtype), "matmul_all_reduce")
+        close(ops.matmul_all_reduce(x, w, "avg", group), (summed / ranks).to(dtype), "average of products")
         scale, residual = torch.ones(3, dtype=dtype), torch.ones_like(x)
         normed, kept = ops.all_reduce_rms_norm(x, residual, scale, 1e-6, group)
         close(kept, total + residual, "residual")
