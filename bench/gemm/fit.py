@@ -33,12 +33,12 @@ class Problem:
         self.m, self.n, self.k = found["m"], found["n"], found["k"]
         self.library = found["library_seconds"]["median"]
         self.plans = []
-        for p in found["plans"]:
+        for p in found.get("plans", []):
             p = dict(zip(PACKED, p)) if isinstance(p, list) else p
             shape = {"m": self.m, "n": self.n, "k": self.k}
             self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
-        self.usual = [p for p in self.plans if p[0].raster_group == 8 and not p[0].too_wide]
-        self.best = min(seconds for _, seconds in self.usual)
+        self.usual = [p for p in self.plans if p[0].raster_group == 8 and p[0].kernel and not p[0].too_wide]
+        self.best = min((seconds for _, seconds in self.usual), default=None)
 
     def chosen(self, values):
         return min(self.usual, key=lambda p: model.cycles(p[0], values))
@@ -157,7 +157,8 @@ def main():
     problems = []
     for file in args.files:
         with open(file, encoding="utf-8") as text:
-            problems += [Problem(one) for one in json.load(text)["gemms"] if one.get("plans")]
+            problems += [Problem(one) for one in json.load(text)["gemms"]]
+    problems = [p for p in problems if p.usual]
     if args.verb == "kernels":
         kernels(problems)
         return

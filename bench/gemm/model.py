@@ -62,9 +62,9 @@ class Plan:
 
     @property
     def kernel(self):
-        """Its line of kernels.def."""
+        """Its line of kernels.def, or nothing if there is no such kernel any more."""
         fields = (self.block_n, self.cluster, self.stages, self.swap_ab, self.epilogue_buffers)
-        return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k), "no more")
+        return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k))
 
 
 ENGINE = os.path.join(os.path.dirname(__file__), "../../engines/gpu/gemm")
@@ -105,7 +105,11 @@ def cycles(p, v):
 
 
 def stage_math(p, v):
-    return p.tile_rows * p.block_n * p.depth / v["products_per_cycle"] + v["stage_change"]
+    """The tensor cores read 64 rows of the one operand and all of the other for each 16 elements, which come by TMA."""
+    parts = 2 * 4  # warpgroups, times 16 elements
+    bytes_of_shared = parts * (64 + p.block_n) * 32 + (p.tile_rows + p.block_n) * p.depth * 2
+    products = p.tile_rows * p.block_n * p.depth
+    return max(products / v["products_per_cycle"], bytes_of_shared / v["shared_memory"]) + v["stage_change"]
 
 
 def cycles_at(p, v, clock):

@@ -38,9 +38,16 @@ int stages_of(const tile_schedule& order) { return order.k_blocks / order.k_bloc
 /// Elements of a row in a stage.
 int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 
-/// To multiply a stage, while all multiprocessors do.
+/// To multiply a stage, while all multiprocessors do. For each 16 elements of k the tensor cores
+/// read 64 rows of the M operand and all of the N operand from shared memory, where TMA has written
+/// both: of narrow tiles that takes longer than the products.
 double math_cycles(const tile_config& c) {
-  return 1.0 * tile_rows(c) * c.block_n * depth_of(c) / cost.products_per_cycle + cost.stage_change;
+  constexpr double parts = mma_warpgroups * block_k / 16;
+  const double read = parts * (warpgroup_rows + c.block_n) * 16 * 2;
+  const double written = (tile_rows(c) + c.block_n) * depth_of(c) * 2;
+  const double products = 1.0 * tile_rows(c) * c.block_n * depth_of(c);
+  return std::max(products / cost.products_per_cycle, (read + written) / cost.shared_memory) +
+         cost.stage_change;
 }
 
 /// Of a stage of one block, with a clock that is so many times the usual one.

@@ -189,8 +189,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
     // There are narrower ones.
-    const bool shares_rows = c.block_n > 128 || (c.warpgroup_split_k && c.cluster == 2);
-    if (c.swap_ab && shares_rows && 2 * shape.m <= c.block_n) continue;
+    if (c.swap_ab && c.block_n > 128 && 2 * shape.m <= c.block_n) continue;
     const int tiles = p.schedule.tiles();
     if (c.cluster_split_k > 1) {
       if (tiles <= places && stages_of(p.schedule) >= c.cluster_split_k)

@@ -108,17 +108,13 @@ __device__ __forceinline__ void multiply(float (&d)[columns / 2], std::uint64_t 
 UNTAX_MULTIPLY(16, 8, "%8, %9", "%10")
 UNTAX_MULTIPLY(32, 16, "%16, %17", "%18")
 UNTAX_MULTIPLY(64, 32, "%32, %33", "%34")
-UNTAX_MULTIPLY(80, 40, "%40, %41", "%42")
 UNTAX_MULTIPLY(96, 48, "%48, %49", "%50")
 UNTAX_MULTIPLY(112, 56, "%56, %57", "%58")
 UNTAX_MULTIPLY(128, 64, "%64, %65", "%66")
 UNTAX_MULTIPLY(144, 72, "%72, %73", "%74")
 UNTAX_MULTIPLY(160, 80, "%80, %81", "%82")
-UNTAX_MULTIPLY(176, 88, "%88, %89", "%90")
 UNTAX_MULTIPLY(192, 96, "%96, %97", "%98")
-UNTAX_MULTIPLY(208, 104, "%104, %105", "%106")
 UNTAX_MULTIPLY(224, 112, "%112, %113", "%114")
-UNTAX_MULTIPLY(240, 120, "%120, %121", "%122")
 UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 
 #undef UNTAX_MULTIPLY
