@@ -2,12 +2,19 @@
 
 #include <cstdint>
 
-#include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/sm90/ptx/cluster_store.cuh"
 
 namespace untax::gpu {
+
+/// Sums go from thread to thread in fours, whichever way they take.
+__device__ inline void add_four(float* sums, const float4& more) {
+  sums[0] += more.x;
+  sums[1] += more.y;
+  sums[2] += more.z;
+  sums[3] += more.w;
+}
 
 /// Where a block of a cluster that shares a tile finds what the others multiplied: their sums of
 /// its share of the columns, in the order in which threads hold them. Each is written once in a

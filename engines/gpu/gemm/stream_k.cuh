@@ -6,6 +6,7 @@
 #include <untax/memory/cuda_memory.cuh>
 
 #include "engines/gpu/gemm/block.cuh"
+#include "engines/gpu/gemm/cluster_split_k.cuh"
 #include "engines/gpu/gemm/ready_k_blocks.cuh"
 #include "engines/gpu/sm90/ptx/floats.cuh"
 
