@@ -42,7 +42,7 @@ int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 /// read 64 rows of the M operand and all of the N operand from shared memory, where TMA has written
 /// both: of narrow tiles that takes longer than the products.
 double math_cycles(const tile_config& c) {
-  constexpr double parts = mma_warpgroups * block_k / 16;
+  constexpr int parts = mma_warpgroups * block_k / 16;
   const double read = parts * (warpgroup_rows + c.block_n) * 16 * 2;
   const double written = (tile_rows(c) + c.block_n) * depth_of(c) * 2;
   const double products = 1.0 * tile_rows(c) * c.block_n * depth_of(c);
