@@ -18,7 +18,7 @@ PYTHON
 # What the schedule checker proves to be as right as the original, with so many ranks alone, is no survivor.
 for ranks in 1 2; do
   expect 0 check --quick --ranks "$ranks"
-  says "$out" '^3616 schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed, [1-9][0-9]* proved equivalent$'
+  says "$out" '^[0-9]+ schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed, [1-9][0-9]* proved equivalent$'
   says "$out" '^equivalent: .*: (drop|weaken) '
   grep -qE '^survived:|WRONG' "$out" && wrong "a mutant that is proved equivalent counts as a survivor"
 done

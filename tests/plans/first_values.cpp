@@ -104,6 +104,8 @@ TEST(first_values, of_a_gather) {
   EXPECT_EQ(grid.turns({0, 1}), 0);
   EXPECT_EQ(sending_grid::part{}.chunks, 0);
   EXPECT_EQ(sending_grid::sent_chunk{}.hop, 0);
+  EXPECT_EQ(gpu::cta_read{}.cta + gpu::cta_read{}.cluster + gpu::cta_read{}.place, 0);
+  EXPECT_EQ(range{}.begin + range{}.size, 0);
   EXPECT_EQ(gpu::row_span{}.begin, 0);
   EXPECT_EQ(gpu::row_span{}.count, 0);
   auto [first, in_row, awaited_rows, awaited_columns, awaited_row, begin, k_blocks] =

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/gemm/cta_reads.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "tests/plans/planned.hpp"
@@ -81,6 +82,31 @@ TEST(gathers_by_rows, blocks_have_rows_of_one_source) {
       }
     }
   }
+}
+
+// Every part of k that a cluster splits is added up within it.
+TEST(gathers_by_rows, clusters_that_split_k_finish_their_tiles) {
+  int seen = 0;
+  for (const std::int64_t m : {64, 128, 256}) {
+    for (const gpu::gemm_plan& plan : gpu::gemm_plans({m, 1024, 8192}, num_sms)) {
+      if (plan.config.cluster_split_k < 2) continue;
+      gpu::each_read(plan, [&](const gpu::cta_read& read) {
+        ASSERT_TRUE(read.finishes);
+        ++seen;
+      });
+    }
+  }
+  EXPECT_GT(seen, 0);
+}
+
+// Four blocks that move at least and twenty at most are tried.
+TEST(gathers_by_rows, all_numbers_of_blocks_that_move_are_tried) {
+  std::set<int> moving;
+  for (const gather_plan& plan : gather_plans({.m = 8192, .n = 7168, .k = 8192}, 2, 0,
+                                              {.how = pattern::fused_specialized}, num_sms))
+    moving.insert(plan.comm_ctas);
+  EXPECT_EQ(*moving.begin(), 4);
+  EXPECT_EQ(*moving.rbegin(), 20);
 }
 
 }  // namespace

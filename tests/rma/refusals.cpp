@@ -66,6 +66,20 @@ TEST_F(refusals, counts_that_no_memory_has_begin_where_bytes_cannot_be_counted) 
                  {"untax::put"});
 }
 
+TEST_F(refusals, tiles_that_share_a_single_byte) {
+  unsigned char* const at = bytes_.data() + 64;
+  for (const int apart : {-3, 3}) {
+    expect_refused(
+        [&] {
+          untax::copy(group_, tile_view<unsigned char>(at, 1, 4),
+                      tile_view<const unsigned char>(at + apart, 1, 4));
+        },
+        {"overlaps"});
+  }
+  EXPECT_NO_THROW(untax::copy(group_, tile_view<unsigned char>(at, 1, 4),
+                              tile_view<const unsigned char>(at - 4, 1, 4)));
+}
+
 TEST_F(refusals, one_thread_is_a_group_of_one) {
   EXPECT_EQ(group_.size(), 1);
   EXPECT_EQ(group_.thread_rank(), 0);
