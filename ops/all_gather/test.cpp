@@ -46,6 +46,11 @@ TEST(all_gather, refuses_wrong_arguments) {
   expect_refusal(2, "in is bf16; this problem needs fp32", run(narrow, all));
   expect_refusal(2, "in is null", run({static_cast<const float*>(nullptr), std::int64_t{5}}, all));
   expect_refusal(2, "share memory", run({all.data() + 2, 5}, all));
+  expect_refusal(2, "share memory", [&all](world& w) {
+    // A single element, which is in place at the other rank.
+    all_gather(w, {.count = 2, .type = dtype::f32})
+        .run({all.data() + 1 - w.rank(), 1}, {all.data(), 2});
+  });
   expect_refusal(2, "between 0 and",
                  [](world& w) { all_gather(w, {.count = -1, .type = dtype::f32}); });
   expect_refusal(2, "has no pattern bulk_library", [](world& w) {

@@ -38,6 +38,16 @@ untax::world_options joining_within(std::chrono::milliseconds limit) {
   return options;
 }
 
+TEST(message_text, is_cut_off_where_its_place_ends) {
+  untax::message_text<8> text;
+  text.set("1234567");
+  EXPECT_EQ(text.get(), "1234567");
+  text.set("123456789");
+  EXPECT_EQ(text.get(), "1234567") << "the last character ends it";
+  text.set("");
+  EXPECT_EQ(text.get(), "");
+}
+
 const rank_body one_missing("one missing", [] {
   if (launched_rank() == 2) return;
   world w = world::from_environment(joining_within(impatient));

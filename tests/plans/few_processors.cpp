@@ -91,6 +91,15 @@ void try_all(const std::string& name, const Plans& plans, int& refused, int& pla
   }
 }
 
+TEST(few_num_sms, two_beside_those_that_move_are_enough) {
+  for (const pattern how : {pattern::producer_consumer, pattern::fused_specialized}) {
+    operator_options options;
+    options.how = how;
+    EXPECT_FALSE(gather_plans({.m = 64, .n = 2048, .k = 1024}, 2, 0, options, 4).empty())
+        << name_of(how);
+  }
+}
+
 TEST(few_num_sms, fit_or_are_refused_for_a_true_reason) {
   int refused = 0;
   int planned = 0;
