@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
+#include "ops/common/epochs_test.hpp"
 
 namespace untax::testing {
 namespace {
@@ -39,32 +39,12 @@ struct norm_case {
   }
 };
 
-/// Runs the case with fresh inputs and poisoned results in every epoch. Returns the bits of the
-/// results of the last epoch, which are the same at every rank.
 std::vector<std::byte> check_case(const norm_case& c) {
   SCOPED_TRACE(c.name());
   world_options settings;
   settings.heap_bytes = heap_for(c.problem, c.world, c.options.phases);
-  std::mutex mutex;
-  std::vector<std::byte> bits;
-  run_threads(
-      c.world,
-      [&](world& w) {
-        norm_workload load(w, c.problem, c.options, c.seed);
-        for (int epoch = 1; epoch <= c.epochs; ++epoch) {
-          load.refresh(c.seed + static_cast<std::uint64_t>(epoch));
-          load.poison_result();
-          load.run();
-          const double error = load.relative_error();
-          const std::scoped_lock lock(mutex);
-          EXPECT_LE(error, tolerance_of(c.problem)) << "rank " << w.rank() << " epoch " << epoch;
-          if (epoch < c.epochs) continue;
-          if (bits.empty()) bits = load.bits();
-          EXPECT_EQ(bits, load.bits()) << "rank " << w.rank();
-        }
-      },
-      settings);
-  return bits;
+  return check_epochs(c, settings, tolerance_of(c.problem),
+                      [&](world& w) { return norm_workload(w, c.problem, c.options, c.seed); });
 }
 
 TEST(all_reduce_norm, is_right_for_random_tokens_worlds_and_patterns) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <untax/world/launch.hpp>
 
 #include "engines/gpu/attention/shape.hpp"
+#include "ops/common/epochs_test.hpp"
 #include "ops/flash_decode/planning.hpp"
 #include "ops/flash_decode/workload.hpp"
 
@@ -31,33 +31,13 @@ struct attention_case {
   }
 };
 
-/// Runs the case with fresh inputs and a poisoned result in every epoch. Returns the bits of the
-/// result of the last epoch, which are the same at every rank.
 std::vector<std::byte> check_case(const attention_case& c) {
   SCOPED_TRACE(c.name());
   const trial_subject subject = subject_of(c.work, c.options, memory_kind::host);
   world_options settings;
   settings.heap_bytes = subject.heap_bytes(c.world);
-  std::mutex mutex;
-  std::vector<std::byte> bits;
-  run_threads(
-      c.world,
-      [&](world& w) {
-        attention_workload load(w, c.work, c.options, c.seed);
-        for (int epoch = 1; epoch <= c.epochs; ++epoch) {
-          load.refresh(c.seed + static_cast<std::uint64_t>(epoch));
-          load.poison_result();
-          load.run();
-          const double error = load.relative_error();
-          const std::scoped_lock lock(mutex);
-          EXPECT_LE(error, subject.tolerance) << "rank " << w.rank() << " epoch " << epoch;
-          if (epoch < c.epochs) continue;
-          if (bits.empty()) bits = load.bits();
-          EXPECT_EQ(bits, load.bits()) << "rank " << w.rank();
-        }
-      },
-      settings);
-  return bits;
+  return check_epochs(c, settings, subject.tolerance,
+                      [&](world& w) { return attention_workload(w, c.work, c.options, c.seed); });
 }
 
 attention_case random_case(std::uint64_t seed) {
