@@ -124,6 +124,8 @@ def arguments():
     parser.add_argument("--key", action="append", help="only these mutants")
     parser.add_argument("--program", action="append", help="only these test programs")
     parser.add_argument("--models", action="store_true", help="also the programs that run the model checker, which are slow")
+    parser.add_argument("--every", action="store_true",
+                        help="compile all mutants of both sets in: one build for any number of samples and seeds")
     parser.add_argument("--resume", action="store_true", help="leave out what the results already decide")
     parser.add_argument("--again", action="store_true", help="only what survived so far")
     parser.add_argument("--results", type=Path, help="JSON lines (default: results.jsonl in the scratch folder)")
@@ -150,6 +152,15 @@ def choose(options, known, sources):
     return found[: options.sample] if options.sample else found
 
 
+def numbers_of(mutations, path):
+    """Pairs. A mutation keeps its number, so that a change of one file leaves the others as they were built."""
+    numbers = json.loads(path.read_text()) if path.exists() else {}
+    for m in sorted(mutations, key=lambda m: m.key):
+        numbers.setdefault(m.key, len(numbers))
+    path.write_text(json.dumps(numbers))
+    return [(numbers[m.key], m) for m in mutations]
+
+
 def main():
     options = arguments()
     options.scratch.mkdir(parents=True, exist_ok=True)
@@ -171,7 +182,10 @@ def main():
             print(f"{EQUIVALENT.name} explains a mutation that there is not: {file}: {change} in: {line}")
         sys.exit(1 if stale else 0)
     refused = {k for k, row in known.items() if row["verdict"] == "refused"}
-    numbered = {n: m for n, m in enumerate(chosen) if m.key not in refused}
+    tried = {m.key for m in chosen}
+    if options.every:
+        chosen = all_mutations(HOST + PLANS, None, scratch.originals)
+    numbered = {n: m for n, m in numbers_of(chosen, options.scratch / "numbers.json") if m.key not in refused}
     say(f"{len(numbered)} mutants in {len({m.file for m in numbered.values()})} files")
 
     writing = threading.Lock()
@@ -201,7 +215,7 @@ def main():
             cases.save(remembered, scratch.stamp(programs))
     with results.open("a") as out:
         decided = {k for k, r in known.items() if r["verdict"] in ("killed", "timeout")} if options.resume else set()
-        waiting = [(n, m) for n, m in numbered.items() if m.key not in decided]
+        waiting = [(n, m) for n, m in numbered.items() if m.key in tried and m.key not in decided]
 
         def trial(pair):
             verdict, by = verdict_of(cases, pair[0])

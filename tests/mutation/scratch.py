@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
 from pathlib import Path
 
-from schemata import HEADER, SWITCH, instrumented
+from schemata import HEADER, OWN_LINES, SWITCH, instrumented
 
 MENTION = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? +required from", re.MULTILINE)
 ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
@@ -56,7 +57,7 @@ class Scratch:
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        write_if_other(self.folder / HEADER, SWITCH % {"count": max(chosen, default=0) + 1})
+        write_if_other(self.folder / HEADER, SWITCH)
 
     def configure(self):
         subprocess.run(
@@ -66,7 +67,10 @@ class Scratch:
 
     def drop_what_fails(self, chosen, refuse):
         """Compiles every file with mutants alone, and calls `refuse` with those that the compiler does not take."""
-        files = sorted({m.file for m in chosen.values()})
+        files = {m.file for m in chosen.values()}
+        if any(f.endswith(".hpp") for f in files):  # templates are compiled where they are used
+            files |= {n for n in self.originals if fnmatch(n, "ops/*/test.cpp") or fnmatch(n, "ops/*/operator.cpp")}
+        files = sorted(files)
         flags = ["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{self.folder}", f"-I{self.folder}/include"]
         openblas = Path("/usr/include/x86_64-linux-gnu/openblas-pthread")
         if openblas.exists():
@@ -76,7 +80,7 @@ class Scratch:
             command = [*flags, "-x", "c++", str(self.folder / name)]
             return subprocess.run(command, capture_output=True, text=True).stderr
 
-        for _ in range(8):
+        for _ in range(16):
             with ThreadPoolExecutor(self.jobs) as pool:
                 texts = list(pool.map(errors_of, files))
             bad = self.refused("\n".join(texts), chosen)
@@ -93,7 +97,10 @@ class Scratch:
         return self.pointed_at(ERROR, text, chosen) or self.pointed_at(MENTION, text, chosen)
 
     def pointed_at(self, pattern, text, chosen):
-        """Those whose expression begins in such a line, else those that go over it."""
+        """Those whose own text it is, else those whose expression begins in such a line, else those that go over it."""
+        own = {int(match["line"]) - OWN_LINES for match in pattern.finditer(text)} & chosen.keys()
+        if own:
+            return own
         bad = set()
         for match in pattern.finditer(text):
             try:
@@ -114,7 +121,7 @@ class Scratch:
 
     def make(self, targets, chosen, refuse):
         """Builds the test programs; mutants that only break what includes their header are refused here."""
-        for _ in range(8):
+        for _ in range(16):
             command = ["cmake", "--build", self.build, "-j", str(self.jobs), "--target", *targets, "--", "-k", "0"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode == 0:

@@ -30,7 +30,7 @@ TEST(tile_math, widens_anew_where_more_columns_are_wanted) {
   operands[operand::c] = memory(c, 2, dtype::f32);
   tile_math math({rows, 2});
   math.start_run();
-  for (const std::int64_t depth : {rows, columns, std::int64_t{2}, columns}) {
+  for (const std::int64_t depth : {rows, columns, rows, std::int64_t{2}, columns}) {
     step s{.what = action::multiply, .first = true, .last = true};
     s.rows = rows;
     s.cols = 2;
