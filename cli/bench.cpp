@@ -160,7 +160,11 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
   if (suite == 7)
     return run_attention(options.attention, options.ranks(), options.repeats, options.json);
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
-  if (suite == 9) return run_spmv_bench(options.spmv, options.repeats, options.json);
+  if (suite == 9) {
+    spmv_bench_request spmv = options.spmv;
+    spmv.seconds = options.gemm.seconds;
+    return run_spmv_bench(spmv, options.repeats, options.json);
+  }
   if (suite == 10) {
     bench::shared_options shared;
     if (!options.rank_counts.empty()) shared.rank_counts = options.rank_counts;

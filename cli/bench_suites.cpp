@@ -24,13 +24,15 @@ const std::vector<option_use>& uses() {
         "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
       {{"--problems", "--seed"}, {"gemm", "shared"}},
-      {{"--every-plan", "--seconds"}, {"gemm"}},
+      {{"--every-plan"}, {"gemm"}},
+      {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
       {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},
-      {{"--matrices", "--twins", "--take", "--most-elements", "--band", "--threads", "--schema"},
+      {{"--matrices", "--twins", "--take", "--most-elements", "--band", "--mixed-bands",
+        "--threads", "--backend", "--dtype", "--verify", "--resume", "--schema"},
        {"spmv"}}};
   return all;
 }
@@ -51,8 +53,9 @@ constexpr const char* footer =
     "the kernel of one GPU beside the rate of its memory\n"
     "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
     "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
-    "spmv              products of sparse matrices and vectors on threads, in every way; --json is "
-    "a table for `untax select`\n"
+    "spmv              products of sparse matrices and vectors on threads, or on one GPU beside "
+    "cuSPARSE, in every way; --json is a table for `untax select`, and --seconds with --resume "
+    "measures a long one in parts\n"
     "shared            operators between ranks that share one GPU, which compares builds of untax; "
     "--ranks 2 and 4 by default\n"
     "\n"

@@ -258,6 +258,7 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
 spmv_request spmv_asked(const CLI::App& verb, const run_options& o) {
   spmv_request request = o.spmv;
   if (verb.count("--dtype") > 0) request.type = o.type;
+  request.backend = o.backend;
   request.repeats = o.repeats;
   request.seed = o.seed;
   request.verify = o.verify;

@@ -11,7 +11,8 @@ constexpr const char* operators_text =
     "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,\n"
     "              gemm_all_reduce, all_reduce_norm (-m tokens of -n), flash_decode\n"
     "Collectives:  all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n"
-    "Sparse:       spmv; y = A x on threads of one process, --dtype fp64 (the default) or fp32\n"
+    "Sparse:       spmv; y = A x on threads of one process, or with --backend cuda on one GPU;\n"
+    "              --dtype fp64 (the default) or fp32\n"
     "\n"
     "Patterns, from no overlap to all of it; an operator has some of them:\n";
 

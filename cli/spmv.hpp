@@ -21,6 +21,7 @@ struct spmv_request {
   int iterations = 100;
   int threads = 0;  ///< 0: one for each processor
   std::string type = "fp64";
+  std::string backend = "auto";  ///< auto is host
   int repeats = 20;
   std::uint64_t seed = 1;
   bool verify = false;
@@ -39,11 +40,21 @@ struct spmv_bench_request {
   int take = 100;      ///< twins, at most
   std::int64_t most_nnz = 1'000'000;
   std::int64_t band = 0;
+  bool mixed_bands = false;  ///< bands of different widths, by turns
   int threads = 0;
+  std::string backend = "host";
+  std::string type = "fp64";
+  bool verify = false;
+  bool resume = false;
+  double seconds = 0;  ///< after which no matrix is begun; 0: never
   std::string schema;  ///< a file to write; empty: none
 };
 
+/// 0 stands for one for each processor.
+[[nodiscard]] int threads_of(int asked);
+
 void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);
+/// Returns the exit code: 1 if a result was wrong.
 [[nodiscard]] int run_spmv_bench(const spmv_bench_request& request, int repeats,
                                  const std::string& json);
 

@@ -10,6 +10,8 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
+#include "bench/suites/gpu_spmv.hpp"
+
 namespace untax::bench {
 namespace {
 
@@ -17,8 +19,9 @@ using namespace sparse;
 using json = nlohmann::ordered_json;
 
 constexpr const char* known_names[] = {"rows", "cols", "nnz"};
-constexpr const char* gathered_names[] = {"row_min", "row_q1",  "row_median",
-                                          "row_q3",  "row_max", "row_variance"};
+constexpr const char* gathered_names[] = {"row_min", "row_q1",       "row_median", "row_q3",
+                                          "row_max", "row_variance", "padded"};
+constexpr const char* bounds_names[] = {"row_min", "row_max", "row_variance", "padded"};
 
 template <class Work>
 double seconds_of(const Work& work) {
@@ -48,6 +51,10 @@ spmv_figures measure(const std::string& name, const csr<Value, Offset>& matrix,
   gather();
   made.gathering_seconds = seconds_of(gather);
   const auto x = random_values<Value>(matrix.cols, options.seed);
+  if (options.on_gpu) {
+    measure_on_gpu(matrix, std::span<const Value>(x), options, made);
+    return made;
+  }
   std::vector<Value> y(static_cast<std::size_t>(matrix.rows));
   for (const spmv_kernel kernel : options.kernels) {
     spmv_figure figure;
@@ -83,6 +90,18 @@ spmv_figures measure_spmv(const std::string& name, const coordinates& matrix,
 
 spmv_figures measure_spmv(const std::string& name, const csr<double, std::int64_t>& matrix,
                           const spmv_options& options) {
+  if (options.on_gpu) {
+    require_offsets_for<std::int32_t>(matrix.view().size());
+    const std::vector<std::int32_t> offsets(matrix.offsets.begin(), matrix.offsets.end());
+    if (!options.single)
+      return measure(name,
+                     csr<double, std::int32_t>{matrix.rows, matrix.cols, offsets, matrix.columns,
+                                               matrix.values},
+                     options);
+    csr<float, std::int32_t> less{matrix.rows, matrix.cols, offsets, matrix.columns, {}};
+    less.values.assign(matrix.values.begin(), matrix.values.end());
+    return measure(name, less, options);
+  }
   if (!options.single) return measure(name, matrix, options);
   csr<float, std::int64_t> less{matrix.rows, matrix.cols, matrix.offsets, matrix.columns, {}};
   less.values.assign(matrix.values.begin(), matrix.values.end());
@@ -106,14 +125,36 @@ double feature_of(const row_profile& p, std::string_view name) {
   if (name == "row_q3") return p.row_q3;
   if (name == "row_max") return p.row_max;
   if (name == "row_variance") return p.row_variance;
-  throw error(errc::invalid_argument,
-              fmt::format("the selector asks for {}; of a matrix are known rows, cols, nnz, and "
-                          "gathered row_min, row_q1, row_median, row_q3, row_max, row_variance",
-                          name));
+  if (name == "padded") return p.padded;
+  throw error(
+      errc::invalid_argument,
+      fmt::format("the selector asks for {}; of a matrix are known rows, cols, nnz, and "
+                  "gathered row_min, row_q1, row_median, row_q3, row_max, row_variance, padded",
+                  name));
 }
 
-std::string table_of(const std::vector<spmv_figures>& all) {
-  json out = json::array();
+std::vector<spmv_kernel> spmv_kernels(bool on_gpu) {
+  std::vector<spmv_kernel> some(all_spmv_kernels.begin(), all_spmv_kernels.end());
+  std::erase_if(some, [&](spmv_kernel one) { return !on_gpu && !way_of(one).on_host; });
+  return some;
+}
+
+std::vector<std::string> names_in_table(const std::string& text) {
+  std::vector<std::string> names;
+  const json records = json::parse(text, nullptr, false);
+  for (const json& record : records) {
+    if (!records.is_array() || !record.is_object() || !record.contains("name") ||
+        !record["name"].is_string())
+      throw error(errc::invalid_argument, "this is no table of untax bench spmv");
+    names.push_back(record["name"]);
+  }
+  if (!records.is_array())
+    throw error(errc::invalid_argument, "this is no table of untax bench spmv");
+  return names;
+}
+
+std::string table_of(const std::vector<spmv_figures>& all, const std::string& before) {
+  json out = before.empty() ? json::array() : json::parse(before);
   for (const spmv_figures& figures : all) {
     json record = {{"name", figures.name}};
     for (const char* name : known_names) record[name] = feature_of(figures.profile, name);
@@ -130,19 +171,44 @@ std::string table_of(const std::vector<spmv_figures>& all) {
   return out.dump(1) + "\n";
 }
 
-select::schema schema_of_table(const std::string& title) {
+namespace {
+
+/// What keeps a way from inputs for which it takes very much longer than others, or memory. A long
+/// row takes its lanes about a tenth of a microsecond an element each; what is large anyway may
+/// have longer ones.
+std::string guard_of(spmv_kernel kernel, bool on_gpu) {
+  if (kernel == spmv_kernel::ell) return "padding <= 3";
+  if (!on_gpu) return {};
+  if (kernel == spmv_kernel::sellp || kernel == spmv_kernel::cusparse_sell) return "sliced <= 4";
+  if (kernel == spmv_kernel::csr_block) return "mean >= 32";
+  if (kernel == spmv_kernel::csr_adaptive) return "row_max <= 65536 + nnz / 64";
+  const spmv_way& way = way_of(kernel);
+  if (way.unit == unit_of_work::row)
+    return fmt::format("row_max <= {} + nnz / {}", 256 * way.lanes, 16384 / way.lanes);
+  return {};
+}
+
+}  // namespace
+
+select::schema schema_of_table(const std::string& title, bool on_gpu) {
   select::schema made;
   made.title = title;
   made.labels = {"name"};
   for (const char* name : known_names) made.features.push_back({name, name, false, true});
   made.features.push_back({"mean", "nnz / max(rows, 1)", false, false});
-  for (const char* name : gathered_names) made.features.push_back({name, name, true, true});
+  const auto gather = [&](const char* name) { made.features.push_back({name, name, true, true}); };
+  if (on_gpu) {
+    std::ranges::for_each(bounds_names, gather);
+    made.features.push_back({"sliced", "padded / max(nnz, 1)", true, false});
+  } else {
+    std::ranges::for_each(gathered_names, gather);
+  }
   made.features.push_back({"padding", "rows * row_max / max(nnz, 1)", true, false});
   made.features.push_back({"spread", "sqrt(row_variance) / max(mean, 1)", true, false});
   for (const spmv_kernel kernel : all_spmv_kernels) {
+    if (!on_gpu && !way_of(kernel).on_host) continue;
     const std::string name(name_of(kernel));
-    made.candidates.push_back(
-        {name, "t_" + name, "setup_" + name, kernel == spmv_kernel::ell ? "padding <= 3" : ""});
+    made.candidates.push_back({name, "t_" + name, "setup_" + name, guard_of(kernel, on_gpu)});
   }
   made.gathering = "gather";
   made.iterations = {1, 10, 100, 1000};

@@ -14,6 +14,7 @@ namespace {
 
 /// Lengths above this are sorted instead of counted.
 constexpr std::int64_t counted = 1 << 20;
+constexpr std::int64_t slice = 32;
 
 /// The lengths of rows in ascending order, asked for by place.
 class sorted_lengths {
@@ -60,6 +61,14 @@ row_profile profile_of(std::span<const Offset> offsets, std::int64_t cols) {
     const double away =
         static_cast<double>(static_cast<std::int64_t>(offsets[r + 1]) - offsets[r]) - p.row_mean;
     p.row_variance += away * away / static_cast<double>(p.rows);
+  }
+  for (std::int64_t first = 0; first < p.rows; first += slice) {
+    std::int64_t longest = 0;
+    for (std::int64_t r = first; r < std::min(first + slice, p.rows); ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      longest = std::max<std::int64_t>(longest, offsets[at + 1] - offsets[at]);
+    }
+    p.padded += static_cast<double>(longest * slice);
   }
   const sorted_lengths lengths(offsets);
   const auto quantile = [&](double part) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <untax/sparse/profile.hpp>
+#include <untax/sparse/split.hpp>
 
-#include "src/sparse/split.hpp"
 #include "support.hpp"
 
 namespace untax::sparse {

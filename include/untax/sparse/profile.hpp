@@ -21,6 +21,8 @@ struct row_profile {
   double row_max = 0;
   double row_mean = 0;
   double row_variance = 0;
+  /// Elements of slices of 32 rows, each padded to its longest row; 0 if that is not known.
+  double padded = 0;
 };
 
 /// One pass over the offsets, and one over the lengths that occur. A quantile is the length at that

@@ -1,38 +1,17 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
-#include <string_view>
 
 #include <untax/sparse/csr.hpp>
+#include <untax/sparse/ways.hpp>
 
 namespace untax::sparse {
 
-/// Ways to compute y = alpha A x + beta y on threads of the host.
-enum class spmv_kernel {
-  csr_rows,        ///< a thread has as many rows as another one
-  csr_adaptive,    ///< blocks of rows with about as many elements, long rows cut; whoever is free
-  csr_merge_path,  ///< a thread has as many rows and elements, added up, as another one
-  csr_balanced,    ///< a thread has as many elements as another one
-  coo,             ///< the same, with the row of each element stored
-  ell,             ///< all rows padded to the longest, stored by columns
-  sellp,           ///< rows padded to the longest of their slice
-};
-inline constexpr std::array all_spmv_kernels = {
-    spmv_kernel::csr_rows,     spmv_kernel::csr_adaptive, spmv_kernel::csr_merge_path,
-    spmv_kernel::csr_balanced, spmv_kernel::coo,          spmv_kernel::ell,
-    spmv_kernel::sellp};
-
-/// "csr_rows" and so on.
-[[nodiscard]] std::string_view name_of(spmv_kernel kernel) noexcept;
-
-/// Whether y has the same bits for any number of threads. Those that cut rows where threads end
-/// (csr_merge_path, csr_balanced, coo) have the same bits for the same number of threads only.
-[[nodiscard]] bool is_reproducible(spmv_kernel kernel) noexcept;
-
 /// ELL is refused where it would store more than so many times as much as the matrix has.
 inline constexpr double most_padding = 10;
+/// Throws `unsupported` if that is so. Small matrices may be padded as they like.
+void require_padding(std::int64_t rows, std::int64_t elements, std::int64_t longest);
 
 /// A matrix made ready for one kernel. Kernels by CSR read the matrix where it lies, which has to
 /// outlive this; the others have a copy.
@@ -44,8 +23,8 @@ template <class Value, class Offset>
 class spmv {
  public:
   /// Converts. Throws `invalid_argument` for a matrix that is none and for threads out of 1 to
-  /// 1024, `unsupported` where ELL would be padded too much, `out_of_memory` for threads that
-  /// cannot be made.
+  /// 1024, `unsupported` where ELL would be padded too much and for ways of cuSPARSE,
+  /// `out_of_memory` for threads that cannot be made.
   spmv(const csr_view<Value, Offset>& matrix, spmv_kernel kernel, int threads);
   ~spmv();
   spmv(spmv&&) noexcept;

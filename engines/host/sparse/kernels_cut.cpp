@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include <untax/sparse/split.hpp>
+#include "engines/host/sparse/kernel.hpp"
+#include "engines/host/sparse/sum.hpp"
 #include "src/sparse/instantiate.hpp"
-#include "src/sparse/kernel.hpp"
-#include "src/sparse/split.hpp"
-#include "src/sparse/sum.hpp"
 
 namespace untax::sparse {
 namespace {

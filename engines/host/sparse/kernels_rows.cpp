@@ -1,21 +1,23 @@
 // Kernels that never cut a row where a thread ends, and so have the same bits for any number of
 // threads.
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <vector>
 
+#include <untax/sparse/split.hpp>
+#include "engines/host/sparse/kernel.hpp"
+#include "engines/host/sparse/sum.hpp"
 #include "src/sparse/instantiate.hpp"
-#include "src/sparse/kernel.hpp"
-#include "src/sparse/split.hpp"
-#include "src/sparse/sum.hpp"
 
 namespace untax::sparse {
 namespace {
 
 template <class Value, class Offset>
-class csr_rows final : public kernel<Value> {
+class csr_thread final : public kernel<Value> {
  public:
-  explicit csr_rows(csr_view<Value, Offset> matrix) : matrix_(matrix) {}
+  explicit csr_thread(csr_view<Value, Offset> matrix) : matrix_(matrix) {}
 
   void run(const spmv_call<Value>& call) override {
     call.team.launch(call.threads, [&](int thread) {
@@ -29,6 +31,50 @@ class csr_rows final : public kernel<Value> {
 
  private:
   csr_view<Value, Offset> matrix_;
+};
+
+/// The sum of terms as so many lanes of a GPU have it: each adds its own, without rounding
+/// products, and then halves are added to each other.
+template <class Value, class Offset>
+class csr_lanes final : public kernel<Value> {
+ public:
+  csr_lanes(csr_view<Value, Offset> matrix, int lanes) : matrix_(matrix), lanes_(lanes) {}
+
+  void run(const spmv_call<Value>& call) override {
+    call.team.launch(call.threads, [&](int thread) {
+      std::vector<Value> sums(static_cast<std::size_t>(lanes_));
+      const std::int64_t end = begin_of_part(matrix_.rows, thread + 1, call.threads);
+      for (std::int64_t r = begin_of_part(matrix_.rows, thread, call.threads); r < end; ++r)
+        call.put(r, sum_of_row(r, call.x, sums));
+    });
+  }
+
+ private:
+  [[nodiscard]] Value sum_of_row(std::int64_t row, std::span<const Value> x,
+                                 std::vector<Value>& sums) const {
+    std::ranges::fill(sums, Value(0));
+    const auto begin = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row)]);
+    const auto end = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row) + 1]);
+    for (std::size_t i = begin; i < end; ++i) {
+      Value& sum = sums[(i - begin) % sums.size()];
+      sum = std::fma(matrix_.values[i], x[static_cast<std::size_t>(matrix_.columns[i])], sum);
+    }
+    // A block's warps make their trees first, and then there is one of their sums.
+    for (std::size_t half = std::min<std::size_t>(sums.size(), 32) / 2; half > 0; half /= 2)
+      add_halves(sums, half, 1);
+    for (std::size_t half = sums.size() / 64; half > 0; half /= 2) add_halves(sums, half, 32);
+    return sums[0];
+  }
+  /// In each group of 2 `half` sums, which lie `stride` apart.
+  static void add_halves(std::vector<Value>& sums, std::size_t half, std::size_t stride) {
+    for (std::size_t first = 0; first < sums.size(); first += 2 * half * stride) {
+      for (std::size_t i = 0; i < half; ++i)
+        sums[first + i * stride] += sums[first + (i + half) * stride];
+    }
+  }
+
+  csr_view<Value, Offset> matrix_;
+  int lanes_;
 };
 
 /// Rows are assigned in blocks of about as many elements, to whoever is free. A row that is longer
@@ -106,16 +152,21 @@ class csr_adaptive final : public kernel<Value> {
 }  // namespace
 
 template <class Value, class Offset>
-kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix) {
-  return std::make_unique<csr_rows<Value, Offset>>(matrix);
+kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix) {
+  return std::make_unique<csr_thread<Value, Offset>>(matrix);
+}
+template <class Value, class Offset>
+kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes) {
+  return std::make_unique<csr_lanes<Value, Offset>>(matrix, lanes);
 }
 template <class Value, class Offset>
 kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix) {
   return std::make_unique<csr_adaptive<Value, Offset>>(matrix);
 }
 
-#define UNTAX_MAKE(Value, Offset)                                          \
-  template kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix); \
+#define UNTAX_MAKE(Value, Offset)                                                      \
+  template kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);           \
+  template kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes); \
   template kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
 UNTAX_SPARSE_TYPES(UNTAX_MAKE)
 #undef UNTAX_MAKE

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 
@@ -22,7 +23,7 @@ struct spmv_call {
   /// y of a row whose terms add up to `sum`.
   void put(std::int64_t row, Value sum) const {
     Value& to = y[static_cast<std::size_t>(row)];
-    to = beta == Value(0) ? alpha * sum : alpha * sum + beta * to;
+    to = beta == Value(0) ? alpha * sum : std::fma(beta, to, alpha * sum);
   }
 };
 
@@ -37,7 +38,10 @@ template <class Value>
 using kernel_of = std::unique_ptr<kernel<Value>>;
 
 template <class Value, class Offset>
-[[nodiscard]] kernel_of<Value> make_csr_rows(csr_view<Value, Offset> matrix);
+[[nodiscard]] kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);
+/// As `lanes` threads of a GPU do it, a power of two: with the same bits.
+template <class Value, class Offset>
+[[nodiscard]] kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes);
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>
@@ -46,7 +50,7 @@ template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_balanced(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_coo(csr_view<Value, Offset> matrix);
-/// ELL is SELL-P of one slice.
+/// ELL is SELL-P whose slices are all as wide. Throws `unsupported` if that is too much.
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_ell(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>

@@ -4,35 +4,26 @@
 #include <chrono>
 #include <utility>
 
+#include "engines/host/sparse/kernel.hpp"
 #include "src/sparse/instantiate.hpp"
-#include "src/sparse/kernel.hpp"
 
 namespace untax::sparse {
 namespace {
 
 constexpr int most_threads = 1024;
-/// Small matrices may be padded as they like.
-constexpr std::int64_t padded_freely = 1 << 16;
-
-template <class Value, class Offset>
-void require_padding(const csr_view<Value, Offset>& m) {
-  std::int64_t longest = 0;
-  for (std::size_t r = 0; r + 1 < m.offsets.size(); ++r)
-    longest = std::max<std::int64_t>(longest, m.offsets[r + 1] - m.offsets[r]);
-  const double padded = static_cast<double>(longest) * static_cast<double>(m.rows);
-  if (padded <= padded_freely || padded <= most_padding * static_cast<double>(m.size())) return;
-  throw error(
-      errc::unsupported,
-      fmt::format("ELL would store {:.3g} elements for {}, since the longest of {} rows has "
-                  "{}; it may store {:.0f} times as many",
-                  padded, m.size(), m.rows, longest, most_padding));
-}
 
 template <class Value, class Offset>
 std::unique_ptr<kernel<Value>> made(const csr_view<Value, Offset>& m, spmv_kernel which) {
   switch (which) {
-    case spmv_kernel::csr_rows:
-      return make_csr_rows(m);
+    case spmv_kernel::csr_thread:
+      return make_csr_thread(m);
+    case spmv_kernel::csr_warp2:
+    case spmv_kernel::csr_warp4:
+    case spmv_kernel::csr_warp8:
+    case spmv_kernel::csr_warp16:
+    case spmv_kernel::csr_warp32:
+    case spmv_kernel::csr_block:
+      return make_csr_lanes(m, way_of(which).lanes);
     case spmv_kernel::csr_adaptive:
       return make_csr_adaptive(m);
     case spmv_kernel::csr_merge_path:
@@ -42,10 +33,15 @@ std::unique_ptr<kernel<Value>> made(const csr_view<Value, Offset>& m, spmv_kerne
     case spmv_kernel::coo:
       return make_coo(m);
     case spmv_kernel::ell:
-      require_padding(m);
       return make_ell(m);
     case spmv_kernel::sellp:
       return make_sellp(m);
+    case spmv_kernel::cusparse_csr1:
+    case spmv_kernel::cusparse_csr2:
+    case spmv_kernel::cusparse_coo:
+    case spmv_kernel::cusparse_sell:
+      throw error(errc::unsupported,
+                  fmt::format("{} is of cuSPARSE, which needs a GPU", name_of(which)));
   }
   throw error(errc::internal, "no such kernel");
 }
@@ -57,17 +53,6 @@ int checked(int threads) {
 }
 
 }  // namespace
-
-std::string_view name_of(spmv_kernel kernel) noexcept {
-  constexpr std::array<std::string_view, all_spmv_kernels.size()> names = {
-      "csr_rows", "csr_adaptive", "csr_merge_path", "csr_balanced", "coo", "ell", "sellp"};
-  return names[static_cast<std::size_t>(kernel)];
-}
-
-bool is_reproducible(spmv_kernel kernel) noexcept {
-  return kernel != spmv_kernel::csr_merge_path && kernel != spmv_kernel::csr_balanced &&
-         kernel != spmv_kernel::coo;
-}
 
 template <class Value, class Offset>
 struct spmv<Value, Offset>::state {

@@ -2,9 +2,11 @@
 #include <array>
 #include <vector>
 
+#include <untax/sparse/spmv.hpp>
 #include "src/sparse/instantiate.hpp"
-#include "src/sparse/kernel.hpp"
-#include "src/sparse/split.hpp"
+
+#include <untax/sparse/split.hpp>
+#include "engines/host/sparse/kernel.hpp"
 
 namespace untax::sparse {
 namespace {
@@ -80,6 +82,7 @@ kernel_of<Value> make_ell(csr_view<Value, Offset> matrix) {
   std::int64_t longest = 0;
   for (std::size_t r = 0; r + 1 < matrix.offsets.size(); ++r)
     longest = std::max<std::int64_t>(longest, matrix.offsets[r + 1] - matrix.offsets[r]);
+  require_padding(matrix.rows, matrix.size(), longest);
   return std::make_unique<padded<Value>>(matrix, longest);
 }
 template <class Value, class Offset>

@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <filesystem>
+#include <future>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/select/emit.hpp>
+#include <untax/select/table.hpp>
+#include <untax/sparse/device_spmv.hpp>
+#include <untax/sparse/matrix_market.hpp>
+
+#include "arguments.hpp"
+#include "bench/suites/spmv.hpp"
+#include "files.hpp"
+#include "names.hpp"
+#include "output.hpp"
+#include "spmv.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::spmv_figure;
+using bench::spmv_figures;
+using clock_type = std::chrono::steady_clock;
+
+/// Matrix Market files in a folder, by name.
+std::vector<std::string> matrices_in(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code wrong;
+  for (std::filesystem::directory_iterator at(folder, wrong), end; !wrong && at != end;
+       at.increment(wrong)) {
+    const std::string path = at->path().string();
+    if (path.ends_with(".mtx") || path.ends_with(".mtx.gz")) found.push_back(path);
+  }
+  if (wrong || found.empty()) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("--matrices is {}; it has to be a folder with .mtx or .mtx.gz files", folder));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// Those of a table that are small enough, evenly over it.
+std::vector<sparse::named_profile> profiles_for(const spmv_bench_request& request) {
+  auto all = sparse::read_profiles(request.twins);
+  std::erase_if(all, [&](const auto& one) {
+    return one.profile.nnz > request.most_nnz || one.profile.rows > request.most_nnz;
+  });
+  std::vector<sparse::named_profile> some;
+  const std::size_t count = std::min(all.size(), static_cast<std::size_t>(request.take));
+  for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
+  return some;
+}
+
+/// How far elements of twin number `i` are from the diagonal; 0: anywhere.
+std::int64_t band_of_twin(const spmv_bench_request& request, const sparse::row_profile& like,
+                          std::size_t i) {
+  if (!request.mixed_bands) return request.band;
+  constexpr std::int64_t parts[] = {0, 8, 64, 512};
+  const std::int64_t part = parts[i % std::size(parts)];
+  return part == 0 ? 0 : std::max<std::int64_t>(like.cols / part, 1);
+}
+
+/// What is measured: files, and twins of profiles, made ahead by threads if there are some.
+class inputs {
+ public:
+  inputs(const spmv_bench_request& request, const std::set<std::string>& done, int ahead)
+      : request_(request), ahead_(static_cast<std::size_t>(ahead)) {
+    if (!request.folder.empty()) files_ = matrices_in(request.folder);
+    if (!request.twins.empty()) profiles_ = profiles_for(request);
+    if (files_.empty() && profiles_.empty()) {
+      throw error(errc::invalid_argument,
+                  "spmv has nothing to measure; --matrices names a folder of Matrix Market files, "
+                  "--twins a table of lengths of rows");
+    }
+    std::erase_if(files_, [&](const std::string& path) { return done.contains(name_of(path)); });
+    for (std::size_t i = 0; i < profiles_.size(); ++i) {
+      if (!done.contains(name_of(profiles_[i]))) twins_.push_back(i);
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const { return files_.size() + twins_.size(); }
+
+  /// In their order.
+  spmv_figures measure(std::size_t number, const bench::spmv_options& options) {
+    if (number < files_.size())
+      return bench::measure_spmv(name_of(files_[number]),
+                                 sparse::load_matrix_market(files_[number]), options);
+    const std::size_t twin = number - files_.size();
+    for (; begun_ < twins_.size() && begun_ <= twin + ahead_; ++begun_) {
+      made_.push_back(std::async(
+          ahead_ > 0 ? std::launch::async : std::launch::deferred, [this, i = twins_[begun_]] {
+            const sparse::row_profile& like = profiles_[i].profile;
+            return sparse::twin_of(like, band_of_twin(request_, like, i), i + 1);
+          }));
+    }
+    const auto matrix = made_.front().get();
+    made_.pop_front();
+    return bench::measure_spmv(name_of(profiles_[twins_[twin]]), matrix, options);
+  }
+
+ private:
+  static std::string name_of(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  }
+  static std::string name_of(const sparse::named_profile& like) { return "twin of " + like.name; }
+
+  const spmv_bench_request& request_;
+  std::size_t ahead_;
+  std::vector<std::string> files_;
+  std::vector<sparse::named_profile> profiles_;
+  std::vector<std::size_t> twins_;  ///< numbers of profiles
+  std::size_t begun_ = 0;
+  std::deque<std::future<sparse::csr<double, std::int64_t>>> made_;
+};
+
+/// The quickest of those that ran; null if none did.
+const spmv_figure* quickest(const spmv_figures& figures, bool of_library) {
+  const spmv_figure* best = nullptr;
+  for (const spmv_figure& one : figures.kernels) {
+    if (!one.refused.empty() || way_of(one.kernel).on_host == of_library) continue;
+    if (best == nullptr || one.seconds < best->seconds) best = &one;
+  }
+  return best;
+}
+
+void print_best(const std::vector<spmv_figures>& all, bool single) {
+  using side = table::align;
+  constexpr std::size_t most_rows = 150;
+  table rows({{"matrix"},
+              {"elements", side::right},
+              {"best of untax"},
+              {"us", side::right},
+              {"GB/s", side::right},
+              {"best of cuSPARSE"},
+              {"us", side::right},
+              {"ratio", side::right}});
+  double logarithms = 0;
+  int compared = 0;
+  int slower = 0;
+  for (const spmv_figures& figures : all) {
+    const spmv_figure* own = quickest(figures, false);
+    const spmv_figure* library = quickest(figures, true);
+    if (own == nullptr) continue;
+    const double ratio = library == nullptr ? 0 : library->seconds / own->seconds;
+    if (library != nullptr) {
+      logarithms += std::log(ratio);
+      ++compared;
+      slower += ratio < 1 ? 1 : 0;
+    }
+    if (all.size() > most_rows) continue;
+    rows.add({figures.name, std::to_string(figures.profile.nnz), std::string(name_of(own->kernel)),
+              fmt::format("{:.2f}", 1e6 * own->seconds),
+              fmt::format("{:.0f}", 1e-9 * bytes_of(figures, single) / own->seconds),
+              library == nullptr ? "" : std::string(name_of(library->kernel)),
+              library == nullptr ? "" : fmt::format("{:.2f}", 1e6 * library->seconds),
+              library == nullptr ? "" : fmt::format("{:.2f}", ratio)});
+  }
+  if (all.size() <= most_rows) show(rows.render(width(stream::out), style(stream::out).utf8));
+  if (compared > 0) {
+    show(
+        "the best of untax beside the best of cuSPARSE, {} matrices: {:.3f} times as fast in the "
+        "geometric mean, slower at {}\n",
+        compared, std::exp(logarithms / compared), slower);
+  }
+}
+
+/// Says which results were wrong; whether there were none.
+bool all_right(const std::vector<spmv_figures>& all, bool single) {
+  const double most = single ? sparse::spmv_tolerance<float> : sparse::spmv_tolerance<double>;
+  bool right = true;
+  for (const spmv_figures& figures : all) {
+    for (const spmv_figure& one : figures.kernels) {
+      if (!one.error || *one.error <= most) continue;
+      complain(fmt::format("{}: {} is wrong by {:.2g} of the sum of absolute values", figures.name,
+                           name_of(one.kernel), *one.error));
+      right = false;
+    }
+  }
+  return right;
+}
+
+}  // namespace
+
+void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
+  verb.add_option("--matrices", request.folder, "of spmv: a folder of Matrix Market files");
+  verb.add_option("--twins", request.twins,
+                  "of spmv: a table of lengths of rows; matrices like its records are made up");
+  verb.add_option("--take", request.take, "of spmv: twins, at most")
+      ->check(between(1, 1'000'000))
+      ->capture_default_str();
+  verb.add_option("--most-elements", request.most_nnz, "of spmv: of a twin")
+      ->check(between(1, std::numeric_limits<std::int32_t>::max()))
+      ->capture_default_str();
+  verb.add_option("--band", request.band,
+                  "of spmv: how far a twin's elements are from the diagonal; 0: anywhere")
+      ->check(at_least(0));
+  verb.add_flag("--mixed-bands", request.mixed_bands,
+                "of spmv: twins' elements are anywhere, or an 8th, a 64th or a 512th of their "
+                "columns from the diagonal, by turns");
+  verb.add_option("--threads", request.threads, "of spmv; 0: one for each processor")
+      ->check(between(0, 1024));
+  verb.add_option("--backend", request.backend, "of spmv: host, or cuda, which is one GPU")
+      ->capture_default_str();
+  verb.add_option("--dtype", request.type, "of spmv: fp64 or fp32")->capture_default_str();
+  verb.add_flag("--verify", request.verify, "of spmv: compare with compensated sums");
+  verb.add_flag("--resume", request.resume,
+                "of spmv: leave out what the file of --json has, and add to it");
+  verb.add_option("--schema", request.schema,
+                  "of spmv: write what `untax select` takes with --json")
+      ->check(writable_file());
+}
+
+int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::string& json) {
+  constexpr std::chrono::seconds between_writes{10};
+  bench::spmv_options options;
+  options.on_gpu = place_in("--backend", request.backend, {"host", "cuda"}) == 1;
+  options.single = place_in("--dtype", request.type, {"fp64", "fp32"}) == 1;
+  options.kernels = bench::spmv_kernels(options.on_gpu);
+  options.threads = threads_of(request.threads);
+  options.repeats = repeats;
+  options.verify = request.verify;
+  if (request.resume && (json.empty() || json == "-"))
+    throw error(errc::invalid_argument, "--resume goes on with a file, which --json names");
+  std::string before;
+  std::set<std::string> done;
+  if (request.resume && std::filesystem::exists(json)) {
+    before = select::text_of_file(json);
+    for (std::string& name : bench::names_in_table(before)) done.insert(std::move(name));
+  }
+  // Twins are made while the GPU works, but not while threads are timed.
+  inputs all(request, done, options.on_gpu ? options.threads : 0);
+  std::vector<spmv_figures> measured;
+  const auto start = clock_type::now();
+  auto written = start;
+  const auto passed = [&] {
+    return std::chrono::duration<double>(clock_type::now() - start).count();
+  };
+  {
+    progress_bar bar("bench spmv", static_cast<std::int64_t>(all.count()));
+    for (std::size_t i = 0; i < all.count(); ++i) {
+      if (request.seconds > 0 && passed() > request.seconds) break;
+      measured.push_back(all.measure(i, options));
+      bar.advance();
+      if (!json.empty() && json != "-" && clock_type::now() - written > between_writes) {
+        write_text(json, bench::table_of(measured, before));
+        written = clock_type::now();
+      }
+    }
+  }
+  if (json != "-") {
+    print_best(measured, options.single);
+    if (measured.size() < all.count())
+      show("{} matrices are left; --resume goes on\n", all.count() - measured.size());
+  }
+  if (!json.empty()) write_json(json, bench::table_of(measured, before));
+  if (!request.schema.empty()) {
+    const std::string title =
+        options.on_gpu
+            ? fmt::format("SpMV on one GPU, {}, {}", request.type, sparse::cusparse_text())
+            : fmt::format("SpMV by {} threads of this host", options.threads);
+    write_json(request.schema, select::to_json(bench::schema_of_table(title, options.on_gpu)));
+  }
+  return all_right(measured, options.single) ? 0 : 1;
+}
+
+}  // namespace untax::cli

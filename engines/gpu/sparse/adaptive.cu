@@ -1,0 +1,94 @@
+// CSR by units of whole rows. What fits into shared memory is multiplied by all threads, element by
+// element, and then added by as many lanes a row as there are; a row that is longer is added by the
+// whole block.
+
+#include "engines/gpu/sparse/sums.cuh"
+#include "engines/gpu/sparse/units.cuh"
+#include "src/sparse/instantiate.hpp"
+
+namespace untax::sparse {
+namespace {
+
+/// As many lanes a row as a block has, up to a warp.
+__device__ int lanes_for(std::int64_t rows) {
+  int lanes = 1;
+  while (lanes < 32 && 2 * lanes * rows <= unit_threads) lanes *= 2;
+  return lanes;
+}
+
+template <class Value, class Offset>
+__global__ void __launch_bounds__(unit_threads)
+    adaptive_kernel(device_csr<Value, Offset> m, const path_point* begins, spmv_vectors<Value> v) {
+  __shared__ Value terms[unit_size];
+  __shared__ Value warps[unit_threads / 32];
+  const int thread = static_cast<int>(threadIdx.x);
+  std::int64_t row = begins[blockIdx.x].rows;
+  const std::int64_t behind = begins[blockIdx.x + 1].rows;
+  std::int64_t begin = begins[blockIdx.x].entries;
+  const std::int64_t end = begins[blockIdx.x + 1].entries;
+  // Rows end within as many steps as `terms` holds, so only the first one can be too long.
+  if (end - begin > unit_size) {
+    const std::int64_t next = m.offsets[row + 1];
+    const Value sum =
+        sum_of_block<unit_threads>(sum_of_lane(m, v.x, begin, next, thread, unit_threads), warps);
+    if (thread == 0) put(v, row, sum);
+    ++row;
+    begin = next;
+  }
+  const int count = static_cast<int>(end - begin);
+#pragma unroll
+  for (int k = 0; k < unit_size / unit_threads; ++k) {
+    const int i = thread + k * unit_threads;
+    if (i < count)
+      terms[i] = read_once(m.values + begin + i) * __ldg(v.x + read_once(m.columns + begin + i));
+  }
+  __syncthreads();
+  if (row >= behind) return;
+  const int lanes = lanes_for(behind - row);
+  const int groups = unit_threads / lanes;
+  // All lanes of a warp turn as often, since they add to each other.
+  for (std::int64_t first = row; first < behind; first += groups) {
+    const std::int64_t mine = first + thread / lanes;
+    Value sum = 0;
+    if (mine < behind) {
+      const int last = static_cast<int>(m.offsets[mine + 1] - begin);
+      for (int i = static_cast<int>(m.offsets[mine] - begin) + thread % lanes; i < last; i += lanes)
+        sum += terms[i];
+    }
+    sum = sum_of_lanes(sum, lanes);
+    if (mine < behind && thread % lanes == 0) put(v, mine, sum);
+  }
+}
+
+template <class Value, class Offset>
+class adaptive final : public device_kernel<Value> {
+ public:
+  adaptive(const device_csr<Value, Offset>& matrix, cudaStream_t stream)
+      : matrix_(matrix), units_(matrix, unit_of_work::whole_rows, stream) {}
+
+  void run(const spmv_vectors<Value>& v, cudaStream_t stream) const override {
+    if (units_.count() == 0) return;
+    adaptive_kernel<<<units_.blocks(), unit_threads, 0, stream>>>(matrix_, units_.data(), v);
+    gpu::require(cudaGetLastError(), "adaptive spmv cannot start");
+  }
+
+ private:
+  device_csr<Value, Offset> matrix_;
+  unit_begins units_;
+};
+
+}  // namespace
+
+template <class Value, class Offset>
+device_kernel_of<Value> make_adaptive(const device_csr<Value, Offset>& matrix,
+                                      cudaStream_t stream) {
+  return std::make_unique<adaptive<Value, Offset>>(matrix, stream);
+}
+
+#define UNTAX_MAKE(Value, Offset)                                                         \
+  template device_kernel_of<Value> make_adaptive(const device_csr<Value, Offset>& matrix, \
+                                                 cudaStream_t stream);
+UNTAX_SPARSE_TYPES(UNTAX_MAKE)
+#undef UNTAX_MAKE
+
+}  // namespace untax::sparse

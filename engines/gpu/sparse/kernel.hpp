@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include <untax/sparse/device_spmv.hpp>
+
+namespace untax::sparse {
+
+/// The numbers of a product.
+template <class Value>
+struct spmv_vectors {
+  Value alpha;
+  const Value* x;
+  Value beta;
+  Value* y;
+};
+
+/// One way, with what it needs beside the matrix.
+template <class Value>
+class device_kernel {
+ public:
+  virtual ~device_kernel() = default;
+  /// Asynchronous.
+  virtual void run(const spmv_vectors<Value>& vectors, cudaStream_t stream) const = 0;
+};
+
+template <class Value>
+using device_kernel_of = std::unique_ptr<device_kernel<Value>>;
+
+// What is converted is converted on the stream, and may still be running when these return.
+
+/// One row by so many threads: 1 to 32, a power of two, or a block of them.
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix,
+                                                   int lanes);
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_adaptive(const device_csr<Value, Offset>& matrix,
+                                                    cudaStream_t stream);
+/// By `path` or `elements`.
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_cut(const device_csr<Value, Offset>& matrix,
+                                               unit_of_work how, cudaStream_t stream);
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_device_coo(const device_csr<Value, Offset>& matrix,
+                                                      cudaStream_t stream);
+/// ELL if `slices` is false, SELL-P otherwise.
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_device_padded(const device_csr<Value, Offset>& matrix,
+                                                         bool slices, cudaStream_t stream);
+/// By one of cuSPARSE's algorithms. Throws `unsupported`.
+template <class Value, class Offset>
+[[nodiscard]] device_kernel_of<Value> make_cusparse(const device_csr<Value, Offset>& matrix,
+                                                    spmv_kernel which, cudaStream_t stream);
+
+}  // namespace untax::sparse

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engines/gpu/sparse/kernel.hpp"
+
+namespace untax::sparse {
+
+constexpr unsigned whole_warp = 0xffffffffU;
+
+/// y of a row whose terms add up to `sum`: rounded as on the host.
+template <class Value>
+__device__ void put(const spmv_vectors<Value>& v, std::int64_t row, Value sum) {
+  Value& to = v.y[row];
+  to = v.beta == Value(0) ? v.alpha * sum : fma(v.beta, to, v.alpha * sum);
+}
+
+/// What a product reads once: it need not push x out of the caches.
+template <class T>
+__device__ T read_once(const T* from) {
+  return __ldcs(from);
+}
+
+/// Lane `lane` of `lanes` adds its terms of the elements from `begin` to `end`.
+template <class Value, class Offset>
+__device__ Value sum_of_lane(const device_csr<Value, Offset>& m, const Value* x, std::int64_t begin,
+                             std::int64_t end, int lane, int lanes) {
+  constexpr int ahead = 4;  // elements that are asked for before the first is there
+  Value sum = 0;
+  std::int64_t i = begin + lane;
+  for (; i + (ahead - 1) * lanes < end; i += ahead * lanes) {
+    std::int32_t columns[ahead];
+    Value values[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      columns[k] = read_once(m.columns + i + k * lanes);
+      values[k] = read_once(m.values + i + k * lanes);
+    }
+    Value factors[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) factors[k] = __ldg(x + columns[k]);
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) sum = fma(values[k], factors[k], sum);
+  }
+  for (; i < end; i += lanes)
+    sum = fma(read_once(m.values + i), __ldg(x + read_once(m.columns + i)), sum);
+  return sum;
+}
+
+/// Halves of groups of `lanes`, a power of two up to 32, are added to each other; the first lane
+/// has the sum. By all lanes of a warp.
+template <class Value>
+__device__ Value sum_of_lanes(Value sum, int lanes) {
+#pragma unroll
+  for (int half = lanes / 2; half > 0; half /= 2)
+    sum += __shfl_down_sync(whole_warp, sum, half, lanes);
+  return sum;
+}
+
+/// The same by a block of `threads`, 32 to 1024; the first thread has the sum. `warps` is shared
+/// memory for so many warps, free again after the next barrier.
+template <int threads, class Value>
+__device__ Value sum_of_block(Value sum, Value* warps) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  sum = sum_of_lanes(sum, 32);
+  if (lane == 0) warps[warp] = sum;
+  __syncthreads();
+  if (warp > 0) return 0;
+  return sum_of_lanes(lane < threads / 32 ? warps[lane] : Value(0), threads / 32);
+}
+
+}  // namespace untax::sparse
