@@ -104,11 +104,15 @@ memory_kind backend_of(const CLI::App& verb, const run_options& o, bool on_gpus,
   if (place == 1) return memory_kind::host;
   if (place == 2) {
     if (on_gpus) return memory_kind::cuda;
+    std::string there;
+    for (const operator_entry& entry : operators()) {
+      if (entry.on_gpus) there += entry.name + ", ";
+    }
     throw error(
         errc::invalid_argument,
         fmt::format("--backend is cuda, and untax run has {} on the host only; on GPUs it has "
-                    "all_gather_gemm, gemm_all_scatter and flash_decode",
-                    o.operator_name));
+                    "{}flash_decode and the collectives",
+                    o.operator_name, there));
   }
   if (!on_gpus || type == dtype::f32) return memory_kind::host;
   const int gpus = gpus_here();
@@ -171,8 +175,10 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
   collective_options options = o.chunks;
   options.workers = o.options.workers;
   options.launch = launch_named(o.launch);
-  (void)backend_of(verb, o, false, problem.type);
-  return subject_of(entry, problem, options);
+  const memory_kind where = backend_of(verb, o, true, problem.type);
+  if (where == memory_kind::cuda)
+    check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
+  return subject_of(entry, problem, options, where);
 }
 
 trial_subject attention_subject(const CLI::App& verb, const run_options& o) {

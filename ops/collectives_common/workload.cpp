@@ -33,10 +33,35 @@ std::int64_t largest_of(
   return most;
 }
 
+/// What is planned on the host, or on GPUs.
+std::size_t heap_of(const collective_entry& entry, const collective_problem& problem,
+                    collective_options options, pattern how, int ranks, memory_kind memory) {
+  options.how = how;
+  const auto& plan = memory == memory_kind::cuda ? entry.device_plan : entry.plan;
+  return heap_for(plan(problem, ranks, 0, options), problem.type);
+}
+
+/// Of the rank on a GPU that takes most.
+memory_need device_need(const collective_entry& entry, const collective_problem& problem,
+                        const collective_options& options, int ranks,
+                        const std::vector<pattern>& patterns) {
+  const auto elements = static_cast<double>(largest_of(entry.in_count, problem, ranks) +
+                                            largest_of(entry.out_count, problem, ranks)) *
+                        static_cast<double>(size_of(problem.type));
+  memory_need need;
+  for (const pattern how : patterns) {
+    (options.direct ? need.heap_of_rank : need.activations) += elements;
+    need.heap_of_rank +=
+        static_cast<double>(heap_of(entry, problem, options, how, ranks, memory_kind::cuda));
+  }
+  need.heaps = need.heap_of_rank;
+  return need;
+}
+
 /// Of all ranks on the host; what is checked is reckoned element by element.
-memory_need need_of(const collective_entry& entry, const collective_problem& problem,
-                    const collective_options& options, int ranks,
-                    const std::vector<pattern>& patterns) {
+memory_need host_need(const collective_entry& entry, const collective_problem& problem,
+                      const collective_options& options, int ranks,
+                      const std::vector<pattern>& patterns) {
   const auto size = static_cast<double>(size_of(problem.type));
   memory_need all;
   double most = 0;
@@ -48,9 +73,7 @@ memory_need need_of(const collective_entry& entry, const collective_problem& pro
   }
   double heap = 0;
   for (const pattern how : patterns) {
-    collective_options tried = options;
-    tried.how = how;
-    heap += static_cast<double>(heap_for(entry.plan(problem, ranks, 0, tried), problem.type));
+    heap += static_cast<double>(heap_of(entry, problem, options, how, ranks, memory_kind::host));
   }
   all.heaps = heap * ranks;
   // Plans are reckoned at most; what is reckoned at least are the elements.
@@ -75,36 +98,55 @@ collective_workload::collective_workload(world& w, const collective_entry& entry
       out_memory_(make_memory(entry.out_count)),
       in_(in_memory_.elements(problem.type, entry.in_count(problem, world_, rank_))),
       out_(out_memory_.elements(problem.type, entry.out_count(problem, world_, rank_))),
+      host_in_(in_memory_.on_host(problem.type, in_.count)),
+      host_out_(out_memory_.on_host(problem.type, out_.count)),
       op_(entry.make(w, problem, options)) {
   refresh(seed);
   poison_result();
+  // No rank runs while another one still takes memory of GPUs.
+  if (in_memory_.on_gpu) w.barrier();
 }
 
 collective_workload::~collective_workload() = default;
 
 array_view collective_workload::caller_memory::elements(dtype type, std::int64_t count) {
-  return {shared ? shared->local() : own.data(), type, count};
+  return {shared ? shared->local() : on_gpu ? device.data() : own.data(), type, count};
+}
+
+array_view collective_workload::caller_memory::on_host(dtype type, std::int64_t count) {
+  return {shared && !on_gpu ? shared->local() : own.data(), type, count};
 }
 
 collective_workload::caller_memory collective_workload::make_memory(
     const count_of_rank& count) const {
   caller_memory made;
+  made.on_gpu = ranks_->memory() == memory_kind::cuda;
   if (direct_) {
     const auto most = static_cast<std::size_t>(largest_of(count, problem_, world_));
     made.shared = ranks_->allocate_owned<std::byte>(most * size_of(problem_.type), "elements");
+    if (made.on_gpu) made.own.resize(most * size_of(problem_.type));
   } else {
     const auto mine = static_cast<std::size_t>(count(problem_, world_, rank_));
     made.own.resize(mine * size_of(problem_.type));
+    if (made.on_gpu) made.device = bulk::scratch(made.own.size());
   }
   return made;
 }
 
 void collective_workload::refresh(std::uint64_t seed) {
   values_.seed = seed;
-  values_.fill(as_row(in_), {rank_, 1}, {0, in_.count});
+  values_.fill(as_row(host_in_), {rank_, 1}, {0, in_.count});
+  if (in_memory_.on_gpu) bulk::copy_and_wait(in_.data, host_in_.data, in_.size_bytes());
 }
 
-void collective_workload::poison_result() { poison(as_row(out_)); }
+void collective_workload::poison_result() {
+  poison(as_row(host_out_));
+  if (out_memory_.on_gpu) bulk::copy_and_wait(out_.data, host_out_.data, out_.size_bytes());
+}
+
+void collective_workload::fetch_result() const {
+  if (out_memory_.on_gpu) bulk::copy_and_wait(host_out_.data, out_.data, out_.size_bytes());
+}
 
 float collective_workload::input(int rank, std::int64_t i) const {
   return rounded(problem_.type, values_.at(rank, i));
@@ -113,11 +155,11 @@ float collective_workload::input(int rank, std::int64_t i) const {
 float collective_workload::result(std::int64_t i) const {
   switch (problem_.type) {
     case dtype::f16:
-      return static_cast<float>(static_cast<const f16*>(out_.data)[i]);
+      return static_cast<float>(static_cast<const f16*>(host_out_.data)[i]);
     case dtype::bf16:
-      return static_cast<float>(static_cast<const bf16*>(out_.data)[i]);
+      return static_cast<float>(static_cast<const bf16*>(host_out_.data)[i]);
     default:
-      return static_cast<const float*>(out_.data)[i];
+      return static_cast<const float*>(host_out_.data)[i];
   }
 }
 
@@ -132,6 +174,7 @@ T collective_workload::reference(std::int64_t i) const {
 }
 
 double collective_workload::relative_error() const {
+  fetch_result();
   double difference = 0;
   double norm = 0;
   for (std::int64_t i = 0; i < out_.count; ++i) {
@@ -145,6 +188,7 @@ double collective_workload::relative_error() const {
 }
 
 std::int64_t collective_workload::wrong_bits() const {
+  fetch_result();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < out_.count; ++i) {
     const float right = rounded(problem_.type, reference<float>(i));
@@ -163,7 +207,7 @@ std::string describe(const collective_entry& entry, const collective_problem& pr
 }
 
 trial_subject subject_of(const collective_entry& entry, const collective_problem& problem,
-                         const collective_options& options) {
+                         const collective_options& options, memory_kind memory) {
   const bool rounds = entry.combines && problem.how == reduction::sum;
   const double rounding = problem.type == dtype::f32   ? 1e-5
                           : problem.type == dtype::f16 ? 6e-4
@@ -171,6 +215,7 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
   trial_subject subject;
   subject.name = entry.name;
   subject.description = describe(entry, problem);
+  subject.memory = memory;
   subject.facts = {{"count", problem.count}, {"dtype", std::string(name_of(problem.type))}};
   if (options.direct) {
     subject.patterns = {pattern::fused_sequential};
@@ -184,21 +229,19 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
   if (entry.combines) subject.facts.emplace_back("reduction", std::string(name_of(problem.how)));
   if (entry.has_root) subject.facts.emplace_back("root", problem.root);
   if (entry.has_uneven) subject.facts.emplace_back("unequal parts", problem.uneven ? 1 : 0);
-  subject.heap_bytes = [&entry, problem, options, patterns = subject.patterns](int ranks) {
+  subject.heap_bytes = [&entry, problem, options, memory, patterns = subject.patterns](int ranks) {
     std::size_t most = 0;
-    for (const pattern how : patterns) {
-      collective_options tried = options;
-      tried.how = how;
-      most = std::max(most, heap_for(entry.plan(problem, ranks, 0, tried), problem.type));
-    }
+    for (const pattern how : patterns)
+      most = std::max(most, heap_of(entry, problem, options, how, ranks, memory));
     if (!options.direct) return most;
     const auto elements = static_cast<std::size_t>(largest_of(entry.in_count, problem, ranks) +
                                                    largest_of(entry.out_count, problem, ranks));
     return most + elements * size_of(problem.type) + (std::size_t{1} << 16);
   };
-  subject.need = [&entry, problem, options](int ranks, const std::vector<pattern>& patterns,
-                                            bool /*verify*/) {
-    return need_of(entry, problem, options, ranks, patterns);
+  subject.need = [&entry, problem, options, memory](int ranks, const std::vector<pattern>& patterns,
+                                                    bool /*verify*/) {
+    return memory == memory_kind::cuda ? device_need(entry, problem, options, ranks, patterns)
+                                       : host_need(entry, problem, options, ranks, patterns);
   };
   subject.make = [&entry, problem, options](world& w, pattern how, std::uint64_t seed) {
     collective_options chosen = options;

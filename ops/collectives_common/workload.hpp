@@ -13,6 +13,7 @@
 #include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/bulk/scratch.hpp"
 #include "engines/schedule/plan.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/random_matrix.hpp"
@@ -96,7 +97,9 @@ struct collective_entry {
 inline constexpr pattern collective_patterns[] = {
     pattern::bulk_synchronous, pattern::fused_sequential, pattern::fused_specialized};
 
-/// One rank's collective with inputs from N(0, 1), and a result that can be checked.
+/// One rank's collective with inputs from N(0, 1), and a result that can be checked. In a world of
+/// GPUs the elements lie in memory of the rank's GPU, and the host keeps a copy: values are made
+/// and results checked on the host.
 class collective_workload final : public trial {
  public:
   /// Collective.
@@ -107,6 +110,7 @@ class collective_workload final : public trial {
 
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
+  /// Returns when the result is complete.
   void run() override { op_->run(as_const(in_), out_, {}); }
   /// For sums, relative at least to what is expected of N(0, 1) inputs.
   [[nodiscard]] double relative_error() const override;
@@ -119,15 +123,23 @@ class collective_workload final : public trial {
  private:
   /// Memory for elements of the caller: this rank's own or, where peers touch it, symmetric.
   struct caller_memory {
-    std::vector<std::byte> own;
+    std::vector<std::byte> own;  ///< of the host; empty where `shared` is what the host uses
+    bulk::scratch device;
     owned_symmetric<std::byte> shared;
+    bool on_gpu = false;
+
+    /// What the collective is given.
     [[nodiscard]] array_view elements(dtype type, std::int64_t count);
+    /// What the host reads and writes: the same, or a copy of what lies on a GPU.
+    [[nodiscard]] array_view on_host(dtype type, std::int64_t count);
   };
   using count_of_rank = std::function<std::int64_t(const collective_problem&, int world, int rank)>;
   [[nodiscard]] caller_memory make_memory(const count_of_rank& count) const;
   /// Element `i` of the input of a rank, rounded to the element type.
   [[nodiscard]] float input(int rank, std::int64_t i) const;
   [[nodiscard]] float result(std::int64_t i) const;
+  /// Makes the host's copy of a result that lies on a GPU.
+  void fetch_result() const;
   /// What element `i` of the result should be, computed as T, not rounded.
   template <class T>
   [[nodiscard]] T reference(std::int64_t i) const;
@@ -143,6 +155,8 @@ class collective_workload final : public trial {
   caller_memory out_memory_;
   array_view in_;
   array_view out_;
+  array_view host_in_;   ///< `in_`, or the host's copy of it
+  array_view host_out_;  ///< `out_`, or the host's copy of it
   std::unique_ptr<runnable_collective> op_;
 };
 
@@ -150,9 +164,10 @@ class collective_workload final : public trial {
 [[nodiscard]] std::string describe(const collective_entry& entry,
                                    const collective_problem& problem);
 
-/// What `untax run` makes of it; `entry` has to outlive it.
+/// What `untax run` makes of it, for worlds whose heaps lie in `memory`; `entry` has to outlive it.
 [[nodiscard]] trial_subject subject_of(const collective_entry& entry,
                                        const collective_problem& problem,
-                                       const collective_options& options);
+                                       const collective_options& options,
+                                       memory_kind memory = memory_kind::host);
 
 }  // namespace untax

@@ -348,4 +348,34 @@ TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_others_work_on) {
   }
 }
 
+TEST(gpu_collectives, as_the_command_runs_them_are_right) {
+  NEEDS_GPUS(1);
+  const int ranks = gpus();
+  for (const collective_entry& entry : untax::collectives()) {
+    for (const bool direct : {false, true}) {
+      collective_options options;
+      options.direct = direct;
+      const untax::trial_subject what = subject_of(entry, {.count = 4099, .type = dtype::bf16},
+                                                   options, untax::memory_kind::cuda);
+      untax::world_options room = gpu_world(20s);
+      room.heap_bytes = what.heap_bytes(ranks) + (std::size_t{1} << 20);
+      untax::run_gpus(
+          ranks,
+          [&](world& w) {
+            const auto trial = what.make(w, pattern::automatic, 5);
+            for (std::uint64_t seed = 6; seed < 9; ++seed) {
+              trial->refresh(seed);
+              trial->poison_result();
+              w.barrier();
+              trial->run();
+              EXPECT_LE(trial->relative_error(), what.tolerance)
+                  << entry.name << (direct ? ", direct" : "") << ", rank " << w.rank();
+              w.barrier();
+            }
+          },
+          room);
+    }
+  }
+}
+
 }  // namespace
