@@ -19,7 +19,11 @@ constexpr int slot_of(operand of) {
 }  // namespace
 
 memory_map::memory_map(std::span<const rank_plan> plans, problem_list& problems)
-    : plans_(plans), problems_(&problems), seen_in_c_(plans.size()) {
+    : plans_(plans),
+      problems_(&problems),
+      seen_in_c_(plans.size()),
+      factors_(plans.size()),
+      columns_(plans.size()) {
   for (const rank_plan& plan : plans) {
     maps_.push_back({matrix_map(plan.extent_of(watched[0])), matrix_map(plan.extent_of(watched[1])),
                      matrix_map(plan.extent_of(watched[2])),
@@ -49,7 +53,7 @@ void memory_map::carry_out(const step_position& at, int lane, std::uint32_t time
     if (a.writes) {
       write(a, s, from, by, at.epoch, now);
     } else {
-      read(a, by, at.epoch, now);
+      read(a, s, by, at.epoch, now);
     }
   });
 }
@@ -63,9 +67,10 @@ void memory_map::callers_turn(int rank, std::uint64_t ended, int lane, std::uint
   overwrite({operand::a, rank}, {operand::a, rank}, by, ended + 1, true, now);
 }
 
-void memory_map::read(const access& a, const event& by, std::uint64_t epoch,
+void memory_map::read(const access& a, const step& s, const event& by, std::uint64_t epoch,
                       const vector_clock& now) {
   matrix_map& map = of(a.at);
+  const bool factor = s.what == action::multiply && s.to.of == operand::c;
   map.each_cell(a.at.row, a.at.col, a.rows, a.cols, [&](matrix_map::cell& c) {
     if (races(map, c, a, by, now)) return false;
     if (c.epoch != epoch || !c.complete) {
@@ -74,6 +79,7 @@ void memory_map::read(const access& a, const event& by, std::uint64_t epoch,
                                  c.epoch == epoch ? "completed" : "written"));
       return false;
     }
+    if (factor) expect_factor(s, c.from, by);
     map.add_read(c, by);
     return true;
   });

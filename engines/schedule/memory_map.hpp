@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engines/schedule/matrix_map.hpp"
@@ -16,7 +18,8 @@ namespace untax::schedule {
 /// * reads of what was not written, or not finished, in the epoch of the reader;
 /// * elements of c that are completed twice in an epoch, or never;
 /// * words that stand for something else than those that they are moved, added or stored with: what
-///   was left in a room from a tile before, say.
+///   was left in a room from a tile before, say; rows and columns of a that are multiplied into
+///   other rows of c, or with other columns of b, than their neighbours.
 ///
 /// The caller takes part as he does in life: before each epoch of a rank he writes a, after it he
 /// reads c and writes something else there.
@@ -32,7 +35,8 @@ class memory_map {
 
  private:
   [[nodiscard]] matrix_map& of(const place& at);
-  void read(const access& a, const event& by, std::uint64_t epoch, const vector_clock& now);
+  void read(const access& a, const step& s, const event& by, std::uint64_t epoch,
+            const vector_clock& now);
   void write(const access& a, const step& s, const origin& from, const event& by,
              std::uint64_t epoch, const vector_clock& now);
   void check_result(int rank, std::uint64_t epoch);
@@ -59,6 +63,9 @@ class memory_map {
   [[nodiscard]] origin combined(const origin& one, const origin& other, const event& by);
   /// In c, what comes from one rank lies at the same distance from there.
   void expect_in_place(const place& at, const origin& from, const event& by);
+  /// Where c is made of a: a row of a belongs to one row of c, a column to one of b, and a row of b
+  /// to a column of c.
+  void expect_factor(const step& s, const origin& from, const event& by);
   [[nodiscard]] private_tiles& private_of(const event& by);
   [[nodiscard]] const rank_plan& plan_of(const event& by) const;
   [[nodiscard]] static std::string text_of(const origin& from, const place& at);
@@ -80,6 +87,10 @@ class memory_map {
   std::vector<happening> happenings_;
   std::vector<private_tiles> private_;          // by lane
   std::vector<std::vector<origin>> seen_in_c_;  // by rank of c: one for each place it comes from
+  /// How far rows of c lie behind those of a, and columns of b behind those of a: by rank of a.
+  std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> factors_;
+  /// How far columns of c lie behind rows of b: by rank.
+  std::vector<std::optional<std::int64_t>> columns_;
 };
 
 }  // namespace untax::schedule

@@ -86,6 +86,28 @@ void memory_map::expect_in_place(const place& at, const origin& from, const even
   }
 }
 
+void memory_map::expect_factor(const step& s, const origin& from, const event& by) {
+  if (from.of != operand::a || from.rank < 0) return;
+  const std::pair rows_and_depth{s.to.row - s.from.row + from.down,
+                                 s.weights.col - s.from.col + from.right};
+  auto& known = factors_[static_cast<std::size_t>(from.rank)];
+  if (!known) known = rows_and_depth;
+  if (*known != rows_and_depth) {
+    problems_->add(fmt::format(
+        "{} multiplies {} into row {} of c, with column {} of b: elsewhere its rows lie {} above "
+        "those of c, and its columns {} before those of b",
+        text_of(by), text_of(from, s.from), s.to.row, s.weights.col, known->first, known->second));
+  }
+  auto& columns = columns_[static_cast<std::size_t>(plan_of(by).rank())];
+  const std::int64_t right = s.to.col - s.weights.row;
+  if (!columns) columns = right;
+  if (*columns != right) {
+    problems_->add(
+        fmt::format("{} multiplies row {} of b into column {} of c: elsewhere they lie {} apart",
+                    text_of(by), s.weights.row, s.to.col, *columns));
+  }
+}
+
 memory_map::private_tiles& memory_map::private_of(const event& by) {
   const auto lane = static_cast<std::size_t>(by.lane);
   if (lane >= private_.size()) private_.resize(lane + 1);

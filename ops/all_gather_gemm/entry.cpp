@@ -1,9 +1,9 @@
 #include <untax/ops/all_gather_gemm.hpp>
 
-#include "ops/all_gather_gemm/device_schedule.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
+#include "ops/plan_check/gather.hpp"
 
 namespace untax {
 namespace {
@@ -33,26 +33,27 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry all_gather_gemm_entry() {
-  return {
-      .name = "all_gather_gemm",
-      .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
-      .gathers = true,
-      .has_partials = false,
-      .on_gpus = true,
-      .tuned = true,
-      .reproducible = true,
-      .make = [](world& w, const gemm_problem& p,
-                 const operator_options& o) -> std::unique_ptr<runnable> {
-        return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
-      },
-      .share = share,
-      .protocol =
-          [](const gemm_problem& p, const protocol_plan& plan) {
-            return program(all_gather_gemm_protocol(problem_of(p), plan));
+  return {.name = "all_gather_gemm",
+          .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
+          .gathers = true,
+          .has_partials = false,
+          .on_gpus = true,
+          .tuned = true,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
           },
-      .bytes_sent = bytes_sent,
-      .check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
-                          int places) { return check_on_gpus(problem_of(p), ranks, o, places); }};
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const protocol_plan& plan) {
+                return program(all_gather_gemm_protocol(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent,
+          .check_on_gpus =
+              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
+                return plan_check::check_gather(problem_of(p), ranks, o, places);
+              }};
 }
 
 }  // namespace untax

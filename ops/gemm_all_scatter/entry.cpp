@@ -2,8 +2,8 @@
 
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
-#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/plan_check/scatter.hpp"
 
 namespace untax {
 namespace {
@@ -35,28 +35,29 @@ class runnable_all_scatter final : public runnable_operator<gemm_all_scatter> {
 }  // namespace
 
 operator_entry gemm_all_scatter_entry() {
-  return {
-      .name = "gemm_all_scatter",
-      .summary = "C = A x B^T complete at every rank: B is sharded by columns of C",
-      .gathers = false,
-      .has_partials = false,
-      .columns_sharded = true,
-      .on_gpus = true,
-      .tuned = true,
-      .result_in_heap = true,
-      .reproducible = true,
-      .make = [](world& w, const gemm_problem& p,
-                 const operator_options& o) -> std::unique_ptr<runnable> {
-        return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
-      },
-      .share = share,
-      .protocol =
-          [](const gemm_problem& p, const protocol_plan& plan) {
-            return program(gemm_all_scatter_protocol(problem_of(p), plan));
+  return {.name = "gemm_all_scatter",
+          .summary = "C = A x B^T complete at every rank: B is sharded by columns of C",
+          .gathers = false,
+          .has_partials = false,
+          .columns_sharded = true,
+          .on_gpus = true,
+          .tuned = true,
+          .result_in_heap = true,
+          .reproducible = true,
+          .make = [](world& w, const gemm_problem& p,
+                     const operator_options& o) -> std::unique_ptr<runnable> {
+            return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
           },
-      .bytes_sent = bytes_sent,
-      .check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
-                          int places) { return check_on_gpus(problem_of(p), ranks, o, places); }};
+          .share = share,
+          .protocol =
+              [](const gemm_problem& p, const protocol_plan& plan) {
+                return program(gemm_all_scatter_protocol(problem_of(p), plan));
+              },
+          .bytes_sent = bytes_sent,
+          .check_on_gpus =
+              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
+                return plan_check::check_scatter(problem_of(p), ranks, o, places);
+              }};
 }
 
 }  // namespace untax

@@ -29,9 +29,8 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
     maps.row_splits.push_back(
         {{at(operands.a, rows.begin * k * 2), rows.size, k, k}, own_columns(0, rows)});
   }
-  const int copies = plan.way == scatter_way::store_to_peers ? how.world() : 1;
-  for (int hop = 0; hop < copies; ++hop)
-    maps.copies.push_back(own_columns(hop, rows_of_row_split(problem, plan, 0)));
+  for (int hop = 1; plan.way == scatter_way::store_to_peers && hop < how.world(); ++hop)
+    maps.copies.push_back(own_columns(hop, {0, problem.m}));
   if (plan.way != scatter_way::tile_flags) return maps;
   const sent_tiles sent = sent_tiles::of(how);
   for (int hop = 0; hop < how.world(); ++hop)

@@ -32,7 +32,7 @@ struct scatter_maps {
   };
   std::vector<row_split> row_splits;
   gpu::matrix_at b;
-  std::vector<gpu::matrix_at> copies;  ///< of C: the own one, and those by hop that tiles go to
+  std::vector<gpu::matrix_at> copies;  ///< of C at peers, by hop from 1 on, that tiles go to
   /// By hop, the own one first: C as senders read and write flagged tiles.
   std::vector<gpu::tma_tiles_at> tma_tiles;
 };

@@ -6,16 +6,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/all_gather_gemm/device_plan.hpp"
-#include "ops/gemm_all_scatter/device_plan.hpp"
+#include "tests/plans/cases.hpp"
 #include "tests/plans/planned.hpp"
 
 namespace {
 
 using namespace untax;
+using plans_test::each_plan;
+using plans_test::gather_cases;
 using plans_test::own_patterns;
-
-constexpr int senders_asked[] = {1, 2, 3, 4, 5, 7, 16, 21};
+using plans_test::planned_gather;
+using plans_test::planned_scatter;
+using plans_test::scatter_cases;
 
 /// Senders of clusters go by pairs, beside two blocks that multiply.
 int paired(int asked, int num_sms) { return std::min((asked + 1) / 2 * 2, (num_sms - 2) / 2 * 2); }
@@ -63,26 +65,6 @@ void expect_senders(const gather_plan& p, const operator_options& o, int num_sms
   }
 }
 
-TEST(asked_for, senders_of_a_gather) {
-  for (const pattern how : own_patterns) {
-    for (const int senders : senders_asked) {
-      for (const int num_sms : {132, 32, 8}) {
-        for (const std::int64_t m : {16, 200, 4096}) {
-          for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
-            const operator_options o = options_of(how, senders, 0);
-            SCOPED_TRACE(fmt::format("{} {} rows, by {}, {} senders of {}", name_of(how), m,
-                                     name_of(gather), senders, num_sms));
-            for (const gather_plan& p :
-                 gather_plans({.m = m, .n = 4096, .k = 4096, .gather = gather}, 2, 0, o, num_sms)) {
-              ASSERT_NO_FATAL_FAILURE(expect_senders(p, o, num_sms));
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 void expect_senders(const scatter_plan& p, const operator_options& o, int num_sms) {
   switch (o.how) {
     case pattern::fused_specialized:
@@ -108,21 +90,43 @@ void expect_senders(const scatter_plan& p, const operator_options& o, int num_sm
   ASSERT_EQ(p.protocol.workers, 1);
 }
 
-TEST(asked_for, senders_of_a_scatter) {
-  for (const pattern how : own_patterns) {
-    for (const int senders : senders_asked) {
-      for (const int num_sms : {132, 32, 8}) {
-        for (const std::int64_t m : {16, 200, 4096}) {
-          const operator_options o = options_of(how, senders, 0);
-          SCOPED_TRACE(
-              fmt::format("{} {} rows, {} senders of {}", name_of(how), m, senders, num_sms));
-          for (const scatter_plan& p : scatter_plans({m, 4096, 4096}, 2, 0, o, num_sms)) {
-            ASSERT_NO_FATAL_FAILURE(expect_senders(p, o, num_sms));
-          }
-        }
-      }
+TEST(asked_for, senders) {
+  each_plan(gather_cases(), [](const planned_gather& p) {
+    SCOPED_TRACE(p.text);
+    if (p.options.senders == 0) return;
+    ASSERT_NO_FATAL_FAILURE(expect_senders(p.plan, p.options, p.num_sms));
+  });
+  each_plan(scatter_cases(), [](const planned_scatter& p) {
+    SCOPED_TRACE(p.text);
+    if (p.options.senders == 0) return;
+    ASSERT_NO_FATAL_FAILURE(expect_senders(p.plan, p.options, p.num_sms));
+  });
+}
+
+/// Chunks are as large as who moves them is worth, or a row, where that is more; and epilogue warps
+/// move at a rate that the link takes, and no slower than is worth it.
+TEST(asked_for, chunks_and_rates_are_within_bounds) {
+  int by_epilogue = 0;
+  each_plan(gather_cases(), [&](const planned_gather& p) {
+    SCOPED_TRACE(p.text);
+    const gather_plan& plan = p.plan;
+    if (plan.who == gather_senders::epilogue_warps) {
+      ++by_epilogue;
+      ASSERT_GE(plan.rate_limit, 200);
+      ASSERT_LE(plan.rate_limit, 300);
     }
-  }
+    if (plan.packets || plan.tma_tiles || p.options.how == pattern::bulk_synchronous) return;
+    const std::int64_t row = p.how.col_chunks(0).step * 2;
+    const std::int64_t bytes = p.how.row_chunks(0).step * row;
+    const std::int64_t shard =
+        p.how.shard(0).size * 2 * (p.how.by_rows() ? p.problem.k : p.problem.m);
+    const std::int64_t most = std::int64_t{plan.streams > 0 ? 16 << 20 : 256 << 10};
+    ASSERT_LE(bytes, std::max(most, row));
+    // Small shards go in small chunks, so that all who move have some.
+    ASSERT_GE(bytes, shard > std::int64_t{8} << 20 ? std::int64_t{1} << 10 : 2);
+    ASSERT_TRUE(plan.streams == 0 || bytes + row >= std::min<std::int64_t>(4 << 20, shard));
+  });
+  EXPECT_GT(by_epilogue, 5);
 }
 
 /// With as many workers as a plan has anyway it is the same plan; with fewer it has no more than
@@ -183,57 +187,6 @@ TEST(asked_for, as_long_with_any_number_of_streams) {
     };
     for (const int streams : {1, 3, 7}) EXPECT_EQ(cycles(streams), cycles(2)) << streams;
   }
-}
-
-/// Chunks of large shards: as large as who moves them is worth, or a row, where that is more.
-TEST(asked_for, chunks_are_neither_too_large_nor_too_small) {
-  int looked_at = 0;
-  for (const pattern how : own_patterns) {
-    for (const int senders : {0, 1, 2, 8}) {
-      for (const std::int64_t m : {200, 4096, 40'000}) {
-        for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
-          operator_options o = options_of(how, senders, 0);
-          for (const direction move : {direction::push, direction::pull}) {
-            o.move = move;
-            const gather_plan p =
-                gather_plans({.m = m, .n = 4096, .k = 8192, .gather = gather}, 2, 0, o, 132)
-                    .front();
-            if (p.packets || p.tma_tiles || how == pattern::bulk_synchronous) continue;
-            ++looked_at;
-            SCOPED_TRACE(fmt::format("{} {}, {} rows by {}, {} senders: {}", name_of(how),
-                                     name_of(move), m, name_of(gather), senders, p.text()));
-            const std::int64_t row = p.protocol.panel_k * 2;
-            const std::int64_t bytes = p.protocol.tile_m * row;
-            const std::int64_t shard = m * 8192;  // bytes of a half
-            const std::int64_t most = std::int64_t{p.streams > 0 ? 16 << 20 : 256 << 10};
-            EXPECT_LE(bytes, std::max(most, row));
-            EXPECT_GE(bytes, std::min<std::int64_t>(1 << 10, shard));
-            EXPECT_TRUE(p.streams == 0 || bytes + row >= std::min<std::int64_t>(4 << 20, shard));
-          }
-        }
-      }
-    }
-  }
-  EXPECT_GT(looked_at, 20);
-}
-
-/// Epilogue warps move at a rate limit that the link takes, and no slower than is worth it.
-TEST(asked_for, epilogue_warps_keep_a_rate_limit) {
-  int looked_at = 0;
-  for (const std::int64_t m : {256, 512, 700, 1024, 2048}) {
-    for (const std::int64_t n : {3584, 7168, 28672}) {
-      for (const int world : {2, 4, 8}) {
-        const operator_options o = options_of(pattern::fused_warp_specialized, 0, 0);
-        for (const gather_plan& p : gather_plans({.m = m, .n = n, .k = 8192}, world, 0, o, 132)) {
-          if (p.who != gather_senders::epilogue_warps) continue;
-          ++looked_at;
-          EXPECT_GE(p.rate_limit, 200);
-          EXPECT_LE(p.rate_limit, 300);
-        }
-      }
-    }
-  }
-  EXPECT_GT(looked_at, 5);
 }
 
 }  // namespace

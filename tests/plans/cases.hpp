@@ -22,6 +22,10 @@ class numbers {
     return least +
            static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(most - least + 1));
   }
+  /// From 0 on.
+  std::size_t below(std::size_t end) {
+    return static_cast<std::size_t>((*this)(0, static_cast<std::int64_t>(end) - 1));
+  }
   template <class T, std::size_t count>
   const T& one_of(const T (&all)[count]) {
     return all[(*this)(0, count - 1)];

@@ -22,6 +22,7 @@
 #include "ops/all_to_all/protocol.hpp"
 #include "ops/broadcast/protocol.hpp"
 #include "ops/collectives_common/planning.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
 #include "tests/plans/planned.hpp"
@@ -34,44 +35,10 @@ using plans_test::own_patterns;
 
 constexpr std::string_view file = "tests/plans/chosen.txt";
 
-std::string text_of(const gpu::gemm_plan& p) {
-  const gpu::tile_config& c = p.config;
-  const gpu::tile_schedule& s = p.schedule;
-  return fmt::format(
-      "tiles {}{} by {} c{} s{}/{}{} p{}, {} x {} x {}/{}, clusters {}, cut {}, raster group {}, "
-      "in {}, parts {}, multicast rows {}, {:.3g} cycles",
-      c.swap_ab ? "B" : "A", gpu::tile_rows(c), c.block_n, c.cluster, c.stages, c.epilogue_buffers,
-      c.warpgroup_split_k ? " warpgroup split-K" : "", c.cluster_split_k, s.m_tiles, s.n_tiles,
-      s.k_blocks, s.k_blocks_per_stage, s.clusters, s.stream_k_tiles, s.raster_group, s.segments,
-      s.part_k_blocks, p.multicast_rows, p.cycles);
-}
-std::string text_of(const protocol_plan& p) {
-  return fmt::format(
-      "{} {} w{} s{} {} x {}, panels {}, across {}{}{}, raster rows {}, k interleave {}, sets {}",
-      name_of(p.how), name_of(p.move), p.workers, p.senders, p.tile_m, p.tile_n, p.panel_k,
-      p.chunk_cross, p.gather_own ? ", own gathered" : "", p.fan_out ? ", fan out" : "",
-      p.raster_rows, p.k_interleave, p.sets);
-}
-std::string text_of(const gather_plan& p) {
-  return fmt::format(
-      "who {}, comm CTAs {}, own grid {}, streams {}{}{}{}, rate limit {}, sources {}, "
-      "segments of {} rows, {} k-blocks; {}; {}",
-      static_cast<int>(p.who), p.comm_ctas, p.own_grid, p.streams, p.packets ? ", packets" : "",
-      p.tma_tiles ? ", TMA tiles" : "", p.polls ? ", flag poller" : "", p.rate_limit,
-      fmt::join(p.sources, " "), p.segment_rows, p.segment_k_blocks, text_of(p.protocol),
-      text_of(p.gemm));
-}
-std::string text_of(const scatter_plan& p) {
-  return fmt::format(
-      "way {}, comm CTAs {}, own grid {}, streams {}, parts {}, {} row splits of {}; {}; {}",
-      static_cast<int>(p.way), p.comm_ctas, p.own_grid, p.streams, p.parts, p.row_splits,
-      p.split_rows, text_of(p.protocol), text_of(p.gemm));
-}
-std::string text_of(const planned_collective& made) {
-  const collective_plan& p = made.plan;
-  return fmt::format("{} {}, phases {}, workers {}, chunk {}, depth {}{}{}, keepers {}, serves {}",
-                     name_of(p.how), name_of(p.wire), p.phases, p.workers, p.chunk, p.depth,
-                     p.direct ? ", direct" : "", p.pushes ? ", pushes" : "", p.keepers, p.serves);
+/// All fields of a plan, which are those that ranks agree on.
+template <class Plan>
+std::string text_of(const Plan& p) {
+  return fmt::format("{}", fmt::join(p.agreed(), "; "));
 }
 
 using lines = std::vector<std::string>;
@@ -83,7 +50,7 @@ void add_gemms(lines& all) {
       const auto plans = gpu::gemm_plans({m, n, k}, places);
       for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 2); ++i)
         all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, {}: {}", m, n, k, places, i + 1,
-                                  text_of(plans[i])));
+                                  fields_of(plans[i])));
     }
   }
 }
@@ -183,14 +150,54 @@ void add_scatters(lines& all) {
   }
 }
 
-/// Three ranks, where it matters to how many a shard goes while others' tiles begin.
-void add_gathers_of_three(lines& all) {
-  for (const auto& [m, n, k] : {std::tuple<int, int, int>{256, 3584, 8192}, {700, 7168, 2048}}) {
-    operator_options options;
-    options.how = pattern::fused_warp_specialized;
-    const auto plans = gather_plans({.m = m, .n = n, .k = k}, 3, 1, options, num_sms);
-    all.push_back(
-        fmt::format("all_gather_gemm {} x {} x {}, 3 ranks: {}", m, n, k, text_of(plans.front())));
+/// Problems at which the planner changes its mind: how many rows are packets, or lie in segments of
+/// whole sources; when epilogue warps move, and how fast; how many CTAs move a shard alone.
+void add_edges(lines& all) {
+  struct edge {
+    pattern how;
+    int world;
+    std::vector<std::int64_t> rows;
+    std::int64_t n = 3584;
+    std::int64_t k = 8192;
+    gather_axis gather = gather_axis::rows;
+    int senders = 0;
+    int places = num_sms;
+  };
+  using enum pattern;
+  const edge edges[] = {
+      {fused_sequential, 2, {16, 17}},
+      {fused_sequential, 2, {16}, 3584, (std::int64_t{1} << 26)},
+      {fused_sequential, 2, {16}, 3584, (std::int64_t{1} << 26) + 8},
+      {fused_specialized, 2, {64, 128, 129, 249, 400, 512, 1100, 2304}},
+      {fused_specialized, 3, {384, 3001}},
+      {fused_specialized, 4, {256, 257, 512, 6400}},
+      {fused_specialized, 8, {1024}},
+      {fused_warp_specialized, 2, {128, 256, 512, 1024, 2048, 4096}},
+      {fused_warp_specialized, 2, {256, 512, 1024}, 3584, 8192, gather_axis::k},
+      {fused_warp_specialized, 2, {512, 2048}, 7168},
+      {fused_warp_specialized, 2, {1024}, 512},
+      {fused_warp_specialized, 2, {1024}, 3584, 8192, gather_axis::rows, 4},
+      {fused_warp_specialized, 3, {256}},
+      {fused_warp_specialized, 3, {700}, 7168, 2048},
+      {fused_warp_specialized, 4, {256, 999, 1024}},
+      {fused_warp_specialized, 8, {512, 1024}},
+      {bulk_synchronous, 2, {1, 16, 512, 1024, 8192}, 7168},
+      {bulk_synchronous, 4, {16, 768, 1024, 8000}, 7168},
+      {bulk_synchronous, 8, {640}, 7168},
+      {bulk_synchronous, 4, {2048}, 7168, 8192, gather_axis::k},
+      {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 7},
+      {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 200},
+      {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 99, 33},
+      {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 0, 33},
+  };
+  for (const edge& e : edges) {
+    for (const std::int64_t m : e.rows) {
+      const auto plans = gather_plans({.m = m, .n = e.n, .k = e.k, .gather = e.gather}, e.world, 0,
+                                      {.how = e.how, .senders = e.senders}, e.places);
+      all.push_back(fmt::format("all_gather_gemm {} x {} x {} by {}, {} ranks, {}, {} of {}: {}", m,
+                                e.n, e.k, name_of(e.gather), e.world, name_of(e.how), e.senders,
+                                e.places, text_of(plans.front())));
+    }
   }
 }
 
@@ -204,7 +211,7 @@ void add_collectives(lines& all) {
         all.push_back(fmt::format(
             "{} of {}, {} ranks, {} a GPU{}: {}", need.name, count, world, sharing,
             direct ? ", direct" : "",
-            text_of(plan_collective(world, 0, need, options, memory_kind::cuda, sharing))));
+            fields_of(plan_collective(world, 0, need, options, memory_kind::cuda, sharing).plan)));
       }
     }
   };
@@ -229,7 +236,7 @@ lines all_lines() {
   add_scatters(all);
   add_small(all);
   add_collectives(all);
-  add_gathers_of_three(all);
+  add_edges(all);
   return all;
 }
 

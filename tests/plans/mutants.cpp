@@ -1,84 +1,346 @@
-#include "tests/plans/mutants.hpp"
+// What was planned is changed in one place, and somebody has to notice without a GPU: what holds
+// lists against programs, and what kernels are given against lists; the schedule checker, which
+// proves all ranks together; or ranks that compare their plans (see agreement.cpp).
+#include <functional>
+#include <string>
+#include <vector>
 
-namespace plans_test {
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include "ops/plan_check/check.hpp"
+#include "ops/plan_check/gather.hpp"
+#include "ops/plan_check/scatter.hpp"
+#include "tests/plans/cases.hpp"
+#include "tests/plans/planned.hpp"
+
+namespace {
+
+using namespace untax;
+using namespace plans_test;
+using comm::transfer;
+using plan_check::gather_model;
+using plan_check::scatter_model;
+
+constexpr int few_multiprocessors = 8;
+
+/// A change of one entry of a list, where it changes what that does.
+struct entry_change {
+  const char* name;
+  bool (*where)(const std::vector<transfer>&, std::size_t i);
+  void (*make)(std::vector<transfer>&, std::size_t i);
+};
 const std::vector<entry_change>& entry_changes() {
   using list = std::vector<transfer>;
-  const auto with_rows = [](const list& l, std::size_t i) { return l[i].rows > 0; };
+  using at = std::size_t;
+  static constexpr auto always = [](const list&, at) { return true; };
+  static constexpr auto moves = [](const list& l, at i) { return l[i].rows > 0; };
+  static constexpr auto reserves = [](const list& l, at i) { return l[i].reserve >= 0; };
+  static constexpr auto acquires = [](const list& l, at i) { return l[i].acquire >= 0; };
+  static constexpr auto publishes = [](const list& l, at i) { return l[i].publish >= 0; };
+  static constexpr auto retires = [](const list& l, at i) { return l[i].retire >= 0; };
+  static constexpr auto concerns_a_peer = [](const list& l, at i) {
+    return l[i].rows > 0 || l[i].publish >= 0 || l[i].retire >= 0;
+  };
+  static constexpr auto another_follows = [](const list& l, at i) {
+    return i + 1 < l.size() && !(l[i] == l[i + 1]);
+  };
   static const std::vector<entry_change> all = {
-      {"another row to read",
-       [=](list& l, std::size_t i, numbers& n) {
-         l[i].from_row += n(0, 1) == 0 ? 1 : -1;
-         return with_rows(l, i);
-       }},
-      {"another column to read",
-       [=](list& l, std::size_t i, numbers&) {
-         l[i].from_col += 8;
-         return with_rows(l, i);
-       }},
-      {"another row to write",
-       [=](list& l, std::size_t i, numbers& n) {
-         l[i].to_row += n(0, 1) == 0 ? 1 : -1;
-         return with_rows(l, i);
-       }},
-      {"another column to write",
-       [=](list& l, std::size_t i, numbers&) {
-         l[i].to_col += 8;
-         return with_rows(l, i);
-       }},
-      {"fewer rows",
-       [=](list& l, std::size_t i, numbers&) { return with_rows(l, i) && --l[i].rows >= 0; }},
-      {"more columns",
-       [=](list& l, std::size_t i, numbers&) {
-         const bool there = with_rows(l, i);
-         l[i].cols += 8;
-         return there;
-       }},
-      {"another hop",
-       [](list& l, std::size_t i, numbers&) {
-         ++l[i].first_hop;
-         return l[i].rows > 0 || l[i].publish >= 0 || l[i].retire >= 0;
-       }},
-      {"another counter to reserve",
-       [](list& l, std::size_t i, numbers&) { return l[i].reserve >= 0 && ++l[i].reserve > 0; }},
-      {"another counter to acquire",
-       [](list& l, std::size_t i, numbers&) { return l[i].acquire >= 0 && ++l[i].acquire > 0; }},
-      {"another counter to publish",
-       [](list& l, std::size_t i, numbers&) { return l[i].publish >= 0 && ++l[i].publish > 0; }},
-      {"another counter to retire",
-       [](list& l, std::size_t i, numbers&) { return l[i].retire >= 0 && ++l[i].retire > 0; }},
-      {"no wait",
-       [](list& l, std::size_t i, numbers&) {
-         const bool waits = l[i].acquire >= 0;
-         l[i].acquire = -1;
-         return waits;
-       }},
-      {"no signal",
-       [](list& l, std::size_t i, numbers&) {
-         const bool signals = l[i].publish >= 0;
-         l[i].publish = -1;
-         return signals;
-       }},
-      {"a use too early",
-       [](list& l, std::size_t i, numbers&) { return l[i].reserve >= 0 && ++l[i].credit > 0; }},
-      {"two change places",
-       [](list& l, std::size_t i, numbers&) {
-         if (i + 1 >= l.size() || l[i] == l[i + 1]) return false;
-         std::swap(l[i], l[i + 1]);
-         return true;
-       }},
-      {"one left out",
-       [](list& l, std::size_t i, numbers&) {
-         l.erase(l.begin() + static_cast<std::ptrdiff_t>(i));
-         return true;
-       }},
-      {"one twice",
-       [](list& l, std::size_t i, numbers&) {
-         l.insert(l.begin() + static_cast<std::ptrdiff_t>(i), l[i]);
-         return true;
-       }},
+      {"a row above to read", moves, [](list& l, at i) { --l[i].from_row; }},
+      {"a row below to read", moves, [](list& l, at i) { ++l[i].from_row; }},
+      {"another column to read", moves, [](list& l, at i) { l[i].from_col += 8; }},
+      {"a row above to write", moves, [](list& l, at i) { --l[i].to_row; }},
+      {"a row below to write", moves, [](list& l, at i) { ++l[i].to_row; }},
+      {"another column to write", moves, [](list& l, at i) { l[i].to_col += 8; }},
+      {"fewer rows", moves, [](list& l, at i) { --l[i].rows; }},
+      {"more columns", moves, [](list& l, at i) { l[i].cols += 8; }},
+      {"another hop", concerns_a_peer, [](list& l, at i) { ++l[i].first_hop; }},
+      {"another counter to reserve", reserves, [](list& l, at i) { ++l[i].reserve; }},
+      {"another counter to acquire", acquires, [](list& l, at i) { ++l[i].acquire; }},
+      {"another counter to publish", publishes, [](list& l, at i) { ++l[i].publish; }},
+      {"another counter to retire", retires, [](list& l, at i) { ++l[i].retire; }},
+      {"no reserve", reserves, [](list& l, at i) { l[i].reserve = -1; }},
+      {"no acquire", acquires, [](list& l, at i) { l[i].acquire = -1; }},
+      {"no publish", publishes, [](list& l, at i) { l[i].publish = -1; }},
+      {"a use too early", reserves, [](list& l, at i) { ++l[i].credit; }},
+      {"two in the other order", another_follows, [](list& l, at i) { std::swap(l[i], l[i + 1]); }},
+      {"one left out", always,
+       [](list& l, at i) { l.erase(l.begin() + static_cast<std::ptrdiff_t>(i)); }},
+      {"one twice", always, [](list& l, at i) { l.push_back(transfer(l[i])); }},
   };
   return all;
 }
 
-}  // namespace plans_test
+/// A change of what a rank has planned, where it means anything.
+template <class Model>
+struct model_change {
+  const char* name;
+  bool (*where)(const Model&);
+  void (*make)(Model&);
+};
+
+template <class Map>
+void move_by(Map& map, std::int64_t bytes) {
+  map.data = static_cast<const std::byte*>(map.data) + bytes;
+}
+
+/// Changes of a plan, which are the same for all operators.
+template <class Model>
+void add_plan_changes(std::vector<model_change<Model>>& all) {
+  static constexpr auto always = [](const Model&) { return true; };
+  static constexpr auto whole_k = [](const Model& m) {
+    return m.plan.gemm.config.cluster_split_k == 1;
+  };
+  static constexpr auto whole_k_of_tall_tiles = [](const Model& m) {
+    return m.plan.gemm.config.cluster_split_k == 1 && !m.plan.gemm.config.swap_ab;
+  };
+  all.push_back({"k-blocks of tiles", always, [](Model& m) {
+                   m.plan.gemm.schedule.k_blocks -= m.plan.gemm.schedule.k_blocks_per_stage;
+                 }});
+  all.push_back({"tiles along M", whole_k, [](Model& m) { --m.plan.gemm.schedule.m_tiles; }});
+  all.push_back({"another tile configuration", whole_k, [](Model& m) {
+                   m.plan.gemm.config.block_n = m.plan.gemm.config.block_n == 64 ? 128 : 64;
+                 }});
+  all.push_back({"other clusters", whole_k_of_tall_tiles, [](Model& m) {
+                   m.plan.gemm.config.cluster = m.plan.gemm.config.cluster == 1 ? 2 : 1;
+                 }});
+  all.push_back({"a sender less", always, [](Model& m) { --m.plan.protocol.senders; }});
+}
+
+std::vector<model_change<gather_model>> changes_of(const gather_model&) {
+  using model = gather_model;
+  static constexpr auto always = [](const model&) { return true; };
+  static constexpr auto pushes = [](const model& m) {
+    return !m.how.pulls() && m.plan.streams == 0 && !m.how.shard(m.how.rank()).empty();
+  };
+  static constexpr auto pushes_rows_of_chunks = [](const model& m) {
+    return pushes(m) && m.sending.row_chunks > 1;
+  };
+  static constexpr auto pushes_in_two_sets = [](const model& m) {
+    return pushes(m) && m.how.sets().sets == 2;
+  };
+  static constexpr auto reserves = [](const model& m) { return pushes(m) && m.sending.counted; };
+  static constexpr auto waits = [](const model& m) { return !m.plan.protocol.senders_acquire; };
+  static constexpr auto waits_in_two_sets = [](const model& m) {
+    return waits(m) && m.how.sets().sets == 2;
+  };
+  // Who pulls has the rank's own chunks before those of others, which tell of them, too.
+  static constexpr auto waits_for_rows = [](const model& m) {
+    return waits(m) && !m.how.pulls() && m.how.row_chunks(0).count() > 1;
+  };
+  static constexpr auto waits_for_rows_of_ranks = [](const model& m) {
+    return waits_for_rows(m) && m.how.by_rows();
+  };
+  static constexpr auto senders_wait = [](const model& m) {
+    return m.plan.protocol.senders_acquire;
+  };
+  static constexpr auto moves_by_tma = [](const model& m) {
+    return !m.maps.inbox_tma_tiles.empty();
+  };
+  static constexpr auto moves_by_address = [](const model& m) { return !m.plan.tma_tiles; };
+  static constexpr auto reads_an_inbox_first = [](const model& m) {
+    return m.how.collected() || m.plan.sources.front() != m.how.rank();
+  };
+  std::vector<model_change<model>> all = {
+      {"first row in inboxes", pushes, [](model& m) { ++m.sending.inbox_row; }},
+      {"first column in inboxes", pushes, [](model& m) { m.sending.inbox_column += 8; }},
+      {"rows of the shard", pushes, [](model& m) { --m.sending.rows; }},
+      {"columns of the shard", pushes, [](model& m) { m.sending.columns -= 8; }},
+      {"rows of a chunk", pushes_rows_of_chunks, [](model& m) { ++m.sending.chunk_rows; }},
+      {"rows of a set", pushes, [](model& m) { ++m.sending.set_rows; }},
+      {"counter to signal", pushes, [](model& m) { ++m.sending.ready; }},
+      {"counter to signal in the other set", pushes_in_two_sets,
+       [](model& m) { ++m.sending.ready_set; }},
+      {"counter to reserve", reserves, [](model& m) { ++m.sending.free; }},
+      {"whether readers are counted", pushes,
+       [](model& m) { m.sending.counted = !m.sending.counted; }},
+      {"first hop", pushes, [](model& m) { ++m.sending.first_hop; }},
+      {"number of hops", pushes, [](model& m) { ++m.sending.hops; }},
+      {"counter that is awaited", waits, [](model& m) { ++m.arrivals.base; }},
+      {"counters of a set that are awaited", waits_in_two_sets,
+       [](model& m) { ++m.arrivals.set_size; }},
+      {"chunks of a row that are awaited", waits_for_rows_of_ranks,
+       [](model& m) { ++m.arrivals.in_row; }},
+      {"rows of a chunk that is awaited", waits_for_rows,
+       [](model& m) { m.arrivals.chunk_rows = m.arrivals.shard_rows; }},
+      {"counter that a sender awaits", senders_wait, [](model& m) { ++m.receiving.ready; }},
+      {"rank that a sender awaits", senders_wait, [](model& m) { ++m.receiving.first_hop; }},
+      {"A at another address", always,
+       [](model& m) { move_by(m.maps.a.front(), m.maps.a.front().stride * 2); }},
+      {"rows of A farther apart", always, [](model& m) { m.maps.a.front().stride += 8; }},
+      {"fewer rows of A", always, [](model& m) { m.maps.a.front().rows = 1; }},
+      {"B at another address", always,
+       [](model& m) { move_by(m.how.by_rows() ? m.maps.b : m.maps.b_or_c.front(), 16); }},
+      {"C at another address", always,
+       [](model& m) {
+         move_by(m.plan.segment_rows > 0 ? m.maps.b_or_c.front() : m.maps.c, m.problem.n * 2);
+       }},
+      {"a peer's inbox at another address", moves_by_tma,
+       [](model& m) { move_by(m.maps.inbox_tma_tiles.back().first, 16); }},
+      {"stride of what is moved", moves_by_address, [](model& m) { m.moved.inbox_stride += 8; }},
+      {"where the shard lies", reads_an_inbox_first, [](model& m) { ++m.segments.inbox_rows[0]; }},
+  };
+  add_plan_changes(all);
+  return all;
+}
+
+std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
+  using model = scatter_model;
+  static constexpr auto always = [](const model&) { return true; };
+  static constexpr auto flags = [](const model& m) {
+    return m.plan.way == scatter_way::tile_flags;
+  };
+  static constexpr auto flags_a_grid = [](const model& m) {
+    return flags(m) && m.sent.down > 1 && m.sent.across > 1;
+  };
+  static constexpr auto stores_to_peers = [](const model& m) { return !m.maps.copies.empty(); };
+  static constexpr auto copies = [](const model& m) { return !m.copies.empty(); };
+  std::vector<model_change<model>> all = {
+      {"flag of a tile", flags, [](model& m) { ++m.sent.flags; }},
+      {"rows of tiles", flags, [](model& m) { m.sent.rows -= m.sent.tma_tile_rows; }},
+      {"tiles across", flags, [](model& m) { ++m.sent.across; }},
+      {"order of tiles", flags_a_grid,
+       [](model& m) { m.sent.raster_rows = m.sent.raster_rows == 1 ? m.sent.down : 1; }},
+      {"rows of TMA tiles", flags, [](model& m) { ++m.sent.tma_tile_rows; }},
+      {"C at another address", always, [](model& m) { move_by(m.maps.row_splits.front().c, 16); }},
+      {"a peer's C at another address", stores_to_peers,
+       [](model& m) { move_by(m.maps.copies.back(), m.problem.n * 2); }},
+      {"A at another address", always, [](model& m) { move_by(m.maps.row_splits.front().a, 16); }},
+      {"what a DMA engine copies", copies, [](model& m) { m.copies.back().bytes -= 16; }},
+  };
+  add_plan_changes(all);
+  return all;
+}
+
+std::vector<comm::transfer_lists*> lists_of(gather_model& m) {
+  return {&m.lists.senders, &m.lists.last};
+}
+std::vector<comm::transfer_lists*> lists_of(scatter_model& m) {
+  return {&m.lists.senders, &m.lists.open, &m.lists.close};
+}
+
+/// Planned ranks, whose plans are changed one by one.
+template <class Model>
+struct subject {
+  std::string name;
+  std::vector<Model> ranks;
+};
+
+std::vector<subject<gather_model>> gathers(numbers& number) {
+  std::vector<subject<gather_model>> all;
+  for (const pattern how : own_patterns) {
+    for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+      for (const direction move : {direction::push, direction::pull}) {
+        const bool pulls = how == pattern::producer_consumer || how == pattern::fused_specialized;
+        if (move == direction::pull && !pulls) continue;
+        const auto ranks = static_cast<int>(number(2, 3));
+        const all_gather_gemm_problem problem{
+            .m = number(18, 200), .n = 8 * number(8, 50), .k = 64 * number(2, 8), .gather = gather};
+        auto& one = all.emplace_back();
+        one.name = fmt::format("all_gather_gemm, m {}, {} ranks, {}, {}, {}", problem.m, ranks,
+                               name_of(how), name_of(gather), name_of(move));
+        for (int rank = 0; rank < ranks; ++rank)
+          one.ranks.emplace_back(
+              problem,
+              gather_plans(problem, ranks, rank, {.how = how, .move = move}, few_multiprocessors)
+                  .front());
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<subject<scatter_model>> scatters(numbers& number) {
+  std::vector<subject<scatter_model>> all;
+  for (int i = 0; i < 12; ++i) {
+    const pattern how = own_patterns[i % 6];
+    const auto ranks = static_cast<int>(number(2, 3));
+    const gemm_all_scatter_problem problem{number(18, 600), 8 * number(8, 80), 64 * number(2, 8)};
+    auto& one = all.emplace_back();
+    one.name = fmt::format("gemm_all_scatter, m {}, {} ranks, {}", problem.m, ranks, name_of(how));
+    for (int rank = 0; rank < ranks; ++rank)
+      one.ranks.emplace_back(
+          problem, scatter_plans(problem, ranks, rank, {.how = how}, few_multiprocessors).front());
+  }
+  return all;
+}
+
+/// How many mutants there were, how many the schedule checker noticed, and which nobody did.
+struct tally {
+  int all = 0;
+  int by_schedule = 0;
+  std::string survivors;
+};
+
+template <class Model>
+bool is_right(const std::vector<Model>& ranks) {
+  device_findings found;
+  plan_check::prove(ranks, found);
+  return found.faults.empty();
+}
+
+/// Whether rank `at`, whose plan has been changed, is noticed.
+template <class Model>
+void expect_noticed(const subject<Model>& one, std::size_t at, const std::string& change,
+                    tally& found) {
+  ++found.all;
+  const bool by_schedule = !is_right(one.ranks);
+  found.by_schedule += by_schedule ? 1 : 0;
+  const Model& m = one.ranks[at];
+  const std::size_t other = (at + 1) % one.ranks.size();
+  if (by_schedule || !m.faults().empty() || m.plan.agreed() != one.ranks[other].plan.agreed())
+    return;
+  found.survivors += fmt::format("\n  {}, rank {}: {}: {}", one.name, at, change, m.plan.text());
+}
+
+/// Each change of one entry of a list that can be made, one at a time.
+template <class Model>
+void change_lists(subject<Model>& one, std::size_t at, numbers& number, tally& found) {
+  for (comm::transfer_lists* lists : lists_of(one.ranks[at])) {
+    if (lists->entries() == 0) continue;
+    for (const entry_change& change : entry_changes()) {
+      for (int attempt = 0; attempt < 4; ++attempt) {
+        auto& list = lists->senders[number.below(lists->senders.size())];
+        if (list.empty()) continue;
+        const std::size_t entry = number.below(list.size());
+        if (!change.where(list, entry)) continue;
+        const auto before = list;
+        change.make(list, entry);
+        expect_noticed(one, at, fmt::format("{}, entry {}", change.name, entry), found);
+        list = before;
+        break;
+      }
+    }
+  }
+}
+
+template <class Model>
+void expect_none_survives(const std::function<std::vector<subject<Model>>(numbers&)>& subjects) {
+  tally found;
+  for (const unsigned seed : seeds()) {
+    numbers number(seed);
+    for (subject<Model>& one : subjects(number)) {
+      one.name += fmt::format(" (seed {})", seed);
+      ASSERT_TRUE(is_right(one.ranks)) << one.name;
+      for (const Model& m : one.ranks)
+        ASSERT_TRUE(m.faults().empty()) << one.name << ": " << m.faults().front();
+      const std::size_t at = number.below(one.ranks.size());
+      change_lists(one, at, number, found);
+      const Model before = one.ranks[at];
+      for (const auto& change : changes_of(before)) {
+        if (!change.where(before)) continue;
+        change.make(one.ranks[at]);
+        expect_noticed(one, at, change.name, found);
+        one.ranks[at] = before;
+      }
+    }
+  }
+  EXPECT_EQ(found.survivors, "") << "of " << found.all;
+  EXPECT_GT(found.all, 400);
+  EXPECT_GT(found.by_schedule, found.all / 2) << "the schedule checker alone sees most of them";
+}
+
+TEST(planned_mutants, none_of_gathers_survives) { expect_none_survives<gather_model>(gathers); }
+TEST(planned_mutants, none_of_scatters_survives) { expect_none_survives<scatter_model>(scatters); }
+
+}  // namespace

@@ -1,24 +1,23 @@
-// The plain numbers that plans are made of: shares of blocks, divisions known beforehand, orders of
-// turns.
+// The plain numbers that plans are made of: shares of blocks, what is awaited, who sends; and what
+// they are where nobody has filled them in.
 #include <algorithm>
 #include <cstdint>
-#include <set>
-#include <utility>
-#include <vector>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
-#include <untax/tile/order.hpp>
-
-#include "engines/gpu/attention/shape.hpp"
 #include "engines/gpu/comm/bulk_gather.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/comm/sending.hpp"
 #include "engines/gpu/comm/sent_tiles.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/copy/block_share.hpp"
-#include "engines/gpu/gemm/sources/arrival_grid.hpp"
-#include "engines/gpu/packets/layout.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/sources/segments.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -62,176 +61,108 @@ TEST(plan_numbers, shares_of_blocks) {
   }
 }
 
-TEST(plan_numbers, divisions) {
-  for (std::uint32_t divisor = 1; divisor < 3000; ++divisor) {
-    const gpu::division by(divisor);
-    for (const std::uint32_t n :
-         {0U, 1U, divisor - 1, divisor, divisor + 1, 7 * divisor - 1, 7 * divisor, 1000003U,
-          0x7fffffffU, 0x7fffffffU / divisor * divisor, 0x7fffffffU / divisor * divisor - 1})
-      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
-  }
-  for (const std::uint32_t divisor : {1U << 20U, (1U << 30U) - 1, 1U << 30U, 0x7fffffffU}) {
-    const gpu::division by(divisor);
-    for (const std::uint32_t n : {divisor - 1, divisor, 0x7fffffffU})
-      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
-  }
-  ASSERT_EQ(gpu::division().quotient(12345), 12345U) << "by one";
+/// Code fills plans field by field, and a field that it leaves out, since there is nothing of the
+/// kind, has to mean that: every byte is zero when `named` has set those to zero that are not.
+template <class T>
+void expect_nothing(void (*named)(T&) = [](T&) {}) {
+  static T value;  // of static memory also what lies between fields is zero
+  named(value);
+  static const std::byte zeros[sizeof(T)] = {};
+  EXPECT_EQ(std::memcmp(&value, zeros, sizeof(T)), 0) << testing::internal::GetTypeName<T>();
 }
 
-/// Rows of partial results: four elements a packet, and the statistics in the last.
-TEST(plan_numbers, partial_results_of_attention) {
-  for (const int width : {64, 128, 256}) {
-    EXPECT_TRUE(gpu::has_kernel_for(width));
-    EXPECT_EQ(gpu::packets_of_row(width), width / 4 + 1);
-    gpu::attention_shape shape;
-    shape.head_dim = width;
-    shape.batch = 3;
-    shape.kv_heads = 5;
-    shape.group = 7;
-    EXPECT_EQ(shape.items(), 15);
-    EXPECT_EQ(shape.rows(), 105);
-    EXPECT_EQ(shape.words(), width + 2) << "32 bits each, and two statistics";
-    shape.partials = dtype::bf16;
-    EXPECT_EQ(shape.words(), width / 2 + 1) << "16 bits each";
-  }
-  for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(gpu::has_kernel_for(width));
+TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
+  expect_nothing<range>();
+  expect_nothing<gpu::row_span>();
+  expect_nothing<gpu::matrix_at>();
+  expect_nothing<gpu::copied_rows>();
+  expect_nothing<outgoing_chunk>();
+  expect_nothing<sent_tile>();
+  expect_nothing<gather_segments>();
+  expect_nothing<comm::set_shift>();
+  expect_nothing<packet_thread>();
+  expect_nothing<gpu::cta_read>([](auto& r) { r.finishes = !r.finishes; });
+  expect_nothing<gpu::work_tile>([](auto& w) { ++w.tile; });
+  expect_nothing<gpu::tile_schedule>([](auto& s) {
+    --s.k_blocks_per_stage;
+    --s.segments;
+    s.raster_group -= 8;
+  });
+  expect_nothing<gpu::tma_tiles_at>([](auto& t) {
+    --t.layers;
+    --t.tma_tile_rows;
+    --t.tma_tile_columns;
+  });
+  expect_nothing<gpu::block_share>([](auto& s) {
+    --s.rows;
+    --s.columns;
+    --s.count;
+  });
+  expect_nothing<moving_blocks>([](auto& b) { b.by_rows = !b.by_rows; });
+  expect_nothing<incoming_chunk>([](auto& c) { ++c.ready; });
+  expect_nothing<receiving_grid>([](auto& g) {
+    --g.ranks;
+    --g.first_hop;
+  });
+  expect_nothing<sending_grid>([](auto& g) {
+    g.counted = !g.counted;
+    --g.raster_rows;
+    --g.k_interleave;
+    --g.first_hop;
+    --g.chunk_rows;
+    --g.chunk_columns;
+  });
+  expect_nothing<sent_tiles>([](auto& t) {
+    --t.tile_rows;
+    --t.tile_columns;
+    --t.raster_rows;
+    --t.tma_tile_rows;
+  });
+  expect_nothing<awaited_chunks>([](auto& c) {
+    --c.in_row;
+    --c.chunk_k_blocks;
+  });
+  expect_nothing<arrival_grid>([](auto& g) {
+    g.by_rows = !g.by_rows;
+    --g.shard_row_chunks;
+    --g.chunk_rows;
+    --g.chunk_k_blocks;
+    --g.in_row;
+    --g.last_in_row;
+  });
+  expect_nothing<packet_panel>([](auto& p) { --p.shard_rows; });
+  expect_nothing<packet_share::place>([](auto& p) { ++p.row; });
+  expect_nothing<comm::transfer>([](auto& t) {
+    --t.credit;
+    --t.hops;
+    ++t.reserve;
+    ++t.acquire;
+    ++t.publish;
+    ++t.retire;
+  });
 }
 
-/// Rooms of attention: the last row of the last set, rank and block lies in them.
-TEST(plan_numbers, rooms_of_attention) {
-  for (const int width : {64, 128, 256}) {
-    gpu::attention_shape shape;
-    shape.head_dim = width;
-    shape.batch = 3;
-    shape.kv_heads = 2;
-    shape.group = 4;
-    for (const int ranks : {1, 2, 8}) {
-      const std::size_t row = static_cast<std::size_t>(width) / 4 + 1;
-      const std::size_t rows = 24;
-      const auto all = static_cast<std::size_t>(ranks);
-      const auto sent = gpu::attention_room::of(shape, ranks, 5, true, false);
-      EXPECT_EQ(sent.inbox, 2 * rows * all * row) << "two sets";
-      EXPECT_EQ(sent.outbox, 0U);
-      EXPECT_EQ(sent.parts, 2U * 5 * 16 * (static_cast<std::size_t>(width) / 2 + 1));
-      EXPECT_EQ(sent.rows, rows * all * (static_cast<std::size_t>(width) + 2));
-      const auto followed = gpu::attention_room::of(shape, ranks, 5, false, true);
-      EXPECT_EQ(followed.inbox, sent.inbox);
-      EXPECT_EQ(followed.outbox, 2 * rows * row);
-      EXPECT_EQ(gpu::attention_room::of(shape, ranks, 5, false, false).inbox, 1U);
-    }
-  }
-}
-
-/// Packets of collectives: each phase, set, source and packet has a place of its own, and all are
-/// in the inbox; each block and receiver has a counter.
-TEST(plan_numbers, places_of_packets) {
-  for (const int ranks : {1, 2, 5}) {
-    for (const bool passes_on : {false, true}) {
-      const gpu::packet_layout how{
-          .messages = gpu::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
-      std::set<std::int64_t> slots;
-      for (int phase = 0; phase < (passes_on ? 2 : 1); ++phase)
-        for (std::uint64_t epoch = 8; epoch < 10; ++epoch)
-          for (int source = 0; source < ranks; ++source)
-            for (std::int64_t i = 0; i < 7; ++i) {
-              ASSERT_TRUE(slots.insert(how.slot(phase, epoch, source, i)).second);
-              ASSERT_EQ(how.slot(phase, epoch, source, i), how.slot(phase, epoch + 2, source, i));
-            }
-      ASSERT_EQ(*slots.begin(), 0);
-      ASSERT_EQ(static_cast<std::size_t>(*slots.rbegin()) + 1, how.slots());
-      ASSERT_EQ(slots.size(), how.slots());
-      std::set<int> counters;
-      for (int block = 0; block < 3; ++block)
-        for (int receiver = 0; receiver < ranks; ++receiver)
-          ASSERT_TRUE(counters.insert(how.counter(block, receiver)).second);
-      ASSERT_EQ(*counters.begin(), 0);
-      ASSERT_EQ(*counters.rbegin() + 1, how.counter(3, 0)) << "as many as there are";
-    }
-  }
-}
-
-/// Raster groups: each cell once; a raster group's first columns come before its next ones, and all
-/// of it before what is below; with k_interleave, columns equally far apart take turns.
-TEST(plan_numbers, banded_grids) {
-  for (int down = 1; down <= 9; ++down) {
-    for (const int across : {1, 2, 3, 4, 6, 8, 12}) {
-      for (int raster_rows = 1; raster_rows <= down; ++raster_rows) {
-        for (const int k_interleave : {1, 2, 3, 4}) {
-          if (across % k_interleave != 0) continue;
-          const raster_grid grid{down, across, raster_rows, k_interleave};
-          std::vector<std::pair<int, int>> wanted;
-          for (int first = 0; first < down; first += raster_rows)
-            for (int i = 0; i < across; ++i)
-              for (int row = first; row < std::min(first + raster_rows, down); ++row)
-                wanted.emplace_back(row,
-                                    i % k_interleave * (across / k_interleave) + i / k_interleave);
-          for (int turn = 0; turn < down * across; ++turn) {
-            ASSERT_EQ(grid.at(turn).row, wanted[static_cast<std::size_t>(turn)].first);
-            ASSERT_EQ(grid.at(turn).column, wanted[static_cast<std::size_t>(turn)].second);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(plan_numbers, hops_and_shares) {
-  for (int world = 1; world <= 8; ++world) {
-    for (int rank = 0; rank < world; ++rank) {
-      std::set<int> peers;
-      for (int hop = 0; hop < world; ++hop) {
-        const int peer = receiver_at_hop(rank, hop, world);
-        ASSERT_EQ(source_at_hop(peer, hop, world), rank);
-        ASSERT_TRUE(peers.insert(peer).second);
-        ASSERT_EQ(peer, (rank + hop) % world);
-      }
-    }
-  }
-  for (int workers = 1; workers <= 7; ++workers) {
-    for (int count = 0; count <= 30; ++count) {
-      std::set<int> all;
-      for (int worker = 0; worker < workers; ++worker) {
-        const strided share{worker, workers};
-        int mine = 0;
-        share.each(count, [&](int i) {
-          ASSERT_EQ(i, share.at(mine++));
-          ASSERT_TRUE(all.insert(i).second);
-        });
-        ASSERT_EQ(mine, share.share_of(count));
-      }
-      ASSERT_EQ(static_cast<int>(all.size()), count);
-    }
-  }
-}
-
-/// What no plan has filled in says that there is nothing: nothing is sent, awaited or moved.
-TEST(plan_numbers, what_is_not_filled_in_does_nothing) {
-  const strided all{0, 1};
-  const sending_grid sends{};
-  EXPECT_EQ(sends.turns(all), 0);
-  EXPECT_EQ(sends.hops_together(), 0);
-  EXPECT_EQ(sends.part_of(all).chunks, 0);
-  EXPECT_EQ(sends.row_chunks + sends.in_row, 0);
-  EXPECT_EQ(sends.rows + sends.columns + sends.hops, 0);
-  EXPECT_FALSE(sends.at_once);
-  EXPECT_TRUE(sends.counted) << "whoever does not know asks";
-  EXPECT_EQ(sends.tma_tile_bytes(), 2U) << "chunks of one element";
-  const receiving_grid receives{};
-  EXPECT_EQ(receives.count(all), 0);
-  EXPECT_EQ(receives.rank, 0);
-  EXPECT_EQ(receives.ranks, 1);
-  EXPECT_LT(incoming_chunk{}.ready, 0) << "there is none";
-  EXPECT_EQ(awaited_chunks{}.count(), 0);
-  EXPECT_EQ(awaited_chunks{}.end_of(0, 7), 7);
-  EXPECT_EQ(packet_share().turns(), 0);
-  packet_share nothing;
-  EXPECT_EQ(nothing.take().row, -1);
-  EXPECT_EQ(sent_tiles{}.turns(all), 0);
-  const packet_thread nobody{};
-  EXPECT_EQ(nobody.threads, 0);
-  EXPECT_EQ(moving_blocks{}.senders + moving_blocks{}.blocks, 0);
-  EXPECT_EQ(sender_beside({}, 0, 1), 0) << "none of no senders";
-  EXPECT_FALSE(sends_packets({}, 0, 3));
+TEST(plan_numbers, plans_that_are_not_filled_in) {
+  gather_plan gather;
+  EXPECT_EQ(gather.who, gather_senders::elsewhere);
+  EXPECT_EQ(gather.comm_ctas + gather.own_grid + gather.streams + gather.rate_limit, 0);
+  EXPECT_EQ(gather.segment_rows + gather.segment_k_blocks, 0);
+  EXPECT_FALSE(gather.packets || gather.tma_tiles || gather.polls);
+  EXPECT_EQ(gather.protocol.world * gather.protocol.workers * gather.protocol.senders, 1);
+  EXPECT_EQ(gather.protocol.sets, 2);
+  scatter_plan scatter;
+  EXPECT_EQ(scatter.way, scatter_way::store_to_peers);
+  EXPECT_EQ(scatter.comm_ctas + scatter.own_grid + scatter.streams + scatter.split_rows, 0);
+  EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
+  EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
+  EXPECT_EQ(gather.gemm.cycles, 0);
+  packet_share none;
+  EXPECT_EQ(none.turns(), 0);
+  EXPECT_EQ(none.take().row, -1);
+  gpu::moved_operands moved;
+  EXPECT_EQ(moved.a_stride + moved.inbox_stride + moved.outbox_stride + moved.outbox_begin +
+                moved.c_stride + moved.run.between + moved.run.launch,
+            0);
 }
 
 /// Chunks of a column end where those of the next begin, the last where the k-blocks do.

@@ -55,6 +55,14 @@ TEST(check_result, refuses_a_chain_that_is_not_begun_or_not_ended) {
   expect_problem(plans, {"begins a chain of multiplications before the last one ended"});
 }
 
+TEST(check_result, refuses_rows_that_one_rank_puts_elsewhere) {
+  auto plans = two_ranks();
+  edit_steps(plans[0], [](step& s) {
+    if (s.what == action::multiply) s.to.row = 1 - s.to.row;
+  });
+  expect_problem(plans, {"(multiply) multiplies row 0, column 0 of a of rank"});
+}
+
 TEST(check_rectangles, refuses_what_lies_outside) {
   auto plans = two_ranks();
   edit_steps(plans[0], [](step& s) {

@@ -135,7 +135,6 @@ class lowering {
       t.cols = static_cast<std::int32_t>(s.cols);
       t.fetches = s.from.rank != of_.rank;
       peer = t.fetches ? s.from.rank : s.to.rank;
-      if (of_.group_rows > 0) t.group = static_cast<std::int32_t>(s.to.row / of_.group_rows);
     } else if (s.reserve.named()) {
       peer = s.reserve.consumer;
     } else if (s.acquire.named()) {

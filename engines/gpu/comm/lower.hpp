@@ -15,9 +15,8 @@ using step_source = std::function<void(int worker, std::uint64_t epoch, const pr
 struct lowered_workers {
   int rank = 0;
   int world = 1;
-  int count = 1;                ///< of workers
-  room_sets sets;               ///< of their rooms
-  std::int64_t group_rows = 0;  ///< rows of a raster group in `to`; 0: all are one group
+  int count = 1;   ///< of workers
+  room_sets sets;  ///< of their rooms
 };
 
 /// Writes the steps of workers, which copy, wait and signal, out as flat lists. Throws `internal`

@@ -20,7 +20,6 @@ struct transfer {
   std::uint8_t credit = 1;     ///< the reserve waits for so many uses less than this one
   std::uint8_t hops = 1;       ///< to so many ranks, each one hop farther than the one before
   std::int16_t first_hop = 0;  ///< ranks from this one on; 0 is the rank itself
-  std::int32_t group = 0;      ///< of the raster, in which it goes out
   std::int32_t from_row = 0;
   std::int32_t from_col = 0;
   std::int32_t to_row = 0;

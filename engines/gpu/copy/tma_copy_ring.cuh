@@ -5,14 +5,13 @@
 
 #include <cuda.h>
 
+#include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax::gpu {
 
-/// A stage holds a TMA tile of so many bytes at most: what TMA needs for the rate of the
-/// link. Most stages are being read into while the others leave: beside a GEMM, reading takes
-/// longer than leaving does.
-inline constexpr int tma_tile_bytes = 32768;
+/// Most stages are being read into while the others leave: beside a GEMM, reading takes longer than
+/// leaving does.
 inline constexpr int ring_stages = 6;
 
 /// TMA tiles of matrices on their way from anywhere to anywhere, through TMA: each takes one

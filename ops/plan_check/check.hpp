@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <untax/core/error.hpp>
+
+#include "ops/common/device_schedule.hpp"
+
+namespace untax::plan_check {
+
+/// A planned operator of one rank, with all that is made of the plan: has
+///
+///   faults()     what can be seen to be wrong without the other ranks
+///   lanes()      what its kernels do, which has to outlive neither the model nor its plan
+///   operands()   how large its matrices are
+///   sets()       of its rooms
+///   transfers()  how many entries its lists have
+///
+/// and a `plan`.
+template <class Model>
+void prove(const std::vector<Model>& ranks, device_findings& found) {
+  device_schedule lanes;
+  std::vector<schedule::operand_extents> operands;
+  for (const Model& m : ranks) {
+    lanes.push_back(m.lanes());
+    operands.push_back(m.operands());
+  }
+  // Each set is used twice.
+  const auto epochs = 2 * static_cast<std::uint64_t>(ranks.front().sets());
+  add_report(found, lanes, check_lanes(lanes, operands, epochs));
+}
+
+/// Plans as so many ranks do, `model_of(rank)`; looks at what each would do by itself, and proves
+/// the schedule of all of them.
+template <class ModelOf>
+[[nodiscard]] device_findings check(int ranks, const ModelOf& model_of) {
+  device_findings found;
+  std::vector<decltype(model_of(0))> models;
+  try {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto& m = models.emplace_back(model_of(rank));
+      const std::string who = "rank " + std::to_string(rank);
+      if (m.plan.agreed() != models.front().plan.agreed())
+        found.faults.push_back(who + " plans otherwise than rank 0");
+      for (const std::string& fault : m.faults()) found.faults.push_back(who + ": " + fault);
+      found.transfers += m.transfers();
+    }
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported) throw;
+    found.refusal = e.what();
+    return found;
+  }
+  found.plan = models.front().plan.text();
+  if (found.faults.empty()) prove(models, found);
+  return found;
+}
+
+}  // namespace untax::plan_check

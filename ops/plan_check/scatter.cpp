@@ -1,0 +1,244 @@
+#include "ops/plan_check/scatter.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "engines/gpu/comm/lower.hpp"
+#include "ops/common/nowhere.hpp"
+#include "ops/plan_check/check.hpp"
+
+namespace untax::plan_check {
+
+scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned)
+    : problem(asked),
+      plan(planned),
+      how(problem, plan.protocol),
+      lists(lower_scatter(plan, how)),
+      own_(how.tiles().cols.whole) {
+  if (plan.way == scatter_way::tile_flags) sent = sent_tiles::of(how);
+  auto* const c =
+      static_cast<std::byte*>(nowhere::pointer(nowhere::c + how.rank() * nowhere::span));
+  maps = maps_of(problem, plan, how,
+                 {nowhere::pointer(nowhere::a), nowhere::pointer(nowhere::b), c, nowhere::span});
+  if (plan.streams == 0 || own_.empty()) return;
+  for (int split = 0; split < plan.row_splits; ++split) {
+    for (int hop = 1; hop < how.world(); ++hop)
+      copies.push_back(row_split_for(problem, plan, how, c, nowhere::span, split, hop));
+  }
+}
+
+schedule::operand_extents scatter_model::operands() const {
+  return {{problem.m, problem.k}, {own_.size, problem.k}, {problem.m, problem.n}};
+}
+
+operand_space scatter_model::space() const {
+  operand_space memory;
+  const schedule::operand_extents sizes = operands();
+  memory.add(operand::a, how.rank(), nowhere::a, sizes.a);
+  memory.add(operand::b, how.rank(), nowhere::b, sizes.b);
+  for (int rank = 0; rank < how.world(); ++rank)
+    memory.add(operand::c, rank, nowhere::c + rank * nowhere::span, sizes.c);
+  return memory;
+}
+
+/// The steps of a sender, by what its kernel, or a DMA engine, is given.
+void scatter_model::send(const operand_space& memory, int sender, std::uint64_t epoch,
+                         const program::sink& emit) const {
+  if (plan.streams == 0) {
+    how.open(sender, epoch, emit);
+    send_tiles(memory, sender, epoch, emit);
+    how.close(sender, epoch, emit);
+    return;
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (static_cast<int>(i + 1) % plan.streams != sender) continue;
+    const auto rows = static_cast<std::int64_t>(copies[i].rows);
+    const auto cols = static_cast<std::int64_t>(copies[i].bytes) / 2;
+    const auto stride = static_cast<std::int64_t>(copies[i].stride) / 2;
+    emit(step{.what = action::copy,
+              .rows = rows,
+              .cols = cols,
+              .from = memory.rectangle(copies[i].from, stride, rows, cols),
+              .to = memory.rectangle(copies[i].to, stride, rows, cols)});
+  }
+}
+
+void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
+                               const program::sink& emit) const {
+  const strided share{sender, plan.protocol.senders};
+  for (int turn = 0; turn < sent.turns(share); ++turn) {
+    const sent_tile tile = sent.at(share, turn);
+    room flag = how.tile_flag(0, epoch);
+    flag.number = flag.ready = tile.flag;
+    emit(step{.acquire = flag});
+    // TMA clips its tiles where C ends, on the right and below.
+    const gpu::tma_tiles_at& own = maps.tma_tiles.front();
+    std::int64_t rows = 0;
+    for (std::int64_t row = 0; row < tile.rows; row += sent.tma_tile_rows)
+      rows += std::min<std::int64_t>(own.tma_tile_rows, own.first.rows - tile.row - row);
+    const std::int64_t cols =
+        std::min<std::int64_t>(own.tma_tile_columns, own.first.columns - tile.column);
+    for (int hop = 1; hop < how.world(); ++hop) {
+      const gpu::matrix_at& there = maps.tma_tiles[static_cast<std::size_t>(hop)].first;
+      emit(step{.what = action::copy,
+                .rows = rows,
+                .cols = cols,
+                .from = memory.rectangle(own.first, tile.row, tile.column, rows, cols),
+                .to = memory.rectangle(there, tile.row, tile.column, rows, cols),
+                .reserve = how.landing(how.rank(), receiver_at_hop(how.rank(), hop, how.world()),
+                                       sender, epoch)});
+    }
+  }
+}
+
+std::vector<std::string> scatter_model::faults() const {
+  std::vector<std::string> found;
+  const auto expect = [&](bool right, const std::string& fault) {
+    if (!right) found.push_back(fault);
+  };
+  const std::string lowered = difference(lists, plan, how);
+  expect(lowered.empty(), lowered);
+  const int senders = plan.way == scatter_way::store_to_peers
+                          ? how.publishers()
+                          : plan.streams + plan.comm_ctas + plan.own_grid;
+  expect(senders == plan.protocol.senders,
+         fmt::format("{} senders instead of {}", senders, plan.protocol.senders));
+  expect(plan.parts == storing_warpgroups(plan.gemm.config), "a tile has another number of parts");
+  for (const gpu::tma_tiles_at& tiles : maps.tma_tiles) {
+    expect(gpu::fits_tma(tiles.tma_tile_rows, tiles.tma_tile_columns, gpu::tma_tile_bytes),
+           "a TMA tile cannot be so large");
+    expect(sent.tma_tile_rows == tiles.tma_tile_rows &&
+               sent.tma_tile_bytes() ==
+                   static_cast<unsigned>(tiles.tma_tile_rows * tiles.tma_tile_columns * 2),
+           "a TMA tile has another size than its map says");
+  }
+  const bool takes_numbers = plan.streams > 0 || plan.way == scatter_way::tile_flags;
+  if (!found.empty() || !takes_numbers || own_.empty() || how.world() == 1) return found;
+  const operand_space memory = space();
+  const std::string sends =
+      comm::difference(lists.senders, sender_workers(plan, how),
+                       [&](int sender, std::uint64_t epoch, const program::sink& emit) {
+                         send(memory, sender, epoch, emit);
+                       });
+  expect(sends.empty(), sends);
+  return found;
+}
+
+schedule::lane_program scatter_model::lanes() const {
+  const gpu::tile_config& c = plan.gemm.config;
+  const std::int64_t rows = tile_rows(c);
+  rank_lanes all({how.rank(),
+                  how.world(),
+                  how.counters(),
+                  {},
+                  {},
+                  c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n}});
+  if (plan.streams > 0) {
+    add_copies(all);
+    return all.take();
+  }
+  const std::vector<int> done = add_gemm(all, "gemm", 0, 0, {});
+  if (plan.way == scatter_way::store_to_peers) {
+    all.add_list({}, lists.open, 0);
+    all.add_list(done, lists.close, 0);
+    return all.take();
+  }
+  all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1);
+  for (std::size_t i = 0; i < lists.senders.senders.size(); ++i) all.add_list({}, lists.senders, i);
+  return all.take();
+}
+
+/// The CTAs of the kernel of a row split, which begin behind some flags; those that they raise.
+std::vector<int> scatter_model::add_gemm(rank_lanes& all, const char* name, int stage, int split,
+                                         const std::vector<int>& behind) const {
+  all.begin_kernel(name, stage);
+  if (own_.empty()) return {};
+  const auto memory = std::make_shared<operand_space>(space());
+  const auto now = std::make_shared<const std::vector<factors::ready>>();
+  gemm_lanes gemm;
+  gemm.plan = &plan.gemm;
+  gemm.k = problem.k;
+  gemm.sets = room_sets{1};
+  gemm.read = [this, memory, now, split](const gpu::cta_read& of, std::uint64_t,
+                                         const auto& visit) {
+    const gpu::matrix_at& a = maps.row_splits[static_cast<std::size_t>(split)].a;
+    const gpu::matrix_at& c = maps.row_splits[static_cast<std::size_t>(split)].c;
+    const std::int64_t column = std::int64_t{of.begin} * gpu::block_k;
+    const std::int64_t past = std::int64_t{of.end} * gpu::block_k;
+    factors f;
+    f.rows = std::clamp<std::int64_t>(c.rows - of.a.begin, 0, of.a.count);
+    f.cols = std::clamp<std::int64_t>(std::min(maps.b.rows, c.columns) - of.b.begin, 0, of.b.count);
+    f.depth = std::max<std::int64_t>(std::min({past, a.columns, maps.b.columns}) - column, 0);
+    if (f.rows > 0 && f.cols > 0 && f.depth > 0) {
+      if (of.a.begin + f.rows <= a.rows)
+        f.a = memory->rectangle(a, of.a.begin, column, f.rows, f.depth);
+      f.b = memory->rectangle(maps.b, of.b.begin, column, f.cols, f.depth);
+      f.c = memory->rectangle(c, of.a.begin, of.b.begin, f.rows, f.cols);
+    }
+    f.waits = now;
+    visit(f);
+  };
+  gemm.store = [this, memory](step tile, std::uint64_t epoch, const program::sink& emit) {
+    const std::int64_t column = tile.to.col - own_.begin;
+    if (plan.way == scatter_way::tile_flags)
+      tile.publish = how.tile_flag(how.tile_at(tile.to.row, column), epoch);
+    emit(tile);
+    for (std::size_t i = 0; i < maps.copies.size(); ++i) {
+      const int peer = receiver_at_hop(how.rank(), static_cast<int>(i) + 1, how.world());
+      emit(step{.what = action::copy,
+                .rows = tile.rows,
+                .cols = tile.cols,
+                .from = tile.to,
+                .to = memory->rectangle(maps.copies[i], tile.to.row, column, tile.rows, tile.cols),
+                .reserve = how.landing(how.rank(), peer, 0, epoch)});
+    }
+  };
+  return all.add_gemm(
+      gemm, std::vector<std::vector<int>>(static_cast<std::size_t>(plan.gemm.blocks()), behind));
+}
+
+/// Row splits one after the other; what one has stored is copied while the next ones multiply, when
+/// all ranks have opened their C.
+void scatter_model::add_copies(rank_lanes& all) const {
+  all.begin_kernel("open", 0);
+  const int opened = all.flag();
+  all.add_list({}, lists.open, 0, opened);
+  std::vector<std::vector<int>> ended;
+  for (int split = 0; split < plan.row_splits; ++split)
+    ended.push_back(
+        add_gemm(all, "gemm", 0, split, ended.empty() ? std::vector<int>() : ended.back()));
+  all.begin_kernel("copies", 0);
+  std::vector<int> copied = ended.back();
+  copied.push_back(opened);
+  for (std::size_t i = 0; i < lists.senders.senders.size(); ++i) {
+    copied.push_back(all.flag());
+    all.add(
+        {opened},
+        [this, i, ended](std::uint64_t epoch, const program::sink& emit) {
+          std::set<std::int64_t> known;
+          lists.senders.steps(i, epoch, [&](const step& s) {
+            const std::int64_t split = s.from.row / plan.split_rows;
+            if (known.insert(split).second && split < plan.row_splits)
+              for (const int flag : ended[static_cast<std::size_t>(split)])
+                emit(schedule::lane_program::awaits(how.rank(), flag, epoch));
+            emit(s);
+          });
+        },
+        copied.back());
+  }
+  all.begin_kernel("close", 0);
+  all.add_list(copied, lists.close, 0);
+}
+
+device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,
+                              const operator_options& options, int multiprocessors) {
+  return check(ranks, [&](int rank) {
+    return scatter_model(problem,
+                         scatter_plans(problem, ranks, rank, options, multiprocessors).front());
+  });
+}
+
+}  // namespace untax::plan_check

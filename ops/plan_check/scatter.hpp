@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <untax/ops/options.hpp>
+
+#include "engines/gpu/comm/sent_tiles.hpp"
+#include "ops/common/device_schedule.hpp"
+#include "ops/gemm_all_scatter/lowered.hpp"
+#include "ops/gemm_all_scatter/maps.hpp"
+#include "ops/plan_check/operand_space.hpp"
+#include "ops/plan_check/rank_lanes.hpp"
+
+namespace untax::plan_check {
+
+/// A planned gemm_all_scatter of one rank with all that its kernels are given: see `gather_model`.
+class scatter_model {
+ public:
+  scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned);
+
+  [[nodiscard]] std::vector<std::string> faults() const;
+  [[nodiscard]] schedule::lane_program lanes() const;
+  [[nodiscard]] schedule::operand_extents operands() const;
+  [[nodiscard]] static int sets() { return 1; }
+  [[nodiscard]] std::size_t transfers() const {
+    return lists.senders.entries() + lists.open.entries() + lists.close.entries();
+  }
+
+  gemm_all_scatter_problem problem;
+  scatter_plan plan;
+  gemm_all_scatter_protocol how;
+  scatter_lists lists;
+  sent_tiles sent;  ///< of senders of flagged tiles
+  scatter_maps maps;
+  std::vector<sent_row_split> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on
+
+ private:
+  [[nodiscard]] operand_space space() const;
+  void send(const operand_space& memory, int sender, std::uint64_t epoch,
+            const program::sink& emit) const;
+  void send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
+                  const program::sink& emit) const;
+  [[nodiscard]] std::vector<int> add_gemm(rank_lanes& all, const char* name, int stage, int split,
+                                          const std::vector<int>& behind) const;
+  void add_copies(rank_lanes& all) const;
+
+  range own_;  // columns of C
+};
+
+/// Plans as ranks with such GPUs do, looks at each, and proves the schedule of all.
+[[nodiscard]] device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,
+                                            const operator_options& options, int multiprocessors);
+
+}  // namespace untax::plan_check

@@ -1,0 +1,128 @@
+// The plain numbers that kernels of attention and of collectives go by: divisions known beforehand,
+// sizes of rooms, places of packets; and what tables say that nobody has filled.
+#include <cstdint>
+#include <cstring>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "engines/gpu/attention/shape.hpp"
+#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/packets/layout.hpp"
+
+namespace {
+
+using namespace untax;
+
+TEST(table_numbers, divisions) {
+  for (std::uint32_t divisor = 1; divisor < 3000; ++divisor) {
+    const gpu::division by(divisor);
+    for (const std::uint32_t n :
+         {0U, 1U, divisor - 1, divisor, divisor + 1, 7 * divisor - 1, 7 * divisor, 1000003U,
+          0x7fffffffU, 0x7fffffffU / divisor * divisor, 0x7fffffffU / divisor * divisor - 1})
+      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+  }
+  for (const std::uint32_t divisor : {1U << 20U, (1U << 30U) - 1, 1U << 30U, 0x7fffffffU}) {
+    const gpu::division by(divisor);
+    for (const std::uint32_t n : {divisor - 1, divisor, 0x7fffffffU})
+      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+  }
+  ASSERT_EQ(gpu::division().quotient(12345), 12345U) << "by one";
+}
+
+/// Rows of partial results: four elements a packet, and the statistics in the last.
+TEST(table_numbers, partial_results_of_attention) {
+  for (const int width : {64, 128, 256}) {
+    EXPECT_TRUE(gpu::has_kernel_for(width));
+    EXPECT_EQ(gpu::packets_of_row(width), width / 4 + 1);
+    gpu::attention_shape shape;
+    shape.head_dim = width;
+    shape.batch = 3;
+    shape.kv_heads = 5;
+    shape.group = 7;
+    EXPECT_EQ(shape.items(), 15);
+    EXPECT_EQ(shape.rows(), 105);
+    EXPECT_EQ(shape.words(), width + 2) << "32 bits each, and two statistics";
+    shape.partials = dtype::bf16;
+    EXPECT_EQ(shape.words(), width / 2 + 1) << "16 bits each";
+  }
+  for (const int width : {0, 32, 96, 192, 512}) EXPECT_FALSE(gpu::has_kernel_for(width));
+}
+
+/// Rooms of attention: the last row of the last set, rank and block lies in them.
+TEST(table_numbers, rooms_of_attention) {
+  for (const int width : {64, 128, 256}) {
+    gpu::attention_shape shape;
+    shape.head_dim = width;
+    shape.batch = 3;
+    shape.kv_heads = 2;
+    shape.group = 4;
+    for (const int ranks : {1, 2, 8}) {
+      const std::size_t row = static_cast<std::size_t>(width) / 4 + 1;
+      const std::size_t rows = 24;
+      const auto all = static_cast<std::size_t>(ranks);
+      const auto sent = gpu::attention_room::of(shape, ranks, 5, true, false);
+      EXPECT_EQ(sent.inbox, 2 * rows * all * row) << "two sets";
+      EXPECT_EQ(sent.outbox, 0U);
+      EXPECT_EQ(sent.parts, 2U * 5 * 16 * (static_cast<std::size_t>(width) / 2 + 1));
+      EXPECT_EQ(sent.rows, rows * all * (static_cast<std::size_t>(width) + 2));
+      const auto followed = gpu::attention_room::of(shape, ranks, 5, false, true);
+      EXPECT_EQ(followed.inbox, sent.inbox);
+      EXPECT_EQ(followed.outbox, 2 * rows * row);
+      EXPECT_EQ(gpu::attention_room::of(shape, ranks, 5, false, false).inbox, 1U);
+    }
+  }
+}
+
+/// Packets of collectives: each phase, set, source and packet has a place of its own, and all are
+/// in the inbox; each block and receiver has a counter.
+TEST(table_numbers, places_of_packets) {
+  for (const int ranks : {1, 2, 5}) {
+    for (const bool passes_on : {false, true}) {
+      const gpu::packet_layout how{
+          .messages = gpu::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
+      std::set<std::int64_t> slots;
+      for (int phase = 0; phase < (passes_on ? 2 : 1); ++phase)
+        for (std::uint64_t epoch = 8; epoch < 10; ++epoch)
+          for (int source = 0; source < ranks; ++source)
+            for (std::int64_t i = 0; i < 7; ++i) {
+              ASSERT_TRUE(slots.insert(how.slot(phase, epoch, source, i)).second);
+              ASSERT_EQ(how.slot(phase, epoch, source, i), how.slot(phase, epoch + 2, source, i));
+            }
+      ASSERT_EQ(*slots.begin(), 0);
+      ASSERT_EQ(static_cast<std::size_t>(*slots.rbegin()) + 1, how.slots());
+      ASSERT_EQ(slots.size(), how.slots());
+      std::set<int> counters;
+      for (int block = 0; block < 3; ++block)
+        for (int receiver = 0; receiver < ranks; ++receiver)
+          ASSERT_TRUE(counters.insert(how.counter(block, receiver)).second);
+      ASSERT_EQ(*counters.begin(), 0);
+      ASSERT_EQ(*counters.rbegin() + 1, how.counter(3, 0)) << "as many as there are";
+    }
+  }
+}
+
+TEST(table_numbers, what_is_not_filled_in_is_nothing) {
+  const gpu::message_table messages;
+  EXPECT_EQ(messages.ranks, 1);
+  EXPECT_EQ(messages.rank + messages.largest + messages.there[0], 0);
+  EXPECT_EQ(messages.sent[0].size + messages.got[0].size, 0);
+  const gpu::transfer_code code;
+  EXPECT_EQ(code.kernel, nullptr);
+  EXPECT_EQ(code.first_argument.size(), 0U);
+  EXPECT_EQ(code.threads + code.counters + code.element_bytes, 0);
+  EXPECT_EQ(code.shared_bytes + code.inbox_bytes, 0U);
+  const gpu::packet_layout packets;
+  EXPECT_EQ(packets.capacity + packets.total, 0);
+  EXPECT_EQ(packets.root, -1);
+  EXPECT_FALSE(packets.passes_on);
+}
+
+TEST(table_numbers, arguments_of_kernels_are_their_bytes) {
+  const gpu::message_table sent(3, 1);
+  gpu::kernel_argument argument(sent);
+  ASSERT_EQ(argument.size(), sizeof sent);
+  EXPECT_EQ(std::memcmp(argument.data(), &sent, sizeof sent), 0);
+}
+
+}  // namespace
