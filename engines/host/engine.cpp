@@ -1,6 +1,7 @@
 #include "engines/host/engine.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -12,53 +13,111 @@
 namespace untax::host {
 namespace {
 
-/// The kernels of one stage, as one numbering of workers.
-struct stage_workers {
-  const program* plan;
-  int stage;
-
-  [[nodiscard]] int count() const {
-    int workers = 0;
-    for (int k = 0; k < plan->kernels(); ++k) {
-      if (plan->kernel_at(k).stage == stage) workers += plan->kernel_at(k).workers;
-    }
-    return workers;
-  }
-  /// (kernel, worker in it) of a worker of the stage.
-  [[nodiscard]] std::pair<int, int> locate(int worker) const {
-    int k = 0;
-    for (;; ++k) {
-      if (plan->kernel_at(k).stage != stage) continue;
-      if (worker < plan->kernel_at(k).workers) return {k, worker};
-      worker -= plan->kernel_at(k).workers;
-    }
-  }
-};
-
 /// How far a rank is that begins a stage of a run; its steps count on from there.
 std::uint64_t progress_at(std::uint64_t run, int stage) {
   return run << 32U | static_cast<std::uint64_t>(stage) << 28U;
 }
 
-int stages_of(const program& p) { return p.kernel_at(p.kernels() - 1).stage + 1; }
-
 }  // namespace
+
+/// What is carried out in a run: kernels, workers and steps.
+class engine::work {
+ public:
+  work(const program& p, std::uint64_t epoch) : exact_(&p), run_{epoch, 0}, kernels_(p.kernels()) {}
+  work(const row_program& p, const row_run& run)
+      : any_(&p), run_(run), kernels_(p.sizes_at(run.rows).kernels) {}
+
+  [[nodiscard]] const row_run& run() const noexcept { return run_; }
+  [[nodiscard]] int stages() const { return kernel_at(kernels_ - 1).stage + 1; }
+  /// The kernels of one stage, as one numbering of workers.
+  [[nodiscard]] int workers_of(int stage) const {
+    int workers = 0;
+    for (int k = 0; k < kernels_; ++k) {
+      if (kernel_at(k).stage == stage) workers += kernel_at(k).workers;
+    }
+    return workers;
+  }
+  /// (kernel, worker in it) of a worker of the stage.
+  [[nodiscard]] std::pair<int, int> locate(int stage, int worker) const {
+    int k = 0;
+    for (;; ++k) {
+      if (kernel_at(k).stage != stage) continue;
+      if (worker < kernel_at(k).workers) return {k, worker};
+      worker -= kernel_at(k).workers;
+    }
+  }
+  [[nodiscard]] int most_workers() const {
+    int most = 1;
+    for (int stage = 0; stage < stages(); ++stage) most = std::max(most, workers_of(stage));
+    return most;
+  }
+  void steps(int kernel, int worker, const program::sink& emit) const {
+    if (any_ != nullptr) return any_->steps(run_, kernels_, kernel, worker, emit);
+    exact_->steps(kernel, worker, run_.number, emit);
+  }
+
+ private:
+  [[nodiscard]] kernel kernel_at(int i) const {
+    return any_ != nullptr ? any_->kernel_at(run_.rows, i) : exact_->kernel_at(i);
+  }
+
+  const program* exact_ = nullptr;
+  const row_program* any_ = nullptr;
+  row_run run_;
+  int kernels_;
+};
 
 engine::engine(world& w, program p, engine_options options)
     : world_(&w.stable_view()), program_(std::move(p)), options_(std::move(options)) {
-  if (w.memory() != memory_kind::host) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {} computes on the host, and the heaps of this world are in "
-                            "GPU memory; use a world of threads, or of processes with {}=host",
-                            w.rank(), options_.operator_name, variable::memory.name));
-  }
-  inbox_ = allocate(program_.inbox(), options_.inbox_type, " inbox");
-  outbox_ = allocate(program_.outbox(), options_.outbox_type, " outbox");
-  const auto counters = static_cast<std::size_t>(std::max(program_.counters(), 1));
-  counters_ =
-      world_->allocate_owned_cleared<std::uint64_t>(counters, options_.operator_name + " counters");
+  refuse_gpus(w);
+  const auto matrix = [&](const extent& size, dtype type, const char* label) {
+    return allocate(size.rows * size.cols, size.cols, type, label);
+  };
+  inbox_ = matrix(program_->inbox(), options_.inbox_type, " inbox");
+  outbox_ = matrix(program_->outbox(), options_.outbox_type, " outbox");
+  make_counters(program_->counters());
+  make_workers_or_stop(work(*program_, 1).most_workers(), program_->tile_extent());
+}
+
+engine::engine(world& w, row_program p, engine_options options)
+    : world_(&w.stable_view()), rows_(std::move(p)), options_(std::move(options)) {
+  refuse_gpus(w);
+  const auto in_sets = [&](std::int64_t elements, dtype type, const char* label) {
+    // Sets begin where vectors may.
+    constexpr std::int64_t aligned = 64;
+    const std::int64_t of_set = round_up(elements, aligned);
+    memory m = allocate(run_sets * of_set, 0, type, label);
+    m.elements_of_set = of_set;
+    return m;
+  };
+  inbox_ = in_sets(rows_->inbox_elements(), options_.inbox_type, " inbox");
+  outbox_ = in_sets(rows_->outbox_elements(), options_.outbox_type, " outbox");
+  make_counters(rows_->counters());
+  roll_call_ =
+      std::make_unique<roll_call>(*world_, *rows_, counters_.get(), options_.operator_name);
+  int most = 1;
+  for (const std::int64_t rows : rows_->ends())
+    most = std::max(most, work(*rows_, {1, rows}).most_workers());
+  make_workers_or_stop(most, rows_->tile_extent());
+}
+
+void engine::refuse_gpus(const world& w) const {
+  if (w.memory() == memory_kind::host) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {} computes on the host, and the heaps of this world are in "
+                          "GPU memory; use a world of threads, or of processes with {}=host",
+                          w.rank(), options_.operator_name, variable::memory.name));
+}
+
+void engine::make_counters(int counters) {
+  counters_ = world_->allocate_owned_cleared<std::uint64_t>(
+      static_cast<std::size_t>(std::max(counters, 1)), options_.operator_name + " counters");
+}
+
+void engine::make_workers_or_stop(int most, const extent& tile) {
   try {
-    make_workers();
+    make_workers(most, tile);
+    if (rows_) warm_up();
   } catch (const error& e) {
     world_->fail(e.code(), e.what());
     throw;
@@ -69,25 +128,45 @@ engine::engine(world& w, program p, engine_options options)
   }
 }
 
-void engine::make_workers() {
-  int most = 1;
-  for (int stage = 0; stage < stages_of(program_); ++stage)
-    most = std::max(most, stage_workers{&program_, stage}.count());
+void engine::make_workers(int most, const extent& tile) {
   for (int i = 0; i < most; ++i) {
-    workers_.emplace_back(options_.operator_name, counters_.get(), world_->make_watch(i),
-                          program_.tile_extent(), options_.faults.get());
+    watch guard = world_->make_watch(i);
+    guard.ask(roll_call_.get());
+    workers_.emplace_back(options_.operator_name, counters_.get(), guard, tile,
+                          options_.faults.get());
   }
   team_ = std::make_unique<team>(most, options_.launch,
                                  fmt::format("rank {}: {}", world_->rank(), options_.operator_name),
                                  [this](const error& e) { world_->fail(e.code(), e.what()); });
 }
 
-engine::memory engine::allocate(const extent& size, dtype type, const std::string& label) {
-  const auto bytes = static_cast<std::size_t>(size.rows * size.cols) * size_of(type);
+/// Takes what workers compute with for any number of rows, so that runs allocate nothing.
+void engine::warm_up() {
+  operand_table types;
+  for (const operand of : {operand::a, operand::b, operand::c})
+    types[of].type = options_.operand_type;
+  types[operand::inbox].type = options_.inbox_type;
+  types[operand::outbox].type = options_.outbox_type;
+  math_need need;
+  for (const std::int64_t rows : rows_->ends()) {
+    const work w(*rows_, {1, rows});
+    for (int stage = 0; stage < w.stages(); ++stage) {
+      for (int i = 0; i < w.workers_of(stage); ++i) {
+        const auto [kernel, index] = w.locate(stage, i);
+        w.steps(kernel, index, [&](const step& s) { need.add(s, types); });
+      }
+    }
+  }
+  for (worker& block : workers_) block.reserve(need);
+}
+
+engine::memory engine::allocate(std::int64_t elements, std::int64_t cols, dtype type,
+                                const std::string& label) {
+  const auto bytes = static_cast<std::size_t>(elements) * size_of(type);
   if (bytes == 0) return {};
   memory m;
   m.bytes = world_->allocate_owned<std::byte>(bytes, options_.operator_name + label);
-  m.operand = {m.bytes->local(), m.bytes->span(), size.cols, type, world_->rank()};
+  m.operand = {m.bytes->local(), m.bytes->span(), cols, type, world_->rank()};
   return m;
 }
 
@@ -95,20 +174,41 @@ void engine::run(operand_table operands) {
   world_->check();
   operands[operand::inbox] = inbox_.operand;
   operands[operand::outbox] = outbox_.operand;
-  ++epoch_;
-  run_ = world_->next_run();
-  for (int stage = 0; stage < stages_of(program_); ++stage) run_stage(stage, operands);
+  carry_out(work(*program_, ++epoch_), operands);
 }
 
-void engine::run_stage(int stage, const operand_table& operands) {
-  const stage_workers all{&program_, stage};
-  const int count = all.count();
-  team_->launch(count, [&](int i) {
-    const auto [kernel, index] = all.locate(i);
+void engine::run(operand_table operands, std::int64_t rows) {
+  world_->check();
+  const row_run run{++epoch_, rows};
+  const auto sizes = rows_->sizes_at(rows);
+  const auto in_set = [&](const memory& m, std::int64_t cols) {
+    operand_memory at = m.operand;
+    at.base += static_cast<std::size_t>(run.set() * m.elements_of_set) * size_of(at.type);
+    at.stride = cols;
+    return at;
+  };
+  operands[operand::inbox] = in_set(inbox_, sizes.inbox.cols);
+  operands[operand::outbox] = in_set(outbox_, sizes.outbox.cols);
+  roll_call_->begin(run);
+  carry_out(work(*rows_, run), operands);
+  roll_call_->end();
+}
+
+void engine::carry_out(const work& w, const operand_table& operands) {
+  run_ = world_->next_run();
+  for (int stage = 0; stage < w.stages(); ++stage) run_stage(w, stage, operands);
+}
+
+void engine::run_stage(const work& w, int stage, const operand_table& operands) {
+  const int count = w.workers_of(stage);
+  const auto body = [&](int i) {
+    const auto [kernel, index] = w.locate(stage, i);
     worker& block = workers_[static_cast<std::size_t>(i)];
-    block.start(world_->rank(), kernel, index, epoch_, progress_at(run_, stage));
-    program_.steps(kernel, index, epoch_, [&](const step& s) { block.take(s, operands); });
-  });
+    block.start(world_->rank(), kernel, index, w.run().number, progress_at(run_, stage));
+    w.steps(kernel, index, [&](const step& s) { block.take(s, operands); });
+  };
+  // By reference: what a function object holds beyond two pointers is allocated.
+  team_->launch(count, std::cref(body));
   // The worker that found the trouble knows more than those that were told.
   auto outcome = wait_outcome::ok;
   for (int i = 0; i < count; ++i) {

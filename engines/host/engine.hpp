@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,11 @@
 #include <untax/flow/fault_tap.hpp>
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/tile/program.hpp>
+#include <untax/tile/row_program.hpp>
 #include <untax/world/world.hpp>
 
 #include "engines/host/operand_memory.hpp"
+#include "engines/host/roll_call.hpp"
 #include "engines/host/team.hpp"
 #include "engines/host/worker.hpp"
 
@@ -25,7 +28,8 @@ struct engine_options {
   dtype inbox_type = dtype::f32;
   dtype outbox_type = dtype::f32;
   launch_mode launch = launch_mode::graph;
-  std::shared_ptr<fault_tap> faults;
+  std::shared_ptr<fault_tap> faults = nullptr;
+  dtype operand_type = dtype::f32;  ///< of the caller's, where runs have different numbers of rows
 };
 
 /// Carries out a program on the threads of one rank. It owns the operator's symmetric memory
@@ -36,6 +40,8 @@ class engine {
   /// Throws `out_of_memory`, or what a stopped world throws. What strikes this rank alone, such as
   /// threads that cannot be made, stops the world: the others are on their way into `run`.
   engine(world& w, program p, engine_options options);
+  /// For runs of different numbers of rows.
+  engine(world& w, row_program p, engine_options options);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   /// Retires the operator's memory, since peers may still be reading what this rank has sent, or
@@ -45,24 +51,37 @@ class engine {
   /// One epoch. `operands` holds the caller's operands; the engine adds its own. Returns when this
   /// rank's result is complete and its operands are its own again. Throws when a wait fails.
   void run(operand_table operands);
-
-  [[nodiscard]] const program& plan() const noexcept { return program_; }
+  /// The same with so many rows, 0 to the capacity, the same at all ranks, where the engine was
+  /// made for different numbers of them. Allocates nothing in `launch_mode::graph`. Throws
+  /// `disagreement` if a rank has another number, when a wait is looked at or at the end.
+  void run(operand_table operands, std::int64_t rows);
 
  private:
   struct memory {
     owned_symmetric<std::byte> bytes;
     operand_memory operand;
+    std::int64_t elements_of_set = 0;
   };
-  [[nodiscard]] memory allocate(const extent& size, dtype type, const std::string& label);
-  void make_workers();
-  void run_stage(int stage, const operand_table& operands);
+  class work;
+
+  [[nodiscard]] memory allocate(std::int64_t elements, std::int64_t cols, dtype type,
+                                const std::string& label);
+  void refuse_gpus(const world& w) const;
+  void make_counters(int counters);
+  void make_workers(int most, const extent& tile);
+  void make_workers_or_stop(int most, const extent& tile);
+  void warm_up();
+  void carry_out(const work& w, const operand_table& operands);
+  void run_stage(const work& w, int stage, const operand_table& operands);
 
   world* world_;
-  program program_;
+  std::optional<program> program_;
+  std::optional<row_program> rows_;
   engine_options options_;
   owned_symmetric<std::uint64_t> counters_;
   memory inbox_;
   memory outbox_;
+  std::unique_ptr<roll_call> roll_call_;
   std::vector<worker> workers_;
   std::unique_ptr<team> team_;
   std::uint64_t epoch_ = 0;

@@ -30,6 +30,11 @@ struct norm_context {
 /// columns alone.
 class norm_math {
  public:
+  /// Takes the memory that rows of so many elements need.
+  void reserve(std::int64_t hidden) {
+    row_.reserve(static_cast<std::size_t>(hidden));
+    weight_.reserve(static_cast<std::size_t>(hidden));
+  }
   /// Carries out `normalise` on sums whose rows lie `stride` floats apart.
   void normalise(const step& s, const float* sums, std::int64_t stride,
                  const operand_table& operands);

@@ -10,11 +10,14 @@
 namespace untax::host {
 namespace {
 
+constexpr std::int64_t floats_kept = std::int64_t{4} << 20;
+constexpr std::int64_t least_columns = 64;
+
 /// Widened weights are kept to what a cache can hold, however wide the tile.
 std::int64_t columns_at_once(dtype type, std::int64_t depth) {
-  constexpr std::int64_t floats_kept = std::int64_t{4} << 20;
   if (type == dtype::f32) return std::numeric_limits<std::int64_t>::max() / 2;
-  return std::max<std::int64_t>(floats_kept / std::max<std::int64_t>(depth, 1) / 64 * 64, 64);
+  const std::int64_t fit = floats_kept / std::max<std::int64_t>(depth, 1);
+  return std::max(fit / least_columns * least_columns, least_columns);
 }
 
 float* floats(std::byte* data) {
@@ -34,6 +37,35 @@ void multiply_fp32(std::int64_t m, std::int64_t n, std::int64_t k, const float* 
   blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, narrow_int(m), narrow_int(n), narrow_int(k),
                1.0F, a, narrow_int(lda), b, narrow_int(ldb), accumulate ? 1.0F : 0.0F, c,
                narrow_int(ldc));
+}
+
+void math_need::add(const step& s, const operand_table& types) {
+  const auto is_narrow = [&](operand of) {
+    return of != operand::panel && of != operand::product && types[of].type != dtype::f32;
+  };
+  if (s.what == action::add) sum = true;
+  if (s.what == action::reduce) addends = std::max(addends, s.depth);
+  if (s.what == action::copy && s.to.of == operand::panel)
+    panel = std::max({panel, s.cols, std::int64_t{1}});
+  if (s.what == action::normalise) hidden = std::max(hidden, s.cols);
+  if (s.what != action::multiply) return;
+  if (is_narrow(s.from.of)) left = std::max(left, s.depth);
+  if (is_narrow(operand::b)) right = std::max(right, s.depth);
+  if (s.to.of == operand::product || is_narrow(s.to.of)) product = true;
+}
+
+void tile_math::reserve(const math_need& need) {
+  const auto take = [](std::vector<float>& values, std::int64_t rows, std::int64_t cols) {
+    values.reserve(static_cast<std::size_t>(rows * cols));
+  };
+  if (need.product) scratch(operand::product);
+  if (need.sum) scratch(operand::sum);
+  take(panel_, tile_.rows, need.panel);
+  take(left_.values, tile_.rows, need.left);
+  const std::int64_t most = std::max(floats_kept, least_columns * need.right);
+  take(right_.values, 1, std::min(tile_.cols * need.right, most));
+  addends_.reserve(static_cast<std::size_t>(need.addends));
+  norm_.reserve(need.hidden);
 }
 
 void tile_math::perform(const step& s, const operand_table& operands) {

@@ -13,6 +13,20 @@
 
 namespace untax::host {
 
+/// What steps need of a worker's memory, beside the size of a tile.
+struct math_need {
+  bool product = false;
+  bool sum = false;
+  std::int64_t panel = 0;  ///< columns
+  std::int64_t left = 0;   ///< columns of left operands that are widened
+  std::int64_t right = 0;  ///< of weights
+  std::int64_t addends = 0;
+  std::int64_t hidden = 0;  ///< elements of rows that are normalised
+
+  /// Of operands only types are looked at.
+  void add(const step& s, const operand_table& types);
+};
+
 /// What one worker computes with: the private tiles that a protocol can name, and room for widened
 /// operands. Tiles are multiplied with OpenBLAS, one thread a call; 16-bit operands are widened
 /// first and kept as long as the next steps use the same ones.
@@ -22,6 +36,9 @@ class tile_math {
 
   /// Forgets widened operands; their memory may hold something else in the next run.
   void start_run() noexcept { left_.key = right_.key = {}; }
+
+  /// Takes the memory that `perform` needs for such steps on tiles of any size.
+  void reserve(const math_need& need);
 
   /// Carries out the action of a step. The verbs around it are not its business.
   void perform(const step& s, const operand_table& operands);

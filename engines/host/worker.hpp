@@ -44,6 +44,9 @@ class worker {
     outcome_ = wait_outcome::ok;
   }
 
+  /// Takes the memory that steps need.
+  void reserve(const math_need& need) { math_.reserve(need); }
+
   /// One step. After a wait that did not end well the rest of the program is skipped, so that the
   /// worker leaves through its normal exit.
   void take(const step& s, const operand_table& operands);

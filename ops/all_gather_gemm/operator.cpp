@@ -10,6 +10,7 @@
 #include "ops/common/arguments.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
@@ -34,17 +35,39 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
     return;
   }
   const extent full = a_shard(problem, w.size(), 0);
-  auto made = make_plan(w, name, {problem.m, problem.n, full.cols, problem.type}, options);
+  const auto make = [&](std::int64_t rows) {
+    return make_plan(w, name, {rows, problem.n, full.cols, problem.type}, options);
+  };
+  auto made = make(problem.m);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_plan(w, name, text_of(problem), plan_);
+  const host::engine_options how{.operator_name = std::string(name),
+                                 .inbox_type = problem.type,
+                                 .outbox_type = problem.type,
+                                 .launch = options.launch,
+                                 .faults = options.faults,
+                                 .operand_type = problem.type};
+  if (!options.varying_rows) {
+    agree_on_plan(w, name, text_of(problem), plan_);
+    engine_ = make_process_owned<host::engine>(
+        w, program(all_gather_gemm_protocol(problem_, plan_)), how);
+    return;
+  }
+  plans_ = std::make_shared<const row_plans>(problem.m,
+                                             [&](std::int64_t rows) { return make(rows).plan; });
+  explanation_ += told_of(*plans_);
+  agree_on_plans(w, name, text_of(problem), *plans_);
   engine_ = make_process_owned<host::engine>(
-      w, program(all_gather_gemm_protocol(problem_, plan_)),
-      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
-                           options.faults});
+      w,
+      programs_of(plans_, 1,
+                  [problem](std::int64_t rows, const protocol_plan& plan) {
+                    return all_gather_gemm_protocol(with_rows(problem, rows), plan);
+                  }),
+      how);
 }
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
+  refuse_varying_rows(name, rank_, options);
   const operator_entry entry = all_gather_gemm_entry();
   const auto& [m, n, k, type, gather] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
@@ -75,9 +98,11 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
                           stream_ref stream) {
   const argument_check check{name, rank_};
   check.is_whole(engine_ || device_);
-  check.matrix_of("a", a, a_shard(problem_, plan_.world, rank_), problem_.type);
-  check.matrix_of("weights", weights, {problem_.n, problem_.k}, problem_.type);
-  check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
+  const std::int64_t rows = rows_of_run(name, rank_, "c", c.rows, problem_.m, plans_.get());
+  const auto problem = with_rows(problem_, rows);
+  check.matrix_of("a", a, a_shard(problem, plan_.world, rank_), problem.type);
+  check.matrix_of("weights", weights, {problem.n, problem.k}, problem.type);
+  check.matrix_of("c", as_const(c), {rows, problem.n}, problem.type);
   check.apart("a", a, as_const(c));
   check.apart("weights", weights, as_const(c));
 
@@ -86,6 +111,7 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);
   operands[operand::c] = local_operand(as_const(c), rank_);
+  if (plans_) return engine_->run(operands, rows);
   engine_->run(operands);
 }
 

@@ -9,11 +9,17 @@
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/protocol.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
 
 constexpr auto name = all_reduce_norm_name;
+
+all_reduce_norm_problem with_tokens(all_reduce_norm_problem problem, std::int64_t tokens) {
+  problem.tokens = tokens;
+  return problem;
+}
 
 }  // namespace
 
@@ -23,16 +29,30 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
   auto made = plan_norm(w, problem, options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_plan(
-      w, name,
+  const std::string text =
       fmt::format("tokens {}, hidden {}, {}, output {}, epsilon {}", problem.tokens, problem.hidden,
-                  name_of(problem.type), name_of(problem.output), problem.epsilon),
-      plan_);
+                  name_of(problem.type), name_of(problem.output), problem.epsilon);
+  if (options.varying_rows) {
+    plans_ = std::make_shared<const row_plans>(problem.tokens, [&](std::int64_t tokens) {
+      return plan_norm(w, with_tokens(problem, tokens), options).plan;
+    });
+    explanation_ += told_of(*plans_);
+    agree_on_plans(w, name, text, *plans_);
+  } else {
+    agree_on_plan(w, name, text, plan_);
+  }
   own_ = w.allocate_owned<std::byte>(room_of(problem).bytes, fmt::format("{} results", name));
-  engine_ = make_process_owned<host::engine>(
-      w, program(all_reduce_norm_protocol(problem_, plan_)),
-      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
-                           options.faults});
+  const host::engine_options how{std::string(name), problem.type,   problem.type,
+                                 options.launch,    options.faults, problem.type};
+  if (!plans_) {
+    engine_ = make_process_owned<host::engine>(
+        w, program(all_reduce_norm_protocol(problem_, plan_)), how);
+    return;
+  }
+  const auto protocol = [problem](std::int64_t tokens, const protocol_plan& plan) {
+    return all_reduce_norm_protocol(with_tokens(problem, tokens), plan);
+  };
+  engine_ = make_process_owned<host::engine>(w, programs_of(plans_, 1, protocol), how);
 }
 
 all_reduce_norm::all_reduce_norm(all_reduce_norm&&) noexcept = default;
@@ -48,9 +68,10 @@ norm_results all_reduce_norm::result() const {
   return {own, own + room.out, has_scales ? scales : nullptr};
 }
 
-void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& results) const {
+void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& results,
+                            std::int64_t tokens) const {
   const argument_check check{name, plan_.rank};
-  const extent size{problem_.tokens, problem_.hidden};
+  const extent size{tokens, problem_.hidden};
   const auto rows_at = [&](const void* data) {
     return const_matrix(data, problem_.type, size.rows, size.cols);
   };
@@ -91,9 +112,12 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
 
 void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results) {
   const norm_results own = result();
-  check(inputs, results);
+  const std::int64_t tokens =
+      rows_of_run(name, plan_.rank, "in", inputs.in.rows, problem_.tokens, plans_.get());
+  check(inputs, results, tokens);
+  const protocol_plan& plan = plans_ && tokens > 0 ? plans_->at(tokens) : plan_;
   const bool into_own = results.x == own.x && results.out == own.out;
-  const bool by_way_of_own = plan_.phases == 2 && !into_own;
+  const bool by_way_of_own = plan.phases == 2 && !into_own;
   const norm_results& at = by_way_of_own ? own : results;
   if (by_way_of_own) {
     // Peers write there while this rank still reads what it was given.
@@ -115,17 +139,19 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
   host::operand_table operands;
   operands.norm = &norm;
   operands[operand::a] = local_operand(inputs.in, plan_.rank);
-  operands[operand::c] =
-      local_operand({at.x, problem_.type, problem_.tokens, problem_.hidden}, plan_.rank);
+  operands[operand::c] = local_operand({at.x, problem_.type, tokens, problem_.hidden}, plan_.rank);
   operands[operand::c].bytes_per_rank = span;
-  engine_->run(operands);
+  if (plans_) {
+    engine_->run(operands, tokens);
+  } else {
+    engine_->run(operands);
+  }
   if (!by_way_of_own) return;
-  const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+  const auto elements = static_cast<std::size_t>(tokens * problem_.hidden);
   std::memmove(results.x, own.x, elements * size_of(problem_.type));
   std::memmove(results.out, own.out, elements * normed_size(problem_));
   if (own.scales != nullptr)
-    std::memmove(results.scales, own.scales,
-                 static_cast<std::size_t>(problem_.tokens) * sizeof(float));
+    std::memmove(results.scales, own.scales, static_cast<std::size_t>(tokens) * sizeof(float));
 }
 
 }  // namespace untax

@@ -104,7 +104,7 @@ class summing_layout {
         plan_(plan),
         passers_(passers),
         rows_{result.rows, plan.world},
-        sets_{passes_on() ? 1 : 2},
+        sets_{passes_on() ? 1 : plan.sets},
         ready_(counters_.take(sets_.sets, plan.world, most_tiles())),
         free_(counters_.take(asks() ? sets_.sets : 0, plan.world, plan.workers)),
         landed_(counters_.take(1, plan.world, passes_on() ? passers : 0)),

@@ -40,14 +40,31 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation) + choose_phases(problem, options, plan_);
-  agree_on_summed(w, summed(problem), plan_);
+  if (options.varying_rows) {
+    plans_ = std::make_shared<const row_plans>(problem.m, [&](std::int64_t rows) {
+      const auto fewer = with_rows(problem, rows);
+      protocol_plan plan = plan_summed(w, summed(fewer), options).plan;
+      choose_phases(fewer, options, plan);
+      return plan;
+    });
+    explanation_ += told_of(*plans_);
+    agree_on_summed(w, summed(problem), *plans_);
+  } else {
+    agree_on_summed(w, summed(problem), plan_);
+  }
   result_ = w.allocate_owned<std::byte>(
       static_cast<std::size_t>(problem.m * problem.n) * size_of(problem.type),
       fmt::format("{} result", name));
+  const auto how = engine_options_of(summed(problem), options);
+  if (!plans_) {
+    engine_ = make_process_owned<host::engine>(w, program(protocol_for(problem_, plan_)), how);
+    return;
+  }
+  const auto protocol = [problem](std::int64_t rows, const protocol_plan& plan) {
+    return protocol_for(with_rows(problem, rows), plan);
+  };
   engine_ = make_process_owned<host::engine>(
-      w, program(protocol_for(problem_, plan_)),
-      host::engine_options{std::string(name), problem.partials, problem.partials, options.launch,
-                           options.faults});
+      w, programs_of(plans_, most_ring_uses(*plans_, problem.n), protocol), how);
 }
 
 gemm_all_reduce::gemm_all_reduce(gemm_all_reduce&&) noexcept = default;
@@ -63,11 +80,18 @@ matrix gemm_all_reduce::result() const {
   return {result_->local(), problem_.type, problem_.m, problem_.n};
 }
 
+matrix gemm_all_reduce::rows_of(matrix c, std::int64_t rows) const {
+  if (plans_) c.rows = rows;
+  return c;
+}
+
 void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
-  const matrix own = result();
-  check_summed(summed(problem_), plan_, a, weights, c, {problem_.m, problem_.n});
+  const std::int64_t rows = rows_of_run(name, plan_.rank, "a", a.rows, problem_.m, plans_.get());
+  const matrix own = rows_of(result(), rows);
+  check_summed(summed(with_rows(problem_, rows)), plan_, a, weights, c, {rows, problem_.n});
   const bool into_own = c.data == own.data && c.stride == own.stride;
-  const bool by_way_of_own = plan_.phases == 2 && !into_own;
+  const protocol_plan& plan = plans_ && rows > 0 ? plans_->at(rows) : plan_;
+  const bool by_way_of_own = plan.phases == 2 && !into_own;
   if (by_way_of_own) {
     const argument_check check{name, plan_.rank};
     check.apart("a", a, as_const(own));
@@ -79,7 +103,11 @@ void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, co
   operands[operand::b] = local_operand(weights, plan_.rank);
   operands[operand::c] = local_operand(as_const(by_way_of_own ? own : c), plan_.rank);
   operands[operand::c].bytes_per_rank = result_->span();
-  engine_->run(operands);
+  if (plans_) {
+    engine_->run(operands, rows);
+  } else {
+    engine_->run(operands);
+  }
   if (!by_way_of_own) return;
   host::copy_tile({static_cast<std::byte*>(own.data), own.stride, own.type}, own.rows, own.cols,
                   {static_cast<std::byte*>(c.data), c.stride, c.type});

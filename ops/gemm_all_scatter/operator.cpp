@@ -9,6 +9,7 @@
 #include "ops/common/arguments.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/row_plans.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -38,22 +39,44 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
     plan_on_device(options);
     return;
   }
-  auto made = make_plan(
-      w, name, {problem.m, weights_shard(problem, w.size(), 0).rows, problem.k, problem.type},
-      options);
+  const std::int64_t cols = weights_shard(problem, w.size(), 0).rows;
+  const auto make = [&](std::int64_t rows) {
+    return make_plan(w, name, {rows, cols, problem.k, problem.type}, options);
+  };
+  auto made = make(problem.m);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_plan(w, name, text_of(problem), plan_);
+  const host::engine_options how{.operator_name = std::string(name),
+                                 .inbox_type = problem.type,
+                                 .outbox_type = problem.type,
+                                 .launch = options.launch,
+                                 .faults = options.faults,
+                                 .operand_type = problem.type};
+  if (options.varying_rows) {
+    plans_ = std::make_shared<const row_plans>(problem.m,
+                                               [&](std::int64_t rows) { return make(rows).plan; });
+    explanation_ += told_of(*plans_);
+    agree_on_plans(w, name, text_of(problem), *plans_);
+  } else {
+    agree_on_plan(w, name, text_of(problem), plan_);
+  }
   result_ = allocate_result(w, problem);
   agreed_ = result_->local();
+  if (!plans_) {
+    engine_ = make_process_owned<host::engine>(
+        w, program(gemm_all_scatter_protocol(problem_, plan_)), how);
+    return;
+  }
+  const auto protocol = [problem](std::int64_t rows, const protocol_plan& plan) {
+    return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
+  };
   engine_ = make_process_owned<host::engine>(
-      w, program(gemm_all_scatter_protocol(problem_, plan_)),
-      host::engine_options{std::string(name), problem.type, problem.type, options.launch,
-                           options.faults});
+      w, programs_of(plans_, most_ring_uses(*plans_, cols), protocol), how);
 }
 
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
   world& w = *world_;
+  refuse_varying_rows(name, w.rank(), options);
   const operator_entry entry = gemm_all_scatter_entry();
   const auto& [m, n, k, type] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type};
@@ -82,6 +105,7 @@ gemm_all_scatter& gemm_all_scatter::operator=(gemm_all_scatter&& other) noexcept
   problem_ = other.problem_;
   plan_ = other.plan_;
   explanation_ = std::move(other.explanation_);
+  plans_ = std::move(other.plans_);
   engine_ = std::move(other.engine_);
   device_ = std::move(other.device_);
   result_ = std::move(other.result_);
@@ -108,6 +132,11 @@ matrix gemm_all_scatter::result() const {
   return {result_->local(), problem_.type, problem_.m, problem_.n};
 }
 
+matrix gemm_all_scatter::rows_of(matrix c, std::int64_t rows) const {
+  if (plans_) c.rows = rows;
+  return c;
+}
+
 void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
   if (c.data == agreed_ && c.stride == problem_.n) return;
   const int rank = world_->rank();
@@ -131,12 +160,14 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   const int rank = world_->rank();
   const argument_check check{name, rank};
   check.is_whole(engine_ || device_);
-  check.matrix_of("a", a, {problem_.m, problem_.k}, problem_.type);
+  const std::int64_t rows = rows_of_run(name, rank, "a", a.rows, problem_.m, plans_.get());
+  check.matrix_of("a", a, {rows, problem_.k}, problem_.type);
   check.matrix_of("weights", weights, weights_shard(problem_, plan_.world, rank), problem_.type);
-  check.matrix_of("c", as_const(c), {problem_.m, problem_.n}, problem_.type);
+  check.matrix_of("c", as_const(c), {rows, problem_.n}, problem_.type);
   check.apart("a", a, as_const(c));
   check.apart("weights", weights, as_const(c));
-  agree_on(c, stream);
+  // Whoever has another number of rows still writes into memory that is there for it.
+  agree_on(rows_of(c, problem_.m), stream);
   if (device_) return device_->run(a, weights, c, stream);
 
   host::operand_table operands;
@@ -144,6 +175,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   operands[operand::b] = local_operand(weights, rank);
   operands[operand::c] = local_operand(as_const(c), rank);
   operands[operand::c].bytes_per_rank = result_->span();
+  if (plans_) return engine_->run(operands, rows);
   engine_->run(operands);
 }
 

@@ -10,6 +10,15 @@
 
 namespace untax {
 
+namespace {
+
+std::string text_of(const summed_problem& problem) {
+  return fmt::format("m {}, n {}, k {}, {}, partials {}", problem.m, problem.n, problem.k,
+                     name_of(problem.type), name_of(problem.partials));
+}
+
+}  // namespace
+
 std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
   return sharding{k, world, shard_granularity}.of(rank).size;
 }
@@ -37,10 +46,21 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
 }
 
 void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan) {
-  agree_on_plan(w, problem.operator_name,
-                fmt::format("m {}, n {}, k {}, {}, partials {}", problem.m, problem.n, problem.k,
-                            name_of(problem.type), name_of(problem.partials)),
-                plan);
+  agree_on_plan(w, problem.operator_name, text_of(problem), plan);
+}
+
+void agree_on_summed(world& w, const summed_problem& problem, const row_plans& plans) {
+  agree_on_plans(w, problem.operator_name, text_of(problem), plans);
+}
+
+host::engine_options engine_options_of(const summed_problem& problem,
+                                       const operator_options& options) {
+  return {.operator_name = std::string(problem.operator_name),
+          .inbox_type = problem.partials,
+          .outbox_type = problem.partials,
+          .launch = options.launch,
+          .faults = options.faults,
+          .operand_type = problem.type};
 }
 
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

@@ -9,7 +9,9 @@
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/host/engine.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/row_plans.hpp"
 
 namespace untax {
 
@@ -33,6 +35,12 @@ struct summed_problem {
 
 /// Compares problem and plan with those of the other ranks; collective.
 void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan);
+/// The same with the plans for all numbers of rows.
+void agree_on_summed(world& w, const summed_problem& problem, const row_plans& plans);
+
+/// What an engine needs to know of it.
+[[nodiscard]] host::engine_options engine_options_of(const summed_problem& problem,
+                                                     const operator_options& options);
 
 /// Refuses arguments: `a` [m, k_r], `weights` [n, k_r], `c` of the given size, apart from both.
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

@@ -24,11 +24,22 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  agree_on_summed(w, summed(problem), plan_);
+  const auto how = engine_options_of(summed(problem), options);
+  if (!options.varying_rows) {
+    agree_on_summed(w, summed(problem), plan_);
+    engine_ = make_process_owned<host::engine>(w, program(protocol_for(problem_, plan_)), how);
+    return;
+  }
+  plans_ = std::make_shared<const row_plans>(problem.m, [&](std::int64_t rows) {
+    return plan_summed(w, summed(with_rows(problem, rows)), options).plan;
+  });
+  explanation_ += told_of(*plans_);
+  agree_on_summed(w, summed(problem), *plans_);
+  const auto protocol = [problem](std::int64_t rows, const protocol_plan& plan) {
+    return protocol_for(with_rows(problem, rows), plan);
+  };
   engine_ = make_process_owned<host::engine>(
-      w, program(protocol_for(problem_, plan_)),
-      host::engine_options{std::string(name), problem.partials, problem.partials, options.launch,
-                           options.faults});
+      w, programs_of(plans_, most_ring_uses(*plans_, problem.n), protocol), how);
 }
 
 gemm_reduce_scatter::gemm_reduce_scatter(gemm_reduce_scatter&&) noexcept = default;
@@ -47,11 +58,14 @@ extent gemm_reduce_scatter::c_shard(const gemm_reduce_scatter_problem& problem, 
 
 void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
   argument_check{name, rank_}.is_whole(engine_ != nullptr);
-  check_summed(summed(problem_), plan_, a, weights, c, c_shard(problem_, plan_.world, rank_));
+  const std::int64_t rows = rows_of_run(name, rank_, "a", a.rows, problem_.m, plans_.get());
+  const auto problem = with_rows(problem_, rows);
+  check_summed(summed(problem), plan_, a, weights, c, c_shard(problem, plan_.world, rank_));
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);
   operands[operand::c] = local_operand(as_const(c), rank_);
+  if (plans_) return engine_->run(operands, rows);
   engine_->run(operands);
 }
 

@@ -32,6 +32,7 @@ wait_outcome watch::look(const wait_site& site, std::uint64_t seen) {
   } else {
     world_.update_wait(rank_, slot_, seen);
   }
+  if (also_ != nullptr) also_->look();
   if (world_.stopped()) {
     since_ = 0;
     return wait_outcome::aborted;

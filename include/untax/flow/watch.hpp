@@ -10,6 +10,18 @@
 
 namespace untax {
 
+/// Knows another reason why a wait may never end.
+class wait_suspicion {
+ public:
+  wait_suspicion() = default;
+  wait_suspicion(const wait_suspicion&) = delete;
+  wait_suspicion& operator=(const wait_suspicion&) = delete;
+  virtual ~wait_suspicion() = default;
+
+  /// Asked each time a wait is looked at; stops the world if there is such a reason.
+  virtual void look() = 0;
+};
+
 /// Looks after the waits of one worker on the host (a `wait_guard`): it publishes the wait record,
 /// and it ends the wait when the world was stopped, when a rank is lost, or when the limit has
 /// passed. In the last two cases it stops the world itself, with a text that names the suspect, and
@@ -40,6 +52,9 @@ class watch {
   [[nodiscard]] wait_outcome look(const wait_site& site, std::uint64_t seen);
   void leave() noexcept;
 
+  /// From here on asks `also`, too, which has to outlive the watch; null for nobody.
+  void ask(wait_suspicion* also) noexcept { also_ = also; }
+
  private:
   [[nodiscard]] wait_outcome stop(const stop_report& report, wait_outcome mine, std::uint64_t now);
 
@@ -48,6 +63,7 @@ class watch {
   int slot_;
   std::chrono::milliseconds limit_;
   const liveness* alive_;
+  wait_suspicion* also_ = nullptr;
   static constexpr poll_count spinning_polls = 128;
 
   std::uint64_t looked_ = 0;  // when it was time to look last

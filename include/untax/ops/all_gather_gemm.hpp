@@ -17,6 +17,7 @@ namespace host {
 class engine;
 }
 class device_runner;
+class row_plans;
 
 /// C_r = gather(A) x B_r^T: every rank holds a shard of A (rows, or columns with `gather = k`) and
 /// its own weights. Planned once, run many times. The algorithm is that of arXiv 2511.02168;
@@ -36,9 +37,10 @@ class all_gather_gemm {
   ~all_gather_gemm();
 
   /// Collective, one epoch. `a`: this rank's shard, `a_shard()` says its size. `weights`: [n, k].
-  /// `c`: [m, n], written. All of the problem's element type. Returns when `c` is complete and the
-  /// operands are the caller's again. Throws `invalid_argument` before anything moves; `timeout`,
-  /// `peer_lost`, `aborted` when a wait fails.
+  /// `c`: [m, n], written; with `varying_rows` its rows say how many this run has. All of the
+  /// problem's element type. Returns when `c` is complete and the operands are the caller's again.
+  /// Throws `invalid_argument` before anything moves; `timeout`, `peer_lost`, `aborted` when a wait
+  /// fails.
   ///
   /// In a world of GPUs all three lie in memory of the rank's GPU, which is the current one of the
   /// calling thread, at multiples of 16 bytes and without gaps between rows. With a stream `run` is
@@ -69,6 +71,7 @@ class all_gather_gemm {
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
+  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
   process_owned<device_runner> device_;  ///< instead, in a world of GPUs
 };

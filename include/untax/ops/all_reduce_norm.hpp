@@ -18,6 +18,7 @@ namespace untax {
 namespace host {
 class engine;
 }
+class row_plans;
 
 /// x = sum over ranks of in + residual, [tokens, hidden], and out = x / rms(x)
 /// * weight, where rms(x) = sqrt(mean of the squares of a row + epsilon); both
@@ -66,7 +67,8 @@ class all_reduce_norm {
   ~all_reduce_norm();
 
   /// Collective, one epoch. Results lie anywhere, apart from `in`; with two
-  /// phases what is not `result()` is copied there at the end. Throws
+  /// phases what is not `result()` is copied there at the end. With
+  /// `varying_rows` the rows of `in` say how many tokens this run has. Throws
   /// `invalid_argument` before anything moves; `timeout`, `peer_lost`,
   /// `aborted` when a wait fails.
   void run(const norm_inputs& inputs, const norm_results& results);
@@ -84,12 +86,13 @@ class all_reduce_norm {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
-  void check(const norm_inputs& inputs, const norm_results& results) const;
+  void check(const norm_inputs& inputs, const norm_results& results, std::int64_t tokens) const;
 
   all_reduce_norm_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  owned_symmetric<std::byte> own_;  ///< x, then out, then scales
+  owned_symmetric<std::byte> own_;          ///< x, then out, then scales
+  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of tokens
   process_owned<host::engine> engine_;
 };
 

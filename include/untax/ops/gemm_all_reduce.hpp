@@ -16,6 +16,7 @@ namespace untax {
 namespace host {
 class engine;
 }
+class row_plans;
 
 /// C = sum over ranks of A_r x B_r^T, complete at every rank, where the reduction dimension is
 /// sharded over the ranks. The sum is taken in fp32 in rank order: the same bits at every rank, in
@@ -33,11 +34,14 @@ class gemm_all_reduce {
 
   /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r] where k_r is this rank's share of k
   /// (`k_shard`). `c`: [m, n], the whole sum, written; anywhere in memory, but with two phases what
-  /// is not `result()` is copied there at the end. All of the problem's element type. Throws
-  /// `invalid_argument` before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
+  /// is not `result()` is copied there at the end. With `varying_rows` a says how many rows this
+  /// run has. All of the problem's element type. Throws `invalid_argument` before anything moves;
+  /// `timeout`, `peer_lost`, `aborted` when a wait fails.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
-  /// As above, into `result()`.
-  void run(const const_matrix& a, const const_matrix& weights) { run(a, weights, result()); }
+  /// As above, into `result()`, or its first rows.
+  void run(const const_matrix& a, const const_matrix& weights) {
+    run(a, weights, rows_of(result(), a.rows));
+  }
 
   /// The operator's own C [m, n], in the symmetric heap. With two phases peers write into it from
   /// the call of `run` to its return, also where c lies elsewhere; never before or after.
@@ -51,10 +55,13 @@ class gemm_all_reduce {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
+  [[nodiscard]] matrix rows_of(matrix c, std::int64_t rows) const;
+
   gemm_all_reduce_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
   owned_symmetric<std::byte> result_;
+  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
 };
 

@@ -18,6 +18,7 @@ namespace host {
 class engine;
 }
 class device_runner;
+class row_plans;
 
 /// C = A x B^T, complete at every rank, where B is sharded by rows (columns of C) to the ranks.
 /// Planned once, run many times. The pattern is that of arXiv 2511.12500;
@@ -38,8 +39,9 @@ class gemm_all_scatter {
   /// Collective, one epoch. `a`: [m, k], the same at all ranks. `weights`: this rank's shard of B,
   /// see `weights_shard`. `c`: [m, n], written by all ranks, so it lies in the symmetric heap:
   /// either `result()`, or an allocation of the caller, the same at all ranks. Peers write into it
-  /// from the call of `run` to its return, never before or after. Throws `not_symmetric` if c lies
-  /// elsewhere, `invalid_argument`, and what a failed wait throws.
+  /// from the call of `run` to its return, never before or after. With `varying_rows` a and c say
+  /// how many rows this run has, and where c lies there is room for m. Throws `not_symmetric` if c
+  /// lies elsewhere, `invalid_argument`, and what a failed wait throws.
   ///
   /// In a world of GPUs all three lie in memory of the rank's GPU, which is the current one of the
   /// calling thread, at multiples of 16 bytes and without gaps between rows. With a stream `run` is
@@ -57,9 +59,9 @@ class gemm_all_scatter {
   /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream = {});
-  /// As above, into `result()`.
+  /// As above, into `result()`, or its first rows.
   void run(const const_matrix& a, const const_matrix& weights, stream_ref stream = {}) {
-    run(a, weights, result(), stream);
+    run(a, weights, rows_of(result(), a.rows), stream);
   }
 
   /// The operator's own C [m, n], allocated with the operator.
@@ -76,6 +78,7 @@ class gemm_all_scatter {
 
  private:
   void plan_on_device(const operator_options& options);
+  [[nodiscard]] matrix rows_of(matrix c, std::int64_t rows) const;
   void agree_on(const matrix& c, stream_ref stream);
   void end() noexcept;
 
@@ -83,6 +86,7 @@ class gemm_all_scatter {
   gemm_all_scatter_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
+  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
   process_owned<device_runner> device_;  ///< instead, in a world of GPUs
   owned_symmetric<std::byte> result_;

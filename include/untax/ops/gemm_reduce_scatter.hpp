@@ -15,6 +15,7 @@ namespace untax {
 namespace host {
 class engine;
 }
+class row_plans;
 
 /// Rows of C = sum over ranks of A_r x B_r^T, where the reduction dimension is sharded over the
 /// ranks. The sum is taken in fp32 in rank order, so the result is the same bit for bit whatever
@@ -31,9 +32,9 @@ class gemm_reduce_scatter {
   ~gemm_reduce_scatter();
 
   /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r] where k_r is this rank's share of k
-  /// (`k_shard`). `c`: this rank's rows of the sum (`c_shard`), written. All of the problem's
-  /// element type. Throws `invalid_argument` before anything moves; `timeout`, `peer_lost`,
-  /// `aborted` when a wait fails.
+  /// (`k_shard`). `c`: this rank's rows of the sum (`c_shard`), written; with `varying_rows` a
+  /// says how many rows this run has. All of the problem's element type. Throws `invalid_argument`
+  /// before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
 
   /// How much of the reduction dimension this rank has.
@@ -52,6 +53,7 @@ class gemm_reduce_scatter {
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
+  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
 };
 

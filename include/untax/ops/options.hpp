@@ -20,6 +20,10 @@ struct operator_options {
   /// Of gemm_all_reduce: 1 has everybody add everything, 2 has owners add their rows and pass the
   /// sum on.
   int phases = 0;
+  /// The problem's m, or its tokens, is a capacity: a run takes any number of rows from 0 to it,
+  /// the same at all ranks, each in its own best way; the matrices say how many. Of the host only:
+  /// `unsupported` in worlds of GPUs.
+  bool varying_rows = false;
   /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
   /// launched, writes the weights. Then, with few rows of A, the first of them are read while what
   /// is ahead ends, but in bulk_library and bulk_synchronous. The weights of a model that only

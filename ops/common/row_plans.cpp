@@ -1,0 +1,61 @@
+#include "ops/common/row_plans.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/core/pattern.hpp>
+
+#include "ops/common/plan_agreement.hpp"
+
+namespace untax {
+
+void agree_on_plans(world& w, std::string_view operator_name, const std::string& problem,
+                    const row_plans& plans) {
+  std::string text =
+      fmt::format("{}, any rows up to that, {}", problem, fields_of(plans.at(plans.capacity())));
+  for (const std::int64_t end : plans.ends())
+    text += fmt::format(", up to {} rows: {}", end, fields_of(plans.at(end)));
+  w.agree(operator_name, text);
+}
+
+std::int64_t rows_of_run(std::string_view operator_name, int rank, std::string_view argument,
+                         std::int64_t given, std::int64_t planned, const row_plans* plans) {
+  if (plans == nullptr) return planned;
+  if (given >= 0 && given <= planned) return given;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: {} has {} rows; this operator was planned for 0 to {}",
+                          rank, operator_name, argument, given, planned));
+}
+
+void refuse_varying_rows(std::string_view operator_name, int rank,
+                         const operator_options& options) {
+  if (!options.varying_rows) return;
+  throw error(
+      errc::unsupported,
+      fmt::format("rank {}: {}: option varying_rows is of the host only; in a world of GPUs "
+                  "plan an operator for each number of rows",
+                  rank, operator_name));
+}
+
+std::string told_of(const row_plans& plans) {
+  return fmt::format(", any number of rows up to {} by {} plans", plans.capacity(),
+                     plans.ends().size());
+}
+
+std::uint64_t most_ring_uses(const row_plans& plans, std::int64_t cols) {
+  std::uint64_t most = 1;
+  for (const std::int64_t end : plans.ends()) {
+    const protocol_plan& plan = plans.at(end);
+    if (plan.how != pattern::fused_specialized) continue;
+    const std::int64_t down =
+        plan.world * ceil_div(ceil_div<std::int64_t>(end, plan.world), plan.tile_m);
+    const std::int64_t tiles =
+        std::max(down, ceil_div(end, plan.tile_m)) * ceil_div(cols, plan.tile_n);
+    most = std::max(most, static_cast<std::uint64_t>(tiles));
+  }
+  return most;
+}
+
+}  // namespace untax

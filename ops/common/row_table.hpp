@@ -1,0 +1,46 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace untax {
+
+/// Numbers of rows up to which the same plan is best, more or less: at most half as much again from
+/// one to the next, and the capacity.
+[[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
+  std::vector<std::int64_t> ends;
+  for (std::int64_t power = 1; power < capacity; power *= 2) {
+    ends.push_back(power);
+    if (power > 1 && power + power / 2 < capacity) ends.push_back(power + power / 2);
+  }
+  ends.push_back(capacity);
+  return ends;
+}
+
+/// The plans of an operator with a capacity, made when it is planned and looked up by rows.
+template <class Plan>
+class row_table {
+ public:
+  /// `make(rows)` plans for so many rows.
+  template <class Make>
+  row_table(std::int64_t capacity, const Make& make) : ends_(row_ends(capacity)) {
+    for (const std::int64_t end : ends_) plans_.push_back(make(end));
+  }
+
+  /// The plan for 1 to capacity rows.
+  [[nodiscard]] const Plan& at(std::int64_t rows) const {
+    const auto end = std::lower_bound(ends_.begin(), ends_.end(), rows);
+    return plans_[static_cast<std::size_t>(end - ends_.begin())];
+  }
+  [[nodiscard]] std::int64_t capacity() const noexcept { return ends_.back(); }
+  [[nodiscard]] const std::vector<std::int64_t>& ends() const noexcept { return ends_; }
+
+ private:
+  std::vector<std::int64_t> ends_;
+  std::vector<Plan> plans_;
+};
+
+}  // namespace untax
