@@ -44,6 +44,7 @@ struct select_options {
   std::string space = "selector";
   std::string text;
   std::string svg;
+  std::string against;
   std::vector<std::string> values;
   select::training_options training;
   std::uint64_t deal = 11;
@@ -93,20 +94,28 @@ void evaluate(const select_options& options) {
                 "to judge one (untax select --help)");
   }
   select::judgement found;
+  select::table table;
   std::string title;
   if (options.selector.empty()) {
-    const select::table table = select::read_table(path, schema_of(options, "evaluate"));
+    table = select::read_table(path, schema_of(options, "evaluate"));
     title = table.what.title;
     found = select::cross_validate(table, options.training.folds, options.deal, options.training);
   } else {
     const select::selector chooser = selector_of(options, "evaluate");
     title = chooser.what().title;
-    found = select::evaluate(chooser, select::read_table(path, chooser.what()),
-                             options.training.weights);
+    table = select::read_table(path, chooser.what());
+    found = select::evaluate(chooser, table, options.training.weights);
   }
   write_file(options.json, select::json_of(found));
   write_file(options.svg, select::svg_of(found, title));
   if (options.json != "-" && options.svg != "-") show(select::text_of(found));
+  if (options.against.empty()) return;
+  for (const select::speedup& one : select::speedups_over(options.against, found, table)) {
+    show(
+        "{} runs: the selector is {:.3f} times as fast as the best of {}* for each of {} records "
+        "(geometric mean), at least {:.3f} times ({})\n",
+        one.iterations, one.mean, options.against, one.records, one.least, one.lowest);
+  }
 }
 
 /// "rows=1000" for each value that is given.
@@ -191,6 +200,8 @@ void add_select(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--deal", options->deal, "seed that deals records for evaluate")
       ->capture_default_str();
+  verb->add_option("--against", options->against,
+                   "of evaluate: beside the best of the candidates whose names begin like this");
   verb->add_option("--depth", options->training.largest.depth, "of trees, at most")
       ->check(between(0, 40))
       ->capture_default_str();

@@ -26,6 +26,35 @@ table sample(std::uint64_t seed, int records = 400) {
 /// What emitted.hpp was made of.
 selector emitted_selector() { return train(sample(1)); }
 
+TEST(selectors, are_held_against_a_group_of_candidates) {
+  const table records = sample(2);
+  const judgement found = evaluate(train(sample(1)), records);
+  for (const evaluation& e : found.ways) {
+    if (e.way != "selector") continue;
+    // All candidates together are the oracle.
+    for (const speedup& one : speedups_over("", found, records)) {
+      if (one.iterations != e.iterations) continue;
+      EXPECT_NEAR(one.mean * e.mean_ratio, 1, 1e-9);
+      EXPECT_NEAR(one.least * e.worst_ratio, 1, 1e-9);
+      EXPECT_EQ(one.lowest, e.worst);
+    }
+    // And one of them is what always takes it.
+    for (const speedup& one : speedups_over("plain", found, records)) {
+      if (one.iterations != e.iterations) continue;
+      for (const evaluation& single : found.ways) {
+        if (single.way == "always plain" && single.iterations == e.iterations &&
+            single.failures == 0) {
+          EXPECT_NEAR(one.mean, single.mean_ratio / e.mean_ratio, 1e-9);
+        }
+      }
+    }
+  }
+  EXPECT_NE(refusal([&] {
+              (void)speedups_over("nothing", found, records);
+            }).find("no candidate's name begins with nothing"),
+            std::string::npos);
+}
+
 TEST(selectors, learn_what_is_to_be_known) {
   const judgement found = evaluate(train(sample(1, 2000)), sample(2, 2000));
   const auto way = [&](const std::string& name, double iterations) {

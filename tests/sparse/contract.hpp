@@ -100,11 +100,14 @@ std::string broken_contract(const csr<Value, Offset>& m, const maker_of<Value, O
   return lost.empty() ? sums_wrong(m, make, ordered, seed) : lost;
 }
 
-/// Lengths of rows: short ones, empty ones, a few as long as there are columns.
+/// Lengths of rows: short ones, empty ones, a few as long as there are columns, until these have
+/// enough elements.
 inline std::vector<std::int64_t> random_lengths(std::int64_t rows, std::int64_t cols,
                                                 std::mt19937_64& random) {
   const bool with_empty = random() % 2 == 0;
   const std::uint64_t usual = random() % 40 + 1;
+  constexpr std::int64_t enough = 200'000;
+  std::int64_t of_long_rows = 0;
   std::vector<std::int64_t> lengths;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::uint64_t kind = random() % 64;

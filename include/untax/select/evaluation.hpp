@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <untax/select/selector.hpp>
@@ -40,6 +41,22 @@ struct judgement {
 /// fold that it is in. `folds` and `seed` deal the records; training deals its own.
 [[nodiscard]] judgement cross_validate(const table& all, int folds, std::uint64_t seed,
                                        const training_options& options = {});
+
+/// How much faster what a selector chooses is, gathering included, than the best of a group of
+/// candidates that an oracle chooses for each record.
+struct speedup {
+  double iterations = 1;
+  double mean = 0;     ///< geometric
+  double least = 0;    ///< of a record
+  std::string lowest;  ///< the label of that record
+  std::size_t records = 0;
+};
+
+/// For each number of iterations; the group are candidates whose names begin like that. Records for
+/// which none of them ran are left out. `found` has to be of these records. Throws
+/// `invalid_argument` if no candidate is called so.
+[[nodiscard]] std::vector<speedup> speedups_over(std::string_view group, const judgement& found,
+                                                 const table& records);
 
 /// A table in text, 100 columns wide.
 [[nodiscard]] std::string text_of(const judgement& j);
