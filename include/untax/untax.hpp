@@ -13,6 +13,7 @@
 #include <untax/ops/all_gather_gemm.hpp>      // IWYU pragma: export
 #include <untax/ops/all_reduce_norm.hpp>      // IWYU pragma: export
 #include <untax/ops/collectives.hpp>          // IWYU pragma: export
+#include <untax/ops/flash_attention.hpp>      // IWYU pragma: export
 #include <untax/ops/flash_decode.hpp>         // IWYU pragma: export
 #include <untax/ops/gemm_all_reduce.hpp>      // IWYU pragma: export
 #include <untax/ops/gemm_all_scatter.hpp>     // IWYU pragma: export

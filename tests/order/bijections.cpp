@@ -94,6 +94,10 @@ TEST(orders, of_attention_are_bijections) {
         expect_bijection(naive_group_first(g), g.size());
         expect_bijection(swizzled_group_first(g, domains), g.size());
         expect_bijection(longest_first(swizzled_group_first(g, domains), g), g.size());
+        for (const int section : {1, 3, g.heads(), 1 << 20}) {
+          expect_bijection(head_sections{g, section}, g.size());
+          expect_bijection(longest_first(head_sections{g, section}, g), g.size());
+        }
       }
     }
   }
@@ -118,6 +122,7 @@ TEST(orders, of_random_sizes_are_bijections) {
       expect_curves(x, y);
     }
     expect_inverse(composed{full_remap(x * y, 8), through{hilbert{x, y}}}, random, 500);
+    expect_inverse(head_sections{{1, x, 1, y}, below(2 * x)}, random, 500);
     expect_inverse(composed{full_remap(x * y, 8), through{rectangles{x, y, 1, 1, parameter}}},
                    random, 500);
   }

@@ -137,5 +137,19 @@ TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
   }
 }
 
+/// Between the two: a section of one head is head-first, one of all heads of a batch is
+/// block-first.
+TEST(meaning, of_head_sections) {
+  const attention_grid g{2, 3, 2, 5};
+  const auto head_first = naive_head_first(g);
+  const auto block_first = naive_block_first(g);
+  for (int p = 0; p < g.size(); ++p) {
+    EXPECT_EQ((head_sections{g, 1}.block(p)), head_first.block(p));
+    EXPECT_EQ((head_sections{g, 6}.block(p)), block_first.block(p));
+    // All heads of a section come before any head of the next one.
+    EXPECT_EQ((head_sections{g, 4}.block(p)) / g.blocks / 4, p / (4 * g.blocks));
+  }
+}
+
 }  // namespace
 }  // namespace untax::order

@@ -23,6 +23,16 @@ struct attention_grid {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const { return batches * heads() * blocks; }
 };
 
+/// Orders of attention by name, for those who plan it. Where causal, blocks of a head come from the
+/// last one on, which has the most to do.
+enum class attention_order {
+  automatic,    ///< sections where causal, else head_first
+  head_first,   ///< head after head
+  block_first,  ///< all heads of a sequence at the same time
+  group_first,  ///< the query heads that share keys at the same time
+  sections,     ///< as many heads at the same time as keys and values of fit into half of L2
+};
+
 /// Within a batch the head changes first: all heads are under way at the same time.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto naive_block_first(const attention_grid& g) {
   return axis_order<3>{{g.batches, g.heads(), g.blocks}, {0, 2, 1}};
@@ -57,6 +67,33 @@ struct attention_grid {
                                                                     int domains) {
   return composed{full_remap(g.size(), domains), naive_group_first(g)};
 }
+
+/// Between head-first and block-first: `section` query heads that follow each other, over batches,
+/// are under way at the same time, block after block, then the next ones. The last section may be
+/// smaller.
+struct head_sections {
+  attention_grid grid;
+  int section = 1;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const { return grid.size(); }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int block(int position) const {
+    const int first = position / grid.blocks / section * section;
+    const int within = position - first * grid.blocks;
+    const int heads = heads_from(first);
+    return (first + within % heads) * grid.blocks + within / heads;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int position(int block) const {
+    const int head = block / grid.blocks;
+    const int first = head / section * section;
+    return first * grid.blocks + block % grid.blocks * heads_from(first) + head - first;
+  }
+
+ private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int heads_from(int first) const {
+    const int left = grid.batches * grid.heads() - first;
+    return left < section ? left : section;
+  }
+};
 
 /// For causal attention: in each head the last block first, which has the most to do. `Order` is
 /// one of those above.

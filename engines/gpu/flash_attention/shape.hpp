@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/core/types.hpp>
+
+namespace untax::gpu {
+
+/// Attention of every row of queries to the keys of its sequence. All fields but those of heads
+/// count rows: a row holds all heads of a token, `head_dim` elements each.
+struct flash_shape {
+  int batch = 1;
+  int heads = 1;
+  int kv_heads = 1;  ///< a divisor of `heads`: head h reads keys and values number h / group()
+  int head_dim = 128;
+  int queries = 0;      ///< of a sequence; of the longest one where lengths differ
+  int keys = 0;         ///< the same
+  int query_rows = 0;   ///< of the matrix of queries
+  int key_rows = 0;     ///< of those of keys and values
+  bool causal = false;  ///< the last query sees all keys, the one before it all but one, ...
+  float scale = 1;      ///< of the logits; positive
+  dtype type = dtype::bf16;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int group() const noexcept { return heads / kv_heads; }
+};
+
+/// The caller's memory, on the GPU. Strides are in elements; rows begin at multiples of 16 bytes.
+struct flash_operands {
+  const void* queries = nullptr;  ///< [query_rows, heads * head_dim]
+  const void* keys = nullptr;     ///< [key_rows, kv_heads * head_dim]
+  const void* values = nullptr;
+  void* out = nullptr;        ///< as the queries
+  float* log_sums = nullptr;  ///< [query_rows, heads], dense; may be null
+  const std::int32_t* query_begins =
+      nullptr;  ///< [batch + 1]: rows where sequences begin; null: equal lengths
+  const std::int32_t* key_begins = nullptr;
+  std::int64_t queries_stride = 0;
+  std::int64_t keys_stride = 0;
+  std::int64_t values_stride = 0;
+  std::int64_t out_stride = 0;
+};
+
+/// Rows that a warpgroup multiplies at a time.
+inline constexpr int flash_group_rows = 64;
+
+/// How a block of the kernel is made up, for a width of heads: so many warpgroups that multiply,
+/// 64 rows of queries each, so many keys at a time, and places in the ring, each of which takes
+/// keys or values. Fewer keys where some are hidden: less is multiplied in vain.
+struct flash_config {
+  int width;
+  int groups;
+  int keys;
+  int places;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr flash_config of(int width, bool causal) {
+    if (width == 64) return {64, 3, 128, 8};
+    if (width == 256) return {256, 2, 80, 4};
+    return causal ? flash_config{128, 2, 128, 6} : flash_config{128, 2, 176, 4};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows() const { return groups * flash_group_rows; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int threads() const { return (groups + 1) * 128; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int query_bytes() const { return rows() * width * 2; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int place_bytes() const { return keys * width * 2; }
+};
+
+}  // namespace untax::gpu

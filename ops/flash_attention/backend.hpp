@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+#include <untax/ops/flash_attention.hpp>
+
+namespace untax {
+
+inline constexpr std::string_view flash_attention_name = "flash_attention";
+
+/// What carries the operator out on a kind of memory. Operands have been checked.
+class flash_attention_backend {
+ public:
+  flash_attention_backend() = default;
+  flash_attention_backend(const flash_attention_backend&) = delete;
+  flash_attention_backend& operator=(const flash_attention_backend&) = delete;
+  virtual ~flash_attention_backend() = default;
+  virtual void run(const flash_attention_operands& operands, stream_ref stream) = 0;
+};
+
+/// `problem` has a scale.
+[[nodiscard]] process_owned<flash_attention_backend> host_flash_attention(
+    const flash_attention_problem& problem, int rank);
+
+}  // namespace untax
