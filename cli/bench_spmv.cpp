@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <future>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -89,11 +90,9 @@ class inputs {
 
   [[nodiscard]] std::size_t count() const { return files_.size() + twins_.size(); }
 
-  /// In their order.
-  spmv_figures measure(std::size_t number, const bench::spmv_options& options) {
-    if (number < files_.size())
-      return bench::measure_spmv(name_of(files_[number]),
-                                 sparse::load_matrix_market(files_[number]), options);
+  /// In their order. A file that is no matrix is said, and nothing comes of it.
+  std::optional<spmv_figures> measure(std::size_t number, const bench::spmv_options& options) {
+    if (number < files_.size()) return measure_file(files_[number], options);
     const std::size_t twin = number - files_.size();
     for (; begun_ < twins_.size() && begun_ <= twin + ahead_; ++begun_) {
       made_.push_back(std::async(
@@ -108,6 +107,17 @@ class inputs {
   }
 
  private:
+  static std::optional<spmv_figures> measure_file(const std::string& path,
+                                                  const bench::spmv_options& options) {
+    sparse::coordinates matrix;
+    try {
+      matrix = sparse::load_matrix_market(path);
+    } catch (const error& e) {
+      complain(fmt::format("left out: {}", e.what()));
+      return std::nullopt;
+    }
+    return bench::measure_spmv(name_of(path), matrix, options);
+  }
   static std::string name_of(const std::string& path) {
     return std::filesystem::path(path).filename().string();
   }
@@ -241,6 +251,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
   std::vector<spmv_figures> measured;
   const auto start = clock_type::now();
   auto written = start;
+  std::size_t seen = 0;
   const auto passed = [&] {
     return std::chrono::duration<double>(clock_type::now() - start).count();
   };
@@ -248,7 +259,8 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
     progress_bar bar("bench spmv", static_cast<std::int64_t>(all.count()));
     for (std::size_t i = 0; i < all.count(); ++i) {
       if (request.seconds > 0 && passed() > request.seconds) break;
-      measured.push_back(all.measure(i, options));
+      if (auto figures = all.measure(i, options)) measured.push_back(std::move(*figures));
+      ++seen;
       bar.advance();
       if (!json.empty() && json != "-" && clock_type::now() - written > between_writes) {
         write_text(json, bench::table_of(measured, before));
@@ -258,8 +270,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
   }
   if (json != "-") {
     print_best(measured, options.single);
-    if (measured.size() < all.count())
-      show("{} matrices are left; --resume goes on\n", all.count() - measured.size());
+    if (seen < all.count()) show("{} matrices are left; --resume goes on\n", all.count() - seen);
   }
   if (!json.empty()) write_json(json, bench::table_of(measured, before));
   if (!request.schema.empty()) {

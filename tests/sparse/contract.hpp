@@ -112,8 +112,9 @@ inline std::vector<std::int64_t> random_lengths(std::int64_t rows, std::int64_t 
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::uint64_t kind = random() % 64;
     std::int64_t most = std::min<std::int64_t>(cols, static_cast<std::int64_t>(usual));
-    if (kind == 0) most = cols;
+    if (kind == 0 && of_long_rows < enough) most = cols;
     const auto length = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most + 1));
+    if (kind == 0) of_long_rows += length;
     lengths.push_back(with_empty && kind < 24 && kind > 0 ? 0 : length);
   }
   return lengths;
