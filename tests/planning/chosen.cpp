@@ -1,0 +1,296 @@
+// What the host chooses and refuses, in full, and how much memory it reckons with: every change of
+// it is one that somebody wanted. Whoever did writes chosen.txt with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/planning_test --gtest_filter='chosen_by_hosts.*'
+//
+// Nothing here depends on how many cores there are, so workers are always asked for.
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/world/launch.hpp>
+
+#include "ops/all_gather/protocol.hpp"
+#include "ops/all_reduce/protocol.hpp"
+#include "ops/all_to_all/protocol.hpp"
+#include "ops/broadcast/protocol.hpp"
+#include "ops/collectives_common/planning.hpp"
+#include "ops/common/planning.hpp"
+#include "ops/flash_decode/planning.hpp"
+#include "ops/reduce_scatter/protocol.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::string_view file = "tests/planning/chosen.txt";
+
+using lines = std::vector<std::string>;
+
+world a_world(int ranks) {
+  world_options small;
+  small.heap_bytes = std::size_t{1} << 16;
+  return std::move(world::threads(ranks, small).back());
+}
+
+/// What `make` returns, a text, or why it refuses.
+template <class Make>
+std::string text_or_refusal(const Make& make) {
+  try {
+    return make();
+  } catch (const error& e) {
+    return fmt::format("{}: {}", name_of(e.code()), e.what());
+  }
+}
+
+/// The largest value from 0 on that `make(value)` does not refuse, and what it says of the next
+/// one and of -1.
+template <class Make>
+std::string limit_of(const Make& make) {
+  const auto refused = [&](std::int64_t value) {
+    try {
+      make(value);
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  std::int64_t low = 0;
+  std::int64_t high = std::numeric_limits<std::int32_t>::max();
+  if (refused(high).empty()) {
+    low = high;
+  } else {
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (refused(middle).empty() ? low : high) = middle;
+    }
+  }
+  return fmt::format("0 {}, most {}; {}; {}", refused(0).empty() ? "can be" : refused(0), low,
+                     low < high ? refused(high) : "and more", refused(-1));
+}
+
+std::string text_of(const planned_collective& made, dtype type) {
+  return fmt::format("{} | {} | heap {}", made.explanation, fields_of(made.plan),
+                     heap_for(made.plan, type));
+}
+
+void add_collectives(lines& all) {
+  const auto add = [&](int world, const collective_need& need, const collective_options& options) {
+    all.push_back(fmt::format("{} ranks: {}", world, text_or_refusal([&] {
+                                return text_of(plan_collective(world, 0, need, options), need.type);
+                              })));
+  };
+  const auto add_all = [&](int world, std::int64_t count, dtype type,
+                           const collective_options& options) {
+    add(world, need_of(all_gather_problem{count, type}, world), options);
+    add(world, need_of(reduce_scatter_problem{count, type}, world), options);
+    add(world, need_of(all_reduce_problem{count, type}, world), options);
+    add(world, need_of(all_to_all_problem{count / world, type}, world), options);
+    add(world, need_of(broadcast_problem{count, type}, world), options);
+  };
+  for (const int world : {1, 2, 3, 8}) {
+    for (const std::int64_t count : {0, 1, 5, 1000, 16'383, 16'384, 700'001}) {
+      add_all(world, count, count % 2 == 0 ? dtype::f32 : dtype::bf16, {.workers = 1 + world % 3});
+    }
+  }
+  for (const pattern how : all_patterns)
+    add_all(3, 100'000, dtype::f32, {.how = how, .workers = 2});
+  for (const int phases : {1, 2}) {
+    for (const bool direct : {false, true}) {
+      for (const input_path inputs :
+           {input_path::automatic, input_path::in_place, input_path::rooms}) {
+        add_all(4, 300'000, dtype::f32,
+                {.phases = phases, .workers = 3, .keepers = 2, .direct = direct, .inputs = inputs});
+      }
+    }
+  }
+  for (const wire_kind wire : {wire_kind::stores, wire_kind::bulk, wire_kind::packets})
+    add_all(2, 4000, dtype::f32, {.wire = wire, .workers = 1});
+  for (const std::int64_t bytes : {1, 4, 100, 4096, 1 << 20}) {
+    for (const int depth : {0, 1, 2, 7})
+      add_all(2, 50'000, dtype::bf16, {.workers = 2, .chunk_bytes = bytes, .depth = depth});
+  }
+  add_all(2, std::int64_t{1} << 40, dtype::f32, {.workers = 1, .chunk_bytes = 64});
+  add_all(4, 90'000, dtype::f32,
+          {.how = pattern::fused_specialized, .workers = 4, .serves = 2, .direct = false});
+}
+
+void add_limits_of_collectives(lines& all) {
+  const auto add = [&](std::string_view what, auto field) {
+    all.push_back(fmt::format("all_reduce, {}: {}", what, limit_of([&](std::int64_t value) {
+                                collective_options options;
+                                options.workers = 1;
+                                using type = std::remove_reference_t<decltype(options.*field)>;
+                                options.*field = static_cast<type>(value);
+                                plan_collective(2, 1, need_of(all_reduce_problem{100}, 2), options);
+                              })));
+  };
+  add("workers", &collective_options::workers);
+  add("chunk_bytes", &collective_options::chunk_bytes);
+  add("depth", &collective_options::depth);
+  add("serves", &collective_options::serves);
+  add("keepers", &collective_options::keepers);
+  add("phases", &collective_options::phases);
+  all.push_back(fmt::format("all_gather, phases: {}", limit_of([](std::int64_t value) {
+                              collective_options options{.workers = 1};
+                              options.phases = static_cast<int>(value);
+                              plan_collective(2, 1, need_of(all_gather_problem{100}, 2), options);
+                            })));
+}
+
+void add_gemms(lines& all) {
+  for (const int ranks : {1, 3}) {
+    const world w = a_world(ranks);
+    const auto add = [&](const local_gemm& gemm, const operator_options& options) {
+      all.push_back(fmt::format("{} ranks, {} x {} x {}: {}", ranks, gemm.rows, gemm.cols,
+                                gemm.depth, text_or_refusal([&] {
+                                  const made_plan made = make_plan(w, "op", gemm, options);
+                                  return fmt::format("{} | {} panels of {}, rank {}",
+                                                     made.explanation, name_of(made.plan.move),
+                                                     made.plan.panel_k, made.plan.rank);
+                                })));
+    };
+    for (const pattern how : all_patterns) {
+      if (how != pattern::automatic)
+        add({1000, 3000, 5000, dtype::bf16}, {.how = how, .workers = 2, .senders = 3});
+    }
+    for (const std::int64_t size : {0, 1, 15, 16, 17, 511, 512, 513, 100'000}) {
+      for (const dtype type : {dtype::f32, dtype::f16})
+        add({size, size, size, type}, {.how = pattern::fused_sequential, .workers = 3});
+      add({64, 1 << 20, size, dtype::bf16}, {.how = pattern::fused_sequential, .workers = 2});
+    }
+    add({100, 200, 300, dtype::f32}, {.how = pattern::producer_consumer,
+                                      .move = direction::pull,
+                                      .workers = 4,
+                                      .senders = 2,
+                                      .tile_m = 33,
+                                      .tile_n = 44,
+                                      .panel_k = 55});
+  }
+  const world w = a_world(2);
+  const auto limit = [&](std::string_view what, auto field) {
+    all.push_back(fmt::format("GEMM, {}: {}", what, limit_of([&](std::int64_t value) {
+                                operator_options options;
+                                options.workers = 1;
+                                using type = std::remove_reference_t<decltype(options.*field)>;
+                                options.*field = static_cast<type>(value);
+                                make_plan(w, "op", {8, 8, 8, dtype::f32}, options);
+                              })));
+  };
+  limit("workers", &operator_options::workers);
+  limit("senders", &operator_options::senders);
+  limit("tile_m", &operator_options::tile_m);
+  limit("tile_n", &operator_options::tile_n);
+  limit("panel_k", &operator_options::panel_k);
+  all.push_back(fmt::format(
+      "GEMM, m: {}", limit_of([](std::int64_t value) { require_size("op", 2, "m", value); })));
+}
+
+void add_attention(lines& all) {
+  const world w = a_world(2);
+  for (const pattern how : all_patterns) {
+    for (const std::int64_t keys : {0, 63, 64, 127, 128, 1000, 100'000}) {
+      for (const std::int64_t batch : {1, 3}) {
+        const flash_decode_problem p{.batch = batch,
+                                     .heads = 8,
+                                     .kv_heads = 2,
+                                     .head_dim = 96,
+                                     .keys = keys,
+                                     .type = batch == 1 ? dtype::bf16 : dtype::f32};
+        all.push_back(fmt::format("flash_decode, {}: {}", describe(p), text_or_refusal([&] {
+                                    const auto made = make_plan(w, p, {.how = how, .workers = 16});
+                                    return fmt::format("{} | {} | heap {}", made.explanation,
+                                                       fields_of(made.plan),
+                                                       heap_for(p, 2, made.plan.splits));
+                                  })));
+      }
+    }
+  }
+  const auto option = [&](std::string_view what, auto field) {
+    all.push_back(
+        fmt::format("flash_decode, option {}: {}", what, limit_of([&](std::int64_t value) {
+                      flash_decode_options options;
+                      options.workers = 1;
+                      options.*field = static_cast<int>(value);
+                      make_plan(w, {.keys = 100}, options);
+                    })));
+  };
+  option("workers", &flash_decode_options::workers);
+  option("senders", &flash_decode_options::senders);
+  option("splits", &flash_decode_options::splits);
+  const auto field = [&](std::string_view what, auto member, std::int64_t heads = 1) {
+    all.push_back(
+        fmt::format("flash_decode, {} of {}: {}", what, heads, limit_of([&](std::int64_t value) {
+                      flash_decode_problem p{.heads = heads, .kv_heads = heads, .keys = 9};
+                      p.*member = value;
+                      if (what == "page_size") p.pages = 3;
+                      require_sensible(p, 1);
+                    })));
+  };
+  field("batch", &flash_decode_problem::batch);
+  field("batch", &flash_decode_problem::batch, 7);
+  field("heads", &flash_decode_problem::heads);
+  field("head_dim", &flash_decode_problem::head_dim);
+  field("keys", &flash_decode_problem::keys);
+  field("page_size", &flash_decode_problem::page_size);
+  field("pages", &flash_decode_problem::pages);
+  for (const float value : {-1.0F, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(), 0.0F, 2.5F}) {
+    for (const auto member : {&flash_decode_problem::scale, &flash_decode_problem::logit_cap}) {
+      flash_decode_problem p{.keys = 9};
+      p.*member = value;
+      all.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
+                                  require_sensible(p, 0);
+                                  return describe(p);
+                                })));
+    }
+  }
+  for (const flash_decode_problem& p :
+       std::vector<flash_decode_problem>{{.heads = 8, .kv_heads = 3, .keys = 9},
+                                         {.heads = 2, .kv_heads = 4, .keys = 9},
+                                         {.keys = 9, .page_size = 4},
+                                         {.keys = 0, .page_size = 4},
+                                         {.keys = 9, .page_size = 4, .pages = 1},
+                                         {.keys = 9, .partials = dtype::f16}}) {
+    all.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
+                                require_sensible(p, 0);
+                                return fmt::format("{} rows, {} pages a sequence",
+                                                   cache_extent(p).rows, pages_of_sequence(p));
+                              })));
+  }
+}
+
+TEST(chosen_by_hosts, is_what_somebody_wanted) {
+  lines all;
+  add_collectives(all);
+  add_limits_of_collectives(all);
+  add_gemms(all);
+  add_attention(all);
+  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
+    std::ofstream to{std::string(file)};
+    for (const std::string& line : all) to << line << '\n';
+    return;
+  }
+  std::ifstream from{std::string(file)};
+  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
+  std::string line;
+  std::size_t number = 0;
+  int different = 0;
+  for (; std::getline(from, line); ++number) {
+    ASSERT_LT(number, all.size());
+    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
+    if (all[number] != line && ++different == 5) GTEST_FAIL() << "and perhaps more";
+  }
+  EXPECT_EQ(number, all.size());
+}
+
+}  // namespace
+}  // namespace untax

@@ -1,0 +1,180 @@
+// What the checker says of plans that are wrong in one step, word for word: people find mistakes in
+// protocols by it. Whoever changes what it says, or finds, on purpose writes findings.txt with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='findings.*'
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engines/schedule/check.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
+#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/check_grid.hpp"
+#include "ops/common/registry.hpp"
+#include "ops/flash_decode/workload.hpp"
+#include "tests/schedule/broken.hpp"
+
+namespace untax::test {
+namespace {
+
+constexpr std::string_view file = "tests/schedule/findings.txt";
+
+struct mistake {
+  std::string_view name;
+  std::function<bool(step&)> make;  // false: this step cannot have it
+};
+
+bool changed(std::int64_t& number, std::int64_t by) {
+  number += by;
+  return true;
+}
+
+/// A mistake that needs a room.
+template <class Change>
+std::function<bool(step&)> in_room(room step::*which, const Change& change) {
+  return [=](step& s) {
+    if (!(s.*which).named()) return false;
+    change(s.*which);
+    return true;
+  };
+}
+
+std::vector<mistake> mistakes() {
+  const auto moves = [](const step& s) { return s.what != action::none && s.rows > 0; };
+  std::vector<mistake> all = {
+      {"reads a row below", [=](step& s) { return moves(s) && changed(s.from.row, 1); }},
+      {"reads a column aside", [=](step& s) { return moves(s) && changed(s.from.col, 1); }},
+      {"reads rows far away", [=](step& s) { return moves(s) && changed(s.from.row, 100'000); }},
+      {"reads other weights",
+       [](step& s) { return s.what == action::multiply && changed(s.weights.row, 1); }},
+      {"writes a row below", [=](step& s) { return moves(s) && changed(s.to.row, 1); }},
+      {"writes a column aside", [=](step& s) { return moves(s) && changed(s.to.col, 1); }},
+      {"writes a row above", [=](step& s) { return moves(s) && changed(s.to.row, -1); }},
+      {"has a row less", [=](step& s) { return moves(s) && changed(s.rows, -1); }},
+      {"has a column more", [=](step& s) { return moves(s) && changed(s.cols, 1); }},
+      {"has no column", [=](step& s) { return moves(s) && changed(s.cols, -s.cols); }},
+      {"is not as deep", [](step& s) { return s.depth > 1 && changed(s.depth, -1); }},
+      {"begins anew, or does not", [=](step& s) { return moves(s) && (s.first = !s.first, true); }},
+      {"ends, or does not", [=](step& s) { return moves(s) && (s.last = !s.last, true); }},
+      {"writes at another rank",
+       [=](step& s) { return moves(s) && s.to.rank >= 0 && (s.to.rank = 1 - s.to.rank, true); }},
+      {"reads at another rank",
+       [=](step& s) {
+         return moves(s) && s.from.rank >= 0 && (s.from.rank = 1 - s.from.rank, true);
+       }},
+      {"does nothing", [=](step& s) { return moves(s) && (s.what = action::none, true); }},
+  };
+  struct verb {
+    std::string_view name;
+    room step::*where;
+  };
+  for (const auto& [name, where] :
+       {verb{"reserve", &step::reserve}, verb{"acquire", &step::acquire},
+        verb{"publish", &step::publish}, verb{"retire", &step::retire}}) {
+    all.push_back({name, in_room(where, [](room& r) { r = {}; })});
+    all.push_back({name, in_room(where, [](room& r) { ++r.use; })});
+    all.push_back({name, in_room(where, [](room& r) { ++r.ready, ++r.free; })});
+    all.push_back({name, in_room(where, [](room& r) { std::swap(r.producer, r.consumer); })});
+    all.push_back({name, in_room(where, [](room& r) { ++r.readers; })});
+  }
+  return all;
+}
+
+class findings {
+ public:
+  void add(const protocol_variant& variant) {
+    const auto cases = variant.schedule_cases(2, true);
+    for (const mistake& one : mistakes()) {
+      // Of so many mistakes a variant meets each fifth.
+      if (random_() % 5 != 0) continue;
+      const schedule_case& c = cases[random_() % cases.size()];
+      auto plans = c.plans();
+      const std::uint64_t chosen = random_();
+      std::uint64_t possible = 0;
+      for (int round = 0; round < 2; ++round) {  // counts first
+        std::uint64_t nth = 0;
+        for (schedule::rank_plan& plan : plans) {
+          edit_steps(plan, [&](step& s) {
+            step tried = s;
+            if (!one.make(tried)) return;
+            if (round == 0) ++possible;
+            if (round == 1 && nth++ == chosen % possible) s = tried;
+          });
+        }
+        if (possible == 0) break;
+      }
+      if (possible > 0) lines.push_back(line_of(c.name, one.name, schedule::check_schedule(plans)));
+    }
+    // What only some verbs would order.
+    const auto plans = cases.front().plans();
+    for (const channel_verb kept : {channel_verb::acquire, channel_verb::reserve}) {
+      lines.push_back(
+          line_of(cases.front().name, schedule::name_of(kept),
+                  schedule::check_schedule(
+                      plans, [kept](const schedule::step_position& /*at*/, const step& /*s*/,
+                                    channel_verb verb) { return verb == kept; })));
+    }
+  }
+
+  std::vector<std::string> lines;
+
+ private:
+  static std::string line_of(std::string_view name, std::string_view what,
+                             const schedule::schedule_report& report) {
+    std::uint64_t print = 0xCBF29CE484222325U;
+    for (const std::string& text : report.problems) {
+      for (const char letter : text)
+        print = (print ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+    }
+    return fmt::format("{}: {}: {} steps, {} waits, {} problems, {:016x}{}", name, what,
+                       report.steps, report.waits, report.problems.size(), print,
+                       report.ok() ? "" : ": " + report.problems.front());
+  }
+
+  std::mt19937_64 random_{11};
+};
+
+TEST(findings, are_told_word_for_word) {
+  findings found;
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) {
+      for (const protocol_variant& variant : variants_of(entry)) found.add(variant);
+    }
+  };
+  add(operators());
+  add(collectives());
+  add(std::vector{attention_entry()});
+  add(std::vector{norm_entry()});
+  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
+    std::ofstream to{std::string(file)};
+    for (std::string line : found.lines) {
+      std::ranges::replace(line, '\n', ' ');
+      to << line << '\n';
+    }
+    return;
+  }
+  std::ifstream from{std::string(file)};
+  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
+  std::string line;
+  std::size_t number = 0;
+  for (; std::getline(from, line); ++number) {
+    ASSERT_LT(number, found.lines.size());
+    std::ranges::replace(found.lines[number], '\n', ' ');
+    EXPECT_EQ(found.lines[number], line) << file << ":" << number + 1;
+  }
+  EXPECT_EQ(number, found.lines.size());
+}
+
+}  // namespace
+}  // namespace untax::test

@@ -1,0 +1,115 @@
+// Programs as a whole. The checkers prove that they are right, and other programs would be, too:
+// with another order, or other counters. But these are what was measured, and ranks of one build
+// have to have the same. So whoever rewrites a protocol without meaning to change what its workers
+// do changes none of the fingerprints below; whoever means to writes programs.txt with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='programs.*'
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engines/schedule/plan.hpp"
+#include "engines/schedule/walk.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
+#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/registry.hpp"
+#include "ops/common/check_grid.hpp"
+#include "ops/common/registry.hpp"
+#include "ops/flash_decode/workload.hpp"
+
+namespace untax::test {
+namespace {
+
+constexpr std::string_view file = "tests/schedule/programs.txt";
+
+/// FNV-1a over numbers.
+class fingerprint {
+ public:
+  template <class... Numbers>
+  void take(Numbers... numbers) noexcept {
+    (one(static_cast<std::uint64_t>(numbers)), ...);
+  }
+  void take_place(const place& p) noexcept { take(p.of, p.rank, p.row, p.col); }
+  void take_room(const room& r) noexcept {
+    take(r.producer, r.consumer, r.number, r.ready, r.free, r.readers, r.use, r.credit);
+  }
+  void take_step(const step& s) noexcept {
+    take(s.what, s.first, s.last, s.everywhere, s.rows, s.cols, s.depth, s.combine, s.reader);
+    for (const place& p : {s.from, s.weights, s.to}) take_place(p);
+    for (const room& r : {s.reserve, s.acquire, s.publish, s.retire}) take_room(r);
+  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  void one(std::uint64_t number) noexcept {
+    for (int byte = 0; byte < 8; ++byte, number >>= 8U)
+      value_ = (value_ ^ (number & 0xFFU)) * 0x100000001B3U;
+  }
+  std::uint64_t value_ = 0xCBF29CE484222325U;
+};
+
+/// Of the cases of a variant for so many ranks together.
+std::string line_of(const protocol_variant& variant, int ranks) {
+  fingerprint all;
+  std::size_t steps = 0;
+  const auto cases = variant.schedule_cases(ranks, true);
+  for (const schedule_case& c : cases) {
+    for (const schedule::rank_plan& plan : c.plans()) {
+      all.take(plan.rank(), plan.world(), plan.counters(), plan.tile().rows, plan.tile().cols,
+               plan.lanes());
+      for (const operand of : {operand::inbox, operand::outbox})
+        all.take(plan.extent_of(of).rows, plan.extent_of(of).cols);
+      for (const kernel& k : plan.kernels()) {
+        all.take(k.stage, k.workers);
+        for (const char letter : std::string_view(k.name)) all.take(letter);
+      }
+      schedule::each_step(plan, [&](const schedule::step_position& at, const step& s) {
+        all.take(at.who.kernel, at.who.worker, at.epoch);
+        all.take_step(s);
+        ++steps;
+      });
+    }
+  }
+  return fmt::format("{}, {} ranks: {} cases, {} steps, {:016x}", variant.name, ranks, cases.size(),
+                     steps, all.value());
+}
+
+template <class Entry>
+void add(std::vector<std::string>& all, const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    for (const protocol_variant& variant : variants_of(entry)) {
+      for (const int ranks : {1, 2, 3}) all.push_back(line_of(variant, ranks));
+    }
+  }
+}
+
+TEST(programs, are_those_that_somebody_wanted) {
+  std::vector<std::string> all;
+  add(all, operators());
+  add(all, collectives());
+  add(all, std::vector{attention_entry()});
+  add(all, std::vector{norm_entry()});
+  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
+    std::ofstream to{std::string(file)};
+    for (const std::string& line : all) to << line << '\n';
+    return;
+  }
+  std::ifstream from{std::string(file)};
+  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
+  std::string line;
+  std::size_t number = 0;
+  for (; std::getline(from, line); ++number) {
+    ASSERT_LT(number, all.size());
+    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
+  }
+  EXPECT_EQ(number, all.size());
+}
+
+}  // namespace
+}  // namespace untax::test
