@@ -42,35 +42,6 @@ std::int64_t some_columns(numbers& number) {
   return number(0, 2) == 0 ? number.one_of(usual) : 8 * number(1, number(0, 1) == 0 ? 60 : 1125);
 }
 
-/// The plans that `make` makes; none where it refuses, which it does only if it may take one block,
-/// and there are clusters of two.
-template <class Make>
-auto plans_or_none(const Make& make, const operator_options& options, std::int64_t rows) {
-  try {
-    return make();
-  } catch (const error& e) {
-    EXPECT_EQ(e.code(), errc::unsupported) << e.what();
-    EXPECT_NE(std::string(e.what()).find("2 would do"), std::string::npos) << e.what();
-    EXPECT_EQ(options.workers, 1);
-    EXPECT_GT(rows, 64);
-    return decltype(make()){};
-  }
-}
-
-/// A case of a world: `make(rank)` plans, `wrap(plan, rank)` says what for.
-template <class Case, class Make, class Wrap>
-Case case_of(int world, int chooser, const Make& make, const Wrap& wrap) {
-  Case all;
-  for (int rank = 0; rank < world; ++rank) {
-    auto plans = make(rank);
-    if (plans.empty()) break;
-    all.ranks.push_back(wrap(plans.front(), rank));
-    if (rank != chooser) continue;
-    for (std::size_t i = 1; i < plans.size(); ++i) all.others.push_back(wrap(plans[i], rank));
-  }
-  return all;
-}
-
 /// Where a case is made of: who chooses among all plans, of a GPU with so many multiprocessors.
 struct place_of_plans {
   int world;
@@ -83,29 +54,49 @@ place_of_plans some_place(numbers& number) {
   return {world, chooser, number.one_of(sm_counts)};
 }
 
-gather_case gather_of(const all_gather_gemm_problem& problem, const operator_options& options,
-                      const place_of_plans& where) {
-  const int world = where.world;
-  const int places = where.num_sms;
-  const auto make = [&](int rank) {
-    return plans_or_none([&] { return gather_plans(problem, world, rank, options, places); },
-                         options, problem.m);
-  };
-  const auto wrap = [&](const gather_plan& plan, int rank) {
-    return planned_gather{
-        problem,
-        options,
-        places,
-        plan,
-        all_gather_gemm_protocol(problem, plan.protocol),
-        fmt::format("all_gather_gemm {} x {} x {}, gather {}, rank {} of {}, {}, {} workers, {} "
-                    "senders, {} SMs: {}",
-                    problem.m, problem.n, problem.k, name_of(problem.gather), rank, world,
-                    name_of(options.how), options.workers, options.senders, places, plan.text())};
-  };
-  return case_of<gather_case>(world, where.chooser, make, wrap);
+std::string text_of(const all_gather_gemm_problem& p) {
+  return fmt::format("all_gather_gemm {} x {} x {}, gather {}", p.m, p.n, p.k, name_of(p.gather));
 }
-gather_case some_gather(numbers& number, pattern how) {
+std::string text_of(const gemm_all_scatter_problem& p) {
+  return fmt::format("gemm_all_scatter {} x {} x {}", p.m, p.n, p.k);
+}
+constexpr auto plans_of(const planned_gather*) { return gather_plans; }
+constexpr auto plans_of(const planned_scatter*) { return scatter_plans; }
+
+/// What a world plans for a problem. It is refused only if it may take one block, and there are
+/// clusters of two.
+template <class Planned, class Problem>
+world_case<Planned> case_of(const Problem& problem, const operator_options& options,
+                            const place_of_plans& where) {
+  world_case<Planned> all;
+  const auto add = [&](std::vector<Planned>& to, const auto& plan, int rank) {
+    to.push_back({problem,
+                  options,
+                  where.num_sms,
+                  plan,
+                  {problem, plan.protocol},
+                  fmt::format("{}, rank {} of {}, {}, {} workers, {} senders, {} SMs: {}",
+                              text_of(problem), rank, where.world, name_of(options.how),
+                              options.workers, options.senders, where.num_sms, plan.text())});
+  };
+  try {
+    for (int rank = 0; rank < where.world; ++rank) {
+      const auto plans = plans_of(static_cast<const Planned*>(nullptr))(problem, where.world, rank,
+                                                                        options, where.num_sms);
+      add(all.ranks, plans.front(), rank);
+      for (std::size_t i = 1; rank == where.chooser && i < plans.size(); ++i)
+        add(all.others, plans[i], rank);
+    }
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::unsupported) << e.what();
+    EXPECT_NE(std::string(e.what()).find("2 would do"), std::string::npos) << e.what();
+    EXPECT_EQ(options.workers, 1);
+    EXPECT_GT(problem.m, 64);
+  }
+  return all;
+}
+
+world_case<planned_gather> some_gather(numbers& number, pattern how) {
   const all_gather_gemm_problem problem{
       .m = some_rows(number),
       .n = some_columns(number),
@@ -113,36 +104,13 @@ gather_case some_gather(numbers& number, pattern how) {
       .gather = number(0, 1) == 0 ? gather_axis::rows : gather_axis::k};
   operator_options options = some_options(how, number);
   options.move = number(0, 3) == 0 ? direction::pull : direction::push;
-  return gather_of(problem, options, some_place(number));
+  return case_of<planned_gather>(problem, options, some_place(number));
 }
-
-scatter_case scatter_of(const gemm_all_scatter_problem& problem, const operator_options& options,
-                        const place_of_plans& where) {
-  const int world = where.world;
-  const int places = where.num_sms;
-  const auto make = [&](int rank) {
-    return plans_or_none([&] { return scatter_plans(problem, world, rank, options, places); },
-                         options, problem.m);
-  };
-  const auto wrap = [&](const scatter_plan& plan, int rank) {
-    return planned_scatter{
-        problem,
-        options,
-        places,
-        plan,
-        gemm_all_scatter_protocol(problem, plan.protocol),
-        fmt::format("gemm_all_scatter {} x {} x {}, rank {} of {}, {}, {} workers, {} senders, {} "
-                    "SMs: {}",
-                    problem.m, problem.n, problem.k, rank, world, name_of(options.how),
-                    options.workers, options.senders, places, plan.text())};
-  };
-  return case_of<scatter_case>(world, where.chooser, make, wrap);
-}
-scatter_case some_scatter(numbers& number, pattern how) {
+world_case<planned_scatter> some_scatter(numbers& number, pattern how) {
   const gemm_all_scatter_problem problem{some_rows(number), some_columns(number),
                                          some_columns(number)};
   const operator_options options = some_options(how, number);
-  return scatter_of(problem, options, some_place(number));
+  return case_of<planned_scatter>(problem, options, some_place(number));
 }
 
 /// Sizes of models, on whole GPUs, as they are planned where nothing is asked for.
@@ -159,9 +127,9 @@ void each_usual(const Add& add) {
   }
 }
 
-template <class Case, class Make>
-std::vector<Case> all_cases(const Make& make) {
-  std::vector<Case> cases;
+template <class Make>
+auto all_cases(const Make& make) {
+  std::vector<decltype(make(std::declval<numbers&>(), pattern{}))> cases;
   for (const unsigned seed : seeds()) {
     numbers number(seed);
     for (int round = 0; round < rounds; ++round)
@@ -184,27 +152,25 @@ const std::vector<unsigned>& seeds() {
   return all;
 }
 
-const std::vector<gather_case>& gather_cases() {
+const std::vector<world_case<planned_gather>>& gather_cases() {
   static const auto all = [] {
-    auto cases = all_cases<gather_case>(some_gather);
+    auto cases = all_cases(some_gather);
     each_usual([&](std::int64_t m, std::int64_t n, int world, pattern how) {
-      operator_options options;
-      options.how = how;
       for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
-        cases.push_back(
-            gather_of({.m = m, .n = n, .k = 8192, .gather = gather}, options, {world, 0, num_sms}));
+        cases.push_back(case_of<planned_gather>(
+            all_gather_gemm_problem{.m = m, .n = n, .k = 8192, .gather = gather}, {.how = how},
+            {world, 0, num_sms}));
     });
     return cases;
   }();
   return all;
 }
-const std::vector<scatter_case>& scatter_cases() {
+const std::vector<world_case<planned_scatter>>& scatter_cases() {
   static const auto all = [] {
-    auto cases = all_cases<scatter_case>(some_scatter);
+    auto cases = all_cases(some_scatter);
     each_usual([&](std::int64_t m, std::int64_t n, int world, pattern how) {
-      operator_options options;
-      options.how = how;
-      cases.push_back(scatter_of({m, 2 * n, 4096}, options, {world, 0, num_sms}));
+      cases.push_back(case_of<planned_scatter>(gemm_all_scatter_problem{m, 2 * n, 4096},
+                                               {.how = how}, {world, 0, num_sms}));
     });
     return cases;
   }();

@@ -37,35 +37,29 @@ class numbers {
 
 [[nodiscard]] const std::vector<unsigned>& seeds();
 
-/// A plan, and what it was made for. `rank` plans the first of what it may choose from, or another.
-struct planned_gather {
-  untax::all_gather_gemm_problem problem;
+/// A plan, and what it was made for.
+template <class Problem, class Plan, class Protocol>
+struct planned {
+  Problem problem;
   untax::operator_options options;
   int num_sms = 0;
-  untax::gather_plan plan;
-  untax::all_gather_gemm_protocol how;
+  Plan plan;
+  Protocol how;
   std::string text;
 };
-/// What all ranks of a world do: their first choices; for one of them also all others.
-struct gather_case {
-  std::vector<planned_gather> ranks;
-  std::vector<planned_gather> others;
-};
-[[nodiscard]] const std::vector<gather_case>& gather_cases();
+using planned_gather =
+    planned<untax::all_gather_gemm_problem, untax::gather_plan, untax::all_gather_gemm_protocol>;
+using planned_scatter =
+    planned<untax::gemm_all_scatter_problem, untax::scatter_plan, untax::gemm_all_scatter_protocol>;
 
-struct planned_scatter {
-  untax::gemm_all_scatter_problem problem;
-  untax::operator_options options;
-  int num_sms = 0;
-  untax::scatter_plan plan;
-  untax::gemm_all_scatter_protocol how;
-  std::string text;
+/// What all ranks of a world do: their first choices; for one of them also all others.
+template <class Planned>
+struct world_case {
+  std::vector<Planned> ranks;
+  std::vector<Planned> others;
 };
-struct scatter_case {
-  std::vector<planned_scatter> ranks;
-  std::vector<planned_scatter> others;
-};
-[[nodiscard]] const std::vector<scatter_case>& scatter_cases();
+[[nodiscard]] const std::vector<world_case<planned_gather>>& gather_cases();
+[[nodiscard]] const std::vector<world_case<planned_scatter>>& scatter_cases();
 
 /// Calls `look(planned)` for all of them.
 template <class Case, class Look>
