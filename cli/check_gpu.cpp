@@ -33,10 +33,7 @@ std::vector<std::string> names_of_patterns() {
 void require_possible(const gpu_check_request& r) {
   const std::string& name = r.entry.name;
   if (!r.entry.check_on_gpus) {
-    throw error(errc::invalid_argument,
-                fmt::format("{} has no kernels of its own for GPUs; all_gather_gemm and "
-                            "gemm_all_scatter have",
-                            name));
+    throw error(errc::invalid_argument, fmt::format("{} has no kernels of its own for GPUs", name));
   }
   constexpr int most_ranks = 16;
   if (r.ranks < 1 || r.ranks > most_ranks)

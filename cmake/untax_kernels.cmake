@@ -52,6 +52,7 @@ untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def untax::packet_
   engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/gather.hpp)
 untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def untax::scatter_io
   engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/scatter.hpp)
+untax_kernels(sums engines/gpu/gemm/sinks/owner_sums.def untax::gpu::summed_io engines/gpu/gemm/sinks/owner_sums.cuh)
 
 untax_comm_kernels(gather
   "template void move_gathered(const shard_io<all_gather_gemm_protocol>&, std::uint64_t*, int, cudaStream_t);"

@@ -71,7 +71,7 @@ memory_need device_need(const operator_entry& entry, const gemm_problem& problem
   need.work_space = times * ((rows + cols) * static_cast<double>(problem.k) *
                                  static_cast<double>(size_of(problem.type)) +
                              rows * cols * sizeof(float));
-  need.heap_of_rank = static_cast<double>(heap_for(problem, ranks)) * times;
+  need.heap_of_rank = static_cast<double>(device_heap_for(entry, problem, ranks)) * times;
   need.heaps = need.heap_of_rank;
   return need;
 }
@@ -97,8 +97,9 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
   subject.rate_unit = "GFLOP/s";
   subject.rate_name = "flops_per_second";
   subject.work = [&entry, problem](int ranks) { return operations_of(entry, problem, ranks); };
-  subject.heap_bytes = [problem, phases = options.phases](int ranks) {
-    return heap_for(problem, ranks, phases);
+  subject.heap_bytes = [&entry, problem, phases = options.phases, memory](int ranks) {
+    return memory == memory_kind::cuda ? device_heap_for(entry, problem, ranks, phases)
+                                       : heap_for(problem, ranks, phases);
   };
   subject.need = [&entry, problem, options, memory](int ranks, const std::vector<pattern>& patterns,
                                                     bool verify) {

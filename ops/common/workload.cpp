@@ -121,4 +121,20 @@ std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcep
   return whole_bytes(gathered + partial + 0x1p24);
 }
 
+std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& problem, int world,
+                            int phases) noexcept {
+  const std::size_t usual = heap_for(problem, world, phases);
+  if (!entry.has_partials) return usual;
+  // Two sets of what every rank sends: of the rows that one adds, or all, with those of its tiles
+  // above and below them.
+  constexpr double edge = 256;
+  if (phases == 0 && entry.phases) phases = entry.phases(problem, world);
+  const bool all = entry.phases && phases == 1;
+  const double rows = static_cast<double>(problem.m) / (all ? 1 : world) + 2 * edge;
+  const double cols = static_cast<double>(problem.n) + edge;
+  const double sources = 2.0 * world;
+  const double result = static_cast<double>(problem.m) * cols * sizeof(float);
+  return std::max(usual, whole_bytes(rows * cols * sources * sizeof(float) + result + 0x1p24));
+}
+
 }  // namespace untax

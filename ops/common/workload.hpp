@@ -134,6 +134,10 @@ class workload final : public trial {
 /// pattern; `phases` as asked for in the options.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world, int phases = 0) noexcept;
 
+/// The same in a world of GPUs, where partial results lie in tiles of the GEMM.
+[[nodiscard]] std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& problem,
+                                          int world, int phases = 0) noexcept;
+
 /// Memory that a rank takes for its part of A, B and C.
 [[nodiscard]] memory_need operands_need(const operator_entry& entry, const gemm_problem& problem,
                                         int world, int rank);

@@ -3,6 +3,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_reduce/protocol.hpp"
+#include "ops/gemm_reduce_common/device_schedule.hpp"
 
 namespace untax {
 namespace {
@@ -48,6 +49,7 @@ operator_entry gemm_all_reduce_entry() {
               "sharded",
           .gathers = false,
           .has_partials = true,
+          .on_gpus = true,
           .result_in_heap = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
@@ -60,6 +62,18 @@ operator_entry gemm_all_reduce_entry() {
                 return program(protocol_for(problem_of(p), plan));
               },
           .bytes_sent = bytes_sent,
+          .check_on_gpus =
+              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
+                const device_sum sum{"gemm_all_reduce",
+                                     p.m,
+                                     p.n,
+                                     p.k,
+                                     p.type,
+                                     p.partials,
+                                     reduce_target::everywhere,
+                                     o.phases > 0 ? o.phases : phases(p, ranks)};
+                return check_on_gpus(sum, ranks, o, places);
+              },
           .phases = phases};
 }
 

@@ -5,6 +5,7 @@
 #include "engines/host/convert.hpp"
 #include "engines/host/engine.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/registry.hpp"
 #include "ops/gemm_all_reduce/protocol.hpp"
 #include "ops/gemm_reduce_common/planning.hpp"
 
@@ -32,11 +33,30 @@ std::string choose_phases(const gemm_all_reduce_problem& problem, const operator
                                       : "phases: owners add rows and pass the sum on");
 }
 
+owned_symmetric<std::byte> allocate_result(world& w, const gemm_all_reduce_problem& p) {
+  return w.allocate_owned<std::byte>(static_cast<std::size_t>(p.m * p.n) * size_of(p.type),
+                                     fmt::format("{} result", name));
+}
+
 }  // namespace
 
 gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
                                  const operator_options& options)
-    : problem_(problem) {
+    : world_(&w.stable_view()), problem_(problem) {
+  if (w.memory() == memory_kind::cuda) {
+    plan_.rank = w.rank();
+    plan_.world = w.size();
+    const std::string phases = choose_phases(problem, options, plan_);
+    result_ = allocate_result(w, problem);
+    auto made = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
+                                      {.target = reduce_target::everywhere,
+                                       .phases = plan_.phases,
+                                       .result = {result_->local(), result_->span()}},
+                                      options, plan_);
+    explanation_ = std::move(made.explanation) + phases;
+    device_ = std::move(made.runner);
+    return;
+  }
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation) + choose_phases(problem, options, plan_);
@@ -52,9 +72,7 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
   } else {
     agree_on_summed(w, summed(problem), plan_);
   }
-  result_ = w.allocate_owned<std::byte>(
-      static_cast<std::size_t>(problem.m * problem.n) * size_of(problem.type),
-      fmt::format("{} result", name));
+  result_ = allocate_result(w, problem);
   const auto how = engine_options_of(summed(problem), options);
   if (!plans_) {
     engine_ = make_process_owned<host::engine>(w, program(protocol_for(problem_, plan_)), how);
@@ -68,15 +86,35 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
 }
 
 gemm_all_reduce::gemm_all_reduce(gemm_all_reduce&&) noexcept = default;
-gemm_all_reduce& gemm_all_reduce::operator=(gemm_all_reduce&&) noexcept = default;
-gemm_all_reduce::~gemm_all_reduce() = default;
+
+gemm_all_reduce& gemm_all_reduce::operator=(gemm_all_reduce&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  world_ = other.world_;
+  problem_ = other.problem_;
+  plan_ = other.plan_;
+  explanation_ = std::move(other.explanation_);
+  engine_ = std::move(other.engine_);
+  device_ = std::move(other.device_);
+  result_ = std::move(other.result_);
+  return *this;
+}
+
+gemm_all_reduce::~gemm_all_reduce() { end(); }
+
+void gemm_all_reduce::end() noexcept {
+  // Who leaves with an exception does not wait for its kernels, which may write there.
+  if (device_ && world_->unwinding()) result_.abandon();
+  engine_.reset();
+  device_.reset();
+}
 
 std::int64_t gemm_all_reduce::k_shard(const gemm_all_reduce_problem& problem, int world, int rank) {
   return k_shard_of(problem.k, world, rank);
 }
 
 matrix gemm_all_reduce::result() const {
-  argument_check{name, plan_.rank}.is_whole(engine_ != nullptr);
+  argument_check{name, plan_.rank}.is_whole(engine_ || device_);
   return {result_->local(), problem_.type, problem_.m, problem_.n};
 }
 
@@ -85,7 +123,8 @@ matrix gemm_all_reduce::rows_of(matrix c, std::int64_t rows) const {
   return c;
 }
 
-void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
+void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                          stream_ref stream) {
   const std::int64_t rows = rows_of_run(name, plan_.rank, "a", a.rows, problem_.m, plans_.get());
   const matrix own = rows_of(result(), rows);
   check_summed(summed(with_rows(problem_, rows)), plan_, a, weights, c, {rows, problem_.n});
@@ -98,6 +137,7 @@ void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, co
     check.apart("weights", weights, as_const(own));
     check.apart("c, which is not result(),", as_const(c), as_const(own));
   }
+  if (device_) return device_->run(a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, plan_.rank);
   operands[operand::b] = local_operand(weights, plan_.rank);

@@ -23,8 +23,9 @@ std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
   return sharding{k, world, shard_granularity}.of(rank).size;
 }
 
-made_plan plan_summed(const world& w, const summed_problem& problem,
-                      const operator_options& options) {
+namespace {
+
+void require_summed(const world& w, const summed_problem& problem) {
   const auto name = problem.operator_name;
   require_size(name, w.rank(), "m", problem.m);
   require_size(name, w.rank(), "n", problem.n);
@@ -35,14 +36,16 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
         fmt::format("rank {}: {}: partials are {}; they have to be fp32 or, as the operands, {}",
                     w.rank(), name, name_of(problem.partials), name_of(problem.type)));
   }
-  if (w.memory() == memory_kind::cuda) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {}: is not there in worlds of GPUs, only where ranks are "
-                            "threads or processes of the host",
-                            w.rank(), name));
-  }
-  return make_plan(
-      w, name, {problem.m, problem.n, k_shard_of(problem.k, w.size(), 0), problem.type}, options);
+}
+
+}  // namespace
+
+made_plan plan_summed(const world& w, const summed_problem& problem,
+                      const operator_options& options) {
+  require_summed(w, problem);
+  return make_plan(w, problem.operator_name,
+                   {problem.m, problem.n, k_shard_of(problem.k, w.size(), 0), problem.type},
+                   options);
 }
 
 void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan) {
@@ -61,6 +64,32 @@ host::engine_options engine_options_of(const summed_problem& problem,
           .launch = options.launch,
           .faults = options.faults,
           .operand_type = problem.type};
+}
+
+made_on_device make_summed_on_device(world& w, const operator_entry& entry,
+                                     const summed_problem& problem, const summed_on_device& where,
+                                     const operator_options& options, protocol_plan& plan) {
+  require_summed(w, problem);
+  refuse_varying_rows(problem.operator_name, w.rank(), options);
+  const gemm_problem same{.m = problem.m,
+                          .n = problem.n,
+                          .k = problem.k,
+                          .type = problem.type,
+                          .partials = problem.partials};
+  plan = plan_on_device(w, entry, same, text_of(problem), options);
+  plan.phases = where.phases;
+  const device_sum sum{problem.operator_name, problem.m,        problem.n,    problem.k,
+                       problem.type,          problem.partials, where.target, where.phases};
+  const auto make = [&](pattern how) {
+    if (how == pattern::bulk_library) return sums_by_library(w, sum);
+    operator_options chosen = options;
+    chosen.how = how;
+    return sums_on_device(w, sum, chosen, where.result);
+  };
+  const pattern how = options.how == pattern::automatic ? usual_pattern(sum) : options.how;
+  made_on_device made = make_on_device(w, entry, same, how, make, where.result.data);
+  plan.how = made.how;
+  return made;
 }
 
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

@@ -10,8 +10,11 @@
 #include <untax/world/world.hpp>
 
 #include "engines/host/engine.hpp"
+#include "ops/choice/on_device.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/reduce_target.hpp"
 #include "ops/common/row_plans.hpp"
+#include "ops/gemm_reduce_common/device.hpp"
 
 namespace untax {
 
@@ -29,7 +32,7 @@ struct summed_problem {
 [[nodiscard]] std::int64_t k_shard_of(std::int64_t k, int world, int rank);
 
 /// Plans it, but does not compare the plan with those of others. Throws `invalid_argument` for
-/// sizes, types and options that cannot be, `unsupported` in a world of GPUs.
+/// sizes, types and options that cannot be.
 [[nodiscard]] made_plan plan_summed(const world& w, const summed_problem& problem,
                                     const operator_options& options);
 
@@ -41,6 +44,21 @@ void agree_on_summed(world& w, const summed_problem& problem, const row_plans& p
 /// What an engine needs to know of it.
 [[nodiscard]] host::engine_options engine_options_of(const summed_problem& problem,
                                                      const operator_options& options);
+
+/// Where a sum goes in a world of GPUs.
+struct summed_on_device {
+  reduce_target target = reduce_target::owner;
+  int phases = 1;
+  symmetric_result result = {};
+};
+/// Plans and makes it there. Collective. Throws as `plan_summed`, `invalid_argument` for what no
+/// kernel multiplies, `disagreement`, `unsupported` for a pattern that there is not,
+/// `out_of_memory`.
+[[nodiscard]] made_on_device make_summed_on_device(world& w, const operator_entry& entry,
+                                                   const summed_problem& problem,
+                                                   const summed_on_device& where,
+                                                   const operator_options& options,
+                                                   protocol_plan& plan);
 
 /// Refuses arguments: `a` [m, k_r], `weights` [n, k_r], `c` of the given size, apart from both.
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

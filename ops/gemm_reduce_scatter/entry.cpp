@@ -2,6 +2,7 @@
 
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
+#include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"
 
 namespace untax {
@@ -33,6 +34,7 @@ operator_entry gemm_reduce_scatter_entry() {
           .summary = "rows of sum_r A_r x B_r^T: k is sharded, the sum is bitwise reproducible",
           .gathers = false,
           .has_partials = true,
+          .on_gpus = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {
@@ -43,7 +45,13 @@ operator_entry gemm_reduce_scatter_entry() {
               [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(protocol_for(problem_of(p), plan));
               },
-          .bytes_sent = bytes_sent};
+          .bytes_sent = bytes_sent,
+          .check_on_gpus =
+              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
+                const device_sum sum{"gemm_reduce_scatter", p.m, p.n, p.k, p.type, p.partials,
+                                     reduce_target::owner,  1};
+                return check_on_gpus(sum, ranks, o, places);
+              }};
 }
 
 }  // namespace untax

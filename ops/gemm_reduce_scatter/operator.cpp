@@ -4,6 +4,7 @@
 
 #include "engines/host/engine.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/registry.hpp"
 #include "ops/gemm_reduce_common/planning.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"
 
@@ -21,6 +22,13 @@ summed_problem summed(const gemm_reduce_scatter_problem& p) {
 gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_problem& problem,
                                          const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
+  if (w.memory() == memory_kind::cuda) {
+    auto made =
+        make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options, plan_);
+    explanation_ = std::move(made.explanation);
+    device_ = std::move(made.runner);
+    return;
+  }
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
@@ -56,11 +64,13 @@ extent gemm_reduce_scatter::c_shard(const gemm_reduce_scatter_problem& problem, 
   return {sharding{problem.m, world}.of(rank).size, problem.n};
 }
 
-void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
-  argument_check{name, rank_}.is_whole(engine_ != nullptr);
+void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+                              stream_ref stream) {
+  argument_check{name, rank_}.is_whole(engine_ || device_);
   const std::int64_t rows = rows_of_run(name, rank_, "a", a.rows, problem_.m, plans_.get());
   const auto problem = with_rows(problem_, rows);
   check_summed(summed(problem), plan_, a, weights, c, c_shard(problem, plan_.world, rank_));
+  if (device_) return device_->run(a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);

@@ -56,7 +56,8 @@ memory_need gemm_on_gpu(const layer_operation& op, const ablation_options& optio
   need.work_space = bytes_of(m, k + gathered, op.type) +
                     bytes_of(static_cast<double>(share.c_rows.size) + cols, k, op.type) +
                     bytes_of(static_cast<double>(share.c_rows.size), cols, dtype::f32);
-  need.heaps = static_cast<double>(heap_for(problem, options.ranks)) * patterns_of_gpus;
+  need.heaps =
+      static_cast<double>(device_heap_for(entry, problem, options.ranks)) * patterns_of_gpus;
   return need;
 }
 

@@ -33,7 +33,10 @@ refused 'n is 7; on GPUs it has to be a multiple of 8' all_gather_gemm -m 8 -n 7
 refused 'm is 0; it has to be between 1' all_gather_gemm -m 0 -n 8 -k 64 --ranks 2 --gpu h200
 refused 'did you mean h200\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h2000
 refused 'did you mean copy_engine\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engin
-refused 'gemm_reduce_scatter has no kernels of its own for GPUs' gemm_reduce_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+for operator in gemm_reduce_scatter "gemm_all_reduce --pattern fused_sequential"; do
+  expect 0 check $operator -m 100 -n 264 -k 200 --ranks 3 --gpu h200
+  says "$out" '^ *fused_sequential .* right$'
+done
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
 refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
 refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200

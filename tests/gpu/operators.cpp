@@ -41,6 +41,7 @@ class case_maker {
     p.k = 8 * between(1, between(0, 1) == 0 ? 1125 : 100);
     p.type = between(0, 1) == 0 ? dtype::bf16 : dtype::f16;
     if (entry.gathers) p.gather = between(0, 1) == 0 ? gather_axis::rows : gather_axis::k;
+    if (entry.has_partials && between(0, 1) == 0) p.partials = p.type;
     return p;
   }
   std::int64_t between(std::int64_t least, std::int64_t most) {
@@ -84,6 +85,8 @@ void check_cases(const operator_entry& entry, int cases) {
               // Where a pattern has no choice, it pushes.
               by.move = maker.between(0, 1) == 0 ? direction::push : direction::pull;
               by.constant_weights = maker.between(0, 1) == 0;
+              // Everything at everybody takes much memory.
+              if (entry.phases && p.m <= 300) by.phases = static_cast<int>(maker.between(0, 2));
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, case {}: {}", first_seed, w.rank(),
                                        ranks, i, text_of(entry, p, by)));
               std::string refusal;
@@ -109,6 +112,13 @@ TEST(gpu_operators, all_gather_gemm_is_right) {
 }
 TEST(gpu_operators, gemm_all_scatter_is_right) {
   check_cases(untax::gemm_all_scatter_entry(), gpu_test::cases(12));
+}
+
+TEST(gpu_operators, gemm_reduce_scatter_is_right) {
+  check_cases(untax::gemm_reduce_scatter_entry(), gpu_test::cases(12));
+}
+TEST(gpu_operators, gemm_all_reduce_is_right) {
+  check_cases(untax::gemm_all_reduce_entry(), gpu_test::cases(12));
 }
 
 /// Runs of an operator in a graph, each behind a stall, replayed. Weights are constant, so that
@@ -236,6 +246,13 @@ TEST(gpu_operators, operators_with_few_rows_are_right_in_a_graph) {
   check_replays(untax::gemm_all_scatter_entry(),
                 {.m = 16, .n = 3584, .k = 8192, .type = dtype::bf16}, 20);
 }
+TEST(gpu_operators, sums_are_right_in_a_graph) {
+  for (const operator_entry& entry :
+       {untax::gemm_reduce_scatter_entry(), untax::gemm_all_reduce_entry()}) {
+    check_replays(entry, replayed(gather_axis::rows), 100);
+    check_replays(entry, {.m = 16, .n = 3584, .k = 2048, .type = dtype::bf16}, 100);
+  }
+}
 TEST(gpu_operators, gemm_all_scatter_is_right_in_a_graph) {
   check_replays(untax::gemm_all_scatter_entry(), replayed(gather_axis::rows), 100);
 }
@@ -296,8 +313,11 @@ TEST(gpu_operators, refuse_what_cannot_be) {
   expect_error(refusal({.m = 8, .n = 12, .k = 8}), errc::invalid_argument,
                {"n is 12", "multiple of 8", "16 would do"});
   expect_error(refusal({.m = 8, .n = 8, .k = 30}), errc::invalid_argument, {"k is 30"});
-  expect_error(error_of([&] { (void)untax::gemm_reduce_scatter(w, {.m = 8, .n = 8, .k = 8}); }),
-               errc::unsupported, {"gemm_reduce_scatter", "worlds of GPUs"});
+  expect_error(
+      error_of([&] {
+        untax::gemm_reduce_scatter(w, {.m = 8, .n = 8, .k = 8}, {.how = pattern::copy_engine});
+      }),
+      errc::unsupported, {"rank 0: gemm_reduce_scatter", "no copy_engine", "fused_specialized"});
 
   const auto there = w.allocate<untax::bf16>(1024, "elements");
   std::vector<untax::bf16> host(64);

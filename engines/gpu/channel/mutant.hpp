@@ -26,6 +26,9 @@ enum class mutant {
   scatter_tma_wait,  ///< a tile is flagged before it is written
   scatter_proxy,     ///< TMA reads flagged tiles without a proxy fence
   results_proxy,     ///< TMA reads results without a proxy fence
+  sums_reserve,      ///< partial sums are sent without asking their owner
+  sums_retire,       ///< an owner does not say that it has taken partial sums
+  sums_put_back,     ///< words of partial sums are not put back
 };
 
 #if defined(UNTAX_MUTANTS) && defined(__CUDACC__)

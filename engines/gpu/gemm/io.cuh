@@ -101,6 +101,16 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
   v.finish(stored);
 };
 
+/// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
+template <class V>
+concept summing_sink = requires(V& v, int group) {
+  /// What takes them, for a warp of a group: `begin()` before the first tile; `take<T,
+  /// config>(place, sums)` for each tile that the warp has the sums of.
+  { v.results_of(group) } -> std::same_as<typename V::results>;
+  /// The same warp, behind its last tile.
+  v.after_results(group);
+};
+
 /// What senders do that are part of the kernel.
 template <class V>
 concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogue_smem& own) {
@@ -117,11 +127,16 @@ concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogu
 template <class Source, class Io>
 concept tile_source = source_view<typename Source::template view<Io>>;
 template <class Sink, class Io>
-concept tile_sink = sink_view<typename Sink::template view<Io>>;
+concept tile_sink = sink_view<typename Sink::template view<Io>> ||
+    summing_sink<typename Sink::template view<Io>>;
 template <class Senders, class Io>
 concept tile_senders =
     std::same_as<typename Senders::run, alone> || senders_view<typename Senders::template view<Io>>;
 
+/// Results go to the epilogue.
+struct results_to_epilogue {
+  static constexpr bool takes = false;
+};
 /// Where the producer brings all of A, nobody else does.
 struct no_rows {
   static constexpr int stages = 0;

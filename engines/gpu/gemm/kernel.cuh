@@ -42,10 +42,15 @@ template <tile_config config>
 }
 
 /// What an MMA warpgroup does, with elements of a type.
-template <class T, tile_config config, class Source>
-__device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source) {
+template <class T, tile_config config, class Source, class Sink>
+__device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
+                                             Sink& sink) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
-  if constexpr (bringing_source<Source>) {
+  if constexpr (summing_sink<Sink>) {
+    static_assert(!bringing_source<Source>);
+    using results = typename Sink::results;
+    mma_consumer<T, config, no_rows, results>(block, group, {}, sink.results_of(group)).run();
+  } else if constexpr (bringing_source<Source>) {
     mma_consumer<T, config, typename Source::rows>(block, group, source.rows_for(group)).run();
   } else {
     mma_consumer<T, config>(block, group).run();
@@ -76,10 +81,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     grow_registers<registers.consumer>();
     // All that depends on the type. A kernel for each would take half as long again to compile.
     if (block.arguments.type == dtype::f16) {
-      run_consumer<__half>(block, io.source);
+      run_consumer<__half>(block, io.source, io.sink);
     } else {
-      run_consumer<__nv_bfloat16>(block, io.source);
+      run_consumer<__nv_bfloat16>(block, io.source, io.sink);
     }
+    if constexpr (summing_sink<sink>)
+      io.sink.after_results(static_cast<int>(threadIdx.x) / warpgroup_threads - 1);
     return;
   }
   shrink_registers<registers.producer>();
@@ -94,10 +101,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
-  if (warp >= 1 && warp <= storing_warpgroups(config)) {
-    if (leads) release_buffers(block, warp - 1);
-    if constexpr (signalling_sink<sink>) io.sink.before_store();
-    if (leads) run_epilogue(block, io.sink, warp - 1);
+  if constexpr (!summing_sink<sink>) {
+    if (warp >= 1 && warp <= storing_warpgroups(config)) {
+      if (leads) release_buffers(block, warp - 1);
+      if constexpr (signalling_sink<sink>) io.sink.before_store();
+      if (leads) run_epilogue(block, io.sink, warp - 1);
+    }
   }
 }
 

@@ -23,13 +23,15 @@ namespace untax::gpu {
 }
 
 /// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
-/// registers from the first k-block to the last. `Rows` may bring A.
-template <class T, tile_config config, class Rows = no_rows>
+/// registers from the first k-block to the last. `Rows` may bring A, and `Results` take the sums.
+template <class T, tile_config config, class Rows = no_rows, class Results = results_to_epilogue>
 class mma_consumer {
  public:
-  __device__ mma_consumer(const block_view<config>& block, int group, const Rows& rows = {})
+  __device__ mma_consumer(const block_view<config>& block, int group, const Rows& rows = {},
+                          const Results& results = {})
       : block_(block),
         rows_(rows),
+        results_(results),
         group_(group),
         warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
@@ -37,6 +39,7 @@ class mma_consumer {
   __device__ void run() {
     const stream_k_fixup<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
+    if constexpr (Results::takes) results_.begin();
     block_.each_tile([&](const work_tile& w) {
       clear_sums();
       multiply(w);
@@ -52,12 +55,18 @@ class mma_consumer {
           return;
         }
         if (w.begin > 0) others.add(sums_, schedule.first_contributor(block_.cluster, w));
-        stage_results(0);
+        if constexpr (Results::takes) {
+          results_.template take<T, config>(block_.place(w), sums_);
+        } else {
+          stage_results(0);
+        }
       }
     });
   }
 
  private:
+  static_assert(!Results::takes || config.cluster_split_k == 1, "sums of whole tiles are taken");
+
   __device__ void multiply(const work_tile& w) {
     if constexpr (Rows::stages == 0) {
       multiply_k_blocks(w.begin, w.end);
@@ -237,6 +246,7 @@ class mma_consumer {
 
   const block_view<config>& block_;
   Rows rows_;
+  Results results_;
   int group_;
   int warp_;
   int lane_;

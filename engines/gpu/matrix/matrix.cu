@@ -145,13 +145,27 @@ __global__ void measure(typed is, std::int64_t is_stride, typed should, std::int
   atomicAdd(reinterpret_cast<unsigned long long*>(&found->broken), broken);
 }
 
+__global__ void __launch_bounds__(threads)
+    convert(typed to, const float* from, std::int64_t count) {
+  for (std::int64_t i = first_here(); i < count; i += all_threads()) to.put(i, from[i]);
+}
+
 }  // namespace
+
+void round_to(const matrix& to, const const_matrix& from, stream_ref stream) {
+  if (to.empty()) return;
+  const std::int64_t count = to.rows * to.cols;
+  convert<<<blocks_for(count), threads, 0, of(stream)>>>(
+      {to.data, to.type}, static_cast<const float*>(from.data), count);
+  gpu::require(cudaGetLastError(), "cannot round a matrix");
+}
 
 void load_matrix_kernels() {
   cudaFuncAttributes found{};
   for (const void* kernel :
        {reinterpret_cast<const void*>(fill), reinterpret_cast<const void*>(multiply),
-        reinterpret_cast<const void*>(join), reinterpret_cast<const void*>(measure)})
+        reinterpret_cast<const void*>(join), reinterpret_cast<const void*>(convert),
+        reinterpret_cast<const void*>(measure)})
     gpu::require(cudaFuncGetAttributes(&found, kernel), "cannot load a kernel");
 }
 

@@ -27,6 +27,9 @@ void fill_nan(void* to, std::size_t bytes, stream_ref stream);
 void multiply_plainly(const const_matrix& a, const const_matrix& b, const matrix& c,
                       stream_ref stream);
 
+/// to = from, which is fp32, rounded to nearest. Of one size, without gaps between rows.
+void round_to(const matrix& to, const const_matrix& from, stream_ref stream);
+
 /// joined [rows, shards.extent] = slabs side by side, where slab s [rows, shards.of(s).size] begins
 /// where it would if all before were full, and has no gaps. Elements of 2 bytes; everything begins
 /// at multiples of 16 bytes.

@@ -23,6 +23,9 @@ void multiply_plainly(const const_matrix& /*a*/, const const_matrix& /*b*/, cons
                       stream_ref /*stream*/) {
   refuse();
 }
+void round_to(const matrix& /*to*/, const const_matrix& /*from*/, stream_ref /*stream*/) {
+  refuse();
+}
 void join_slabs(const void* /*slabs*/, void* /*joined*/, std::int64_t /*rows*/,
                 const sharding& /*shards*/, stream_ref /*stream*/) {
   refuse();

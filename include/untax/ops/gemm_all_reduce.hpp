@@ -5,6 +5,7 @@
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/process_owned.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/symmetric/owned_symmetric.hpp>
@@ -13,6 +14,7 @@
 
 namespace untax {
 
+class device_runner;
 namespace host {
 class engine;
 }
@@ -24,7 +26,8 @@ class row_plans;
 class gemm_all_reduce {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`, `unsupported` in a world of GPUs.
+  /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
+  /// not multiples of 8, and `unsupported` for a pattern that is not there.
   gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
                   const operator_options& options = {});
   gemm_all_reduce(gemm_all_reduce&&) noexcept;
@@ -37,10 +40,16 @@ class gemm_all_reduce {
   /// is not `result()` is copied there at the end. With `varying_rows` a says how many rows this
   /// run has. All of the problem's element type. Throws `invalid_argument` before anything moves;
   /// `timeout`, `peer_lost`, `aborted` when a wait fails.
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  ///
+  /// In a world of GPUs all three lie in memory of the rank's GPU, as gemm_all_scatter has it. With
+  /// a stream `run` is asynchronous and can be captured in a CUDA graph; a wait that failed is
+  /// thrown by `world::check` after it has ended. Peers write into `result()` from when the stream
+  /// comes to this run until it has passed it.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream = {});
   /// As above, into `result()`, or its first rows.
-  void run(const const_matrix& a, const const_matrix& weights) {
-    run(a, weights, rows_of(result(), a.rows));
+  void run(const const_matrix& a, const const_matrix& weights, stream_ref stream = {}) {
+    run(a, weights, rows_of(result(), a.rows), stream);
   }
 
   /// The operator's own C [m, n], in the symmetric heap. With two phases peers write into it from
@@ -56,13 +65,16 @@ class gemm_all_reduce {
 
  private:
   [[nodiscard]] matrix rows_of(matrix c, std::int64_t rows) const;
+  void end() noexcept;
 
+  world* world_;
   gemm_all_reduce_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
   owned_symmetric<std::byte> result_;
   std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
+  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

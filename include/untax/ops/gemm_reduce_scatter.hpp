@@ -5,6 +5,7 @@
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/process_owned.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/tile/protocol.hpp>
@@ -12,6 +13,7 @@
 
 namespace untax {
 
+class device_runner;
 namespace host {
 class engine;
 }
@@ -23,7 +25,8 @@ class row_plans;
 class gemm_reduce_scatter {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`, `unsupported` in a world of GPUs.
+  /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
+  /// not multiples of 8, and `unsupported` for a pattern that is not there.
   gemm_reduce_scatter(world& w, const gemm_reduce_scatter_problem& problem,
                       const operator_options& options = {});
   gemm_reduce_scatter(gemm_reduce_scatter&&) noexcept;
@@ -35,7 +38,12 @@ class gemm_reduce_scatter {
   /// (`k_shard`). `c`: this rank's rows of the sum (`c_shard`), written; with `varying_rows` a
   /// says how many rows this run has. All of the problem's element type. Throws `invalid_argument`
   /// before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
+  ///
+  /// In a world of GPUs all three lie in memory of the rank's GPU, as gemm_all_scatter has it. With
+  /// a stream `run` is asynchronous and can be captured in a CUDA graph; a wait that failed is
+  /// thrown by `world::check` after it has ended.
+  void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream = {});
 
   /// How much of the reduction dimension this rank has.
   [[nodiscard]] static std::int64_t k_shard(const gemm_reduce_scatter_problem& problem, int world,
@@ -55,6 +63,7 @@ class gemm_reduce_scatter {
   int rank_ = 0;
   std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine_;
+  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

@@ -5,6 +5,7 @@
 
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_reduce_common/device.hpp"
 
 namespace untax {
 namespace {
@@ -26,6 +27,11 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& /*problem*/, const operator_options& /*options*/,
     std::int64_t /*between*/) {
   refuse(w, "gemm_all_scatter");
+}
+std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
+                                                const operator_options& /*options*/,
+                                                const symmetric_result& /*result*/) {
+  refuse(w, sum.operator_name);
 }
 
 }  // namespace untax

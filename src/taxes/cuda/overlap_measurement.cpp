@@ -65,7 +65,9 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
 std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& problems, int ranks,
                                               std::size_t patterns) {
   std::size_t most = 0;
-  for (const gemm_problem& p : problems) most = std::max(most, heap_for(p, ranks));
+  // Of the operator that takes most.
+  const operator_entry entry = gemm_all_reduce_entry();
+  for (const gemm_problem& p : problems) most = std::max(most, device_heap_for(entry, p, ranks));
   return most * (patterns + 1) + (std::size_t{64} << 20U);
 }
 

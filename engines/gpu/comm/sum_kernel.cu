@@ -1,0 +1,48 @@
+#include "engines/gpu/comm/sum_kernels.hpp"
+#include "engines/gpu/gemm/sinks/owner_sums.cuh"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+namespace {
+
+/// What a rank sends that has nothing of k, by warp `me` of those that add.
+template <class Words>
+__device__ void send_zeros(const adding_io& io, int me, std::uint64_t epoch) {
+  const float zeros[4] = {};
+  const sum_fragments& how = io.how;
+  for (int hop = 1; hop <= how.world(); ++hop) {
+    const int owner = receiver_at_hop(how.rank(), hop, how.world());
+    const int count = how.fragments_of(owner);
+    for (int i = me; i < count; i += io.adding_warps) {
+      const sum_fragment f = how.fragment_of(owner, i);
+      if (how.wanted(owner, f))
+        store_sum_words(place_at<Words>(io, owner, f, epoch), Words::of(zeros));
+    }
+  }
+}
+
+__global__ void __launch_bounds__(block_threads, 1)
+    adding_kernel(const __grid_constant__ adding_io io, std::uint64_t* epochs) {
+  if (io.dry()) return;
+  const std::uint64_t epoch = epochs[blockIdx.x] + 1;
+  const int me = slot_of_warp();
+  if (io.sends_zeros && reserve_slabs(io, epoch)) {
+    if (io.how.halves) {
+      send_zeros<partial_words<__half, true>>(io, me, epoch);
+    } else {
+      send_zeros<partial_words<__half, false>>(io, me, epoch);
+    }
+  }
+  add_sums(io, me, epoch, me);
+  __syncthreads();
+  if (threadIdx.x == 0) epochs[blockIdx.x] = epoch;
+}
+
+}  // namespace
+
+void add_in_own_grid(const adding_io& io, std::uint64_t* epochs, int blocks, cudaStream_t stream) {
+  adding_kernel<<<blocks, block_threads, 0, stream>>>(io, epochs);
+  gpu::require(cudaGetLastError(), "cannot start a sum over ranks");
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,159 @@
+#pragma once
+
+#include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/gemm/io.cuh"
+#include "engines/gpu/gemm/sinks/owner_sums.hpp"
+#include "engines/gpu/gemm/sinks/partial_words.cuh"
+#include "engines/gpu/gemm/sinks/sum_adder.cuh"
+
+namespace untax::gpu {
+
+/// The number of a warp of a block, for wait records: all that wait have one.
+[[nodiscard]] __device__ inline int slot_of_warp() {
+  constexpr int warps = block_threads / 32;
+  return static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
+}
+
+template <class Io>
+class turned_source::view {
+ public:
+  __device__ view(const Io& io, const gemm_arguments& given)
+      : how_(io.how), a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
+  __device__ void begin(std::uint64_t /*epoch*/) {}
+  [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
+    return {&a_, how_.turned(row), &b_, 0, k_blocks_};
+  }
+
+ private:
+  const sum_fragments& how_;
+  const CUtensorMap& a_;
+  const CUtensorMap& b_;
+  int k_blocks_;
+};
+
+/// Waits until all owners have taken what this rank sent in the set of an epoch. By all lanes of a
+/// warp; false if that ended badly: then nothing may be sent.
+[[nodiscard]] __device__ inline bool reserve_slabs(const sums_run& io, std::uint64_t epoch) {
+  if (left_out(mutant::sums_reserve)) return true;
+  const sum_fragments& how = io.how;
+  return warp_channel(io.moved.run, slot_of_warp()).reserve_free(how.world() - 1, [&](int i) {
+    return how.slab(how.rank(), receiver_at_hop(how.rank(), i + 1, how.world()), epoch);
+  });
+}
+
+/// Where a lane puts its words of a fragment.
+template <class Words>
+[[nodiscard]] __device__ typename Words::words* place_at(const sums_run& io, int owner,
+                                                         const sum_fragment& f,
+                                                         std::uint64_t epoch) {
+  const sum_fragments& how = io.how;
+  std::byte* const slab =
+      io.moved.run.inbox.at(owner) + how.slab_of(how.rank(), epoch) * io.slab_bytes;
+  return reinterpret_cast<typename Words::words*>(slab) +
+         how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
+}
+
+/// A warp of an MMA warpgroup, which sends its partial sums.
+class sums_sender {
+ public:
+  static constexpr bool takes = true;
+
+  __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
+      : t_(io), epoch_(epoch), group_(group) {}
+
+  __device__ void begin() { going_ = reserve_slabs(t_, epoch_); }
+
+  /// The sums of a tile, whose first row and column are given in the order of the GEMM.
+  template <class T, tile_config config>
+  __device__ void take(const tile_place& tile, const float (&sums)[config.block_n / 2]) const {
+    if (!going_) return;
+    if (t_.how.halves) {
+      send<partial_words<T, true>, config>(tile, sums);
+    } else {
+      send<partial_words<T, false>, config>(tile, sums);
+    }
+  }
+
+ private:
+  template <class Words, tile_config config>
+  __device__ void send(const tile_place& tile, const float (&sums)[config.block_n / 2]) const {
+    const sum_fragments& how = t_.how;
+    constexpr int parts = config.block_n / 8;
+    constexpr int tile_m = config.swap_ab ? config.block_n : tile_rows(config);
+    constexpr int tile_n = config.swap_ab ? tile_rows(config) : config.block_n;
+    const int row = how.turned(tile.row);
+    const sum_fragment first{row / tile_m, tile.column / tile_n, group_,
+                             static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0};
+    const int rows = config.swap_ab ? tile_m : how.fragment_rows();
+    const int first_row = how.row_of(first);
+    if (first_row >= how.m || (config.swap_ab && how.col_of(first) >= how.n)) return;
+    // With A and B exchanged, parts are rows of A, which may be another owner's each.
+    const int all = config.swap_ab ? parts : (how.n - tile.column) / 8;
+    // Nearest first. Rows of a warp are mostly one owner's.
+#pragma unroll 1
+    for (int hop = 1; hop <= how.world(); ++hop) {
+      const int owner = receiver_at_hop(how.rank(), hop, how.world());
+      if (!how.touches(owner, first_row, rows)) continue;
+      auto* const to = place_at<Words>(t_, owner, first, epoch_);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        if (part >= all) break;
+        if (config.swap_ab && !how.touches(owner, first_row + part * 8, 8)) continue;
+        store_sum_words(to + part * sum_fragments::lanes, Words::of(sums + 4 * part));
+      }
+    }
+  }
+
+  const sums_run& t_;
+  std::uint64_t epoch_;
+  int group_;
+  bool going_ = true;
+};
+
+template <class Io>
+class owner_sums::view {
+ public:
+  using results = sums_sender;
+
+  __device__ view(const Io& io, const gemm_arguments& /*given*/) : t_(io) {}
+  __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
+
+  /// For a warp of an MMA warpgroup.
+  [[nodiscard]] __device__ sums_sender results_of(int group) const { return {t_, epoch_, group}; }
+  /// The same, when it has handed over all its sums.
+  __device__ void after_results(int group) const {
+    if (!t_.adds_itself) return;
+    constexpr int warps = sum_fragments::warps;
+    const int warp = group * warps + static_cast<int>(threadIdx.x) / 32 % warps;
+    add_sums(t_, static_cast<int>(blockIdx.x) * mma_warpgroups * warps + warp, epoch_,
+             slot_of_warp());
+  }
+
+ private:
+  const sums_run& t_;
+  std::uint64_t epoch_ = 0;
+};
+
+template <class Io>
+class sum_adders::view {
+ public:
+  static constexpr std::size_t comm_smem_bytes = 0;
+
+  explicit __device__ view(const Io& io) : t_(io) {}
+  __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
+  __device__ void prepare_comm() {}
+  __device__ void prepare_beside(int /*warp*/) {}
+
+  /// All warps add.
+  __device__ void run_comm(std::byte* /*shared*/) {
+    const int me = slot_of_warp();
+    add_sums(t_, me, epoch_, me);
+  }
+  __device__ void beside(int /*warp*/, const epilogue_smem& /*own*/) {}
+
+ private:
+  const sums_run& t_;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engines/gpu/gemm/io.hpp"
+#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
+
+namespace untax::gpu {
+
+/// What all kernels are given that send partial results to who adds them, or add them.
+struct sums_run : with_peers<sum_fragments> {
+  std::int64_t slab_bytes = 0;    ///< of a slab of the inbox
+  std::uint64_t* done = nullptr;  ///< in this GPU's memory: warps that have added all, ever
+  int adding_warps = 0;           ///< of this rank
+  bool adds_itself = false;       ///< CTAs that multiply add when they have
+  bool sends_zeros = false;       ///< a grid that only adds, of a rank that has nothing of k
+  dtype type = dtype::bf16;       ///< of A, weights and C
+};
+
+/// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
+/// owners of their rows. Where no CTA does nothing but add, the warpgroups do at the end.
+struct owner_sums {
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+
+/// A and B of this GPU alone; tiles of rows begin with those of the next rank.
+struct turned_source {
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+
+/// Communication CTAs add what has come.
+struct sum_adders {
+  using run = sums_run;
+  struct arguments {};
+  template <class Io>
+  class view;
+};
+
+/// What the GEMM is given that sums over ranks.
+using summed_io = gemm_io<turned_source, owner_sums, sum_adders>;
+/// What a kernel is given that only adds.
+using adding_io = comm_io<sum_adders>;
+
+}  // namespace untax::gpu

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "engines/gpu/sm90/ptx/sum_words.cuh"
+
+namespace untax::gpu {
+
+// Sums of a lane on their way, as words none of which is zero: their bits turned over, so that zero
+// stands for one of the NaNs, which becomes another one.
+
+[[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) { return max(~bits, 1U); }
+
+[[nodiscard]] __device__ inline std::uint32_t two_halves(float a, float b, __nv_bfloat16 /*type*/) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+[[nodiscard]] __device__ inline std::uint32_t two_halves(float a, float b, __half /*type*/) {
+  const __half2 both = __floats2half2_rn(a, b);
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+[[nodiscard]] __device__ inline float2 two_floats(std::uint32_t bits, __nv_bfloat16 /*type*/) {
+  return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits));
+}
+[[nodiscard]] __device__ inline float2 two_floats(std::uint32_t bits, __half /*type*/) {
+  return __half22float2(reinterpret_cast<const __half2&>(bits));
+}
+
+/// Four sums of a lane as they travel: fp32, or elements of type T.
+template <class T, bool halves>
+struct partial_words;
+
+template <class T>
+struct partial_words<T, false> {
+  using words = uint4;
+
+  [[nodiscard]] __device__ static uint4 of(const float* sums) {
+    return make_uint4(as_word(__float_as_uint(sums[0])), as_word(__float_as_uint(sums[1])),
+                      as_word(__float_as_uint(sums[2])), as_word(__float_as_uint(sums[3])));
+  }
+  [[nodiscard]] __device__ static float4 sums_of(const uint4& w) {
+    return make_float4(__uint_as_float(~w.x), __uint_as_float(~w.y), __uint_as_float(~w.z),
+                       __uint_as_float(~w.w));
+  }
+  [[nodiscard]] __device__ static bool have_come(const uint4& w) {
+    return w.x != 0 && w.y != 0 && w.z != 0 && w.w != 0;
+  }
+  [[nodiscard]] __device__ static uint4 nothing() { return make_uint4(0, 0, 0, 0); }
+};
+
+template <class T>
+struct partial_words<T, true> {
+  using words = uint2;
+
+  [[nodiscard]] __device__ static uint2 of(const float* sums) {
+    return make_uint2(as_word(two_halves(sums[0], sums[1], T{})),
+                      as_word(two_halves(sums[2], sums[3], T{})));
+  }
+  [[nodiscard]] __device__ static float4 sums_of(const uint2& w) {
+    const float2 first = two_floats(~w.x, T{});
+    const float2 second = two_floats(~w.y, T{});
+    return make_float4(first.x, first.y, second.x, second.y);
+  }
+  [[nodiscard]] __device__ static bool have_come(const uint2& w) { return w.x != 0 && w.y != 0; }
+  [[nodiscard]] __device__ static uint2 nothing() { return make_uint2(0, 0); }
+};
+
+}  // namespace untax::gpu

@@ -1,0 +1,203 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/flow/room.hpp>
+#include <untax/order/raster.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/gemm/config.hpp"
+
+namespace untax::gpu {
+
+/// The least that is sent of a partial result: what four floats of each lane of a warp are. They
+/// lie in 16 rows of the M operand and 8 of the N operand.
+struct sum_fragment {
+  int row_tile = 0;  ///< of A, in tiles of blocks
+  int col_tile = 0;  ///< of the weights
+  int group = 0;     ///< of the MMA warpgroups that end up with sums
+  int warp = 0;      ///< of the warpgroup
+  int part = 0;      ///< along the N operand
+
+  friend bool operator==(const sum_fragment&, const sum_fragment&) = default;
+};
+
+/// Sums of a GEMM over ranks, in fragments: who adds which, and where those of each rank lie until
+/// then. Plain arithmetic, the same in kernels and on the host.
+///
+/// An owner adds the rows of C that are its own; or everybody adds all (`everywhere`). A rank sends
+/// an owner the fragments that touch the owner's rows, into a slab of its own, in the order in
+/// which threads hold them. Slabs lie in two sets by the parity of epochs. Words are their own
+/// signal: none of them is zero, which stands where nothing has come, and whoever takes them puts
+/// it back. So there is one counter for each pair of ranks, by which an owner says that it has done
+/// so.
+struct sum_fragments {
+  int own_rank = 0;
+  int ranks = 1;
+  int m = 0;
+  int n = 0;
+  bool everywhere = false;
+  bool passes_on = false;  ///< the owner writes its sums into everybody's C
+  bool halves = false;     ///< partials are elements of 16 bits
+  int row_tiles = 1;       ///< of blocks, those of whole clusters
+  int col_tiles = 1;
+  int tile_m = 128;  ///< rows of A in a tile of a block
+  int tile_n = 256;  ///< and of the weights
+  int groups = 2;    ///< that end up with sums
+  int parts = 32;    ///< of a tile along the N operand
+  bool swap_ab = false;
+  int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
+  int first_row_tile = 0;  ///< with which this rank begins
+
+  static constexpr int warps = 4;  ///< of a warpgroup
+  static constexpr int lanes = 32;
+  /// Slabs of an epoch are not those of the next one.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {2}; }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return own_rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return ranks; }
+
+  // Who adds what.
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept {
+    return everywhere ? m : (m + ranks - 1) / ranks;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_row(int owner) const noexcept {
+    if (everywhere) return 0;
+    const int row = owner * full_rows();
+    return row < m ? row : m;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int end_row(int owner) const noexcept {
+    const int end = first_row(owner) + full_rows();
+    return end < m ? end : m;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_tile(int owner) const noexcept {
+    return first_row(owner) / tile_m;
+  }
+  /// Row tiles that an owner's rows touch.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles_of(int owner) const noexcept {
+    if (first_row(owner) == end_row(owner)) return 0;
+    return (end_row(owner) - 1) / tile_m - first_tile(owner) + 1;
+  }
+  /// The most that those of any owner touch.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_tiles() const noexcept {
+    int most = 0;
+    for (int owner = 0; owner < ranks; ++owner)
+      if (tiles_of(owner) > most) most = tiles_of(owner);
+    return most;
+  }
+
+  // What a fragment is of C.
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_of(const sum_fragment& f) const noexcept {
+    return f.row_tile * tile_m + (swap_ab ? f.part * 8 : f.group * warpgroup_rows + f.warp * 16);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int col_of(const sum_fragment& f) const noexcept {
+    return f.col_tile * tile_n + (swap_ab ? f.group * warpgroup_rows + f.warp * 16 : f.part * 8);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_rows() const noexcept {
+    return swap_ab ? 8 : 16;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_cols() const noexcept {
+    return swap_ab ? 16 : 8;
+  }
+  /// Whether so many rows from `row` on have some of an owner's.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool touches(int owner, int row,
+                                                         int rows) const noexcept {
+    return row < end_row(owner) && row + rows > first_row(owner);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
+                                                        const sum_fragment& f) const noexcept {
+    return touches(owner, row_of(f), fragment_rows()) && col_of(f) < n;
+  }
+
+  // Where it lies.
+
+  /// Fragments of a tile.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int of_tile() const noexcept {
+    return groups * warps * parts;
+  }
+  /// Of a slab: what one rank sends one owner in an epoch.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t of_slab() const noexcept {
+    return std::int64_t{most_tiles()} * col_tiles * of_tile();
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_bytes() const noexcept {
+    return lanes * (halves ? 8 : 16);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t slab_bytes() const noexcept {
+    return of_slab() * fragment_bytes();
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_bytes() const noexcept {
+    return sets().sets * ranks * slab_bytes();
+  }
+  /// Its number in the slabs of an owner.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t slot_of(
+      int owner, const sum_fragment& f) const noexcept {
+    const std::int64_t tile = std::int64_t{f.row_tile - first_tile(owner)} * col_tiles + f.col_tile;
+    return ((tile * groups + f.group) * warps + f.warp) * parts + f.part;
+  }
+  /// The number of a slab of any owner.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slab_of(int source,
+                                                        std::uint64_t epoch) const noexcept {
+    return sets().set_of(epoch) * ranks + source;
+  }
+  /// What the owner raises at the source when it has emptied a slab.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room slab(int source, int owner,
+                                                      std::uint64_t epoch) const noexcept {
+    room r;
+    r.producer = source;
+    r.consumer = owner;
+    r.number = slab_of(source, epoch);
+    r.ready = 0;  // which nobody raises: words tell of themselves
+    r.free = sets().set_of(epoch) * ranks + owner;
+    r.use = sets().use_of(epoch);
+    return r;
+  }
+  /// Says that all sums of `owner` lie in the C of rank `to`.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to,
+                                                        std::uint64_t epoch) const noexcept {
+    room r;
+    r.producer = owner;
+    r.consumer = to;
+    r.number = sets().sets * ranks + owner;
+    r.ready = sets().sets * ranks + owner;
+    r.use = epoch;
+    return r;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept {
+    return (sets().sets + 1) * ranks;
+  }
+
+  // In which order an owner adds.
+
+  /// Fragments of an owner, also such that are not wanted.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragments_of(int owner) const noexcept {
+    return tiles_of(owner) * col_tiles * of_tile();
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr sum_fragment fragment_of(int owner,
+                                                                     int i) const noexcept {
+    const int tile = i / of_tile();
+    const order::cell at = order::banded{tiles_of(owner), col_tiles, raster_rows, 1}.at(tile);
+    int rest = i - tile * of_tile();
+    sum_fragment f;
+    f.row_tile = first_tile(owner) + at.x;
+    f.col_tile = at.y;
+    f.part = rest % parts;
+    rest /= parts;
+    f.warp = rest % warps;
+    f.group = rest / warps;
+    return f;
+  }
+
+  // In which order a rank multiplies: the rows of the next rank first, its own last.
+
+  /// The first row of A of a tile that lies at `row` in the order of the GEMM.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
+    const int all = row_tiles * tile_m;
+    const int at = row + first_row_tile * tile_m;
+    return at < all ? at : at - all;
+  }
+};
+
+}  // namespace untax::gpu

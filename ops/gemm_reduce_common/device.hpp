@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <untax/ops/options.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/common/device_operator.hpp"
+#include "ops/gemm_reduce_common/device_plan.hpp"
+
+namespace untax {
+
+// Sums of a GEMM over the ranks of a world of GPUs. Classes have refused problems that no pattern
+// can do: fp32 operands, and n or k that are not multiples of 8. Collective; the rank's GPU is the
+// current device. Throws `unsupported` for a pattern that there is not, or not here, with the
+// reason, and `out_of_memory`.
+
+/// This rank's C that peers write into; that of the next rank lies `between` bytes further.
+struct symmetric_result {
+  void* data = nullptr;
+  std::int64_t between = 0;
+};
+
+/// Patterns of own kernels, but not `automatic`. Where sums are passed on, they go to `result`, and
+/// are copied to another C that `run` gets.
+[[nodiscard]] std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
+                                                              const operator_options& options,
+                                                              const symmetric_result& result);
+
+/// bulk_library: cuBLASLt, then NCCL.
+[[nodiscard]] std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum);
+
+}  // namespace untax

@@ -1,0 +1,140 @@
+#include "ops/gemm_reduce_common/device_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/problems.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/variant.hpp"
+#include "ops/common/plan_agreement.hpp"
+
+namespace untax {
+namespace {
+
+/// Rows up to which one tile has all of them.
+constexpr std::int64_t few_rows = 128;
+constexpr int usual_adding = 8;
+
+constexpr gpu::tile_config kernels[] = {
+#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
+#include "engines/gpu/gemm/sinks/owner_sums.def"
+#undef UNTAX_KERNEL
+};
+
+/// Where fragments of a planned GEMM lie, and who adds them.
+gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
+                                const gpu::gemm_plan& gemm) {
+  const gpu::tile_config& c = gemm.config;
+  gpu::sum_fragments how;
+  how.own_rank = rank;
+  how.ranks = world;
+  how.m = static_cast<int>(sum.m);
+  how.n = static_cast<int>(sum.n);
+  how.everywhere = sum.target == reduce_target::everywhere && sum.phases == 1;
+  how.passes_on = sum.target == reduce_target::everywhere && sum.phases == 2;
+  how.halves = sum.partials != dtype::f32;
+  const int m_tiles = gemm.schedule.m_tiles * c.cluster;
+  how.swap_ab = c.swap_ab;
+  how.row_tiles = c.swap_ab ? gemm.schedule.n_tiles : m_tiles;
+  how.col_tiles = c.swap_ab ? m_tiles : gemm.schedule.n_tiles;
+  how.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
+  how.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
+  how.groups = storing_warpgroups(c);
+  how.parts = c.block_n / 8;
+  if (c.swap_ab) return how;
+  how.raster_rows = gemm.schedule.raster_group * c.cluster;
+  // Clusters stay whole: from the first that has none of the own rows.
+  const int cluster_rows = c.cluster * how.tile_m;
+  how.first_row_tile =
+      (how.end_row(rank) + cluster_rows - 1) / cluster_rows % gemm.schedule.m_tiles * c.cluster;
+  return how;
+}
+
+std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank,
+                                      const operator_options& options, int num_sms) {
+  sums_plan made;
+  const int most = std::max((num_sms - 2) / 2 * 2, 0);
+  const int adding =
+      std::min(round_up(options.senders > 0 ? options.senders : usual_adding, 2), most);
+  made.own_grid = adding;
+  int free = num_sms;
+  made.beside = options.how == pattern::producer_consumer;
+  if (options.how == pattern::fused_specialized) made.comm_ctas = adding;
+  if (options.how != pattern::fused_sequential) free -= adding;
+  if (options.workers > 0) free = std::min(free, options.workers);
+  std::vector<sums_plan> plans;
+  if (adding == 0) return plans;
+  const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
+  for (const gpu::gemm_plan& gemm : gpu::gemm_plans({sum.m, sum.n, depth, sum.type}, free)) {
+    const auto config = gpu::compiled_for(kernels, gemm.config);
+    if (!config || gpu::rereads_weights(gemm)) continue;
+    sums_plan plan = made;
+    plan.gemm = gemm;
+    plan.gemm.config = *config;
+    plan.how = fragments_of(sum, world, rank, plan.gemm);
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+}  // namespace
+
+int sums_plan::adding_warps(bool multiplies) const {
+  constexpr int warps = gpu::sum_fragments::warps;
+  if (multiplies && comm_ctas == 0 && !beside) return gemm.blocks() * gpu::mma_warpgroups * warps;
+  return (multiplies && comm_ctas > 0 ? comm_ctas : own_grid) * (gpu::block_threads / 32);
+}
+
+pattern usual_pattern(const device_sum& sum) noexcept {
+  return sum.m <= few_rows ? pattern::fused_sequential : pattern::fused_specialized;
+}
+
+std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
+                                  const operator_options& options, int num_sms) {
+  switch (options.how) {
+    case pattern::producer_consumer:
+    case pattern::fused_sequential:
+    case pattern::fused_specialized:
+      break;
+    default:
+      throw error(errc::unsupported,
+                  fmt::format("rank {}: {}: on GPUs there is no {}; there are bulk_library, "
+                              "producer_consumer, fused_sequential and fused_specialized",
+                              rank, sum.operator_name, name_of(options.how)));
+  }
+  std::vector<sums_plan> plans = possible_plans(sum, world, rank, options, num_sms);
+  if (!plans.empty()) return plans;
+  gpu::refuse_plan(sum.operator_name, rank, sum.m, options.workers, num_sms,
+                   [&](int workers, int of) {
+                     operator_options other = options;
+                     other.workers = workers;
+                     return !possible_plans(sum, world, rank, other, of).empty();
+                   });
+}
+
+std::string sums_plan::text() const {
+  const auto adders = [&]() -> std::string {
+    if (comm_ctas > 0) return fmt::format("{} blocks only add", comm_ctas);
+    if (beside) return fmt::format("{} blocks of another kernel add", own_grid);
+    return "blocks add when they have multiplied";
+  };
+  const std::string whose = how.everywhere  ? "everybody adds everything"
+                            : how.passes_on ? "owners add rows and pass the sum on"
+                                            : "owners add rows";
+  return fmt::format("{}, {} partials; {}; {}", whose, how.halves ? "16-bit" : "fp32", adders(),
+                     gemm.text());
+}
+
+std::vector<std::string> sums_plan::agreed() const {
+  return {fmt::format("m {}, n {}, everywhere {}, passes on {}, halves {}, row tiles {}, column "
+                      "tiles {}, communication CTAs {}, CTAs of their own grid {}, beside {}",
+                      how.m, how.n, how.everywhere, how.passes_on, how.halves, how.row_tiles,
+                      how.col_tiles, comm_ctas, own_grid, beside),
+          fields_of(gemm)};
+}
+
+}  // namespace untax

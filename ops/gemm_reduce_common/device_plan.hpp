@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/core/types.hpp>
+#include <untax/ops/options.hpp>
+
+#include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
+#include "ops/common/reduce_target.hpp"
+
+namespace untax {
+
+/// What is summed over ranks on GPUs.
+struct device_sum {
+  std::string_view operator_name;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;
+  dtype partials = dtype::f32;
+  reduce_target target = reduce_target::owner;
+  int phases = 1;  ///< where the sum is wanted everywhere
+};
+
+/// How it is carried out on a GPU, by own kernels.
+struct sums_plan {
+  gpu::gemm_plan gemm;
+  gpu::sum_fragments how;
+  int comm_ctas = 0;    ///< blocks that only add, in the kernel that multiplies
+  int own_grid = 0;     ///< blocks of a kernel that only adds, of a rank that has nothing of k
+  bool beside = false;  ///< and of all ranks
+
+  /// Warps of a rank that add.
+  [[nodiscard]] int adding_warps(bool multiplies) const;
+  [[nodiscard]] std::string text() const;
+  /// What all ranks have to have planned alike.
+  [[nodiscard]] std::vector<std::string> agreed() const;
+};
+
+/// What `automatic` stands for: with few rows every block adds when it has multiplied, elsewhere
+/// some do nothing else.
+[[nodiscard]] pattern usual_pattern(const device_sum& sum) noexcept;
+
+/// Plans for a GPU of `num_sms` multiprocessors, the one that the model of the GEMM likes best
+/// first. Throws `unsupported` for a pattern that there is not, and where no kernel can multiply.
+[[nodiscard]] std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
+                                                const operator_options& options, int num_sms);
+
+}  // namespace untax

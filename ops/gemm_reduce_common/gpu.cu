@@ -1,0 +1,172 @@
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/comm/sum_kernels.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/tensor_map.hpp"
+#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
+#include "ops/common/kernel_start.hpp"
+#include "ops/common/plan_agreement.hpp"
+#include "ops/gemm_reduce_common/device.hpp"
+
+namespace untax {
+namespace {
+
+const std::vector<gpu::kernel_variant>& variants() {
+  static const std::vector<gpu::kernel_variant> all = {
+#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, gpu::summed_io>(),
+#include "engines/gpu/gemm/sinks/owner_sums.def"
+#undef UNTAX_KERNEL
+  };
+  return all;
+}
+
+/// All patterns of own kernels.
+class device_sums final : public device_operator {
+ public:
+  device_sums(world& w, const device_sum& sum, const operator_options& options, sums_plan plan,
+              const symmetric_result& result)
+      : sum_(sum),
+        name_(sum.operator_name),
+        how_(options.how),
+        plan_(std::move(plan)),
+        result_(result),
+        depth_(sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size),
+        launcher_(w, name_, {.side = 1}) {
+    launcher_.require_at_most(gpu::most_ranks);
+    // A rank that has nothing of k sends zeros.
+    if (depth_ > 0)
+      gemm_.emplace(plan_.gemm, sum.type, gpu::variant_for(variants(), plan_.gemm.config),
+                    plan_.comm_ctas, start_of(w, options, false));
+    allocate();
+    launcher_.dry_run([&](cudaStream_t on) {
+      gpu::summed_io dry = io_;
+      dry.moved.run.launch = -1;
+      if (gemm_) gemm_->launch({}, &dry, on);
+      gpu::add_in_own_grid(dry, added_, plan_.own_grid, on);
+    });
+  }
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    gpu::whole_run all = launcher_.begin(on);
+    io_.moved.run.out = static_cast<std::byte*>(plan_.how.passes_on ? result_.data : c);
+    add_up(a, weights, all, on);
+    if (io_.moved.run.out == c) return;
+    all([&] {
+      launcher_.require(
+          cudaMemcpyAsync(c, result_.data,
+                          static_cast<std::size_t>(sum_.m * sum_.n) * size_of(sum_.type),
+                          cudaMemcpyDeviceToDevice, on),
+          "cannot copy its result");
+    });
+  }
+
+  [[nodiscard]] pattern how() const override { return how_; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("{}: {}, {}", name_, name_of(how_), plan_.text());
+  }
+
+ private:
+  void add_up(const void* a, const void* weights, gpu::whole_run& all, cudaStream_t on) {
+    if (!gemm_) return all([&] { gpu::add_in_own_grid(io_, added_, plan_.own_grid, on); });
+    if (a != a_ || weights != weights_) describe_matrices(a, weights);
+    if (!plan_.beside) return all([&] { gemm_->launch(maps_, &io_, on); });
+    const gpu::side_stream& side = launcher_.side();
+    side.fork(on);
+    all([&] { gpu::add_in_own_grid(io_, added_, plan_.own_grid, side.get()); });
+    all([&] { gemm_->launch(maps_, &io_, on); });
+    all([&] { side.join(on); });
+  }
+
+  void allocate() {
+    const gpu::sum_fragments& how = plan_.how;
+    io_.how = how;
+    io_.type = sum_.type;
+    io_.slab_bytes = how.slab_bytes();
+    io_.adding_warps = plan_.adding_warps(gemm_.has_value());
+    io_.comm_ctas = plan_.comm_ctas;
+    io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
+    io_.sends_zeros = !gemm_;
+    io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
+    gpu::run_arguments& run = io_.moved.run;
+    run = launcher_.arguments(2);
+    run.between = result_.between;
+    run.inbox =
+        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
+    run.counters = launcher_.symmetric_memory<std::uint64_t>(
+        static_cast<std::size_t>(how.counters()), "counters");
+    io_.moved.c_stride = sum_.n;
+    // A word of each block of both kernels, and the count of warps.
+    const int blocks = gemm_ ? gemm_->blocks() : 0;
+    run.epochs = launcher_.own_words(blocks + plan_.own_grid + 1);
+    added_ = run.epochs + blocks;
+    io_.done = added_ + plan_.own_grid;
+  }
+
+  /// For TMA.
+  void describe_matrices(const void* a, const void* weights) {
+    const gpu::gemm_maps map{plan_.gemm, sum_.type};
+    maps_.a = map.a({a, sum_.m, depth_, depth_});
+    maps_.b = map.b({weights, sum_.n, depth_, depth_});
+    maps_.c = maps_.a;  // results do not pass through TMA
+    a_ = a;
+    weights_ = weights;
+  }
+
+  device_sum sum_;
+  std::string name_;
+  pattern how_;
+  sums_plan plan_;
+  symmetric_result result_;
+  std::int64_t depth_;
+  std::optional<gpu::gemm_launcher> gemm_;
+  gpu::summed_io io_;
+  gpu::gemm_arguments maps_;
+  const void* a_ = nullptr;  // what they describe
+  const void* weights_ = nullptr;
+  std::uint64_t* added_ = nullptr;
+  gpu::operator_launcher launcher_;  // ends first
+};
+
+/// In a world of one rank the product is the sum.
+class lonely_sum final : public device_operator {
+ public:
+  lonely_sum(const device_sum& sum, pattern how)
+      : name_(sum.operator_name), how_(how), gemm_({sum.m, sum.n, sum.k, sum.type}) {}
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    gemm_.run(a, weights, c, stream);
+  }
+  [[nodiscard]] pattern how() const override { return how_; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("{}: {}, one rank: the product is the sum; {}", name_, name_of(how_),
+                       gemm_.plan().text());
+  }
+
+ private:
+  std::string name_;
+  pattern how_;
+  gpu::gemm gemm_;
+};
+
+}  // namespace
+
+std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
+                                                const operator_options& options,
+                                                const symmetric_result& result) {
+  auto plans = sums_plans(sum, w.size(), w.rank(), options, gpu::num_sms_of(w));
+  agree_on_lines(w, sum.operator_name, plans.front().agreed());
+  if (w.size() == 1) return std::make_unique<lonely_sum>(sum, options.how);
+  return std::make_unique<device_sums>(w, sum, options, std::move(plans.front()), result);
+}
+
+}  // namespace untax

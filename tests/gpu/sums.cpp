@@ -1,0 +1,186 @@
+// Sums of a GEMM over ranks that share a GPU, or have their own: the bits are those of adding fp32
+// partial results in rank order, in every pattern, with any number of phases, and in every run.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/half.hpp>
+#include <untax/ops/gemm_all_reduce.hpp>
+#include <untax/ops/gemm_reduce_scatter.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/world/launch.hpp>
+
+#include "gpus.hpp"
+#include "operator_runs.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::bf16;
+using untax::extent;
+using untax::matrix;
+using untax::range;
+using untax::sharding;
+
+constexpr std::array own_patterns = {pattern::fused_sequential, pattern::fused_specialized,
+                                     pattern::producer_consumer};
+
+/// Small whole numbers, so that every product of a rank is exact; what differs by rank is a power
+/// of two, so that only additions over ranks are rounded, and their order shows.
+float element(std::uint64_t what, std::int64_t row, std::int64_t col) {
+  std::uint64_t mixed = what * 1000003 + static_cast<std::uint64_t>(row * 8191 + col);
+  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
+  return static_cast<float>(static_cast<int>((mixed >> 33U) % 7) - 3);
+}
+float scale_of(int rank) {
+  constexpr int powers[] = {0, 9, -7, 13, -3, 6, 11, -9};
+  return std::ldexp(1.0F, powers[rank % 8]);
+}
+
+/// One rank's part of a sum, and what its C has to be.
+class exact_sum {
+ public:
+  exact_sum(world& w, std::int64_t m, std::int64_t n, std::int64_t k, range rows)
+      : depth_(sharding{k, w.size(), untax::shard_granularity}.of(w.rank())),
+        rows_(rows),
+        n_(n),
+        a_(w.allocate<bf16>(static_cast<std::size_t>(m * k) + 8, "a")),
+        b_(w.allocate<bf16>(static_cast<std::size_t>(n * k) + 8, "weights")),
+        c_(w.allocate<bf16>(static_cast<std::size_t>(m * n) + 8, "c")),
+        a(a_.local(), m, depth_.size),
+        weights(b_.local(), n, depth_.size),
+        c(c_.local(), rows.size, n) {
+    fill(a, 1, scale_of(w.rank()));
+    fill(weights, 2, 1);
+    const sharding depths{k, w.size(), untax::shard_granularity};
+    for (std::int64_t row = rows.begin; row < rows.end(); ++row) {
+      for (std::int64_t col = 0; col < n; ++col) {
+        float sum = 0;
+        for (int rank = 0; rank < w.size(); ++rank) {
+          float partial = 0;
+          for (std::int64_t i = depths.of(rank).begin; i < depths.of(rank).end(); ++i)
+            partial += element(1, row, i) * scale_of(rank) * element(2, col, i);
+          sum = rank == 0 ? partial : sum + partial;
+        }
+        right_.push_back(bf16(sum));
+      }
+    }
+  }
+
+  /// Whether C has the right bits; says where it has not.
+  void expect_right(const matrix& found, const stream& s) const {
+    const std::vector<bf16> is = values(static_cast<const bf16*>(found.data), right_.size(), s);
+    for (std::size_t i = 0; i < is.size(); ++i) {
+      if (static_cast<float>(is[i]) == static_cast<float>(right_[i])) continue;
+      ADD_FAILURE() << "row " << rows_.begin + static_cast<std::int64_t>(i) / n_ << ", column "
+                    << static_cast<std::int64_t>(i) % n_ << ": " << static_cast<float>(is[i])
+                    << " instead of " << static_cast<float>(right_[i]);
+      return;
+    }
+  }
+
+ private:
+  void fill(const matrix& to, std::uint64_t what, float scale) const {
+    std::vector<bf16> host;
+    for (std::int64_t row = 0; row < to.rows; ++row) {
+      for (std::int64_t col = 0; col < to.cols; ++col)
+        host.emplace_back(element(what, row, depth_.begin + col) * scale);
+    }
+    if (!host.empty())
+      ok(cudaMemcpy(to.data, host.data(), host.size() * sizeof(bf16), cudaMemcpyHostToDevice));
+  }
+
+  range depth_;
+  range rows_;
+  std::int64_t n_;
+  untax::symmetric<bf16> a_;
+  untax::symmetric<bf16> b_;
+  untax::symmetric<bf16> c_;
+  std::vector<bf16> right_;
+
+ public:
+  matrix a;
+  matrix weights;
+  matrix c;
+};
+
+struct sum_shape {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+/// One tile of few rows; some tiles; rows of two owners in a tile; ranks without rows, and without
+/// columns of A.
+constexpr sum_shape shapes[] = {
+    {16, 136, 200}, {200, 264, 136}, {333, 72, 520}, {3, 264, 64}, {130, 520, 8}};
+
+/// Runs `op` into `c` again and again, behind stalls, and looks at all of it.
+template <class Operator>
+void expect_same_bits(world& w, Operator& op, const exact_sum& sum, const matrix& c, int runs,
+                      const stream& s) {
+  std::mt19937_64 stalls(static_cast<std::uint64_t>(w.rank()) + 5);
+  const auto bytes = static_cast<std::size_t>(c.rows * c.cols) * 2;
+  for (int i = 0; i < runs; ++i) {
+    if (bytes > 0) ok(cudaMemsetAsync(c.data, 0xff, bytes, s.get()));
+    if (stalls() % 4 == 0) stall(s, static_cast<std::int64_t>(stalls() % 200));
+    op.run(as_const(sum.a), as_const(sum.weights), c, {s.get()});
+    if (i % 10 != 0 && i != runs - 1) continue;
+    EXPECT_TRUE(s.done());
+    w.check();
+    sum.expect_right(c, s);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
+  NEEDS_GPUS(2);
+  const int runs = 10 * cases(10);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        for (const auto& [m, n, k] : shapes) {
+          const exact_sum sum(w, m, n, k, sharding{m, w.size()}.of(w.rank()));
+          for (const pattern how : own_patterns) {
+            SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}", w.rank(), w.size(), m, n, k,
+                                     name_of(how)));
+            untax::gemm_reduce_scatter op(w, {.m = m, .n = n, .k = k, .type = dtype::bf16},
+                                          {.how = how});
+            expect_same_bits(w, op, sum, sum.c, runs, s);
+          }
+        }
+      },
+      roomy_world());
+}
+
+TEST(gpu_sums, of_gemm_all_reduce_have_the_bits_of_rank_order) {
+  NEEDS_GPUS(2);
+  const int runs = 10 * cases(10);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        for (const auto& [m, n, k] : shapes) {
+          const exact_sum sum(w, m, n, k, {0, m});
+          for (const pattern how : own_patterns) {
+            for (const int phases : {1, 2}) {
+              SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} phases", w.rank(),
+                                       w.size(), m, n, k, name_of(how), phases));
+              untax::gemm_all_reduce op(w, {.m = m, .n = n, .k = k, .type = dtype::bf16},
+                                        {.how = how, .phases = phases});
+              expect_same_bits(w, op, sum, op.result(), runs, s);
+              expect_same_bits(w, op, sum, sum.c, 2, s);
+            }
+          }
+        }
+      },
+      roomy_world());
+}
+
+}  // namespace

@@ -1,0 +1,124 @@
+// Sums of a GEMM over ranks that have GPUs: what is planned sends and takes every fragment once,
+// the schedule of all ranks is right, and a plan with something exchanged or left out is found out.
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+
+#include "ops/gemm_reduce_common/device_schedule.hpp"
+#include "tests/errors.hpp"
+
+namespace {
+
+using namespace untax;
+using untax_test::error_of;
+using untax_test::expect_error;
+
+/// GPUs of few multiprocessors have all that whole ones have, in few lanes.
+constexpr int few = 14;
+constexpr pattern own_patterns[] = {pattern::producer_consumer, pattern::fused_sequential,
+                                    pattern::fused_specialized};
+
+device_sum sum_of(std::int64_t m, std::int64_t n, std::int64_t k, reduce_target target,
+                  int phases) {
+  return {"a sum", m, n, k, dtype::bf16, dtype::f32, target, phases};
+}
+operator_options in(pattern how) {
+  operator_options options;
+  options.how = how;
+  return options;
+}
+
+TEST(sums, schedules_are_right) {
+  constexpr std::int64_t rows[] = {1, 16, 48, 130, 300, 700};
+  int number = 0;
+  for (const std::int64_t m : rows) {
+    for (const pattern how : own_patterns) {
+      for (int ranks = 1; ranks <= 5; ++ranks) {
+        const std::int64_t n = ++number % 7 == 0 ? 8 : number % 3 == 0 ? 520 : 264;
+        const std::int64_t k = number % 5 == 0 ? 8 : 328;
+        const auto target = number % 2 == 0 ? reduce_target::owner : reduce_target::everywhere;
+        const int phases = 1 + number / 2 % 2;
+        const device_sum sum = sum_of(m, n, k, target, phases);
+        const device_findings found = check_on_gpus(sum, ranks, in(how), few);
+        const std::string what = fmt::format("{} x {} x {}, {} ranks, {}, {} phases", m, n, k,
+                                             ranks, name_of(how), phases);
+        ASSERT_EQ(found.refusal, "") << what;
+        ASSERT_TRUE(found.faults.empty()) << what << ": " << found.plan << "\n"
+                                          << found.faults.front();
+        ASSERT_GT(found.steps, 0U) << what;
+      }
+    }
+  }
+}
+
+TEST(sums, fragments_of_random_problems_are_sent_and_taken_once) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  const auto between = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    constexpr std::int64_t most_rows[] = {16, 130, 3000};
+    const auto ranks = static_cast<int>(between(1, 8));
+    const device_sum sum =
+        sum_of(between(1, most_rows[between(0, 2)]), 8 * between(1, 300), 8 * between(1, 300),
+               static_cast<reduce_target>(between(0, 1)), static_cast<int>(between(1, 2)));
+    const pattern how = own_patterns[between(0, 2)];
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto faults = faults_of(sums_plans(sum, ranks, rank, in(how), 132).front());
+      ASSERT_TRUE(faults.empty()) << fmt::format(
+          "seed {}, case {}: {} x {} x {}, rank {} of {}: {}", seed, i, sum.m, sum.n, sum.k, rank,
+          ranks, faults.front());
+    }
+  }
+}
+
+/// What is found out about plans in which `change` changed something at every rank.
+template <class Change>
+device_findings mutant(const device_sum& sum, int ranks, pattern how, const Change& change) {
+  device_findings found;
+  std::vector<sums_plan> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    sums_plan& plan = plans.emplace_back(sums_plans(sum, ranks, rank, in(how), few).front());
+    change(plan);
+    for (const std::string& fault : faults_of(plan)) found.faults.push_back(fault);
+  }
+  if (found.faults.empty()) prove(sum, plans, found);
+  return found;
+}
+
+TEST(sums, mutants_of_plans_are_found_out) {
+  const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
+  const auto killed = [&](const char* what, const auto& change) {
+    EXPECT_FALSE(mutant(sum, 3, pattern::fused_specialized, change).faults.empty()) << what;
+  };
+  EXPECT_TRUE(mutant(sum, 3, pattern::fused_specialized, [](sums_plan&) {}).faults.empty());
+  killed("tiles of one row less", [](sums_plan& p) { --p.how.tile_m; });
+  killed("a row tile less", [](sums_plan& p) { --p.how.row_tiles; });
+  killed("a column tile less", [](sums_plan& p) { --p.how.col_tiles; });
+  killed("parts of a tile are left out", [](sums_plan& p) { --p.how.parts; });
+  killed("one group instead of two", [](sums_plan& p) { p.how.groups = 1; });
+  killed("A and B exchanged", [](sums_plan& p) { p.how.swap_ab = true; });
+  killed("a row less", [](sums_plan& p) { --p.how.m; });
+  killed("an owner less", [](sums_plan& p) {
+    if (p.how.own_rank == 2) p.how.own_rank = 1;
+  });
+  killed("passed on, though only owners want it", [](sums_plan& p) { p.how.passes_on = true; });
+}
+
+TEST(sums, refuse_patterns_that_there_are_not) {
+  const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
+  for (const pattern how :
+       {pattern::bulk_synchronous, pattern::copy_engine, pattern::fused_warp_specialized})
+    expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, in(how), 132); }), errc::unsupported,
+                 {"rank 1: a sum", std::string(name_of(how)), "fused_sequential"});
+  const device_findings found = check_on_gpus(sum, 2, in(pattern::copy_engine), 132);
+  EXPECT_NE(found.refusal.find("copy_engine"), std::string::npos);
+}
+
+}  // namespace
