@@ -3,36 +3,19 @@
 #include "engines/gpu/comm/placement.hpp"
 
 namespace untax {
-namespace {
-
-comm::lowered_workers last_of(const all_gather_gemm_protocol& how) {
-  return {how.rank(), how.world(), 1, how.sets()};
-}
-comm::step_source sends(const all_gather_gemm_protocol& how) {
-  return [&](int sender, std::uint64_t epoch, const program::sink& emit) {
-    how.send(sender, epoch, emit);
-  };
-}
-comm::step_source finish(const all_gather_gemm_protocol& how) {
-  return [&](int, std::uint64_t epoch, const program::sink& emit) { how.finish(0, epoch, emit); };
-}
-
-}  // namespace
 
 comm::lowered_workers sender_workers(const gather_plan& plan, const all_gather_gemm_protocol& how) {
   return {how.rank(), how.world(), plan.protocol.senders, how.sets()};
 }
 
-gather_lists lower_gather(const gather_plan& plan, const all_gather_gemm_protocol& how) {
-  return {comm::lower(sender_workers(plan, how), sends(how)),
-          comm::lower(last_of(how), finish(how))};
+comm::step_source sender_steps(const all_gather_gemm_protocol& how) {
+  return [&](int sender, std::uint64_t epoch, const program::sink& emit) {
+    how.send(sender, epoch, emit);
+  };
 }
 
-std::string difference(const gather_lists& lists, const gather_plan& plan,
-                       const all_gather_gemm_protocol& how) {
-  const std::string of_senders =
-      comm::difference(lists.senders, sender_workers(plan, how), sends(how));
-  return !of_senders.empty() ? of_senders : comm::difference(lists.last, last_of(how), finish(how));
+comm::transfer_lists lower_gather(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  return comm::lower(sender_workers(plan, how), sender_steps(how));
 }
 
 gather_plan in_packets(const gather_plan& plan, int columns, int senders) {

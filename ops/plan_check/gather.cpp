@@ -154,7 +154,7 @@ std::vector<std::string> gather_model::faults() const {
   const auto add = [&](const std::string& fault) {
     if (!fault.empty()) found.push_back(fault);
   };
-  add(difference(lists, plan, how));
+  add(comm::difference(lists, sender_workers(plan, how), sender_steps(how)));
   if (plan.packets) {
     add(fault_of_packets(problem, planned_));
     return found;
@@ -174,7 +174,7 @@ std::vector<std::string> gather_model::faults() const {
   if (found.empty()) add_memory_faults(found);
   if (!found.empty()) return found;
   const operand_space memory = space();
-  add(comm::difference(lists.senders, sender_workers(plan, how),
+  add(comm::difference(lists, sender_workers(plan, how),
                        [&](int sender, std::uint64_t epoch, const program::sink& emit) {
                          send(memory, sender, epoch, emit);
                        }));
@@ -209,8 +209,8 @@ void gather_model::add_memory_faults(std::vector<std::string>& faults) const {
     });
   std::ranges::sort(before);
   std::uint64_t next = 0;
-  for (const std::uint64_t bytes : before) {
-    expect(bytes == next, "a TMA tile has the time of another");
+  for (const std::uint64_t time : before) {
+    expect(time == next, "a TMA tile has the time of another");
     next +=
         std::uint64_t{sending.tma_tile_bytes()} * static_cast<unsigned>(sending.hops_together());
   }
@@ -221,7 +221,7 @@ schedule::lane_program gather_model::lanes() const {
   const std::int64_t rows = tile_rows(c);
   rank_lanes all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                   c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n}});
-  const std::size_t senders = lists.senders.senders.size();
+  const std::size_t senders = lists.senders.size();
   const int rank = how.rank();
   // Flags by which the roles of a CTA wait for its own senders.
   std::vector<int> sent(senders, -1);
@@ -243,7 +243,7 @@ schedule::lane_program gather_model::lanes() const {
     all.add(
         {},
         [this, sender, wanted](std::uint64_t epoch, const program::sink& emit) {
-          lists.senders.steps(sender, epoch, [&](const step& s) {
+          lists.steps(sender, epoch, [&](const step& s) {
             if (wanted(s)) emit(s);
           });
         },
@@ -274,7 +274,8 @@ schedule::lane_program gather_model::lanes() const {
   for (int source = 0; how.by_rows() && source < how.world(); ++source)
     gemm.rows_of_ranks.push_back(how.shard(source));
   const std::vector<int> done = all.add_gemm(gemm, behind);
-  if (lists.last.entries() > 0) all.add_list(done, lists.last, 0);
+  all.add(done,
+          [this](std::uint64_t epoch, const program::sink& emit) { how.finish(0, epoch, emit); });
   return all.take();
 }
 

@@ -30,12 +30,12 @@ class gather_model {
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] int sets() const { return how.sets().sets; }
-  [[nodiscard]] std::size_t transfers() const { return lists.senders.entries(); }
+  [[nodiscard]] std::size_t transfers() const { return lists.entries(); }
 
   all_gather_gemm_problem problem;
   gather_plan plan;
   all_gather_gemm_protocol how;
-  gather_lists lists;
+  comm::transfer_lists lists;
   sending_grid sending;
   receiving_grid receiving;
   arrival_grid arrivals;

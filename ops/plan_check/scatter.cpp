@@ -99,7 +99,8 @@ std::vector<std::string> scatter_model::faults() const {
   const auto expect = [&](bool right, const std::string& fault) {
     if (!right) found.push_back(fault);
   };
-  const std::string lowered = difference(lists, plan, how);
+  const std::string lowered =
+      comm::difference(lists, sender_workers(plan, how), sender_steps(plan, how));
   expect(lowered.empty(), lowered);
   const int senders = plan.way == scatter_way::store_to_peers
                           ? how.publishers()
@@ -119,7 +120,7 @@ std::vector<std::string> scatter_model::faults() const {
   if (!found.empty() || !takes_numbers || own_.empty() || how.world() == 1) return found;
   const operand_space memory = space();
   const std::string sends =
-      comm::difference(lists.senders, sender_workers(plan, how),
+      comm::difference(lists, sender_workers(plan, how),
                        [&](int sender, std::uint64_t epoch, const program::sink& emit) {
                          send(memory, sender, epoch, emit);
                        });
@@ -142,12 +143,14 @@ schedule::lane_program scatter_model::lanes() const {
   }
   const std::vector<int> done = add_gemm(all, "gemm", 0, 0, {});
   if (plan.way == scatter_way::store_to_peers) {
-    all.add_list({}, lists.open, 0);
-    all.add_list(done, lists.close, 0);
+    all.add({},
+            [this](std::uint64_t epoch, const program::sink& emit) { how.open(0, epoch, emit); });
+    all.add(done,
+            [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
     return all.take();
   }
   all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1);
-  for (std::size_t i = 0; i < lists.senders.senders.size(); ++i) all.add_list({}, lists.senders, i);
+  for (std::size_t i = 0; i < lists.senders.size(); ++i) all.add_list({}, lists, i);
   return all.take();
 }
 
@@ -205,7 +208,9 @@ std::vector<int> scatter_model::add_gemm(rank_lanes& all, const char* name, int 
 void scatter_model::add_copies(rank_lanes& all) const {
   all.begin_kernel("open", 0);
   const int opened = all.flag();
-  all.add_list({}, lists.open, 0, opened);
+  all.add(
+      {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
+      opened);
   std::vector<std::vector<int>> ended;
   for (int split = 0; split < plan.row_splits; ++split)
     ended.push_back(
@@ -213,13 +218,13 @@ void scatter_model::add_copies(rank_lanes& all) const {
   all.begin_kernel("copies", 0);
   std::vector<int> copied = ended.back();
   copied.push_back(opened);
-  for (std::size_t i = 0; i < lists.senders.senders.size(); ++i) {
+  for (std::size_t i = 0; i < lists.senders.size(); ++i) {
     copied.push_back(all.flag());
     all.add(
         {opened},
         [this, i, ended](std::uint64_t epoch, const program::sink& emit) {
           std::set<std::int64_t> known;
-          lists.senders.steps(i, epoch, [&](const step& s) {
+          lists.steps(i, epoch, [&](const step& s) {
             const std::int64_t split = s.from.row / plan.split_rows;
             if (known.insert(split).second && split < plan.row_splits)
               for (const int flag : ended[static_cast<std::size_t>(split)])
@@ -230,7 +235,8 @@ void scatter_model::add_copies(rank_lanes& all) const {
         copied.back());
   }
   all.begin_kernel("close", 0);
-  all.add_list(copied, lists.close, 0);
+  all.add(copied,
+          [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
 }
 
 device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,

@@ -23,14 +23,12 @@ class scatter_model {
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return 1; }
-  [[nodiscard]] std::size_t transfers() const {
-    return lists.senders.entries() + lists.open.entries() + lists.close.entries();
-  }
+  [[nodiscard]] std::size_t transfers() const { return lists.entries(); }
 
   gemm_all_scatter_problem problem;
   scatter_plan plan;
   gemm_all_scatter_protocol how;
-  scatter_lists lists;
+  comm::transfer_lists lists;
   sent_tiles sent;  ///< of senders of flagged tiles
   scatter_maps maps;
   std::vector<sent_row_split> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on

@@ -309,17 +309,22 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
   says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }
 
-/// Blocks that wait for each other, or for other ranks, are there at the same time; and a plan's
+/// CTAs that wait for each other, or for other ranks, are there at the same time; and a plan's
 /// kernel is compiled for it.
+template <class Planned>
+void expect_places(const Planned& p) {
+  const bool beside = p.options.how == pattern::producer_consumer;
+  ASSERT_EQ(p.plan.comm_ctas % cluster_blocks(p.plan.gemm.config), 0);
+  ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
+  ASSERT_LE(p.plan.comm_ctas + p.plan.gemm.blocks() + (beside ? p.plan.own_grid : 0), p.num_sms);
+  ASSERT_LE(p.plan.own_grid, p.num_sms);
+  ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
+}
+
 TEST(gemm_plans, of_operators_have_places_and_kernels) {
   each_plan(plans_test::gather_cases(), [](const plans_test::planned_gather& p) {
     SCOPED_TRACE(p.text);
-    const bool beside = p.options.how == pattern::producer_consumer;
-    ASSERT_EQ(p.plan.comm_ctas % cluster_blocks(p.plan.gemm.config), 0);
-    ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
-    ASSERT_LE(p.plan.comm_ctas + p.plan.gemm.blocks() + (beside ? p.plan.own_grid : 0), p.num_sms);
-    ASSERT_LE(p.plan.own_grid, p.num_sms);
-    ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
+    ASSERT_NO_FATAL_FAILURE(expect_places(p));
     ASSERT_TRUE(p.plan.packets ? has(packet_configs, p.plan.gemm.config)
                                : has(gather_configs, p.plan.gemm.config));
     const tile_schedule& order = p.plan.gemm.schedule;
@@ -339,12 +344,7 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
   });
   each_plan(plans_test::scatter_cases(), [](const plans_test::planned_scatter& p) {
     SCOPED_TRACE(p.text);
-    const bool beside = p.options.how == pattern::producer_consumer;
-    ASSERT_EQ(p.plan.comm_ctas % cluster_blocks(p.plan.gemm.config), 0);
-    ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
-    ASSERT_LE(p.plan.comm_ctas + p.plan.gemm.blocks() + (beside ? p.plan.own_grid : 0), p.num_sms);
-    ASSERT_LE(p.plan.own_grid, p.num_sms);
-    ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
+    ASSERT_NO_FATAL_FAILURE(expect_places(p));
     ASSERT_TRUE(has(scatter_configs, p.plan.gemm.config));
   });
 }

@@ -212,13 +212,6 @@ std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   return all;
 }
 
-std::vector<comm::transfer_lists*> lists_of(gather_model& m) {
-  return {&m.lists.senders, &m.lists.last};
-}
-std::vector<comm::transfer_lists*> lists_of(scatter_model& m) {
-  return {&m.lists.senders, &m.lists.open, &m.lists.close};
-}
-
 /// Planned ranks, whose plans are changed one by one.
 template <class Model>
 struct subject {
@@ -296,20 +289,19 @@ void expect_noticed(const subject<Model>& one, std::size_t at, const std::string
 /// Each change of one entry of a list that can be made, one at a time.
 template <class Model>
 void change_lists(subject<Model>& one, std::size_t at, numbers& number, tally& found) {
-  for (comm::transfer_lists* lists : lists_of(one.ranks[at])) {
-    if (lists->entries() == 0) continue;
-    for (const entry_change& change : entry_changes()) {
-      for (int attempt = 0; attempt < 4; ++attempt) {
-        auto& list = lists->senders[number.below(lists->senders.size())];
-        if (list.empty()) continue;
-        const std::size_t entry = number.below(list.size());
-        if (!change.where(list, entry)) continue;
-        const auto before = list;
-        change.make(list, entry);
-        expect_noticed(one, at, fmt::format("{}, entry {}", change.name, entry), found);
-        list = before;
-        break;
-      }
+  comm::transfer_lists& lists = one.ranks[at].lists;
+  if (lists.entries() == 0) return;
+  for (const entry_change& change : entry_changes()) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      auto& list = lists.senders[number.below(lists.senders.size())];
+      if (list.empty()) continue;
+      const std::size_t entry = number.below(list.size());
+      if (!change.where(list, entry)) continue;
+      const auto before = list;
+      change.make(list, entry);
+      expect_noticed(one, at, fmt::format("{}, entry {}", change.name, entry), found);
+      list = before;
+      break;
     }
   }
 }

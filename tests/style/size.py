@@ -12,7 +12,7 @@ FOLDERS = ("ops/all_gather_gemm/", "ops/gemm_all_scatter/", "ops/plan_check/", "
 # A table; and what other operators have of the GEMM.
 LEFT_OUT = re.compile(r"tests/plans/chosen\.txt|engines/gpu/gemm/sinks/(?!all_copies)")
 AIM = "8,700 lines in 75 files"
-MOST_LINES, MOST_FILES = 15130, 156
+MOST_LINES, MOST_FILES = 15110, 157
 
 
 def check(tree):
