@@ -41,7 +41,7 @@ LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", 
             "ops/common/device_runner*", "ops/choice/gemm_timer*", "*race_marks*", "ops/common/own_stream*",
             "src/world/local_gpus.cpp", "src/world/interruption.cpp", "*plan_text*"]  # fmt: skip
 # Programs that see a file, quickest first. Those of other folders are tried, too, where one comes by a mutant.
-PROGRAMS = ["tile_test", "rma_test", "world_test", "planning_test", "schedule_test", "litmus_test", "plans_test",
+PROGRAMS = ["tile_test", "rma_test", "world_test", "planning_test", "schedule_test", "litmus_test", "plans_test", "tables_test",
             "choice_test", "lifetime_test", "taxes_test",
             "_skeleton_test", "all_gather_test", "broadcast_test", "all_to_all_test", "reduce_scatter_test",
             "all_reduce_test", "all_gather_gemm_test", "gemm_all_scatter_test", "gemm_reduce_scatter_test", "gemm_all_reduce_test", "all_reduce_norm_test",
