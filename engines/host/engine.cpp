@@ -46,6 +46,13 @@ class engine::work {
       worker -= kernel_at(k).workers;
     }
   }
+  /// Their names, for traces.
+  [[nodiscard]] std::vector<trace_kernel> kernels() const {
+    std::vector<trace_kernel> all;
+    for (int k = 0; k < kernels_; ++k)
+      all.push_back({kernel_at(k).name, kernel_at(k).stage, kernel_at(k).workers});
+    return all;
+  }
   [[nodiscard]] int most_workers() const {
     int most = 1;
     for (int stage = 0; stage < stages(); ++stage) most = std::max(most, workers_of(stage));
@@ -129,11 +136,14 @@ void engine::make_workers_or_stop(int most, const extent& tile) {
 }
 
 void engine::make_workers(int most, const extent& tile) {
+  const work whole = rows_ ? work(*rows_, {1, rows_->capacity()}) : work(*program_, 1);
+  trace_ = engine_trace::open(*world_, options_.operator_name, whole.kernels());
   for (int i = 0; i < most; ++i) {
     watch guard = world_->make_watch(i);
     guard.ask(roll_call_.get());
     workers_.emplace_back(options_.operator_name, counters_.get(), guard, tile,
                           options_.faults.get());
+    if (trace_) workers_.back().record(trace_->worker(static_cast<std::size_t>(i)));
   }
   team_ = std::make_unique<team>(most, options_.launch,
                                  fmt::format("rank {}: {}", world_->rank(), options_.operator_name),
@@ -196,15 +206,21 @@ void engine::run(operand_table operands, std::int64_t rows) {
 
 void engine::carry_out(const work& w, const operand_table& operands) {
   run_ = world_->next_run();
+  const trace_scope note(caller_ring(), {.kind = trace_kind::run,
+                                         .readers = w.stages(),
+                                         .number = static_cast<std::int64_t>(w.run().number)});
   for (int stage = 0; stage < w.stages(); ++stage) run_stage(w, stage, operands);
 }
 
 void engine::run_stage(const work& w, int stage, const operand_table& operands) {
   const int count = w.workers_of(stage);
+  const trace_scope note(caller_ring(),
+                         {.kind = trace_kind::stage, .readers = count, .number = stage});
   const auto body = [&](int i) {
     const auto [kernel, index] = w.locate(stage, i);
     worker& block = workers_[static_cast<std::size_t>(i)];
     block.start(world_->rank(), kernel, index, w.run().number, progress_at(run_, stage));
+    const trace_scope running(block.ring(), {.kind = trace_kind::kernel, .number = kernel});
     w.steps(kernel, index, [&](const step& s) { block.take(s, operands); });
   };
   // By reference: what a function object holds beyond two pointers is allocated.

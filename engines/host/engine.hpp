@@ -18,6 +18,7 @@
 #include "engines/host/operand_memory.hpp"
 #include "engines/host/roll_call.hpp"
 #include "engines/host/team.hpp"
+#include "engines/host/trace.hpp"
 #include "engines/host/worker.hpp"
 
 namespace untax::host {
@@ -73,6 +74,10 @@ class engine {
   void warm_up();
   void carry_out(const work& w, const operand_table& operands);
   void run_stage(const work& w, int stage, const operand_table& operands);
+  /// Where the calling thread notes what it does; null: nowhere.
+  [[nodiscard]] trace_ring* caller_ring() const noexcept {
+    return trace_ ? trace_->caller() : nullptr;
+  }
 
   world* world_;
   std::optional<program> program_;
@@ -83,6 +88,7 @@ class engine {
   memory outbox_;
   std::unique_ptr<roll_call> roll_call_;
   std::vector<worker> workers_;
+  std::shared_ptr<engine_trace> trace_;  // null unless a trace is recorded
   std::unique_ptr<team> team_;
   std::uint64_t epoch_ = 0;
   std::uint64_t run_ = 0;  // of the world

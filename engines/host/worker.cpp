@@ -9,24 +9,31 @@ void worker::take(const step& s, const operand_table& operands) {
                 first_progress_ + static_cast<std::uint64_t>(site_.step));
   if (s.reserve.named()) {
     before(channel_verb::reserve);
+    const wait_note note(ring_, channel_verb::reserve, s.reserve);
     outcome_ = channel.reserve(s.reserve);
     if (outcome_ != wait_outcome::ok) return;
   }
   if (s.acquire.named()) {
     before(channel_verb::acquire);
+    const wait_note note(ring_, channel_verb::acquire, s.acquire);
     outcome_ = channel.acquire(s.acquire);
     if (outcome_ != wait_outcome::ok) return;
   }
-  math_.perform(s, operands);
+  if (s.what != action::none) {
+    const trace_scope note(ring_, {.kind = trace_kind::action, .what = static_cast<int>(s.what)});
+    math_.perform(s, operands);
+  }
   if (s.publish.named()) {
     before(channel_verb::publish);
-    signal(s.publish, [channel, target = s.publish]() mutable { channel.publish(target); });
+    signal(channel_verb::publish, s.publish, 0,
+           [channel, target = s.publish]() mutable { channel.publish(target); });
   }
   if (s.retire.named()) {
     before(channel_verb::retire);
-    signal(s.retire, [channel, target = s.retire, reader = s.reader]() mutable {
-      channel.retire(target, reader);
-    });
+    signal(channel_verb::retire, s.retire, s.reader,
+           [channel, target = s.retire, reader = s.reader]() mutable {
+             channel.retire(target, reader);
+           });
   }
 }
 
@@ -37,7 +44,8 @@ void worker::before(channel_verb verb) {
 }
 
 template <class Deliver>
-void worker::signal(const room& target, Deliver&& deliver) {
+void worker::signal(channel_verb verb, const room& target, int reader, Deliver&& deliver) {
+  if (ring_ != nullptr) note_signal(*ring_, verb, target, reader);
   if (faults_ == nullptr) {
     deliver();
   } else {

@@ -12,6 +12,7 @@
 
 #include "engines/host/operand_memory.hpp"
 #include "engines/host/tile_math.hpp"
+#include "engines/host/trace.hpp"
 
 namespace untax::host {
 
@@ -35,13 +36,17 @@ class worker {
         math_(tile),
         faults_(faults) {}
 
+  /// Notes from now on in `ring` what it does; null: nowhere.
+  void record(trace_ring* ring) noexcept { ring_ = ring; }
+  [[nodiscard]] trace_ring* ring() const noexcept { return ring_; }
+
   /// Prepares for one program of one kernel. `progress` is that of its first step.
-  void start(int rank, int kernel, int index, std::uint64_t epoch,
-             std::uint64_t progress) noexcept {
+  void start(int rank, int kernel, int index, std::uint64_t epoch, std::uint64_t progress) {
     math_.start_run();
     site_ = {.rank = rank, .kernel = kernel, .worker = index, .step = -1, .epoch = epoch};
     first_progress_ = progress;
     outcome_ = wait_outcome::ok;
+    if (faults_ != nullptr) faults_->launched(site_);
   }
 
   /// Takes the memory that steps need.
@@ -58,13 +63,14 @@ class worker {
 
   void before(channel_verb verb);
   template <class Deliver>
-  void signal(const room& target, Deliver&& deliver);
+  void signal(channel_verb verb, const room& target, int reader, Deliver&& deliver);
 
   std::string_view operator_name_;
   counter_array counters_;
   watch guard_;
   tile_math math_;
   fault_tap* faults_;
+  trace_ring* ring_ = nullptr;
   fault_site site_;
   std::uint64_t first_progress_ = 0;
   wait_outcome outcome_ = wait_outcome::ok;

@@ -23,6 +23,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::visible_devices,
     &variable::tune_table,
     &variable::measure,
+    &variable::trace,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

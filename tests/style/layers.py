@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rule of dependence: a file includes only files of its own layer or of lower ones.
 
-    core <- order <- select <- sparse <- locality <- memory <- symmetric <- rma <- flow <- tile <- world <- engines <- ops <- taxes <- c <- cli
+    core <- order <- select <- sparse <- locality <- memory <- symmetric <- rma <- flow <- tile <- trace <- world <- engines <- ops <- taxes <- c <- cli
 
 Three more rules keep dependencies where they belong: headers that users include name no CUDA, NCCL, MPI or Torch
 header, except *.cuh; operators hold no code of kernels; and Relacy is seen only by the model engine and by model tests.
@@ -10,7 +10,7 @@ import re
 
 import gate
 
-LAYERS = ["core", "order", "select", "sparse", "locality", "memory", "symmetric", "rma", "flow", "tile", "world", "engines", "ops", "taxes", "c", "cli"]
+LAYERS = ["core", "order", "select", "sparse", "locality", "memory", "symmetric", "rma", "flow", "tile", "trace", "world", "engines", "ops", "taxes", "c", "cli"]
 DEVICE_CODE = re.compile(r"\b__(?:device|global)__\b")
 FOREIGN = re.compile(r"^(cuda|cuda_\w+|cublas\w*|cub|thrust|nccl|mpi|torch|ATen|c10|nvshmem\w*)(/|\.h|$)")
 MODEL_FILE = re.compile(r"^(engines/model/|ops/[^/]+/model[^/]*$|tests/.*model[^/]*$)")

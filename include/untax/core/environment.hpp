@@ -44,6 +44,8 @@ inline constexpr environment_variable tune_table{
 inline constexpr environment_variable measure{
     "UNTAX_MEASURE", "1: where no table has the problem itself, `automatic` times the likely patterns when an operator "
     "of GPUs is made; 0: it goes by tables alone", "1"};
+inline constexpr environment_variable trace{
+    "UNTAX_TRACE", "file that gets a trace of all operators on the host, for Perfetto, when the process exits", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{

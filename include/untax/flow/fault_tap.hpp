@@ -30,6 +30,8 @@ class fault_tap {
   fault_tap& operator=(const fault_tap&) = delete;
   virtual ~fault_tap() = default;
 
+  /// A worker was launched, and is about to take the first step of its kernel: may sleep.
+  virtual void launched(const fault_site& /*site*/) {}
   /// Before every verb: may sleep, or end the process.
   virtual void before(const fault_site& /*site*/) {}
   /// Instead of a signal: calls `deliver` once for a faithful one. It may be called later, until

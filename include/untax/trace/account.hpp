@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/trace/record.hpp>
+
+namespace untax {
+
+/// Where the time of a run goes.
+enum class trace_part : std::uint8_t {
+  compute,    ///< actions that compute
+  launch,     ///< from the call to the first step of a kernel, and between stages
+  late_peer,  ///< a wait, until the peer signalled
+  in_flight,  ///< a wait, from the peer's signal to its end
+  movement,   ///< copies that a worker makes itself
+  tail,       ///< a worker that has ended its kernel, until the stage ends
+  idle,       ///< between steps, without a kernel, or after the rank has ended its run
+  entry,      ///< skew at entry: from the first rank's call to this one's
+};
+inline constexpr std::size_t trace_parts = 8;
+
+/// "compute", "late peer", ...
+[[nodiscard]] std::string_view name_of(trace_part part) noexcept;
+
+/// Seconds by part.
+struct trace_breakdown {
+  std::array<double, trace_parts> seconds{};
+
+  [[nodiscard]] double& operator[](trace_part part) noexcept {
+    return seconds[static_cast<std::size_t>(part)];
+  }
+  [[nodiscard]] double operator[](trace_part part) const noexcept {
+    return seconds[static_cast<std::size_t>(part)];
+  }
+  [[nodiscard]] double total() const noexcept;
+  void add(const trace_breakdown& other, double times) noexcept;
+  bool operator==(const trace_breakdown&) const = default;
+};
+
+/// One piece of the critical path.
+struct path_piece {
+  trace_part part = trace_part::idle;
+  int rank = 0;   ///< who spent the time
+  int peer = -1;  ///< of a wait: for whom; -1: not known, or no wait
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// What of the critical path is largest: so many seconds of `part` at `rank`.
+struct trace_cause {
+  trace_part part = trace_part::compute;
+  int rank = 0;
+  int peer = -1;
+  double seconds = 0;
+
+  /// "launch at rank 1", "in flight from rank 1 to rank 0".
+  [[nodiscard]] std::string text() const;
+};
+
+/// One run of an operator by all ranks, from the first rank's call to the last one's return. Parts
+/// add up to that time: for each rank, as the mean over its workers, and along the critical path.
+struct run_account {
+  std::int64_t epoch = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::vector<trace_breakdown> ranks;
+  trace_breakdown path;
+  /// From the last return back to the first call: at a wait it goes on at the peer that signalled
+  /// last.
+  std::vector<path_piece> pieces;
+  int unmatched = 0;  ///< waits whose signal is not in the record; all of them counts as late peer
+
+  [[nodiscard]] double wall() const noexcept { return static_cast<double>(end - begin) * 1e-9; }
+};
+
+/// One operator in all of its runs that the record has whole.
+struct operator_account {
+  std::uint64_t id = 0;
+  std::string name;
+  std::string label;
+  std::vector<run_account> runs;
+  /// Means over the third of the runs whose time is nearest the median; so parts add up here, too.
+  double wall = 0;
+  std::vector<trace_breakdown> ranks;
+  trace_breakdown path;
+  std::vector<trace_cause> causes;  ///< along the path, the largest first
+};
+
+/// The accounts of all operators that have a whole run, in the order in which they were made at
+/// rank 0.
+[[nodiscard]] std::vector<operator_account> accounts_of(const trace_record& record);
+
+}  // namespace untax

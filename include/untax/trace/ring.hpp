@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <untax/memory/host_memory.hpp>
+
+namespace untax {
+
+/// What a worker was at. `signal` is a moment, the others last.
+enum class trace_kind : std::uint8_t {
+  run,     ///< of an operator, on the thread that called it; number: the epoch
+  stage,   ///< of that run, likewise; number: the stage
+  kernel,  ///< of one worker; number: the kernel
+  action,  ///< of a step; what: `action`
+  wait,    ///< for a counter; what: `channel_verb`; number: the use that it waits for
+  signal,  ///< raises a counter; what: `channel_verb`; number: the use that it says is there
+};
+
+/// 16 bytes: when, and a word with everything else.
+struct trace_event {
+  std::uint64_t time = 0;  ///< nanoseconds of the monotonic clock
+  std::uint64_t word = 0;
+};
+static_assert(sizeof(trace_event) == 16);
+
+/// What the word says. Numbers that are larger than their field lose their upper bits; a counter
+/// and a use still tell a wait's signal from others that a ring can hold.
+struct trace_mark {
+  trace_kind kind = trace_kind::run;
+  bool end = false;
+  int what = 0;   ///< 4 bits
+  int owner = 0;  ///< 8 bits: the rank that a counter lies at; at the end of a wait: the
+                  ///< peer, all bits for none
+  /// 8 bits: how many counters from `counter` on are waited for; of a run how many stages it has,
+  /// of a stage how many workers.
+  int readers = 0;
+  std::int64_t counter = 0;  ///< 24 bits; at the end of a wait: the room
+  std::int64_t number = 0;   ///< 16 bits; where there is no counter, it goes on in those 24
+
+  static constexpr int number_bits = 16;
+  static constexpr int counter_bits = 24;
+  static constexpr int no_peer = 0xff;
+
+  [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
+    const auto field = [](auto value, int bits) {
+      return static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << bits) - 1);
+    };
+    const std::int64_t middle = counts() ? counter : number >> number_bits;
+    return field(kind, 3) | field(end ? 1 : 0, 1) << 3 | field(what, 4) << 4 |
+           field(owner, 8) << 8 | field(readers, 8) << 16 | field(middle, counter_bits) << 24 |
+           field(number, number_bits) << 48;
+  }
+  [[nodiscard]] static constexpr trace_mark unpacked(std::uint64_t word) noexcept {
+    const auto field = [word](int shift, int bits) {
+      return static_cast<std::int64_t>(word >> shift & ((std::uint64_t{1} << bits) - 1));
+    };
+    trace_mark m;
+    m.kind = static_cast<trace_kind>(field(0, 3));
+    m.end = field(3, 1) != 0;
+    m.what = static_cast<int>(field(4, 4));
+    m.owner = static_cast<int>(field(8, 8));
+    m.readers = static_cast<int>(field(16, 8));
+    m.number = field(48, number_bits);
+    if (m.counts()) {
+      m.counter = field(24, counter_bits);
+    } else {
+      m.number |= field(24, counter_bits) << number_bits;
+    }
+    return m;
+  }
+  [[nodiscard]] constexpr bool counts() const noexcept {
+    return kind == trace_kind::wait || kind == trace_kind::signal;
+  }
+};
+
+/// The events of one worker, in memory. It has one writer at a time, and never grows: the oldest
+/// events go when new ones have no room.
+class trace_ring {
+ public:
+  explicit trace_ring(std::size_t capacity)
+      : capacity_(capacity), events_(std::make_unique_for_overwrite<trace_event[]>(capacity)) {}
+
+  void note(const trace_mark& mark) noexcept {
+    events_[noted_++ % capacity_] = {host_memory::now(), mark.packed()};
+  }
+  /// Those that are there, the oldest first. Nobody may write meanwhile.
+  [[nodiscard]] std::vector<trace_event> events() const;
+  /// How many had to go.
+  [[nodiscard]] std::uint64_t lost() const noexcept {
+    return noted_ > capacity_ ? noted_ - capacity_ : 0;
+  }
+
+ private:
+  std::size_t capacity_;
+  std::uint64_t noted_ = 0;
+  std::unique_ptr<trace_event[]> events_;
+};
+
+/// Notes the beginning of something, and its end when the scope ends. Nothing without a ring.
+class trace_scope {
+ public:
+  trace_scope(trace_ring* ring, trace_mark mark) noexcept : ring_(ring), mark_(mark) {
+    if (ring_ != nullptr) ring_->note(mark_);
+  }
+  trace_scope(const trace_scope&) = delete;
+  trace_scope& operator=(const trace_scope&) = delete;
+  ~trace_scope() {
+    if (ring_ == nullptr) return;
+    mark_.end = true;
+    ring_->note(mark_);
+  }
+
+ private:
+  trace_ring* ring_;
+  trace_mark mark_;
+};
+
+}  // namespace untax

@@ -1,0 +1,198 @@
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/error.hpp>
+#include <untax/trace/json.hpp>
+
+#include "json_format.hpp"
+
+namespace untax {
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw error(errc::invalid_argument, "trace: " + what);
+}
+
+std::uint64_t nanoseconds(const json& value) {
+  const double micros = value.get<double>();
+  if (!(micros >= 0) || micros > 9e12) refuse(fmt::format("{} is no time", value.dump()));
+  return static_cast<std::uint64_t>(std::llround(micros * 1000));
+}
+
+std::uint64_t from_hex(const json& value) {
+  const auto& text = value.get_ref<const std::string&>();
+  std::size_t used = 0;
+  const std::uint64_t number = text.empty() ? 0 : std::stoull(text, &used, 16);
+  if (used != text.size() || text.size() != 16) refuse(fmt::format("\"{}\" is no id", text));
+  return number;
+}
+
+trace_kind kind_from(const std::string& name) {
+  for (const auto kind : {trace_kind::run, trace_kind::stage, trace_kind::kernel,
+                          trace_kind::action, trace_kind::wait, trace_kind::signal}) {
+    if (name == name_of(kind)) return kind;
+  }
+  refuse(fmt::format("there is no category \"{}\"", name));
+}
+
+/// A number within bounds.
+int small(const json& value, int least, int most) {
+  const auto number = value.get<std::int64_t>();
+  if (!value.is_number_integer() || number < least || number > most)
+    refuse(fmt::format("{} should be a whole number from {} to {}", value.dump(), least, most));
+  return static_cast<int>(number);
+}
+
+class reader {
+ public:
+  trace_record read(const json& in) {
+    read_operators(in.at("otherData"));
+    for (const json& event : in.at("traceEvents")) read_event(event);
+    for (const auto& [id, arrow] : arrows_) {
+      if (arrow.begins != 1 || arrow.ends != 1)
+        refuse(fmt::format("arrow {} begins {} times and ends {} times", id, arrow.begins,
+                           arrow.ends));
+      if (arrow.begin > arrow.end) refuse(fmt::format("arrow {} ends before it begins", id));
+    }
+    for (traced_operator& op : record_.operators) {
+      put_in_order(op, op.calls);
+      for (auto& spans : op.workers) put_in_order(op, spans);
+    }
+    return std::move(record_);
+  }
+
+ private:
+  struct arrow_ends {
+    int begins = 0;
+    int ends = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
+  void read_operators(const json& data) {
+    if (data.at("format") != trace_format::name ||
+        data.at("format_version") != trace_format::number) {
+      refuse(fmt::format("format is {} {}; should be \"{}\" {}", data.at("format").dump(),
+                         data.at("format_version").dump(), trace_format::name,
+                         trace_format::number));
+    }
+    for (const json& one : data.at("operators")) {
+      traced_operator op;
+      op.id = from_hex(one.at("id"));
+      op.world = from_hex(one.at("world"));
+      op.name = one.at("name");
+      op.label = one.at("label");
+      op.ranks = small(one.at("ranks"), 1, trace_format::processes_of_world - 1);
+      op.rank = small(one.at("rank"), 0, op.ranks - 1);
+      op.workers.resize(static_cast<std::size_t>(small(one.at("workers"), 1, 1 << 16)));
+      op.lost = one.at("lost");
+      for (const json& k : one.at("kernels"))
+        op.kernels.push_back({k.at("name"), k.at("stage"), k.at("workers")});
+      record_.operators.push_back(std::move(op));
+    }
+  }
+
+  void read_event(const json& event) {
+    const std::string phase = event.at("ph");
+    if (phase == "M") {
+      if (event.at("name") != "process_name" && event.at("name") != "thread_name")
+        refuse("unknown name of a track: " + event.dump());
+      (void)event.at("args").at("name").get_ref<const std::string&>();
+    } else if (phase == "s" || phase == "f") {
+      arrow_ends& arrow = arrows_[event.at("id").get<std::uint64_t>()];
+      ++(phase == "s" ? arrow.begins : arrow.ends);
+      (phase == "s" ? arrow.begin : arrow.end) = nanoseconds(event.at("ts"));
+    } else if (phase == "X") {
+      read_span(event);
+    } else {
+      refuse(fmt::format("there is no phase \"{}\"", phase));
+    }
+  }
+
+  void read_span(const json& event) {
+    const json& arguments = event.at("args");
+    traced_operator& op = record_.operators.at(static_cast<std::size_t>(
+        small(arguments.at("op"), 0, static_cast<int>(record_.operators.size()) - 1)));
+    if ((event.at("pid").get<int>() - 1) % trace_format::processes_of_world != op.rank)
+      refuse("an event of another rank: " + event.dump());
+    const int thread = small(event.at("tid"), 0, static_cast<int>(op.workers.size()));
+    trace_span span;
+    span.kind = kind_from(event.at("cat"));
+    span.begin = nanoseconds(event.at("ts"));
+    span.end =
+        span.kind == trace_kind::signal ? span.begin : span.begin + nanoseconds(event.at("dur"));
+    span.number = arguments.at("number");
+    const bool of_caller = span.kind == trace_kind::run || span.kind == trace_kind::stage;
+    if (of_caller != (thread == 0)) refuse("an event of another thread: " + event.dump());
+    if (of_caller) span.count = small(arguments.at("count"), 1, 255);
+    if (span.kind == trace_kind::action)
+      span.what = small(arguments.at("action"), 0, static_cast<int>(action::normalise));
+    if (span.kind == trace_kind::wait || span.kind == trace_kind::signal) {
+      span.what = small(arguments.at("verb"), 0, static_cast<int>(channel_verb::retire));
+      span.owner = small(arguments.at("owner"), 0, op.ranks - 1);
+      span.counter = arguments.at("counter");
+      span.count = small(arguments.at("count"), 1, 255);
+    }
+    if (span.kind == trace_kind::wait) {
+      span.peer = small(arguments.at("peer"), -1, op.ranks - 1);
+      span.room = arguments.at("room");
+    }
+    (thread == 0 ? op.calls : op.workers[static_cast<std::size_t>(thread) - 1]).push_back(span);
+  }
+
+  /// Spans lie within each other or apart. They come as they begin, and go as they end.
+  static void put_in_order(const traced_operator& op, std::vector<trace_span>& spans) {
+    std::vector<trace_span> done;
+    std::vector<trace_span> open;
+    const auto close_until = [&](std::uint64_t time) {
+      while (!open.empty() && open.back().end <= time) {
+        done.push_back(open.back());
+        open.pop_back();
+      }
+    };
+    std::uint64_t before = 0;
+    for (const trace_span& span : spans) {
+      if (span.begin < before)
+        refuse(fmt::format("{}, rank {}: events are not in order", op.name, op.rank));
+      before = span.begin;
+      if (span.kind == trace_kind::signal) {
+        close_until(span.begin);
+        done.push_back(span);
+        continue;
+      }
+      close_until(span.begin);
+      if (!open.empty() && open.back().end < span.end)
+        refuse(
+            fmt::format("{}, rank {}: two events overlap at {} ns", op.name, op.rank, span.begin));
+      open.push_back(span);
+    }
+    close_until(UINT64_MAX);
+    spans = std::move(done);
+  }
+
+  trace_record record_;
+  std::map<std::uint64_t, arrow_ends> arrows_;
+};
+
+}  // namespace
+
+trace_record trace_from_json(std::string_view text) {
+  try {
+    return reader().read(json::parse(text.begin(), text.end()));
+  } catch (const json::exception& wrong) {
+    refuse(fmt::format("not what untax writes: {}", wrong.what()));
+  } catch (const std::logic_error& wrong) {
+    refuse(fmt::format("not what untax writes: {}", wrong.what()));
+  }
+}
+
+}  // namespace untax

@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/core/version.hpp>
+#include <untax/flow/fault_plan.hpp>
+#include <untax/trace/json.hpp>
+
+#include "json_format.hpp"
+#include "match.hpp"
+#include "wait_parts.hpp"
+
+namespace untax {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Microseconds, exactly.
+std::string microseconds(std::uint64_t nanoseconds) {
+  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+}
+
+std::string name_of_span(const traced_operator& op, const trace_span& span) {
+  switch (span.kind) {
+    case trace_kind::run:
+      return op.label.empty() ? op.name : fmt::format("{}, {}", op.name, op.label);
+    case trace_kind::stage:
+      return fmt::format("stage {}", span.number);
+    case trace_kind::kernel:
+      // A run of another size may have more of them than the largest.
+      if (span.number >= static_cast<std::int64_t>(op.kernels.size()))
+        return fmt::format("kernel {}", span.number);
+      return op.kernels[static_cast<std::size_t>(span.number)].name;
+    case trace_kind::action:
+      return std::string(name_of(static_cast<action>(span.what)));
+    case trace_kind::wait:
+    case trace_kind::signal:
+      break;
+  }
+  return std::string(name_of(static_cast<channel_verb>(span.what)));
+}
+
+class writer {
+ public:
+  explicit writer(const trace_record& record) : record_(record), signals_(record) {}
+
+  std::string write() {
+    out_ = "{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[";
+    for (std::size_t o = 0; o < record_.operators.size(); ++o) {
+      const traced_operator& op = record_.operators[o];
+      name_threads(op);
+      thread(o, 0, op.calls);
+      for (std::size_t w = 0; w < op.workers.size(); ++w)
+        thread(o, static_cast<int>(w) + 1, op.workers[w]);
+    }
+    out_ += fmt::format("\n],\n\"otherData\":{}}}\n", other_data());
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Arguments>
+  void event(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    out_ += first_ ? "\n" : ",\n";
+    first_ = false;
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+  }
+
+  int process_of(const traced_operator& op) {
+    const auto [it, added] = worlds_.try_emplace(op.world, static_cast<int>(worlds_.size()));
+    return it->second * trace_format::processes_of_world + op.rank + 1;
+  }
+
+  void name_threads(const traced_operator& op) {
+    const int process = process_of(op);
+    int& named = named_[process];
+    if (named == 0) {
+      event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", process,
+            in_quotes(fmt::format("rank {} of {}", op.rank, op.ranks)));
+    }
+    for (; named <= static_cast<int>(op.workers.size()); ++named) {
+      event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
+            named, in_quotes(named == 0 ? "caller" : fmt::format("worker {}", named - 1)));
+    }
+  }
+
+  void thread(std::size_t o, int thread_number, const std::vector<trace_span>& spans) {
+    // As they begin; what surrounds others before these.
+    std::vector<std::pair<const trace_span*, std::size_t>> order;
+    for (std::size_t i = 0; i < spans.size(); ++i) order.emplace_back(&spans[i], i);
+    std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
+      return std::pair(a.first->begin, ~a.first->end) < std::pair(b.first->begin, ~b.first->end);
+    });
+    const traced_operator& op = record_.operators[o];
+    const int process = process_of(op);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const trace_span& span = *order[i].first;
+      // A signal has no length, but an arrow begins at something that has one.
+      const bool room = i + 1 == order.size() || order[i + 1].first->begin > span.begin;
+      const std::uint64_t length =
+          span.kind == trace_kind::signal ? (room ? 1 : 0) : span.end - span.begin;
+      event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+            name_of(span.kind), in_quotes(name_of_span(op, span)), process, thread_number,
+            microseconds(span.begin), microseconds(length), arguments(o, span));
+      if (span.kind == trace_kind::wait) arrow(op, span, process, thread_number);
+    }
+  }
+
+  std::string arguments(std::size_t o, const trace_span& span) const {
+    std::string text = fmt::format(R"("op":{},"number":{})", o, span.number);
+    const auto out = std::back_inserter(text);
+    if (span.kind == trace_kind::run || span.kind == trace_kind::stage)
+      fmt::format_to(out, R"(,"count":{})", span.count);
+    if (span.kind == trace_kind::action) fmt::format_to(out, R"(,"action":{})", span.what);
+    if (span.kind != trace_kind::wait && span.kind != trace_kind::signal) return text;
+    fmt::format_to(out, R"(,"verb":{},"owner":{},"counter":{},"count":{})", span.what, span.owner,
+                   span.counter, span.count);
+    if (span.kind == trace_kind::wait) {
+      const wait_parts parts = parts_of(signals_, record_.operators[o], span);
+      fmt::format_to(out, R"(,"peer":{},"room":{},"late_peer_us":{},"in_flight_us":{})", span.peer,
+                     span.room, microseconds(parts.late), microseconds(parts.in_flight));
+    }
+    return text;
+  }
+
+  /// From the signal to the wait that it ended.
+  void arrow(const traced_operator& op, const trace_span& wait, int process, int thread_number) {
+    const auto found = signals_.signal_of(op, wait);
+    if (!found) return;
+    const trace_span& signal = signals_.at(*found);
+    const std::uint64_t end =
+        std::max({wait.end > wait.begin ? wait.end - 1 : wait.end, signal.begin});
+    if (end > wait.end) return;  // clocks of two cores differ by more than the flight
+    ++arrows_;
+    event(R"({{"ph":"s","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
+          arrows_, process_of(record_.operators[found->op]), found->worker + 1,
+          microseconds(signal.begin));
+    event(
+        R"({{"ph":"f","bp":"e","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
+        arrows_, process, thread_number, microseconds(end));
+  }
+
+  [[nodiscard]] std::string other_data() const {
+    nlohmann::ordered_json data;
+    data["format"] = trace_format::name;
+    data["format_version"] = trace_format::number;
+    data["untax"] = version;
+    data["events"] = record_.events();
+    data["lost"] = record_.lost();
+    data["operators"] = nlohmann::ordered_json::array();
+    for (const traced_operator& op : record_.operators) {
+      nlohmann::ordered_json one;
+      // 64 bits are more than a number in JSON is sure to keep.
+      one["id"] = fmt::format("{:016x}", op.id);
+      one["world"] = fmt::format("{:016x}", op.world);
+      one["name"] = op.name;
+      one["label"] = op.label;
+      one["rank"] = op.rank;
+      one["ranks"] = op.ranks;
+      one["workers"] = op.workers.size();
+      one["lost"] = op.lost;
+      one["kernels"] = nlohmann::ordered_json::array();
+      for (const trace_kernel& k : op.kernels)
+        one["kernels"].push_back({{"name", k.name}, {"stage", k.stage}, {"workers", k.workers}});
+      data["operators"].push_back(std::move(one));
+    }
+    return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  const trace_record& record_;
+  signal_index signals_;
+  std::string out_;
+  bool first_ = true;
+  std::map<std::uint64_t, int> worlds_;
+  std::map<int, int> named_;  ///< threads that have a name, by process
+  std::uint64_t arrows_ = 0;
+};
+
+}  // namespace
+
+std::string to_trace_json(const trace_record& record) { return writer(record).write(); }
+
+}  // namespace untax

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <untax/trace/record.hpp>
+
+namespace untax {
+
+/// A span by its place in a record.
+struct span_place {
+  std::size_t op = 0;      ///< in `trace_record::operators`
+  std::size_t worker = 0;  ///< of it
+  std::size_t index = 0;   ///< among the worker's spans
+
+  bool operator==(const span_place&) const = default;
+};
+
+/// The signals of a record, by what they raise.
+class signal_index {
+ public:
+  explicit signal_index(const trace_record& record);
+
+  /// The signal that ended the wait, which is the last one of those for its counters; none if one
+  /// of them is not in the record.
+  [[nodiscard]] std::optional<span_place> signal_of(const traced_operator& op,
+                                                    const trace_span& wait) const;
+  [[nodiscard]] const traced_operator* op_of(const span_place& place) const {
+    return &record_->operators[place.op];
+  }
+  [[nodiscard]] const trace_span& at(const span_place& place) const {
+    return record_->operators[place.op].workers[place.worker][place.index];
+  }
+
+ private:
+  struct key {
+    std::uint64_t op = 0;
+    std::uint64_t target = 0;
+    bool operator==(const key&) const = default;
+  };
+  struct hash {
+    std::size_t operator()(const key& k) const noexcept {
+      return static_cast<std::size_t>((k.op ^ k.target) * 0x9e3779b97f4a7c15U);
+    }
+  };
+  [[nodiscard]] static key key_of(std::uint64_t op, int owner, int counter, std::int64_t use);
+
+  const trace_record* record_;
+  std::unordered_map<key, span_place, hash> places_;
+};
+
+}  // namespace untax

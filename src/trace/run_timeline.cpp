@@ -1,0 +1,290 @@
+#include "run_timeline.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "wait_parts.hpp"
+
+namespace untax {
+namespace {
+
+constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+/// A stretch of one worker's time.
+struct piece {
+  trace_part part = trace_part::idle;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  int peer = -1;
+  const trace_span* wait = nullptr;  ///< of late_peer and in_flight
+};
+
+bool lies_in(const trace_span& inner, const trace_span& outer) {
+  return outer.begin <= inner.begin && inner.end <= outer.end;
+}
+
+/// The spans of `all` that lie in `outer`. They are sorted by their ends.
+std::vector<const trace_span*> within(const std::vector<trace_span>& all, const trace_span& outer) {
+  std::vector<const trace_span*> found;
+  auto it = std::ranges::lower_bound(all, outer.begin, {}, &trace_span::end);
+  for (; it != all.end() && it->end <= outer.end; ++it) {
+    if (lies_in(*it, outer)) found.push_back(&*it);
+  }
+  return found;
+}
+
+/// One worker's time from `begin` to `end`, in order and without gaps.
+class worker_time {
+ public:
+  worker_time(std::uint64_t begin, std::uint64_t end) : at_(begin), last_(end) {}
+
+  /// Time until `end` goes to `part`.
+  void until(std::uint64_t end, trace_part part, int peer = -1, const trace_span* wait = nullptr) {
+    end = std::min(end, last_);
+    if (end <= at_) return;
+    pieces_.push_back({part, at_, end, peer, wait});
+    at_ = end;
+  }
+  [[nodiscard]] std::vector<piece> finish() && {
+    until(last_, trace_part::idle);
+    return std::move(pieces_);
+  }
+
+ private:
+  std::uint64_t at_;
+  std::uint64_t last_;
+  std::vector<piece> pieces_;
+};
+
+/// What a rank's workers were at during a run.
+class rank_time {
+ public:
+  rank_time(const traced_operator& op, const signal_index& signals, const trace_span& call,
+            const std::vector<trace_span>& stages, std::uint64_t begin, std::uint64_t end)
+      : op_(op), signals_(signals), call_(call), stages_(stages) {
+    for (std::size_t w = 0; w < op.workers.size(); ++w)
+      workers_.push_back(time_of(op.workers[w], begin, end));
+  }
+
+  [[nodiscard]] trace_breakdown mean() const {
+    trace_breakdown sum;
+    const double share = 1e-9 / static_cast<double>(workers_.size());
+    for (const auto& pieces : workers_) {
+      for (const piece& p : pieces) sum[p.part] += static_cast<double>(p.end - p.begin) * share;
+    }
+    return sum;
+  }
+  /// The piece of a worker that holds the moment before `time`; null before the first one.
+  [[nodiscard]] const piece* before(std::size_t worker, std::uint64_t time) const {
+    const auto& pieces = workers_[worker];
+    const auto it = std::ranges::lower_bound(pieces, time, {}, &piece::end);
+    return it == pieces.end() || it->begin >= time ? nullptr : &*it;
+  }
+  /// Of the workers the one that ended its kernel last before `time`, which is the end of a stage,
+  /// or of the call; none if no kernel ended in the run before.
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
+      std::uint64_t time) const {
+    std::optional<std::pair<std::size_t, std::uint64_t>> last;
+    for (std::size_t w = 0; w < op_.workers.size(); ++w) {
+      for (const trace_span* span : within(op_.workers[w], call_)) {
+        if (span->kind == trace_kind::kernel && span->end <= time &&
+            (!last || span->end > last->second))
+          last = {w, span->end};
+      }
+    }
+    return last;
+  }
+  [[nodiscard]] int unmatched() const noexcept { return unmatched_; }
+  [[nodiscard]] const trace_span& call() const noexcept { return call_; }
+  [[nodiscard]] const traced_operator& op() const noexcept { return op_; }
+
+ private:
+  std::vector<piece> time_of(const std::vector<trace_span>& spans, std::uint64_t begin,
+                             std::uint64_t end) {
+    worker_time time(begin, end);
+    time.until(call_.begin, trace_part::entry);
+    for (const trace_span& stage : stages_) {
+      time.until(stage.begin, trace_part::launch);
+      bool launched = false;
+      for (const trace_span* span : within(spans, stage)) {
+        if (span->kind != trace_kind::kernel) continue;
+        time.until(span->begin, trace_part::launch);
+        in_kernel(time, spans, *span);
+        launched = true;
+      }
+      time.until(stage.end, launched ? trace_part::tail : trace_part::idle);
+    }
+    // What remains until the return is the end of the launch; behind it the rank waits for nobody.
+    time.until(call_.end, trace_part::launch);
+    return std::move(time).finish();
+  }
+
+  void in_kernel(worker_time& time, const std::vector<trace_span>& spans,
+                 const trace_span& kernel) {
+    for (const trace_span* span : within(spans, kernel)) {
+      if (span->kind == trace_kind::action) {
+        time.until(span->begin, trace_part::idle);
+        const bool moving = moves(static_cast<action>(span->what));
+        time.until(span->end, moving ? trace_part::movement : trace_part::compute);
+      } else if (span->kind == trace_kind::wait) {
+        time.until(span->begin, trace_part::idle);
+        const wait_parts parts = parts_of(signals_, op_, *span);
+        unmatched_ += parts.matched ? 0 : 1;
+        time.until(span->begin + parts.late, trace_part::late_peer, span->peer, span);
+        time.until(span->end, trace_part::in_flight, span->peer, span);
+      }
+    }
+    time.until(kernel.end, trace_part::idle);
+  }
+
+  const traced_operator& op_;
+  const signal_index& signals_;
+  const trace_span& call_;
+  const std::vector<trace_span>& stages_;
+  std::vector<std::vector<piece>> workers_;
+  int unmatched_ = 0;
+};
+
+/// Walks from the end of a run back to its beginning, always to what the moment waited for.
+class path_walk {
+ public:
+  path_walk(const std::vector<rank_time>& ranks, const signal_index& signals, run_account& account)
+      : ranks_(ranks), signals_(signals), account_(account) {}
+
+  void walk() {
+    time_ = account_.end;
+    const auto last =
+        std::ranges::max_element(ranks_, {}, [](const rank_time& r) { return r.call().end; });
+    rank_ = static_cast<std::size_t>(last - ranks_.begin());
+    // The return of the call is a part of its launch.
+    go_to_kernel();
+    while (time_ > account_.begin) step();
+  }
+
+ private:
+  void take(std::uint64_t from, trace_part part, int peer = -1) {
+    from = std::max(from, account_.begin);
+    if (from >= time_) return;
+    account_.pieces.push_back({part, static_cast<int>(rank_), peer, from, time_});
+    account_.path[part] += static_cast<double>(time_ - from) * 1e-9;
+    time_ = from;
+  }
+
+  /// From a moment of the caller to the kernel that ended last before, or to the call.
+  void go_to_kernel() {
+    const auto kernel = ranks_[rank_].last_kernel_before(time_);
+    if (!kernel) {
+      take(ranks_[rank_].call().begin, trace_part::launch);
+      take(account_.begin, trace_part::entry);
+      return;
+    }
+    take(kernel->second, trace_part::launch);
+    worker_ = kernel->first;
+  }
+
+  void step() {
+    const rank_time& here = ranks_[rank_];
+    // A rank that has not yet called keeps the others waiting.
+    if (time_ <= here.call().begin) return take(account_.begin, trace_part::entry);
+    const piece* now = here.before(worker_, time_);
+    if (now == nullptr) return take(account_.begin, trace_part::idle);
+    if (now->part == trace_part::launch || now->part == trace_part::tail) {
+      // The launch began when the last kernel of the stage before had ended.
+      take(now->begin, now->part);
+      return go_to_kernel();
+    }
+    if (now->part == trace_part::in_flight) {
+      take(now->begin, now->part, now->peer);
+      if (now->begin > now->wait->begin) go_to_signal(*now->wait);
+      return;
+    }
+    take(now->begin, now->part, now->peer);
+  }
+
+  /// The wait was for a peer that signalled at this moment.
+  void go_to_signal(const trace_span& wait) {
+    const auto place = signals_.signal_of(ranks_[rank_].op(), wait);
+    if (!place) return;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      if (&ranks_[r].op() != signals_.op_of(*place)) continue;
+      rank_ = r;
+      worker_ = place->worker;
+    }
+  }
+
+  const std::vector<rank_time>& ranks_;
+  const signal_index& signals_;
+  run_account& account_;
+  std::uint64_t time_ = 0;
+  std::size_t rank_ = 0;
+  std::size_t worker_ = 0;
+};
+
+}  // namespace
+
+run_timelines::run_timelines(const trace_record& record, std::uint64_t id) : record_(&record) {
+  for (std::size_t o = 0; o < record.operators.size(); ++o) {
+    const traced_operator& op = record.operators[o];
+    if (op.id != id) continue;
+    if (of_rank_.empty()) of_rank_.assign(static_cast<std::size_t>(op.ranks), nobody);
+    of_rank_[static_cast<std::size_t>(op.rank)] = o;
+  }
+}
+
+std::vector<std::int64_t> run_timelines::epochs() const {
+  std::set<std::int64_t> whole;
+  if (std::ranges::find(of_rank_, nobody) != of_rank_.end()) return {};
+  for (const trace_span& span : record_->operators[of_rank_.front()].calls) {
+    if (span.kind == trace_kind::run && !run_of(span.number).empty()) whole.insert(span.number);
+  }
+  return {whole.begin(), whole.end()};
+}
+
+std::vector<run_timelines::rank_run> run_timelines::run_of(std::int64_t epoch) const {
+  std::vector<rank_run> ranks;
+  for (const std::size_t place : of_rank_) {
+    const traced_operator& op = record_->operators[place];
+    const auto call = std::ranges::find_if(op.calls, [epoch](const trace_span& span) {
+      return span.kind == trace_kind::run && span.number == epoch;
+    });
+    if (call == op.calls.end()) return {};
+    rank_run mine{place, *call, {}};
+    for (const trace_span* stage : within(op.calls, *call)) {
+      if (stage->kind == trace_kind::stage) mine.stages.push_back(*stage);
+    }
+    if (std::ssize(mine.stages) != call->count) return {};
+    // A ring may have lost the kernels of a run that its caller still knows.
+    for (const trace_span& stage : mine.stages) {
+      int kernels = 0;
+      for (const auto& spans : op.workers) {
+        for (const trace_span* span : within(spans, stage))
+          kernels += span->kind == trace_kind::kernel ? 1 : 0;
+      }
+      if (kernels != stage.count) return {};
+    }
+    ranks.push_back(std::move(mine));
+  }
+  return ranks;
+}
+
+run_account run_timelines::account(std::int64_t epoch, const signal_index& signals) const {
+  const std::vector<rank_run> runs = run_of(epoch);
+  run_account account;
+  account.epoch = epoch;
+  account.begin =
+      std::ranges::min(runs, {}, [](const rank_run& r) { return r.call.begin; }).call.begin;
+  account.end = std::ranges::max(runs, {}, [](const rank_run& r) { return r.call.end; }).call.end;
+  std::vector<rank_time> ranks;
+  ranks.reserve(runs.size());
+  for (const rank_run& r : runs) {
+    ranks.emplace_back(record_->operators[r.op], signals, r.call, r.stages, account.begin,
+                       account.end);
+    account.ranks.push_back(ranks.back().mean());
+    account.unmatched += ranks.back().unmatched();
+  }
+  path_walk(ranks, signals, account).walk();
+  return account;
+}
+
+}  // namespace untax

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <untax/trace/account.hpp>
+
+#include "match.hpp"
+
+namespace untax {
+
+/// The runs of one operator, taken apart.
+class run_timelines {
+ public:
+  run_timelines(const trace_record& record, std::uint64_t id);
+
+  /// Those that are whole: every rank has noted its call, its return, and everything between.
+  [[nodiscard]] std::vector<std::int64_t> epochs() const;
+  [[nodiscard]] run_account account(std::int64_t epoch, const signal_index& signals) const;
+
+ private:
+  /// One rank's part of a run.
+  struct rank_run {
+    std::size_t op = 0;  ///< in the record
+    trace_span call;
+    std::vector<trace_span> stages;
+  };
+  [[nodiscard]] std::vector<rank_run> run_of(std::int64_t epoch) const;
+
+  const trace_record* record_;
+  std::vector<std::size_t> of_rank_;  ///< the place of each rank's operator; none: of no rank
+};
+
+}  // namespace untax

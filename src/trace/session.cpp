@@ -1,0 +1,152 @@
+#include <untax/trace/session.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+#include <untax/core/process_owned.hpp>
+
+#include "trace_file.hpp"
+
+namespace untax {
+namespace {
+
+/// Spans of operators that have ended; what comes later is only counted.
+constexpr std::uint64_t most_events_kept = std::uint64_t{1} << 21;
+
+class session {
+ public:
+  session() = default;
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  /// The process exits. There is nobody left to tell an error.
+  ~session() {
+    if (!running_ || made_in_ != process_generation()) return;
+    try {
+      (void)stop();
+    } catch (const std::exception&) {
+      return;
+    }
+  }
+
+  void start(const trace_options& options) {
+    const std::scoped_lock lock(mutex_);
+    if (running_) {
+      throw error(errc::invalid_argument,
+                  fmt::format("a trace is being recorded already, for {}; end that one first",
+                              options_.path.empty() ? "no file" : options_.path));
+    }
+    if (!options.path.empty()) require_writable(options.path);
+    options_ = options;
+    if (options_.events_per_worker == 0) options_.events_per_worker = 1;
+    record_ = {};
+    kept_ = 0;
+    made_in_ = process_generation();
+    running_ = true;
+  }
+
+  trace_record stop() {
+    const std::scoped_lock lock(mutex_);
+    if (!running_) {
+      throw error(errc::invalid_argument, "no trace is being recorded; start one first");
+    }
+    for (const auto& source : sources_) keep(source->collect());
+    sources_.clear();
+    running_ = false;
+    trace_record record = std::exchange(record_, {});
+    if (!options_.path.empty()) record = write_trace(options_.path, std::move(record));
+    return record;
+  }
+
+  [[nodiscard]] bool running() const noexcept { return running_; }
+  [[nodiscard]] std::size_t room() const noexcept { return options_.events_per_worker; }
+
+  void add(std::shared_ptr<const trace_source> source) {
+    const std::scoped_lock lock(mutex_);
+    sources_.push_back(std::move(source));
+  }
+  void forget(const trace_source& source) {
+    const std::scoped_lock lock(mutex_);
+    for (auto it = sources_.begin(); it != sources_.end(); ++it) {
+      if (it->get() != &source) continue;
+      keep(source.collect());
+      sources_.erase(it);
+      return;
+    }
+  }
+
+ private:
+  void keep(traced_operator op) {
+    trace_record one{{std::move(op)}};
+    kept_ += one.events();
+    traced_operator& mine = one.operators.front();
+    if (kept_ > most_events_kept) {
+      mine.lost += one.events();
+      mine.calls.clear();
+      for (auto& spans : mine.workers) spans.clear();
+    }
+    record_.operators.push_back(std::move(mine));
+  }
+
+  std::mutex mutex_;
+  trace_options options_;
+  std::atomic<bool> running_ = false;
+  std::uint64_t made_in_ = 0;
+  std::vector<std::shared_ptr<const trace_source>> sources_;
+  trace_record record_;
+  std::uint64_t kept_ = 0;
+};
+
+session& the_session() {
+  static session one;
+  return one;
+}
+
+/// Follows UNTAX_TRACE, once in a process. An error comes again at each call.
+void follow_environment() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto path = environment().text(variable::trace);
+    if (!path || the_session().running()) return;
+    try {
+      the_session().start({.path = *path});
+    } catch (const error& e) {
+      throw error(e.code(), fmt::format("{} is \"{}\": {}", variable::trace.name, *path, e.what()));
+    }
+  });
+}
+
+thread_local std::string label_of_this_thread;
+
+}  // namespace
+
+void start_trace(const trace_options& options) { the_session().start(options); }
+
+trace_record stop_trace() { return the_session().stop(); }
+
+bool is_tracing() {
+  follow_environment();
+  return the_session().running();
+}
+
+std::size_t trace_room() { return the_session().room(); }
+
+void add_source(std::shared_ptr<const trace_source> source) {
+  the_session().add(std::move(source));
+}
+
+void forget_source(const trace_source& source) { the_session().forget(source); }
+
+trace_label::trace_label(std::string text)
+    : before_(std::exchange(label_of_this_thread, std::move(text))) {}
+
+trace_label::~trace_label() { label_of_this_thread = std::move(before_); }
+
+const std::string& trace_label::current() noexcept { return label_of_this_thread; }
+
+}  // namespace untax

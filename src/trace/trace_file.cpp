@@ -1,0 +1,104 @@
+#include "trace_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/trace/json.hpp>
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const char* what) {
+  throw error(errc::invalid_argument,
+              fmt::format("the trace {} cannot be {} ({}); give a path in a folder that exists and "
+                          "that you may write to",
+                          path, what, std::generic_category().message(errno)));
+}
+
+/// An open file that no other rank reads or writes meanwhile.
+class locked_file {
+ public:
+  explicit locked_file(const std::string& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) refuse(path_, "written");
+    while (flock(descriptor_, LOCK_EX) != 0) {
+      if (errno != EINTR) refuse(path_, "locked");
+    }
+  }
+  locked_file(const locked_file&) = delete;
+  locked_file& operator=(const locked_file&) = delete;
+  ~locked_file() { close(descriptor_); }
+
+  [[nodiscard]] std::string read_all() const {
+    struct stat found {};
+    if (fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) return {};
+    std::string text(static_cast<std::size_t>(found.st_size), '\0');
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t got =
+          pread(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    text.resize(done);
+    return text;
+  }
+
+  void replace(const std::string& text) const {
+    // A pipe or a device cannot be cut, and need not be.
+    if (ftruncate(descriptor_, 0) != 0 && errno != EINVAL) refuse(path_, "written");
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t put = write(descriptor_, text.data() + done, text.size() - done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) refuse(path_, "written");
+      done += static_cast<std::size_t>(put);
+    }
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+/// What another rank of ours has written, or nothing.
+trace_record written_by_peers(const std::string& text, const trace_record& mine) {
+  if (text.empty()) return {};
+  try {
+    trace_record there = trace_from_json(text);
+    const bool ours = std::ranges::any_of(there.operators, [&](const traced_operator& other) {
+      return std::ranges::any_of(mine.operators, [&](const traced_operator& own) {
+        return own.id == other.id && own.rank != other.rank;
+      });
+    });
+    if (ours) return there;
+  } catch (const error&) {
+    // It was no trace, and is replaced.
+    return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+void require_writable(const std::string& path) { locked_file file(path); }
+
+trace_record write_trace(const std::string& path, trace_record mine) {
+  const locked_file file(path);
+  trace_record all = written_by_peers(file.read_all(), mine);
+  std::ranges::move(mine.operators, std::back_inserter(all.operators));
+  file.replace(to_trace_json(all));
+  return all;
+}
+
+}  // namespace untax

@@ -1,0 +1,96 @@
+// Rings of events, and what sessions make of them.
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+#include <untax/trace/json.hpp>
+
+#include "support.hpp"
+
+namespace untax::testing {
+namespace {
+
+TEST(trace_ring, a_word_gives_back_what_was_packed) {
+  std::mt19937_64 random(7);
+  const auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
+  for (int i = 0; i < 1000; ++i) {
+    trace_mark mark;
+    mark.kind = static_cast<trace_kind>(below(6));
+    mark.end = below(2) == 1;
+    mark.what = static_cast<int>(below(16));
+    mark.owner = static_cast<int>(below(256));
+    mark.readers = static_cast<int>(below(256));
+    if (mark.counts()) mark.counter = below(1 << 24);
+    mark.number = below(mark.counts() ? 1 << 16 : std::int64_t{1} << 40);
+    const trace_mark back = trace_mark::unpacked(mark.packed());
+    ASSERT_EQ(back.kind, mark.kind);
+    ASSERT_EQ(back.end, mark.end);
+    ASSERT_EQ(back.what, mark.what);
+    ASSERT_EQ(back.owner, mark.owner);
+    ASSERT_EQ(back.readers, mark.readers);
+    ASSERT_EQ(back.counter, mark.counter);
+    ASSERT_EQ(back.number, mark.number);
+  }
+}
+
+TEST(trace_ring, the_oldest_go_and_are_counted) {
+  trace_ring ring(5);
+  for (int i = 0; i < 4; ++i) {
+    const trace_scope run(&ring, {.kind = trace_kind::run, .number = i});
+  }
+  EXPECT_EQ(ring.lost(), 3U);
+  const auto spans = spans_of(ring.events());
+  ASSERT_EQ(spans.size(), 2U);  // the end of run 1 has lost its beginning
+  EXPECT_EQ(spans[0].number, 2);
+  EXPECT_EQ(spans[1].number, 3);
+  EXPECT_LE(spans[0].end, spans[1].begin);
+}
+
+TEST(trace_session, nothing_is_recorded_unless_it_was_asked_for) {
+  EXPECT_FALSE(is_tracing());
+  EXPECT_THROW((void)stop_trace(), error);
+  const trace_record record =
+      traced_runs("all_gather_gemm", traced_way(pattern::fused_sequential), 2, 2);
+  EXPECT_EQ(record.operators.size(), 2U);
+  EXPECT_EQ(record.lost(), 0U);
+  EXPECT_FALSE(is_tracing());
+}
+
+TEST(trace_session, two_at_a_time_are_refused) {
+  start_trace({});
+  EXPECT_THROW(start_trace({}), error);
+  EXPECT_TRUE(stop_trace().operators.empty());
+  try {
+    start_trace({.path = "/nowhere/trace.json"});
+    FAIL() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("/nowhere/trace.json"), std::string::npos);
+  }
+}
+
+TEST(trace_session, labels_hold_for_their_scope) {
+  EXPECT_EQ(trace_label::current(), "");
+  const trace_label outer("outer");
+  {
+    const trace_label inner("inner");
+    EXPECT_EQ(trace_label::current(), "inner");
+  }
+  EXPECT_EQ(trace_label::current(), "outer");
+}
+
+TEST(trace_session, what_does_not_fit_is_counted_and_the_rest_is_whole) {
+  const trace_record record = traced_runs(
+      "gemm_reduce_scatter", traced_way(pattern::fused_specialized), 2, 50, {}, traced_problem, 64);
+  EXPECT_GT(record.lost(), 0U);
+  EXPECT_NE(record.summary().find("did not fit"), std::string::npos) << record.summary();
+  EXPECT_EQ(trace_from_json(to_trace_json(record)), record);
+}
+
+}  // namespace
+}  // namespace untax::testing
