@@ -36,27 +36,38 @@ __global__ void __launch_bounds__(unit_threads)
     begin = next;
   }
   const int count = static_cast<int>(end - begin);
+  constexpr int each = unit_size / unit_threads;
+  std::int32_t columns[each];
+  Value values[each];
 #pragma unroll
-  for (int k = 0; k < unit_size / unit_threads; ++k) {
+  for (int k = 0; k < each; ++k) {
     const int i = thread + k * unit_threads;
-    if (i < count)
-      terms[i] = read_once(m.values + begin + i) * __ldg(v.x + read_once(m.columns + begin + i));
+    columns[k] = i < count ? read_once(m.columns + begin + i) : -1;
+    values[k] = i < count ? read_once(m.values + begin + i) : Value(0);
   }
-  __syncthreads();
-  if (row >= behind) return;
   const int lanes = lanes_for(behind - row);
   const int groups = unit_threads / lanes;
+  // The ends of the first row that this thread adds come while elements are under way.
+  std::int64_t mine = row + thread / lanes;
+  int first = mine < behind ? static_cast<int>(m.offsets[mine] - begin) : 0;
+  int last = mine < behind ? static_cast<int>(m.offsets[mine + 1] - begin) : 0;
+  Value factors[each];
+#pragma unroll
+  for (int k = 0; k < each; ++k) factors[k] = columns[k] >= 0 ? __ldg(v.x + columns[k]) : Value(0);
+#pragma unroll
+  for (int k = 0; k < each; ++k) {
+    if (columns[k] >= 0) terms[thread + k * unit_threads] = values[k] * factors[k];
+  }
+  __syncthreads();
   // All lanes of a warp turn as often, since they add to each other.
-  for (std::int64_t first = row; first < behind; first += groups) {
-    const std::int64_t mine = first + thread / lanes;
+  for (std::int64_t turn = row; turn < behind; turn += groups) {
     Value sum = 0;
-    if (mine < behind) {
-      const int last = static_cast<int>(m.offsets[mine + 1] - begin);
-      for (int i = static_cast<int>(m.offsets[mine] - begin) + thread % lanes; i < last; i += lanes)
-        sum += terms[i];
-    }
+    for (int i = first + thread % lanes; i < last; i += lanes) sum += terms[i];
     sum = sum_of_lanes(sum, lanes);
     if (mine < behind && thread % lanes == 0) put(v, mine, sum);
+    mine += groups;
+    first = mine < behind ? static_cast<int>(m.offsets[mine] - begin) : 0;
+    last = mine < behind ? static_cast<int>(m.offsets[mine + 1] - begin) : 0;
   }
 }
 

@@ -33,14 +33,14 @@ __global__ void __launch_bounds__(unit_threads)
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * unit_size;
   const std::int64_t left = elements - begin;
   const int count = left < unit_size ? static_cast<int>(left) : unit_size;
-  terms.multiply(values + begin, columns + begin, count, v.x);
-  __syncthreads();
+  terms.fetch(values + begin, columns + begin, count);
   const auto begins = [&](int term) {
     return term == 0 || rows[begin + term] != rows[begin + term - 1];
   };
   for (int i = static_cast<int>(threadIdx.x); i < count; i += unit_threads) {
     if (begins(i)) terms.begin_at(i);
   }
+  terms.multiply(v.x);
   __syncthreads();
   terms.add_segments(count);
   for (int i = static_cast<int>(threadIdx.x); i < count; i += unit_threads) {

@@ -66,11 +66,13 @@ class cusparse final : public device_kernel<Value> {
       algorithm_ = CUSPARSE_SPMV_COO_ALG1;
     } else if (which == spmv_kernel::cusparse_sell) {
       slices_ = slices_of(m, false, stream);
-      library_.require(library_.create_slices(
-                           &matrix_, m.rows, m.cols, m.elements, slices_.stored, slice_rows,
-                           slices_.begins.data(), slices_.columns.data(), slices_.values.data(),
-                           CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I, base, value_type<Value>),
-                       "cusparseCreateConstSlicedEll");
+      // Columns have 32 bits, and the library wants begins to have as many.
+      begins_ = narrow_begins(slices_, stream);
+      library_.require(
+          library_.create_slices(&matrix_, m.rows, m.cols, m.elements, slices_.stored, slice_rows,
+                                 begins_.data(), slices_.columns.data(), slices_.values.data(),
+                                 CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, base, value_type<Value>),
+          "cusparseCreateConstSlicedEll");
       algorithm_ = CUSPARSE_SPMV_SELL_ALG1;
     } else {
       library_.require(
@@ -116,6 +118,7 @@ class cusparse final : public device_kernel<Value> {
   device_array<Value> place_;  ///< stands for vectors until there are some
   device_array<std::int32_t> rows_;
   slices<Value> slices_;
+  device_array<std::int32_t> begins_;
   device_array<char> scratch_;
   cusparseConstSpMatDescr_t matrix_ = nullptr;
   cusparseDnVecDescr_t x_ = nullptr;

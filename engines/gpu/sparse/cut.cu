@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(unit_threads)
     const std::int64_t at = m.offsets[row + 1];
     return static_cast<int>((at < end.entries ? at : end.entries) - begin.entries);
   };
-  terms.multiply(m.values + begin.entries, m.columns + begin.entries, count, v.x);
-  __syncthreads();
+  terms.fetch(m.values + begin.entries, m.columns + begin.entries, count);
   // Rows of the unit, and the one that ends behind it. The row ahead of them has what comes first.
   const bool open = how == unit_of_work::path && end.rows < m.rows;
   for (std::int64_t row = begin.rows + threadIdx.x; row < end.rows + (open ? 1 : 0);
@@ -39,6 +38,7 @@ __global__ void __launch_bounds__(unit_threads)
     if (first < to(row)) terms.begin_at(first);
   }
   if (threadIdx.x == 0 && count > 0) terms.begin_at(0);
+  terms.multiply(v.x);
   __syncthreads();
   terms.add_segments(count);
   for (std::int64_t row = begin.rows + threadIdx.x; row < end.rows; row += unit_threads) {

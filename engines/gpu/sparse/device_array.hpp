@@ -13,14 +13,15 @@
 
 namespace untax::sparse {
 
-/// So many elements in memory of the current device, of which nothing is set. It is taken in the
-/// order of a stream, and may be given back once nothing uses it any more.
+/// So many elements in memory of the current device, of which nothing is set. It is taken and given
+/// back in the order of a stream, which has to outlive it: what the stream was asked before may
+/// still use it.
 template <class T>
 class device_array {
  public:
   device_array() noexcept = default;
   /// Throws `out_of_memory`.
-  device_array(std::int64_t count, cudaStream_t stream) {
+  device_array(std::int64_t count, cudaStream_t stream) : stream_(stream) {
     if (count == 0) return;
     void* data = nullptr;
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
@@ -31,12 +32,16 @@ class device_array {
     }
     data_ = static_cast<T*>(data);
   }
-  device_array(device_array&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  device_array(device_array&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), stream_(other.stream_) {}
   device_array& operator=(device_array&& other) noexcept {
     std::swap(data_, other.data_);
+    std::swap(stream_, other.stream_);
     return *this;
   }
-  ~device_array() { cudaFree(data_); }
+  ~device_array() {
+    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+  }
 
   [[nodiscard]] T* data() const noexcept { return data_; }
   /// One of them, on the host. Waits for the stream.
@@ -50,6 +55,7 @@ class device_array {
 
  private:
   T* data_ = nullptr;
+  cudaStream_t stream_ = nullptr;
 };
 
 /// Carries out a function of CUB, which takes scratch memory: `call(scratch, bytes)` is asked

@@ -24,6 +24,11 @@ struct slices {
   device_array<Value> values;
 };
 
+/// Begins of slices in 32 bits. Throws `unsupported` where these do not count them.
+template <class Value>
+[[nodiscard]] device_array<std::int32_t> narrow_begins(const slices<Value>& from,
+                                                       cudaStream_t stream);
+
 /// Slices that are as wide as their longest row, or as wide as the longest row of all, which is
 /// ELL. Waits for the stream. Throws `unsupported` where ELL would be padded too much.
 template <class Value, class Offset>

@@ -39,6 +39,11 @@ __global__ void widen(std::int64_t count, std::int64_t* widths) {
   if (slice < count) widths[slice] *= slice_rows;
 }
 
+__global__ void narrow(std::int64_t count, const std::int64_t* from, std::int32_t* to) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (i < count) to[i] = static_cast<std::int32_t>(from[i]);
+}
+
 /// A thread fills a row with its elements and padding; in the last slice also rows that are none.
 template <class Value, class Offset>
 __global__ void fill_slices(device_csr<Value, Offset> m, std::int64_t count,
@@ -142,6 +147,20 @@ slices<Value> slices_of(const device_csr<Value, Offset>& m, bool all_as_wide, cu
   gpu::require(cudaGetLastError(), "a sparse matrix cannot be padded");
   return made;
 }
+
+template <class Value>
+device_array<std::int32_t> narrow_begins(const slices<Value>& from, cudaStream_t stream) {
+  if (from.stored > 0x7fffffff)
+    throw error(errc::unsupported,
+                fmt::format("slices have {} elements, which 32 bits do not count", from.stored));
+  device_array<std::int32_t> made(from.count + 1, stream);
+  narrow<<<blocks_for(from.count + 1, threads), threads, 0, stream>>>(
+      from.count + 1, from.begins.data(), made.data());
+  gpu::require(cudaGetLastError(), "begins of slices cannot be copied");
+  return made;
+}
+template device_array<std::int32_t> narrow_begins(const slices<float>& from, cudaStream_t stream);
+template device_array<std::int32_t> narrow_begins(const slices<double>& from, cudaStream_t stream);
 
 template <class Value, class Offset>
 device_kernel_of<Value> make_device_padded(const device_csr<Value, Offset>& matrix, bool sliced,

@@ -34,32 +34,34 @@ class unit_terms {
     typename scan::TempStorage scanned;
   };
 
+  /// By all threads.
   __device__ explicit unit_terms(storage& shared) : shared_(shared) {
     reinterpret_cast<uint2*>(shared_.begins)[threadIdx.x] = {0, 0};
+    __syncthreads();
   }
 
-  /// The products of `count` elements, by all threads.
-  __device__ void multiply(const Value* values, const std::int32_t* columns, int count,
-                           const Value* x) {
-    std::int32_t column[each];
-    Value value[each];
+  /// Asks for `count` elements, by all threads. Segments can be begun until they are there.
+  __device__ void fetch(const Value* values, const std::int32_t* columns, int count) {
 #pragma unroll
     for (int k = 0; k < each; ++k) {
       const int i = static_cast<int>(threadIdx.x) + k * unit_threads;
-      column[k] = i < count ? read_once(columns + i) : -1;
-      value[k] = i < count ? read_once(values + i) : Value(0);
+      column_[k] = i < count ? read_once(columns + i) : -1;
+      value_[k] = i < count ? read_once(values + i) : Value(0);
     }
+  }
+  /// Their products.
+  __device__ void multiply(const Value* x) {
     Value factor[each];
 #pragma unroll
-    for (int k = 0; k < each; ++k) factor[k] = column[k] >= 0 ? __ldg(x + column[k]) : Value(0);
+    for (int k = 0; k < each; ++k) factor[k] = column_[k] >= 0 ? __ldg(x + column_[k]) : Value(0);
 #pragma unroll
     for (int k = 0; k < each; ++k) {
       const int i = static_cast<int>(threadIdx.x) + k * unit_threads;
-      if (i < count) shared_.terms[place(i)] = value[k] * factor[k];
+      if (column_[k] >= 0) shared_.terms[place(i)] = value_[k] * factor[k];
     }
   }
 
-  /// A segment begins at this term. After the barrier that follows the constructor.
+  /// A segment begins at this term.
   __device__ void begin_at(int term) { shared_.begins[term] = 1; }
 
   /// By all threads, after a barrier. The first term has to begin a segment.
@@ -101,6 +103,8 @@ class unit_terms {
   [[nodiscard]] static __device__ int place(int term) { return term + term / each; }
 
   storage& shared_;
+  std::int32_t column_[each];  ///< -1: there is none
+  Value value_[each];
 };
 
 /// What a unit has of a row of another unit.

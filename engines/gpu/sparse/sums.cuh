@@ -27,23 +27,24 @@ __device__ Value sum_of_lane(const device_csr<Value, Offset>& m, const Value* x,
                              std::int64_t end, int lane, int lanes) {
   constexpr int ahead = 4;  // elements that are asked for before the first is there
   Value sum = 0;
-  std::int64_t i = begin + lane;
-  for (; i + (ahead - 1) * lanes < end; i += ahead * lanes) {
+  for (std::int64_t i = begin + lane; i < end; i += ahead * lanes) {
     std::int32_t columns[ahead];
     Value values[ahead];
+    // The last turn, often the only one, asks for what there is at once, too.
 #pragma unroll
     for (int k = 0; k < ahead; ++k) {
-      columns[k] = read_once(m.columns + i + k * lanes);
-      values[k] = read_once(m.values + i + k * lanes);
+      const bool there = i + k * lanes < end;
+      columns[k] = there ? read_once(m.columns + i + k * lanes) : -1;
+      values[k] = there ? read_once(m.values + i + k * lanes) : Value(0);
     }
     Value factors[ahead];
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) factors[k] = __ldg(x + columns[k]);
+    for (int k = 0; k < ahead; ++k) factors[k] = columns[k] >= 0 ? __ldg(x + columns[k]) : Value(0);
 #pragma unroll
-    for (int k = 0; k < ahead; ++k) sum = fma(values[k], factors[k], sum);
+    for (int k = 0; k < ahead; ++k) {
+      if (columns[k] >= 0) sum = fma(values[k], factors[k], sum);
+    }
   }
-  for (; i < end; i += lanes)
-    sum = fma(read_once(m.values + i), __ldg(x + read_once(m.columns + i)), sum);
   return sum;
 }
 

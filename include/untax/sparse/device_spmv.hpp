@@ -33,11 +33,11 @@ class device_kernel;
 template <class Value, class Offset>
 class device_spmv {
  public:
-  /// Converts, on `stream`, and waits for it. Throws `invalid_argument` for sizes below 0,
-  /// `unsupported` where ELL would be padded too much, for rows that a format cannot number, where
-  /// cuSPARSE is not there and without CUDA, `out_of_memory`.
+  /// Converts, on `stream`, which has to outlive this, and waits for it. Throws `invalid_argument`
+  /// for sizes below 0, `unsupported` where ELL would be padded too much, for rows that a format
+  /// cannot number, where cuSPARSE is not there and without CUDA, `out_of_memory`.
   device_spmv(const device_csr<Value, Offset>& matrix, spmv_kernel kernel, stream_ref stream);
-  /// When nothing of it runs any more.
+  /// When nothing of it runs any more on other streams.
   ~device_spmv();
   device_spmv(device_spmv&&) noexcept;
   device_spmv& operator=(device_spmv&&) noexcept;
