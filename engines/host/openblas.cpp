@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -77,11 +78,27 @@ openblas load() {
   return found;
 }
 
+/// What came of loading it: an initialiser that throws would be run again by the next caller, and
+/// ThreadSanitizer leaves callers that wait for it waiting.
+struct load_result {
+  openblas found;
+  std::optional<error> failure;
+};
+
+load_result try_to_load() {
+  try {
+    return {load(), {}};
+  } catch (const error& e) {
+    return {{}, e};
+  }
+}
+
 }  // namespace
 
 const openblas& blas() {
-  static const openblas loaded = load();
-  return loaded;
+  static const load_result loaded = try_to_load();
+  if (loaded.failure) throw error(*loaded.failure);
+  return loaded.found;
 }
 
 }  // namespace untax::host

@@ -13,7 +13,7 @@ struct openblas {
 
 /// The OpenBLAS of this machine, with one thread a call. The first call loads it: a program that is
 /// linked with OpenBLAS gets threads before `main`, and ends there where the system refuses them.
-/// Throws `unsupported` where there is none.
+/// Throws `unsupported` where there is none, then and at every later call.
 [[nodiscard]] const openblas& blas();
 
 }  // namespace untax::host

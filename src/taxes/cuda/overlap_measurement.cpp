@@ -6,6 +6,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/bulk/quickest.hpp"
+#include "ops/common/registry.hpp"
 
 namespace untax {
 namespace {
