@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/gpu/comm/lower.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/gpu/comm/lower.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 

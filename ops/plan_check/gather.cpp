@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/comm/lower.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "ops/common/nowhere.hpp"

@@ -14,7 +14,6 @@
 #include "ops/common/plan_agreement.hpp"
 #include "ops/flash_decode/planning.hpp"
 #include "tests/plans/cases.hpp"
-#include "tests/plans/planned.hpp"
 
 namespace {
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/plans/cases.hpp"
-#include "tests/plans/planned.hpp"
 
 namespace {
 

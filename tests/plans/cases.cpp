@@ -8,8 +8,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "tests/plans/planned.hpp"
-
 namespace plans_test {
 namespace {
 

@@ -10,7 +10,6 @@
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
-#include "tests/plans/planned.hpp"
 
 namespace {
 

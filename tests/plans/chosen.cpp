@@ -25,7 +25,7 @@
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
-#include "tests/plans/planned.hpp"
+#include "tests/plans/cases.hpp"
 
 namespace {
 

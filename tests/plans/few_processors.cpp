@@ -8,7 +8,7 @@
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "tests/errors.hpp"
-#include "tests/plans/planned.hpp"
+#include "tests/plans/cases.hpp"
 
 namespace {
 

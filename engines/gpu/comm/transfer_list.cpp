@@ -1,4 +1,4 @@
-#include "engines/gpu/comm/lower.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 
 #include <optional>
 #include <tuple>
