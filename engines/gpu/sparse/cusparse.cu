@@ -19,7 +19,7 @@ class cusparse final : public device_kernel<Value> {
  public:
   template <class Offset>
   cusparse(const device_csr<Value, Offset>& m, spmv_kernel which, cudaStream_t stream)
-      : handle_(library_.handle_here()), empty_(m.rows == 0), place_(4, stream) {
+      : handle_(library_.handle_here()), empty_(m.rows == 0) {
     if (empty_) return;
     if (m.elements == 0 || m.cols == 0)
       throw error(errc::unsupported, "cuSPARSE is not asked for matrices without elements");
@@ -86,13 +86,15 @@ class cusparse final : public device_kernel<Value> {
 
   template <class Offset>
   void analyse(const device_csr<Value, Offset>& m, cudaStream_t stream) {
+    // Stands for vectors until there are some.
+    const device_array<Value> place(m.rows > m.cols ? m.rows : m.cols, stream);
     const std::scoped_lock lock(one_at_a_time());
     const Value alpha = 1;
     const Value beta = 0;
     library_.require(library_.set_stream(handle_, stream), "cusparseSetStream");
-    library_.require(library_.create_vector(&x_, m.cols, place_.data(), value_type<Value>),
+    library_.require(library_.create_vector(&x_, m.cols, place.data(), value_type<Value>),
                      "cusparseCreateDnVec");
-    library_.require(library_.create_vector(&y_, m.rows, place_.data(), value_type<Value>),
+    library_.require(library_.create_vector(&y_, m.rows, place.data(), value_type<Value>),
                      "cusparseCreateDnVec");
     std::size_t bytes = 0;
     library_.require(
@@ -115,7 +117,6 @@ class cusparse final : public device_kernel<Value> {
   const cusparse_library& library_ = cusparse_library::get();
   cusparseHandle_t handle_;
   bool empty_;
-  device_array<Value> place_;  ///< stands for vectors until there are some
   device_array<std::int32_t> rows_;
   slices<Value> slices_;
   device_array<std::int32_t> begins_;
