@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/nowhere.hpp"
 #include "ops/plan_check/check.hpp"
 #include "ops/plan_check/gather_reads.hpp"
