@@ -223,8 +223,8 @@ trial_subject norm_subject(const CLI::App& verb, const run_options& o) {
   operator_options options = o.options;
   options.phases = o.chunks.phases;
   options.launch = launch_named(o.launch);
-  (void)backend_of(verb, o, false, problem.type);
-  return subject_of(problem, options);
+  const memory_kind where = backend_of(verb, o, true, problem.type);
+  return subject_of(problem, options, where);
 }
 
 trial_subject subject_named(const CLI::App& verb, const run_options& o) {

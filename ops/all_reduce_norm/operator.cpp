@@ -6,9 +6,11 @@
 
 #include "engines/host/engine.hpp"
 #include "engines/host/normalise.hpp"
+#include "ops/all_reduce_norm/device.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/protocol.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/own_stream.hpp"
 #include "ops/common/row_plans.hpp"
 
 namespace untax {
@@ -25,7 +27,7 @@ all_reduce_norm_problem with_tokens(all_reduce_norm_problem problem, std::int64_
 
 all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
                                  const operator_options& options)
-    : problem_(problem) {
+    : world_(&w.stable_view()), problem_(problem) {
   auto made = plan_norm(w, problem, options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
@@ -41,7 +43,13 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
   } else {
     agree_on_plan(w, name, text, plan_);
   }
+  if (w.memory() == memory_kind::cuda) w.use_device();
   own_ = w.allocate_owned<std::byte>(room_of(problem).bytes, fmt::format("{} results", name));
+  if (w.memory() == memory_kind::cuda) {
+    device_ = all_reduce_norm_on_device(w, problem, plan_.phases, own_results(), own_->span());
+    w.agree(name, "made");
+    return;
+  }
   const host::engine_options how{std::string(name), problem.type,   problem.type,
                                  options.launch,    options.faults, problem.type};
   if (!plans_) {
@@ -56,11 +64,36 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
 }
 
 all_reduce_norm::all_reduce_norm(all_reduce_norm&&) noexcept = default;
-all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&&) noexcept = default;
-all_reduce_norm::~all_reduce_norm() = default;
+
+all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  world_ = other.world_;
+  problem_ = other.problem_;
+  plan_ = other.plan_;
+  explanation_ = std::move(other.explanation_);
+  plans_ = std::move(other.plans_);
+  engine_ = std::move(other.engine_);
+  device_ = std::move(other.device_);
+  own_ = std::move(other.own_);
+  return *this;
+}
+
+all_reduce_norm::~all_reduce_norm() { end(); }
+
+void all_reduce_norm::end() noexcept {
+  // Who leaves with an exception does not wait for its kernels, which may write there.
+  if (device_ && world_->unwinding()) own_.abandon();
+  engine_.reset();
+  device_.reset();
+}
 
 norm_results all_reduce_norm::result() const {
-  argument_check{name, plan_.rank}.is_whole(engine_ != nullptr);
+  argument_check{name, plan_.rank}.is_whole(engine_ || device_);
+  return own_results();
+}
+
+norm_results all_reduce_norm::own_results() const {
   const norm_room room = room_of(problem_);
   std::byte* own = own_->local();
   const bool has_scales = problem_.output == norm_output::e4m3_per_token;
@@ -110,7 +143,38 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
   }
 }
 
-void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results) {
+/// The kernel reads and writes 16 bytes at a time.
+void all_reduce_norm::check_on_device(const norm_inputs& inputs,
+                                      const norm_results& results) const {
+  const auto usable = [&](std::string_view what, const void* data) {
+    constexpr std::uintptr_t alignment = 16;
+    const auto refuse = [&](const std::string& text) {
+      throw error(errc::invalid_argument,
+                  fmt::format("rank {}: {}: {} {}", plan_.rank, name, what, text));
+    };
+    if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)  // NOLINT(*-reinterpret-cast)
+      refuse(fmt::format("lies at {}; on GPUs it has to begin at a multiple of {} bytes",
+                         fmt::ptr(data), alignment));
+    if (!reachable_by_device(data))
+      refuse(fmt::format("lies at {}, in memory of the host; it has to be in memory of the GPU",
+                         fmt::ptr(data)));
+  };
+  for (const const_matrix* rows : {&inputs.in, &inputs.residual}) {
+    if (rows->rows > 1 && rows->stride != rows->cols)
+      throw error(errc::invalid_argument,
+                  fmt::format("rank {}: {}: rows of {} elements have a stride of {}; on GPUs they "
+                              "have to follow each other without gaps",
+                              plan_.rank, name, rows->cols, rows->stride));
+  }
+  usable("in", inputs.in.data);
+  usable("residual", inputs.residual.data);
+  usable("weight", inputs.weight);
+  usable("x", results.x);
+  usable("out", results.out);
+}
+
+void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results,
+                          stream_ref stream) {
   const norm_results own = result();
   const std::int64_t tokens =
       rows_of_run(name, plan_.rank, "in", inputs.in.rows, problem_.tokens, plans_.get());
@@ -125,6 +189,10 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
     const const_matrix room(own.x, dtype::bf16, 1,
                             static_cast<std::int64_t>(room_of(problem_).bytes / 2));
     apart.apart("in", inputs.in, room);
+  }
+  if (device_) {
+    check_on_device(inputs, results);
+    return device_->run(inputs, results, stream);
   }
   const std::ptrdiff_t span = own_->span();
   host::norm_context norm;

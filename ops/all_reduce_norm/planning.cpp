@@ -8,6 +8,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/memory_need.hpp"
+#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
@@ -45,6 +46,46 @@ norm_room room_of(const all_reduce_norm_problem& p) noexcept {
   return room;
 }
 
+namespace {
+
+/// Between two ranks one phase moves as many bytes as two.
+int device_phases_for(const all_reduce_norm_problem& p, int world) {
+  constexpr std::int64_t one_phase_bytes = 1 << 20;
+  const bool large = p.tokens * row_bytes(p) * std::max(world - 2, 0) >= one_phase_bytes;
+  return large && p.tokens >= world ? 2 : 1;
+}
+
+made_plan plan_on_gpus(const world& w, const all_reduce_norm_problem& problem,
+                       const operator_options& options) {
+  constexpr auto name = all_reduce_norm_name;
+  constexpr std::int64_t multiple = 8;
+  const auto refuse = [&](errc code, const std::string& text) {
+    throw error(code, fmt::format("rank {}: {}: {}", w.rank(), name, text));
+  };
+  if (problem.type == dtype::f32)
+    refuse(errc::invalid_argument, "elements are fp32; on GPUs they have to be bf16 or fp16");
+  if (problem.hidden % multiple != 0)
+    refuse(errc::invalid_argument,
+           fmt::format("hidden is {}; on GPUs it has to be a multiple of {}: {} would do",
+                       problem.hidden, multiple, round_up(problem.hidden, multiple)));
+  if (options.how != pattern::automatic && options.how != pattern::fused_sequential)
+    refuse(errc::unsupported,
+           fmt::format("on GPUs there is no {}; there is fused_sequential", name_of(options.how)));
+  refuse_varying_rows(name, w.rank(), options);
+  made_plan made;
+  made.plan.world = w.size();
+  made.plan.rank = w.rank();
+  made.plan.how = pattern::fused_sequential;
+  made.plan.phases = options.phases > 0 ? options.phases : device_phases_for(problem, w.size());
+  made.explanation = fmt::format(
+      "{}: fused_sequential, {}", name,
+      made.plan.phases == 1 ? "1 phase: everybody adds everything"
+                            : "2 phases: owners add rows, normalise them and pass them on");
+  return made;
+}
+
+}  // namespace
+
 made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                     const operator_options& options) {
   constexpr auto name = all_reduce_norm_name;
@@ -61,10 +102,6 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
     refuse(errc::invalid_argument,
            fmt::format("epsilon is {}; it cannot be negative", problem.epsilon));
   }
-  if (w.memory() == memory_kind::cuda) {
-    refuse(errc::unsupported,
-           "is not there in worlds of GPUs, only where ranks are threads or processes of the host");
-  }
   if (options.how != pattern::automatic && !norm_has_pattern(options.how)) {
     refuse(errc::invalid_argument,
            fmt::format("has no pattern {}; it has bulk_synchronous, fused_sequential and "
@@ -77,6 +114,7 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                        options.phases));
   }
   const int phases = options.phases > 0 ? options.phases : phases_for(problem, w.size());
+  if (w.memory() == memory_kind::cuda) return plan_on_gpus(w, problem, options);
   const std::int64_t rows =
       phases == 1 ? problem.tokens : sharding{problem.tokens, w.size()}.full();
   operator_options whole_rows = options;

@@ -44,9 +44,33 @@ std::vector<double> widened(const void* data, std::int64_t count, dtype type) {
 
 norm_workload::norm_workload(world& w, const all_reduce_norm_problem& problem,
                              const operator_options& options, std::uint64_t seed)
-    : problem_(problem), world_(w.size()), rank_(w.rank()), op_(w, problem, options) {
+    : problem_(problem),
+      world_(w.size()),
+      rank_(w.rank()),
+      on_gpu_(w.memory() == memory_kind::cuda),
+      op_(w, problem, options) {
   refresh(seed);
   poison_result();
+  // No rank runs while another one still takes memory.
+  if (on_gpu_) w.barrier();
+}
+
+const void* norm_workload::passed_on(const void* data, std::size_t bytes, bulk::scratch& memory) {
+  if (!on_gpu_) return data;
+  if (memory.data() == nullptr) memory = bulk::scratch(bytes);
+  bulk::copy_and_wait(memory.data(), data, bytes);
+  return memory.data();
+}
+
+norm_results norm_workload::found() const {
+  const norm_results result = op_.result();
+  if (!on_gpu_) return result;
+  const norm_room room = room_of(problem_);
+  found_.resize(room.bytes);
+  bulk::copy_and_wait(found_.data(), result.x, room.bytes);
+  // NOLINTNEXTLINE(*-reinterpret-cast): as the operator lays its results out
+  auto* scales = reinterpret_cast<float*>(found_.data() + room.scales);
+  return {found_.data(), found_.data() + room.out, result.scales == nullptr ? nullptr : scales};
 }
 
 matrix norm_workload::own(std::vector<std::byte>& memory, std::int64_t rows) const {
@@ -67,11 +91,20 @@ void norm_workload::refresh(std::uint64_t seed) {
   part_of(rank_).fill(in, {0, problem_.tokens}, columns);
   part_of(-1).fill(residual, {0, problem_.tokens}, columns);
   part_of(-2).fill(weight, {0, 1}, columns);
-  inputs_ = {as_const(in), as_const(residual), weight.data, usual_scale};
+  const auto bytes = [&](const matrix& m) { return static_cast<std::size_t>(m.span_bytes()); };
+  const auto there = [&](const matrix& m, bulk::scratch& memory) {
+    return const_matrix(passed_on(m.data, bytes(m), memory), m.type, m.rows, m.cols);
+  };
+  inputs_ = {there(in, device_in_), there(residual, device_residual_),
+             passed_on(weight.data, bytes(weight), device_weight_), usual_scale};
 }
 
 void norm_workload::poison_result() {
   const norm_results result = op_.result();
+  if (on_gpu_) {
+    const std::vector<std::byte> ones(room_of(problem_).bytes, std::byte{0xff});
+    return bulk::copy_and_wait(result.x, ones.data(), ones.size());
+  }
   const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
   // All bits set are a NaN in every element type.
   std::memset(result.x, 0xff, elements * size_of(problem_.type));
@@ -87,15 +120,15 @@ std::vector<double> norm_workload::passed(const random_matrix& whole, std::int64
   return widened(line.data, problem_.hidden, problem_.type);
 }
 
-std::vector<double> norm_workload::sum_found(std::int64_t token) const {
+std::vector<double> norm_workload::sum_found(const norm_results& results,
+                                             std::int64_t token) const {
   const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * size_of(problem_.type);
-  return widened(
-      static_cast<std::byte*>(op_.result().x) + static_cast<std::size_t>(token) * row_bytes,
-      problem_.hidden, problem_.type);
+  return widened(static_cast<std::byte*>(results.x) + static_cast<std::size_t>(token) * row_bytes,
+                 problem_.hidden, problem_.type);
 }
 
-std::vector<double> norm_workload::normed_found(std::int64_t token) const {
-  const norm_results result = op_.result();
+std::vector<double> norm_workload::normed_found(const norm_results& result,
+                                                std::int64_t token) const {
   const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * normed_size(problem_);
   const auto* row =
       static_cast<std::byte*>(result.out) + static_cast<std::size_t>(token) * row_bytes;
@@ -111,6 +144,7 @@ std::vector<double> norm_workload::normed_found(std::int64_t token) const {
 }
 
 double norm_workload::relative_error() const {
+  const norm_results results = found();
   const std::vector<double> weight = passed(part_of(-2), 0);
   deviation of_sums;
   deviation of_normed;
@@ -121,7 +155,7 @@ double norm_workload::relative_error() const {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
     }
     // What is normalised is what stands in x.
-    const std::vector<double> x = sum_found(token);
+    const std::vector<double> x = sum_found(results, token);
     double squares = 0;
     for (const double value : x) squares += value * value;
     const double inverse = 1 / std::sqrt(squares / static_cast<double>(problem_.hidden) +
@@ -129,7 +163,7 @@ double norm_workload::relative_error() const {
     std::vector<double> normed(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) normed[i] = x[i] * inverse * weight[i];
     of_sums.add(x, sum);
-    of_normed.add(normed_found(token), normed);
+    of_normed.add(normed_found(results, token), normed);
   }
   const auto elements = static_cast<double>(problem_.tokens * problem_.hidden);
   const double sums = of_sums.relative(elements);
@@ -138,7 +172,7 @@ double norm_workload::relative_error() const {
 }
 
 std::vector<std::byte> norm_workload::bits() const {
-  const norm_results result = op_.result();
+  const norm_results result = found();
   const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
   std::vector<std::byte> all;
   const auto append = [&](const void* data, std::size_t bytes) {
@@ -158,7 +192,8 @@ double tolerance_of(const all_reduce_norm_problem& problem) noexcept {
   return problem.type == dtype::f32 ? 1e-5 : problem.type == dtype::f16 ? 6e-4 : 4e-3;
 }
 
-trial_subject subject_of(const all_reduce_norm_problem& p, const operator_options& options) {
+trial_subject subject_of(const all_reduce_norm_problem& p, const operator_options& options,
+                         memory_kind memory) {
   trial_subject subject;
   subject.name = all_reduce_norm_name;
   subject.description = fmt::format(
@@ -168,8 +203,11 @@ trial_subject subject_of(const all_reduce_norm_problem& p, const operator_option
                    {"hidden", p.hidden},
                    {"dtype", std::string(name_of(p.type))},
                    {"out", std::string(name_of(p.output))}};
+  const bool on_gpus = memory == memory_kind::cuda;
+  subject.memory = memory;
   for (const pattern how : host_patterns) {
-    if (norm_has_pattern(how)) subject.patterns.push_back(how);
+    if (on_gpus ? how == pattern::fused_sequential : norm_has_pattern(how))
+      subject.patterns.push_back(how);
   }
   subject.tolerance = tolerance_of(p);
   subject.rate_unit = "GB/s";
@@ -180,11 +218,11 @@ trial_subject subject_of(const all_reduce_norm_problem& p, const operator_option
   subject.work = [=, normed = static_cast<double>(normed_size(p))](int ranks) {
     return ranks * elements * (3 * element + normed);
   };
-  subject.heap_bytes = [p, phases = options.phases](int ranks) {
+  subject.heap_bytes = [p, phases = on_gpus ? 1 : options.phases](int ranks) {
     return heap_for(p, ranks, phases);
   };
-  subject.need = [=, phases = options.phases](int ranks, const std::vector<pattern>& patterns,
-                                              bool verify) {
+  subject.need = [=, phases = on_gpus ? 1 : options.phases](
+                     int ranks, const std::vector<pattern>& patterns, bool verify) {
     const auto times = static_cast<double>(patterns.size());
     memory_need need;
     need.activations = times * ranks * 2 * elements * element;

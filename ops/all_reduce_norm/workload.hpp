@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/ops/all_reduce_norm.hpp>
+
+#include "engines/bulk/scratch.hpp"
 
 #include "ops/common/protocol_variant.hpp"
 #include "ops/common/random_matrix.hpp"
@@ -31,12 +34,18 @@ class norm_workload final : public trial {
   [[nodiscard]] std::vector<std::byte> bits() const;
 
  private:
+  /// The results, in memory of the host.
+  [[nodiscard]] norm_results found() const;
+  /// The same memory on the GPU, where the world is one of GPUs.
+  [[nodiscard]] const void* passed_on(const void* data, std::size_t bytes, bulk::scratch& memory);
   [[nodiscard]] matrix own(std::vector<std::byte>& memory, std::int64_t rows) const;
   [[nodiscard]] random_matrix part_of(int rank) const noexcept;
   /// Row `token` of a random matrix as it was passed, or of the results, in fp64.
   [[nodiscard]] std::vector<double> passed(const random_matrix& whole, std::int64_t row) const;
-  [[nodiscard]] std::vector<double> sum_found(std::int64_t token) const;
-  [[nodiscard]] std::vector<double> normed_found(std::int64_t token) const;
+  [[nodiscard]] std::vector<double> sum_found(const norm_results& results,
+                                              std::int64_t token) const;
+  [[nodiscard]] std::vector<double> normed_found(const norm_results& results,
+                                                 std::int64_t token) const;
 
   all_reduce_norm_problem problem_;
   int world_;
@@ -45,13 +54,19 @@ class norm_workload final : public trial {
   std::vector<std::byte> in_memory_;
   std::vector<std::byte> residual_memory_;
   std::vector<std::byte> weight_memory_;
+  bool on_gpu_;
+  bulk::scratch device_in_;
+  bulk::scratch device_residual_;
+  bulk::scratch device_weight_;
+  mutable std::vector<std::byte> found_;  ///< a copy of what lies on the GPU
   norm_inputs inputs_;
   all_reduce_norm op_;
 };
 
 /// What `untax run` makes of it.
 [[nodiscard]] trial_subject subject_of(const all_reduce_norm_problem& problem,
-                                       const operator_options& options);
+                                       const operator_options& options,
+                                       memory_kind memory = memory_kind::host);
 
 /// The largest relative error that is right.
 [[nodiscard]] double tolerance_of(const all_reduce_norm_problem& problem) noexcept;

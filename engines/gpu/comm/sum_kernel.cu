@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (io.dry()) return;
   const std::uint64_t epoch = epochs[blockIdx.x] + 1;
   const int me = slot_of_warp();
-  if (io.sends_zeros && reserve_slabs(io, epoch)) {
+  if (io.sends_zeros && reserve_slabs(io.moved.run, io.how, epoch, me)) {
     if (io.how.halves) {
       send_zeros<partial_words<__half, true>>(io, me, epoch);
     } else {

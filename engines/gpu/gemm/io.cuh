@@ -127,8 +127,8 @@ concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogu
 template <class Source, class Io>
 concept tile_source = source_view<typename Source::template view<Io>>;
 template <class Sink, class Io>
-concept tile_sink = sink_view<typename Sink::template view<Io>> ||
-    summing_sink<typename Sink::template view<Io>>;
+concept tile_sink =
+    sink_view<typename Sink::template view<Io>> || summing_sink<typename Sink::template view<Io>>;
 template <class Senders, class Io>
 concept tile_senders =
     std::same_as<typename Senders::run, alone> || senders_view<typename Senders::template view<Io>>;

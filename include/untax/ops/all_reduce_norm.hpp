@@ -8,6 +8,7 @@
 #include <untax/core/matrix.hpp>
 #include <untax/core/norm_output.hpp>
 #include <untax/core/process_owned.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/symmetric/owned_symmetric.hpp>
@@ -15,6 +16,7 @@
 
 namespace untax {
 
+class device_norm;
 namespace host {
 class engine;
 }
@@ -57,8 +59,10 @@ class all_reduce_norm {
   /// Collective. `w` has to outlive the operator. It has the patterns
   /// bulk_synchronous, fused_sequential and fused_specialized; of the options,
   /// tile_n and panel_k say nothing here, and tile_m is the tokens that move as
-  /// a whole. Throws `invalid_argument`, `disagreement`, `out_of_memory`,
-  /// `unsupported` in a world of GPUs.
+  /// a whole. Throws `invalid_argument`, `disagreement`, `out_of_memory`. In a
+  /// world of GPUs it has fused_sequential, one kernel, and throws also
+  /// `invalid_argument` for fp32 and hidden sizes that are not multiples of 8,
+  /// `unsupported` for other patterns.
   all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
                   const operator_options& options = {});
   all_reduce_norm(all_reduce_norm&&) noexcept;
@@ -71,9 +75,14 @@ class all_reduce_norm {
   /// `varying_rows` the rows of `in` say how many tokens this run has. Throws
   /// `invalid_argument` before anything moves; `timeout`, `peer_lost`,
   /// `aborted` when a wait fails.
-  void run(const norm_inputs& inputs, const norm_results& results);
+  ///
+  /// In a world of GPUs everything lies in memory of the rank's GPU, at multiples
+  /// of 16 bytes and without gaps between rows. With a stream `run` is
+  /// asynchronous and can be captured in a CUDA graph; a wait that failed is
+  /// thrown by `world::check` after it has ended.
+  void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream = {});
   /// As above, into `result()`.
-  void run(const norm_inputs& inputs) { run(inputs, result()); }
+  void run(const norm_inputs& inputs, stream_ref stream = {}) { run(inputs, result(), stream); }
 
   /// The operator's own results, in the symmetric heap. With two phases peers
   /// write into them from the call of `run` to its return, also where results
@@ -87,13 +96,18 @@ class all_reduce_norm {
 
  private:
   void check(const norm_inputs& inputs, const norm_results& results, std::int64_t tokens) const;
+  void check_on_device(const norm_inputs& inputs, const norm_results& results) const;
+  [[nodiscard]] norm_results own_results() const;
+  void end() noexcept;
 
+  world* world_;
   all_reduce_norm_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
   owned_symmetric<std::byte> own_;          ///< x, then out, then scales
   std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of tokens
   process_owned<host::engine> engine_;
+  process_owned<device_norm> device_;  ///< instead, in a world of GPUs
 };
 
 }  // namespace untax

@@ -4,6 +4,7 @@
 #include <untax/core/error.hpp>
 
 #include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_reduce_norm/device.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 
@@ -27,6 +28,12 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& /*problem*/, const operator_options& /*options*/,
     std::int64_t /*between*/) {
   refuse(w, "gemm_all_scatter");
+}
+process_owned<device_norm> all_reduce_norm_on_device(world& w,
+                                                     const all_reduce_norm_problem& /*problem*/,
+                                                     int /*phases*/, const norm_results& /*own*/,
+                                                     std::int64_t /*between*/) {
+  refuse(w, "all_reduce_norm");
 }
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& /*options*/,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/channel/peer_slabs.cuh"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
@@ -31,16 +31,6 @@ class turned_source::view {
   int k_blocks_;
 };
 
-/// Waits until all owners have taken what this rank sent in the set of an epoch. By all lanes of a
-/// warp; false if that ended badly: then nothing may be sent.
-[[nodiscard]] __device__ inline bool reserve_slabs(const sums_run& io, std::uint64_t epoch) {
-  if (left_out(mutant::sums_reserve)) return true;
-  const sum_fragments& how = io.how;
-  return warp_channel(io.moved.run, slot_of_warp()).reserve_free(how.world() - 1, [&](int i) {
-    return how.slab(how.rank(), receiver_at_hop(how.rank(), i + 1, how.world()), epoch);
-  });
-}
-
 /// Where a lane puts its words of a fragment.
 template <class Words>
 [[nodiscard]] __device__ typename Words::words* place_at(const sums_run& io, int owner,
@@ -61,7 +51,7 @@ class sums_sender {
   __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
       : t_(io), epoch_(epoch), group_(group) {}
 
-  __device__ void begin() { going_ = reserve_slabs(t_, epoch_); }
+  __device__ void begin() { going_ = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp()); }
 
   /// The sums of a tile, whose first row and column are given in the order of the GEMM.
   template <class T, tile_config config>

@@ -2,32 +2,32 @@
 
 #include <cstdint>
 
-#include <cuda/atomic>
-
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/mutant.hpp"
-#include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/channel/peer_slabs.cuh"
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/sm90/ptx/matrix_transpose.cuh"
 
 namespace untax::gpu {
 
-/// What a lane waits for: its words of one fragment from several ranks, eight at most. They are
-/// asked for all at once before the first one is looked at. Data are taken from the very loads that
-/// found them, so that nothing else has to be ordered.
-template <class Words>
+/// What a lane waits for: its words of `together` fragments side by side from several ranks. They
+/// are asked for all at once before the first one is looked at. Data are taken from the very loads
+/// that found them, so that nothing else has to be ordered.
+template <class Words, int together>
 struct fragment_words {
-  static constexpr int most = 8;
+  static constexpr int ranks =
+      8 / together;  ///< at most; more registers would spill those of the GEMM
 
   using words = typename Words::words;
 
   words* first = nullptr;  ///< of the first rank
   std::int64_t apart = 0;  ///< words from a rank to the next
-  int count = 0;
-  words found[most];
+  int count = 0;           ///< of ranks
+  unsigned wanted = 0;     ///< a bit for each fragment
+  words found[ranks][together];
 
   std::uint64_t expected = 0;  ///< the epoch
   std::uint64_t seen = 0;
@@ -36,17 +36,30 @@ struct fragment_words {
   verb what = verb::acquire;
   int first_rank = 0;
 
+  [[nodiscard]] __device__ bool asks(int rank, int part) const {
+    return rank < count && (wanted >> part & 1U) != 0;
+  }
+  [[nodiscard]] __device__ words* at(int rank, int part) const {
+    return first + rank * apart + part * sum_fragments::lanes;
+  }
   __device__ void ask() {
 #pragma unroll
-    for (int i = 0; i < most; ++i) found[i] = load_sum_words_if(i < count, first + i * apart);
+    for (int rank = 0; rank < ranks; ++rank) {
+#pragma unroll
+      for (int part = 0; part < together; ++part)
+        found[rank][part] = load_sum_words_if(asks(rank, part), at(rank, part));
+    }
   }
   [[nodiscard]] __device__ bool have_come() {
     bool came = true;
 #pragma unroll
-    for (int i = most - 1; i >= 0; --i) {
-      if (Words::have_come(found[i])) continue;
-      came = false;
-      peer = first_rank + i;
+    for (int rank = ranks - 1; rank >= 0; --rank) {
+#pragma unroll
+      for (int part = 0; part < together; ++part) {
+        if (Words::have_come(found[rank][part])) continue;
+        came = false;
+        peer = first_rank + rank;
+      }
     }
     return came;
   }
@@ -58,8 +71,11 @@ struct fragment_words {
   /// For the epoch after the next.
   __device__ void put_back() const {
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
-      if (i < count) store_sum_words(first + i * apart, Words::nothing());
+    for (int rank = 0; rank < ranks; ++rank) {
+#pragma unroll
+      for (int part = 0; part < together; ++part) {
+        if (asks(rank, part)) store_sum_words(at(rank, part), Words::nothing());
+      }
     }
   }
 };
@@ -74,7 +90,7 @@ class sum_adder {
   __device__ void run() const {
     const bool added = t_.type == dtype::f16 ? of_type<__half>() : of_type<__nv_bfloat16>();
     // After a wait that ended badly, which the host reports, nobody is told anything.
-    if (added) finish();
+    if (added) end_slabs(t_.moved.run, t_.how, *t_.done, t_.adding_warps, epoch_, slot_);
   }
 
  private:
@@ -82,52 +98,73 @@ class sum_adder {
 
   template <class T>
   [[nodiscard]] __device__ bool of_type() const {
-    return t_.how.halves ? add_all<T, partial_words<T, true>>()
-                         : add_all<T, partial_words<T, false>>();
+    return t_.how.halves ? of_words<T, partial_words<T, true>>()
+                         : of_words<T, partial_words<T, false>>();
+  }
+  /// Of few ranks more fragments are on their way at the same time.
+  template <class T, class Words>
+  [[nodiscard]] __device__ bool of_words() const {
+    return t_.how.world() <= 2 && t_.how.parts % 4 == 0 ? add_all<T, Words, 4>()
+                                                        : add_all<T, Words, 2>();
   }
 
-  template <class T, class Words>
+  template <class T, class Words, int together>
   [[nodiscard]] __device__ bool add_all() const {
     const sum_fragments& how = t_.how;
     const int count = how.fragments_of(how.rank());
 #pragma unroll 1
-    for (int i = me_; i < count; i += t_.adding_warps) {
-      const sum_fragment f = how.fragment_of(how.rank(), i);
-      if (!how.wanted(how.rank(), f)) continue;
-      float4 sums;
-      if (!add<Words>(f, sums)) return false;
-      store<T>(f, sums);
+    for (int i = me_ * together; i < count; i += t_.adding_warps * together) {
+      const sum_fragment first = how.fragment_of(how.rank(), i);
+      unsigned wanted = 0;
+#pragma unroll
+      for (int part = 0; part < together; ++part)
+        if (how.wanted(how.rank(), beside(first, part))) wanted |= 1U << part;
+      if (wanted == 0) continue;
+      float4 sums[together];
+      if (!add<Words, together>(first, wanted, sums)) return false;
+#pragma unroll
+      for (int part = 0; part < together; ++part)
+        if ((wanted >> part & 1U) != 0) store<T>(beside(first, part), sums[part]);
     }
     return true;
   }
+  [[nodiscard]] __device__ static sum_fragment beside(sum_fragment f, int parts) {
+    f.part += parts;
+    return f;
+  }
 
   /// (partial of rank 0 + partial of rank 1) + ...
-  template <class Words>
-  [[nodiscard]] __device__ bool add(const sum_fragment& f, float4& sums) const {
-    using part = fragment_words<Words>;
+  template <class Words, int together>
+  [[nodiscard]] __device__ bool add(const sum_fragment& f, unsigned wanted,
+                                    float4 (&sums)[together]) const {
+    using part_words = fragment_words<Words, together>;
     const sum_fragments& how = t_.how;
     auto* const inbox = reinterpret_cast<typename Words::words*>(t_.moved.run.inbox.local());
-    part ranks;
-    ranks.apart = t_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
-    ranks.expected = epoch_;
-    ranks.seen = epoch_ > 2 ? epoch_ - 2 : 0;
-    for (int rank = 0; rank < how.world(); rank += part::most) {
+    part_words mine;
+    mine.apart = t_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
+    mine.wanted = wanted;
+    mine.expected = epoch_;
+    mine.seen = epoch_ > 2 ? epoch_ - 2 : 0;
+    for (int rank = 0; rank < how.world(); rank += part_words::ranks) {
       const int left = how.world() - rank;
-      ranks.count = left < part::most ? left : part::most;
-      ranks.first_rank = rank;
-      ranks.room = how.slab_of(rank, epoch_);
-      ranks.first = inbox + ranks.room * ranks.apart +
-                    how.slot_of(how.rank(), f) * sum_fragments::lanes + device_warp::thread_rank();
-      if (!await(ranks)) return false;
-      if (!left_out(mutant::sums_put_back)) ranks.put_back();
+      mine.count = left < part_words::ranks ? left : part_words::ranks;
+      mine.first_rank = rank;
+      mine.room = how.slab_of(rank, epoch_);
+      mine.first = inbox + mine.room * mine.apart +
+                   how.slot_of(how.rank(), f) * sum_fragments::lanes + device_warp::thread_rank();
+      if (!await(mine)) return false;
+      if (!left_out(mutant::sums_put_back)) mine.put_back();
 #pragma unroll
-      for (int i = 0; i < part::most; ++i) {
-        if (i >= ranks.count) break;
-        const float4 more = Words::sums_of(ranks.found[i]);
-        if (rank + i == 0) {
-          sums = more;
-        } else {
-          add_to(sums, more);
+      for (int i = 0; i < part_words::ranks; ++i) {
+        if (i >= mine.count) break;
+#pragma unroll
+        for (int part = 0; part < together; ++part) {
+          const float4 more = Words::sums_of(mine.found[i][part]);
+          if (rank + i == 0) {
+            sums[part] = more;
+          } else {
+            add_to(sums[part], more);
+          }
         }
       }
     }
@@ -173,35 +210,6 @@ class sum_adder {
         reinterpret_cast<std::uint32_t*>(c)[(in_c * t_.moved.c_stride + col) / 2] = two[matrix];
       }
     }
-  }
-
-  /// The last warp to have added all it adds says so to all ranks; and, where owners write into
-  /// everybody's C, waits until they have.
-  __device__ void finish() const {
-    __syncwarp();
-    bool last = false;
-    if (device_warp::thread_rank() == 0) {
-      const std::uint64_t before =
-          cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*t_.done).fetch_add(
-              1, cuda::memory_order_acq_rel);
-      last = before + 1 == epoch_ * static_cast<std::uint64_t>(t_.adding_warps);
-    }
-    const bool closes = __any_sync(everybody, last) != 0;
-    __syncwarp();  // a vote orders no memory
-    if (!closes) return;
-    const sum_fragments& how = t_.how;
-    const warp_channel channel(t_.moved.run, slot_);
-    const auto source = [&](int i) { return source_at_hop(how.rank(), i + 1, how.world()); };
-    if (!left_out(mutant::sums_retire))
-      channel.retire(how.world() - 1,
-                     [&](int i) { return how.slab(source(i), how.rank(), epoch_); });
-    if (!how.passes_on) return;
-    channel.publish(how.world() - 1, [&](int i) {
-      return how.landed(how.rank(), receiver_at_hop(how.rank(), i + 1, how.world()), epoch_);
-    });
-    // The host reports a failed wait.
-    (void)channel.acquire(how.world() - 1,
-                          [&](int i) { return how.landed(source(i), how.rank(), epoch_); });
   }
 
   const sums_run& t_;

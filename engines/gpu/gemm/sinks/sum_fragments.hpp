@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include <untax/core/host_device.hpp>
-#include <untax/flow/room.hpp>
 #include <untax/order/raster.hpp>
 #include <untax/tile/shard.hpp>
 
+#include "engines/gpu/channel/peer_slabs.hpp"
 #include "engines/gpu/gemm/config.hpp"
 
 namespace untax::gpu {
@@ -28,19 +28,13 @@ struct sum_fragment {
 ///
 /// An owner adds the rows of C that are its own; or everybody adds all (`everywhere`). A rank sends
 /// an owner the fragments that touch the owner's rows, into a slab of its own, in the order in
-/// which threads hold them. Slabs lie in two sets by the parity of epochs. Words are their own
-/// signal: none of them is zero, which stands where nothing has come, and whoever takes them puts
-/// it back. So there is one counter for each pair of ranks, by which an owner says that it has done
-/// so.
-struct sum_fragments {
-  int own_rank = 0;
-  int ranks = 1;
+/// which threads hold them.
+struct sum_fragments : peer_slabs {
   int m = 0;
   int n = 0;
   bool everywhere = false;
-  bool passes_on = false;  ///< the owner writes its sums into everybody's C
-  bool halves = false;     ///< partials are elements of 16 bits
-  int row_tiles = 1;       ///< of blocks, those of whole clusters
+  bool halves = false;  ///< partials are elements of 16 bits
+  int row_tiles = 1;    ///< of blocks, those of whole clusters
   int col_tiles = 1;
   int tile_m = 128;  ///< rows of A in a tile of a block
   int tile_n = 256;  ///< and of the weights
@@ -52,12 +46,6 @@ struct sum_fragments {
 
   static constexpr int warps = 4;  ///< of a warpgroup
   static constexpr int lanes = 32;
-  /// Slabs of an epoch are not those of the next one.
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {2}; }
-
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return own_rank; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return ranks; }
-
   // Who adds what.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept {
@@ -137,38 +125,6 @@ struct sum_fragments {
     const std::int64_t tile = std::int64_t{f.row_tile - first_tile(owner)} * col_tiles + f.col_tile;
     return ((tile * groups + f.group) * warps + f.warp) * parts + f.part;
   }
-  /// The number of a slab of any owner.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slab_of(int source,
-                                                        std::uint64_t epoch) const noexcept {
-    return sets().set_of(epoch) * ranks + source;
-  }
-  /// What the owner raises at the source when it has emptied a slab.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room slab(int source, int owner,
-                                                      std::uint64_t epoch) const noexcept {
-    room r;
-    r.producer = source;
-    r.consumer = owner;
-    r.number = slab_of(source, epoch);
-    r.ready = 0;  // which nobody raises: words tell of themselves
-    r.free = sets().set_of(epoch) * ranks + owner;
-    r.use = sets().use_of(epoch);
-    return r;
-  }
-  /// Says that all sums of `owner` lie in the C of rank `to`.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to,
-                                                        std::uint64_t epoch) const noexcept {
-    room r;
-    r.producer = owner;
-    r.consumer = to;
-    r.number = sets().sets * ranks + owner;
-    r.ready = sets().sets * ranks + owner;
-    r.use = epoch;
-    return r;
-  }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept {
-    return (sets().sets + 1) * ranks;
-  }
-
   // In which order an owner adds.
 
   /// Fragments of an owner, also such that are not wanted.

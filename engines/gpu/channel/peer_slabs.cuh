@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include <untax/tile/order.hpp>
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/channel/peer_slabs.hpp"
+#include "engines/gpu/channel/warp_channel.cuh"
+
+namespace untax::gpu {
+
+/// Waits until all owners have taken what this rank sent in the set of an epoch. By all lanes of a
+/// warp, whose wait record is `slot`; false if that ended badly: then nothing may be sent.
+[[nodiscard]] __device__ inline bool reserve_slabs(const run_arguments& run, const peer_slabs& how,
+                                                   std::uint64_t epoch, int slot) {
+  if (left_out(mutant::sums_reserve)) return true;
+  return warp_channel(run, slot).reserve_free(how.world() - 1, [&](int i) {
+    return how.slab(how.rank(), receiver_at_hop(how.rank(), i + 1, how.world()), epoch);
+  });
+}
+
+/// A part of a rank, of `parts`, has taken all it takes, and has written all it writes. The last
+/// one says so to all ranks; and, where owners write into everybody's results, waits until they
+/// have. By all lanes of a warp that has met the other threads of its part. `done`: in this GPU's
+/// memory, parts that have done all, ever.
+__device__ inline void end_slabs(const run_arguments& run, const peer_slabs& how,
+                                 std::uint64_t& done, int parts, std::uint64_t epoch, int slot) {
+  __syncwarp();
+  bool last = false;
+  if (device_warp::thread_rank() == 0) {
+    const std::uint64_t before =
+        cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(done).fetch_add(
+            1, cuda::memory_order_acq_rel);
+    last = before + 1 == epoch * static_cast<std::uint64_t>(parts);
+  }
+  const bool closes = __any_sync(0xffffffffU, last) != 0;
+  __syncwarp();  // a vote orders no memory
+  if (!closes) return;
+  const int peers = how.world() - 1;
+  const warp_channel channel(run, slot);
+  const auto source = [&](int i) { return source_at_hop(how.rank(), i + 1, how.world()); };
+  if (!left_out(mutant::sums_retire))
+    channel.retire(peers, [&](int i) { return how.slab(source(i), how.rank(), epoch); });
+  if (!how.passes_on) return;
+  channel.publish(peers, [&](int i) {
+    return how.landed(how.rank(), receiver_at_hop(how.rank(), i + 1, how.world()), epoch);
+  });
+  // The host reports a failed wait.
+  (void)channel.acquire(peers, [&](int i) { return how.landed(source(i), how.rank(), epoch); });
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/norm/norm_rows.hpp"
+#include "ops/all_reduce_norm/device.hpp"
+#include "ops/all_reduce_norm/planning.hpp"
+
+namespace untax {
+namespace {
+
+static_assert(gpu::most_normed == most_hidden);
+
+class launched_norm final : public device_norm {
+ public:
+  launched_norm(world& w, const all_reduce_norm_problem& problem, int phases,
+                const norm_results& own, std::int64_t between)
+      : problem_(problem),
+        own_(own),
+        launcher_(w, all_reduce_norm_name, {.own = true}),
+        kernel_(gpu::norm_kernel(problem.type)),
+        blocks_(static_cast<int>(std::min<std::int64_t>(problem.tokens, gpu::num_sms_of(w)))) {
+    launcher_.require_at_most(gpu::most_ranks);
+    gpu::norm_rows& how = given_.how;
+    how.own_rank = w.rank();
+    how.ranks = w.size();
+    how.tokens = static_cast<int>(problem.tokens);
+    how.hidden = static_cast<int>(problem.hidden);
+    how.passes_on = phases == 2 && w.size() > 1;
+    given_.run = launcher_.arguments(2);
+    given_.run.between = between;
+    given_.run.inbox =
+        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
+    given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
+        static_cast<std::size_t>(how.counters()), "counters");
+    given_.run.epochs = launcher_.own_words(blocks_ + 1);
+    given_.done = given_.run.epochs + blocks_;
+    given_.type = problem.type;
+    given_.output = problem.output;
+    given_.epsilon = problem.epsilon;
+    launcher_.prepare(kernel_, 0);
+    launcher_.dry_run([&](cudaStream_t on) {
+      gpu::norm_arguments dry = given_;
+      dry.run.launch = -1;
+      launch(dry, on);
+    });
+  }
+
+  void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream) override {
+    const bool waits = stream.handle == nullptr;
+    auto* const on = waits ? launcher_.own_stream() : static_cast<cudaStream_t>(stream.handle);
+    gpu::whole_run all = launcher_.begin(on);
+    const norm_results& to = given_.how.passes_on ? own_ : results;
+    given_.run.in = static_cast<const std::byte*>(inputs.in.data);
+    given_.residual = inputs.residual.data;
+    given_.weight = inputs.weight;
+    given_.scale = inputs.scale;
+    given_.x = to.x;
+    given_.out = to.out;
+    given_.scales = to.scales;
+    all([&] { launch(given_, on); });
+    const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+    copy(results.x, to.x, elements * size_of(problem_.type), all, on);
+    copy(results.out, to.out, elements * normed_size(problem_), all, on);
+    if (problem_.output == norm_output::e4m3_per_token)
+      copy(results.scales, to.scales, static_cast<std::size_t>(problem_.tokens) * sizeof(float),
+           all, on);
+    if (!waits) return;
+    launcher_.wait(on, "a kernel failed");
+    launcher_.ranks().check();
+  }
+
+ private:
+  void launch(const gpu::norm_arguments& given, cudaStream_t on) const {
+    gpu::norm_arguments passed = given;
+    void* arguments[] = {&passed};
+    launcher_.launch({kernel_, blocks_, gpu::norm_threads, 0, true}, on, arguments);
+  }
+  void copy(void* to, const void* from, std::size_t bytes, gpu::whole_run& all,
+            cudaStream_t on) const {
+    if (to == from) return;
+    all([&] {
+      launcher_.require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, on),
+                        "cannot copy its results");
+    });
+  }
+
+  all_reduce_norm_problem problem_;
+  norm_results own_;
+  gpu::norm_arguments given_;
+  gpu::operator_launcher launcher_;
+  const void* kernel_;
+  int blocks_;
+};
+
+}  // namespace
+
+process_owned<device_norm> all_reduce_norm_on_device(world& w,
+                                                     const all_reduce_norm_problem& problem,
+                                                     int phases, const norm_results& own,
+                                                     std::int64_t between) {
+  return make_process_owned<launched_norm>(w, problem, phases, own, between);
+}
+
+}  // namespace untax

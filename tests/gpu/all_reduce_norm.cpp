@@ -1,0 +1,229 @@
+// all_reduce_norm on GPUs: random shapes against fp64, poisoned results, in one phase and in two,
+// with every output, and the bits of adding in rank order in every run.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/fp8.hpp>
+#include <untax/core/half.hpp>
+#include <untax/ops/all_reduce_norm.hpp>
+#include <untax/world/launch.hpp>
+
+#include "gpus.hpp"
+#include "operator_runs.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::all_reduce_norm;
+using untax::all_reduce_norm_problem;
+using untax::bf16;
+using untax::const_matrix;
+using untax::e4m3;
+using untax::f16;
+using untax::norm_inputs;
+using untax::norm_output;
+using untax::norm_results;
+
+/// N(0, 1) or so, as it stands in an element: what a rank adds (0, 1, ...), the residual (-1), the
+/// weight (-2).
+template <class T>
+std::vector<T> part(int of, std::uint64_t seed, std::int64_t count) {
+  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(of + 2));
+  std::vector<T> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // The sum of four evenly distributed ones.
+    const std::uint64_t r = random();
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) sum += static_cast<float>((r >> (16 * k)) & 0xffffU) / 65536.0F;
+    values.emplace_back((sum - 2) * 1.7F);
+  }
+  return values;
+}
+
+/// One rank's operator and its arguments in GPU memory.
+template <class T>
+class norm_trial {
+ public:
+  norm_trial(world& w, const all_reduce_norm_problem& p, int phases, bool in_place)
+      : w_(w),
+        p_(p),
+        count_(p.tokens * p.hidden),
+        op_(w, p, {.phases = phases}),
+        in_place_(in_place),
+        in_(w.allocate<T>(static_cast<std::size_t>(count_), "in")),
+        residual_(w.allocate<T>(static_cast<std::size_t>(count_), "residual")),
+        weight_(w.allocate<T>(static_cast<std::size_t>(p.hidden), "weight")) {}
+
+  void launch(const stream& s, std::uint64_t seed) {
+    seed_ = seed;
+    const norm_results to = op_.result();
+    const auto put = [&](T* at, const std::vector<T>& values) {
+      ok(cudaMemcpyAsync(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice,
+                         s.get()));
+      ok(cudaStreamSynchronize(s.get()));
+    };
+    const auto elements = static_cast<std::size_t>(count_);
+    ok(cudaMemsetAsync(to.x, 0xff, elements * sizeof(T), s.get()));
+    ok(cudaMemsetAsync(to.out, 0xff, elements * normed_bytes(), s.get()));
+    // Without a new run of a peer nobody writes there.
+    put(in_.local(), part<T>(w_.rank(), seed, count_));
+    T* const residual = in_place_ ? static_cast<T*>(to.x) : residual_.local();
+    put(residual, part<T>(-1, seed, count_));
+    put(weight_.local(), part<T>(-2, seed, p_.hidden));
+    w_.barrier();
+    op_.run({const_matrix(in_.local(), p_.type, p_.tokens, p_.hidden),
+             const_matrix(residual, p_.type, p_.tokens, p_.hidden), weight_.local(), 1.0F / 16},
+            to, s.get());
+  }
+
+  void expect_right(const stream& s) const {
+    const norm_results to = op_.result();
+    const std::vector<T> x =
+        values(static_cast<const T*>(to.x), static_cast<std::size_t>(count_), s);
+    const std::vector<double> out = normed(s);
+    std::vector<std::vector<T>> parts;
+    for (int rank = 0; rank < w_.size(); ++rank) parts.push_back(part<T>(rank, seed_, count_));
+    const std::vector<T> residual = part<T>(-1, seed_, count_);
+    const std::vector<T> weight = part<T>(-2, seed_, p_.hidden);
+    double difference = 0;
+    double size = 1e-9;
+    for (std::int64_t row = 0; row < p_.tokens; ++row) {
+      double squares = 0;
+      for (std::int64_t col = 0; col < p_.hidden; ++col) {
+        const auto i = static_cast<std::size_t>(row * p_.hidden + col);
+        float sum = static_cast<float>(parts[0][i]);
+        for (std::size_t rank = 1; rank < parts.size(); ++rank)
+          sum += static_cast<float>(parts[rank][i]);
+        const T right(sum + static_cast<float>(residual[i]));
+        if (right.bits != x[i].bits && static_cast<float>(right) != static_cast<float>(x[i])) {
+          ADD_FAILURE() << "x, row " << row << ", column " << col << ": "
+                        << static_cast<float>(x[i]) << " instead of " << static_cast<float>(right);
+          return;
+        }
+        squares += std::pow(static_cast<double>(static_cast<float>(x[i])), 2);
+      }
+      const double inverse =
+          1 / std::sqrt(squares / static_cast<double>(p_.hidden) + static_cast<double>(p_.epsilon));
+      for (std::int64_t col = 0; col < p_.hidden; ++col) {
+        const auto i = static_cast<std::size_t>(row * p_.hidden + col);
+        const double should =
+            static_cast<double>(static_cast<float>(x[i])) * inverse *
+            static_cast<double>(static_cast<float>(weight[static_cast<std::size_t>(col)]));
+        difference += std::pow(out[i] - should, 2);
+        size += should * should;
+      }
+    }
+    const double tolerance = p_.output != norm_output::same ? 0.06
+                             : p_.type == dtype::f16        ? 6e-4
+                                                            : 4e-3;
+    EXPECT_LE(std::sqrt(difference / size), tolerance);
+  }
+
+ private:
+  [[nodiscard]] std::size_t normed_bytes() const {
+    return p_.output == norm_output::same ? sizeof(T) : 1;
+  }
+  [[nodiscard]] std::vector<double> normed(const stream& s) const {
+    const norm_results to = op_.result();
+    const auto elements = static_cast<std::size_t>(count_);
+    std::vector<double> found(elements);
+    if (p_.output == norm_output::same) {
+      const std::vector<T> out = values(static_cast<const T*>(to.out), elements, s);
+      for (std::size_t i = 0; i < elements; ++i)
+        found[i] = static_cast<double>(static_cast<float>(out[i]));
+      return found;
+    }
+    const std::vector<e4m3> out = values(static_cast<const e4m3*>(to.out), elements, s);
+    std::vector<float> scales(static_cast<std::size_t>(p_.tokens), 1.0F / 16);
+    if (p_.output == norm_output::e4m3_per_token)
+      scales = values(static_cast<const float*>(to.scales), scales.size(), s);
+    for (std::size_t i = 0; i < elements; ++i)
+      found[i] = static_cast<double>(static_cast<float>(out[i])) *
+                 static_cast<double>(scales[i / static_cast<std::size_t>(p_.hidden)]);
+    return found;
+  }
+
+  world& w_;
+  all_reduce_norm_problem p_;
+  std::int64_t count_;
+  all_reduce_norm op_;
+  bool in_place_;
+  untax::symmetric<T> in_;
+  untax::symmetric<T> residual_;
+  untax::symmetric<T> weight_;
+  std::uint64_t seed_ = 0;
+};
+
+template <class T>
+void check(world& w, const all_reduce_norm_problem& p, int phases, bool in_place,
+           std::uint64_t seed) {
+  SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, {} tokens of {}, {}, {}, {} phases{}", seed,
+                           w.rank(), w.size(), p.tokens, p.hidden, name_of(p.type),
+                           name_of(p.output), phases, in_place ? ", in place" : ""));
+  const stream s;
+  norm_trial<T> trial(w, p, phases, in_place);
+  std::mt19937_64 stalls(seed + static_cast<std::uint64_t>(w.rank()));
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    stall(s, static_cast<std::int64_t>(stalls() % 200));
+    trial.launch(s, seed + epoch);
+    EXPECT_TRUE(s.done());
+    w.check();
+    trial.expect_right(s);
+    w.barrier();
+  }
+}
+
+TEST(gpu_all_reduce_norm, is_right_for_random_shapes) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  const int count = cases(10);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        std::mt19937_64 random(seed);
+        const auto between = [&](std::int64_t least, std::int64_t most) {
+          return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+        };
+        for (int i = 0; i < count; ++i) {
+          constexpr std::int64_t most_tokens[] = {1, 4, 40, 300};
+          all_reduce_norm_problem p;
+          p.tokens = between(1, most_tokens[between(0, 3)]);
+          p.hidden = 8 * between(1, p.tokens > 40 ? 64 : 2048);
+          p.type = between(0, 1) == 0 ? dtype::bf16 : dtype::f16;
+          p.output = static_cast<norm_output>(between(0, 2));
+          const auto phases = static_cast<int>(between(0, 2));
+          const bool in_place = between(0, 1) == 0;
+          if (p.type == dtype::bf16) {
+            check<bf16>(w, p, phases, in_place, seed + static_cast<std::uint64_t>(i));
+          } else {
+            check<f16>(w, p, phases, in_place, seed + static_cast<std::uint64_t>(i));
+          }
+          if (::testing::Test::HasFailure()) return;
+        }
+      },
+      roomy_world());
+}
+
+TEST(gpu_all_reduce_norm, refuses_what_cannot_be) {
+  NEEDS_GPUS(1);
+  std::vector<world> alone = world::local_gpus(1, roomy_world());
+  world& w = alone[0];
+  w.use_device();
+  const auto refusal = [&](const all_reduce_norm_problem& p, const operator_options& by) {
+    return error_of([&] { all_reduce_norm(w, p, by); });
+  };
+  expect_error(refusal({.tokens = 1, .hidden = 12}, {}), untax::errc::invalid_argument,
+               {"rank 0: all_reduce_norm", "hidden is 12", "multiple of 8"});
+  expect_error(refusal({.tokens = 1, .hidden = 8, .type = dtype::f32}, {}),
+               untax::errc::invalid_argument, {"fp32", "bf16 or fp16"});
+  expect_error(refusal({.tokens = 1, .hidden = 8}, {.how = pattern::bulk_synchronous}),
+               untax::errc::unsupported, {"bulk_synchronous", "fused_sequential"});
+}
+
+}  // namespace
