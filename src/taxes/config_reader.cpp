@@ -47,16 +47,16 @@ config_reader::config_reader(std::string_view text, std::string origin)
     refuse_file(origin_, fmt::format("is {} {}, not an object", fields_.is_array() ? "an" : "a",
                                      fields_.type_name()));
   }
-  if (!has("hidden_size") && fields_.contains("text_config") &&
-      fields_["text_config"].is_object()) {
+  for (const std::string part : {"text_config", "llm_config", "language_config"}) {
+    if (has("hidden_size") || !fields_.contains(part) || !fields_[part].is_object()) continue;
     // A copy would take a frame of the stack for each level of what is nested in there.
-    nlohmann::json inner = std::move(fields_["text_config"]);
+    nlohmann::json inner = std::move(fields_[part]);
     for (const char* outer : {"architectures", "dtype", "torch_dtype", "quantization_config"}) {
       if (!inner.contains(outer) && fields_.contains(outer))
         inner[outer] = std::move(fields_[outer]);
     }
     fields_ = std::move(inner);
-    prefix_ = "text_config.";
+    prefix_ = part + ".";
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
 
 namespace untax {
@@ -138,6 +139,20 @@ void note_experts(std::vector<std::string>& notes, const model_config& model,
       "back is another operator. The times of the layer and of the model leave them out.",
       moe.layers, model.layers,
       moe.experts_per_token > 0 ? fmt::to_string(moe.experts_per_token) : "some", moe.experts));
+  const auto size = static_cast<double>(size_of(model.type));
+  const double weights = static_cast<double>(model.gated_mlp ? 3 : 2) *
+                         static_cast<double>(model.hidden) * static_cast<double>(moe.intermediate);
+  if (moe.experts_per_token > 0 && moe.intermediate > 0) {
+    const auto visited = static_cast<double>(moe.experts_per_token);
+    notes.push_back(fmt::format(
+        "Of such a layer the routed experts are, for each token, {:.4g} MFLOP and {} that go to "
+        "them and back; their weights are {}, of which a token reads {}.",
+        2 * visited * weights * 1e-6,
+        format_bytes(
+            static_cast<std::size_t>(2 * visited * static_cast<double>(model.hidden) * size)),
+        format_bytes(static_cast<std::size_t>(static_cast<double>(moe.experts) * weights * size)),
+        format_bytes(static_cast<std::size_t>(visited * weights * size))));
+  }
   if (moe.shared_intermediate > 0) {
     notes.push_back(fmt::format(
         "The shared expert of these layers (inner width {}) is measured, split over the ranks.",

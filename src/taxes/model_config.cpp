@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "config_reader.hpp"
+#include "model_family.hpp"
 
 namespace untax {
 namespace {
@@ -31,63 +31,6 @@ dtype element_type(const config_reader& config, std::vector<std::string>& notes)
   if (name == "float16") return dtype::f16;
   if (name == "float32") return dtype::f32;
   config.refuse_value(key, "should be bfloat16, float16 or float32");
-}
-
-// What untax knows the layers of: attention and an MLP, or experts, with the names of fields that
-// are read below. The MLP has a gate and an up projection, or an up projection alone.
-struct model_family {
-  std::string_view type;
-  bool gated = true;
-};
-constexpr auto families = std::to_array<model_family>({
-    {"llama"},
-    {"mistral"},
-    {"mixtral"},
-    {"ministral"},
-    {"qwen2"},
-    {"qwen2_moe"},
-    {"qwen2_vl_text"},
-    {"qwen2_vl"},
-    {"qwen2_5_vl_text"},
-    {"qwen2_5_vl"},
-    {"qwen3"},
-    {"qwen3_moe"},
-    {"gemma"},
-    {"gemma2"},
-    {"gemma3_text"},
-    {"phi", false},
-    {"phi3"},
-    {"deepseek_v2"},
-    {"deepseek_v3"},
-    {"kimi_k2"},
-    {"gpt_oss"},
-    {"gpt_neox", false},
-    {"olmo"},
-    {"olmo2"},
-    {"olmoe"},
-    {"granite"},
-    {"stablelm"},
-    {"glm"},
-    {"glm4"},
-    {"exaone4"},
-    {"smollm3"},
-    {"nemotron", false},
-    {"starcoder2", false},
-});
-
-bool has_gate(const config_reader& config, std::vector<std::string>& notes) {
-  if (!config.has("model_type")) {
-    notes.emplace_back("The file gives no model_type; layers as those of llama are assumed.");
-    return true;
-  }
-  const std::string type = config.text("model_type");
-  std::vector<std::string_view> known;
-  for (const model_family& family : families) {
-    if (family.type == type) return family.gated;
-    known.push_back(family.type);
-  }
-  config.refuse_value("model_type",
-                      fmt::format("untax knows the layers of {}", fmt::join(known, ", ")));
 }
 
 std::int64_t attention_head_dim(const config_reader& config, const model_config& model) {
@@ -176,7 +119,7 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
   model_config model;
   model.name = model_name(origin);
   model.architecture = config.first_of("architectures");
-  model.gated_mlp = has_gate(config, model.notes);
+  model.gated_mlp = has_gated_mlp(config, model.notes);
   model.model_type = config.has("model_type") ? config.text("model_type") : "";
   refuse_unknown_layouts(config);
   model.type = element_type(config, model.notes);
@@ -206,8 +149,12 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
 model_config load_model(const std::filesystem::path& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) {
+    const auto inside = file / "config.json";
+    if (std::filesystem::is_regular_file(inside, ignored)) return load_model(inside);
     throw error(errc::invalid_argument,
-                fmt::format("{}: is a directory; give the config.json in it", file.string()));
+                fmt::format("{}: is a folder without a config.json; give that of a Hugging Face "
+                            "model, or its folder",
+                            file.string()));
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -47,6 +49,48 @@ TEST(model_files, all_parse) {
     ++found;
   }
   EXPECT_GE(found, 8);
+}
+
+// Of each family one, by the fields that it is published with.
+TEST(model_files, every_family) {
+  const auto of = [](const char* name) {
+    return load_model(std::filesystem::path(UNTAX_SOURCE_DIR) / "tests/taxes/configs" / name);
+  };
+  std::size_t files = 0;
+  for (const char* folder : {"models", "tests/taxes/configs"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(UNTAX_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() != ".json") continue;
+      const model_config model = load_model(entry);
+      EXPECT_FALSE(layer_operations(model, 2, 16, 0).empty()) << entry;
+      EXPECT_FALSE(layer_notes(model, 2, 0).empty()) << entry;
+      ++files;
+    }
+  }
+  EXPECT_GE(files, 14U);
+  EXPECT_EQ(of("gemma-2-9b.json").head_dim, 256);
+  EXPECT_FALSE(of("phi-2.json").gated_mlp);
+  EXPECT_TRUE(of("phi-3-mini.json").gated_mlp);
+  EXPECT_EQ(of("qwen3-8b.json").kv_heads, 8);
+  const model_config routed = of("qwen3-30b-a3b.json");
+  ASSERT_TRUE(routed.moe);
+  EXPECT_EQ(routed.dense_layers(), 0);
+  // 8 experts of 3 x 2048 x 768 weights, two operations each, and 2 bytes.
+  std::string text;
+  for (const std::string& note : layer_notes(routed, 2, 0)) text += note + "\n";
+  EXPECT_NE(text.find("75.5 MFLOP"), std::string::npos) << text;
+  EXPECT_NE(text.find("1.125 GiB, of which a token reads 72 MiB"), std::string::npos) << text;
+}
+
+TEST(model_files, a_folder_stands_for_its_config) {
+  const std::filesystem::path folder =
+      ::testing::TempDir() + fmt::format("untax-Some-Model-{}", getpid());
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "config.json") << valid().dump();
+  const model_config model = load_model(folder);
+  EXPECT_EQ(model.hidden, parse(valid()).hidden);
+  EXPECT_EQ(model.name, folder.filename().string());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(model_files, llama) {
@@ -236,16 +280,28 @@ TEST(model_errors, nested_deeply) {
 
 TEST(model_errors, families_that_are_not_known) {
   for (const char* type : {"bert", "gpt2", "opt", "t5", "falcon", "mamba", "llama5", ""}) {
-    const std::string refused = refusal_with("model_type", type);
-    EXPECT_EQ(refused.rfind(fmt::format("some/model.json: model_type is \"{}\"; untax knows the "
-                                        "layers of llama, mistral, ",
-                                        type),
-                            0),
-              0U)
-        << refused;
-    EXPECT_EQ(refused.find('\n'), std::string::npos);
-    // Before any field that such a file has not.
-    EXPECT_EQ(refusal({{"model_type", type}}), refused);
+    EXPECT_EQ(refusal({{"model_type", type}}),
+              fmt::format("some/model.json: model_type is \"{}\"; untax does not know it by name, "
+                          "nor by structure: hidden_size, num_hidden_layers, num_attention_heads "
+                          "and intermediate_size are missing",
+                          type));
+    nlohmann::json without = valid();
+    without["model_type"] = type;
+    without.erase("num_attention_heads");
+    EXPECT_NE(refusal(without).find("by structure: num_attention_heads is missing"),
+              std::string::npos)
+        << refusal(without);
+    // Its fields are those of a decoder.
+    EXPECT_EQ(refusal_with("model_type", type), "");
+    nlohmann::json whole = valid();
+    whole["model_type"] = type;
+    EXPECT_NE(parse(whole).notes.at(0).find("is not known by name"), std::string::npos);
+    EXPECT_TRUE(parse(whole).gated_mlp);
+    whole["hidden_act"] = "gelu_new";
+    EXPECT_FALSE(parse(whole).gated_mlp);
+    // They are, but there is one that says otherwise.
+    whole["state_size"] = 16;
+    EXPECT_NE(refusal(whole).find("its state_size belongs to layers"), std::string::npos);
   }
   nlohmann::json config = valid();
   config.erase("model_type");
@@ -292,7 +348,7 @@ TEST(model_errors, unreadable_files) {
   EXPECT_NE(
       text_of("/nowhere/model.json").find("/nowhere/model.json: cannot be read (No such file"),
       std::string::npos);
-  EXPECT_NE(text_of("/tmp").find("is a directory; give the config.json in it"), std::string::npos);
+  EXPECT_NE(text_of("/proc").find("is a folder without a config.json"), std::string::npos);
   EXPECT_NE(text_of("/dev/zero").find("longer than any config.json"), std::string::npos);
 }
 

@@ -54,10 +54,11 @@ struct model_config {
   }
 };
 
-/// Reads the config.json `file`. Throws `untax::error` (invalid_argument) that names the file, the
-/// field, its value and what would be right: file missing or unreadable, not JSON (with line and
-/// column), a model_type that is not known, a field that is missing, not a positive whole number,
-/// or beyond anything a model has.
+/// Reads the config.json `file`, or the one in the folder `file`. Throws `untax::error`
+/// (invalid_argument) that names the file, the field, its value and what would be right: file
+/// missing or unreadable, not JSON (with line and column), a model_type that is known neither by
+/// name nor by its fields, a field that is missing, not a positive whole number, or beyond anything
+/// a model has.
 [[nodiscard]] model_config load_model(const std::filesystem::path& file);
 
 /// The same from text; `origin` stands for the file in messages and gives the model its name.
