@@ -121,10 +121,16 @@ TEST(launcher, hears_limits_and_signals_while_a_child_is_not_yet_the_program) {
 }
 
 const rank_body met("a signal meets a child", [] {
-  pthread_atfork(nullptr, nullptr, [] { raise(SIGTERM); });
-  const launch_result r = untax::launch_processes(shell(2, "exit 0"));
-  EXPECT_EQ(r.interrupt, 0) << "the handler of the launcher ran in a child";
-  for (const auto& end : r.ends) EXPECT_EQ(end.signal, SIGTERM) << end.text();
+  // That of the launcher, and the first and the last of those that its caller may handle.
+  static int met_signal = 0;
+  pthread_atfork(nullptr, nullptr, [] { raise(met_signal); });
+  for (const int number : {SIGTERM, SIGHUP, SIGRTMAX}) {
+    met_signal = number;
+    if (number != SIGTERM) std::signal(number, [](int /*number*/) { _exit(77); });
+    const launch_result r = untax::launch_processes(shell(2, "exit 0"));
+    EXPECT_EQ(r.interrupt, 0) << "the handler of the launcher ran in a child";
+    for (const auto& end : r.ends) EXPECT_EQ(end.signal, number) << end.text();
+  }
   say("ENDED well");
 });
 

@@ -58,6 +58,10 @@ class Scratch:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         write_if_other(self.folder / HEADER, SWITCH)
+        for path in self.folder.rglob("*"):
+            name = str(path.relative_to(self.folder))
+            if path.is_file() and name not in self.originals and not name.startswith(("build/", HEADER)):
+                path.unlink()  # what the tree does not have any more would still be built
 
     def configure(self):
         subprocess.run(
@@ -65,9 +69,9 @@ class Scratch:
              "-D", "CMAKE_CXX_FLAGS_MUTANTS=-O1 -DNDEBUG -w", "-D", "UNTAX_EXAMPLES=OFF"],
             check=True, stdout=subprocess.DEVNULL)  # fmt: skip
 
-    def drop_what_fails(self, chosen, refuse):
-        """Compiles every file with mutants alone, and calls `refuse` with those that the compiler does not take."""
-        files = {m.file for m in chosen.values()}
+    def drop_what_fails(self, chosen, new, refuse):
+        """Compiles every file with `new` mutants alone, and calls `refuse` with those that the compiler does not take."""
+        files = {m.file for number, m in chosen.items() if number in new}
         if any(f.endswith(".hpp") for f in files):  # templates are compiled where they are used
             files |= {n for n in self.originals if fnmatch(n, "ops/*/test.cpp") or fnmatch(n, "ops/*/operator.cpp")}
         files = sorted(files)

@@ -180,4 +180,25 @@ TEST(atomics_order, words_of_every_size_are_read_whole) {
   });
 }
 
+// x86 hardly tells one order from another, so what the operations ask for is looked at itself.
+TEST(atomics_order, is_what_was_asked_for) {
+  using untax::memory_order;
+  struct orders {
+    memory_order asked;
+    std::memory_order exchanges, loads, stores;
+  };
+  for (const orders& o : {orders{memory_order::relaxed, std::memory_order_relaxed,
+                                 std::memory_order_relaxed, std::memory_order_relaxed},
+                          orders{memory_order::acquire, std::memory_order_acquire,
+                                 std::memory_order_acquire, std::memory_order_relaxed},
+                          orders{memory_order::release, std::memory_order_release,
+                                 std::memory_order_relaxed, std::memory_order_release},
+                          orders{memory_order::acq_rel, std::memory_order_acq_rel,
+                                 std::memory_order_acquire, std::memory_order_release}}) {
+    EXPECT_EQ(untax::detail::exchange_order(o.asked), o.exchanges);
+    EXPECT_EQ(untax::detail::load_order(o.asked), o.loads);
+    EXPECT_EQ(untax::detail::store_order(o.asked), o.stores);
+  }
+}
+
 }  // namespace

@@ -116,6 +116,38 @@ TEST(placement, slurm_shells_are_no_ranks) {
   const variables batch = {
       {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "4294967291"}};
   EXPECT_EQ(place(batch).launcher, "");
+  variables step = batch;
+  step["SLURM_STEP_ID"] = "4294967280";  // the first that is reserved
+  EXPECT_EQ(place(step).launcher, "");
+  step["SLURM_STEP_ID"] = "4294967279";
+  EXPECT_EQ(place(step).launcher, "Slurm");
+}
+
+TEST(placement, counts_hosts_and_ranks_from_one_on) {
+  variables ranks = {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(place(ranks).world_size, 2);
+  ranks["SLURM_STEP_NUM_NODES"] = "1";
+  EXPECT_EQ(place(ranks).world_size, 2);
+  for (const char* hosts : {"2", "1073741824"}) {
+    ranks["SLURM_STEP_NUM_NODES"] = hosts;
+    expect_error(error_of([&] { place(ranks); }), errc::unsupported, {hosts, "several hosts"});
+  }
+  for (const char* hosts : {"0", "1073741825"}) {
+    ranks["SLURM_STEP_NUM_NODES"] = hosts;
+    expect_error(error_of([&] { place(ranks); }), errc::invalid_argument,
+                 {hosts, "from 1 to 1073741824"});
+  }
+  variables here = {{"RANK", "0"}, {"WORLD_SIZE", "3"}, {"LOCAL_WORLD_SIZE", "3"}};
+  EXPECT_EQ(place(here).world_size, 3);
+  for (const char* local : {"1", "2", "4", "1073741824"}) {
+    here["LOCAL_WORLD_SIZE"] = local;
+    expect_error(error_of([&] { place(here); }), errc::unsupported, {local, "several hosts"});
+  }
+  for (const char* local : {"0", "1073741825"}) {
+    here["LOCAL_WORLD_SIZE"] = local;
+    expect_error(error_of([&] { place(here); }), errc::invalid_argument,
+                 {local, "from 1 to 1073741824"});
+  }
 }
 
 TEST(placement, refuses_what_makes_no_sense) {
