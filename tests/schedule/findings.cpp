@@ -145,6 +145,19 @@ class findings {
   std::mt19937_64 random_{11};
 };
 
+TEST(findings, plans_that_do_not_belong_together_are_named) {
+  const auto plans =
+      variants_of(operators().front()).front().schedule_cases(2, true).front().plans();
+  const auto says = [](const std::vector<schedule::rank_plan>& of, std::string_view text) {
+    const auto report = schedule::check_schedule(of);
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.problems.front(), text);
+  };
+  says({plans[1], plans[0]}, "plan 0 of 2 is for rank 1 of 2");
+  says({plans[0], plans[0]}, "plan 1 of 2 is for rank 0 of 2");
+  says({plans[0]}, "plan 0 of 1 is for rank 0 of 2");
+}
+
 TEST(findings, are_told_word_for_word) {
   findings found;
   const auto add = [&](const auto& entries) {

@@ -1,0 +1,96 @@
+// What the model of the GEMM alone expects of plans, number for number: it was fitted to what was
+// measured. Whoever fits it anew writes costs.txt with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='costs.*'
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/gemm/cost.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
+
+namespace {
+
+using namespace untax;
+
+constexpr std::string_view file = "tests/plans/costs.txt";
+
+TEST(costs, are_those_that_were_fitted) {
+  std::vector<std::string> all;
+  for (const int places : {132, 78, 16}) {
+    for (const int m : {1, 40, 64, 100, 129, 256, 700, 2048, 9000}) {
+      for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7424, 1024}, {520, 264}}) {
+        const gpu::gemm_shape shape{m, n, k};
+        std::string text;
+        const auto plans = gpu::plans_alone(shape, places);
+        for (const gpu::gemm_plan& p : plans) {
+          text += fmt::format(" {:.7g}", p.cycles);
+          EXPECT_EQ(p.cycles, gpu::plan_cycles(shape, p, places));
+        }
+        all.push_back(fmt::format("{} x {} x {}, {} SMs:{}", m, n, k, places, text));
+      }
+    }
+  }
+  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
+    std::ofstream to{std::string(file)};
+    for (const std::string& line : all) to << line << '\n';
+    return;
+  }
+  std::ifstream from{std::string(file)};
+  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
+  std::string line;
+  std::size_t number = 0;
+  for (; std::getline(from, line); ++number) {
+    ASSERT_LT(number, all.size());
+    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
+  }
+  EXPECT_EQ(number, all.size());
+}
+
+TEST(tma_tiles, fit_from_one_row_and_eight_columns_to_the_last_byte) {
+  EXPECT_TRUE(gpu::fits_tma(1, 8, 16));
+  EXPECT_TRUE(gpu::fits_tma(2, 8, 32));
+  EXPECT_FALSE(gpu::fits_tma(2, 8, 31));
+  EXPECT_FALSE(gpu::fits_tma(0, 8, 1000));
+  EXPECT_FALSE(gpu::fits_tma(1, 0, 1000));
+  EXPECT_FALSE(gpu::fits_tma(1, 12, 1000));
+  EXPECT_TRUE(gpu::fits_tma(256, 256, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma(257, 256, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma(256, 264, 1 << 20));
+}
+
+TEST(sent_chunks, are_counted_to_one_rank_after_the_other_or_to_all_at_once) {
+  sending_grid grid;
+  grid.first_hop = 1;
+  grid.hops = 3;
+  grid.row_chunks = 4;
+  grid.in_row = 5;
+  grid.chunk_rows = 16;
+  grid.chunk_columns = 64;
+  outgoing_chunk chunk;
+  chunk.turn = 7;
+  const auto bytes = static_cast<std::uint64_t>(16 * 64 * 2);
+  EXPECT_EQ(grid.bytes_before(chunk, 1), 7 * bytes);
+  EXPECT_EQ(grid.bytes_before(chunk, 3), (2 * 20 + 7) * bytes);
+  EXPECT_EQ(grid.turns({0, 2}), 3 * 10);
+  EXPECT_EQ(grid.hops_together(), 1);
+  grid.at_once = true;
+  EXPECT_EQ(grid.bytes_before(chunk, 1), 21 * bytes);
+  EXPECT_EQ(grid.turns({0, 2}), 10);
+  EXPECT_EQ(grid.hops_together(), 3);
+  grid.hops = 0;
+  EXPECT_EQ(grid.turns({0, 2}), 0) << "there is nobody to send to";
+  EXPECT_EQ(grid.hops_together(), 0);
+  EXPECT_EQ(bulk_gather{}.senders, 1);
+}
+
+}  // namespace
