@@ -31,6 +31,7 @@
 #include "run_request.hpp"
 #include "spmv.hpp"
 #include "terminal.hpp"
+#include "trace.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -40,6 +41,7 @@ struct bench_options {
   std::string suite;
   int repeats = 20;
   std::string json;
+  std::string trace;
   std::vector<int> rank_counts;
   std::vector<std::int64_t> sizes;
   gemm_bench_request gemm;
@@ -177,7 +179,14 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
                        options.ranks(), options.repeats, options.json);
   }
-  return suite == 0 ? run_host(options) : run_operators(options);
+  require_traceable(options.trace, memory_kind::host);
+  trace_recording recording(options.trace);
+  const int status = suite == 0 ? run_host(options) : run_operators(options);
+  if (recording.active()) {
+    const trace_record record = recording.finish();
+    if (options.json != "-") show_trace(record, options.trace);
+  }
+  return status;
 }
 
 }  // namespace
@@ -206,6 +215,7 @@ void add_bench(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
+  add_trace_option(*verb, options->trace);
   add_gemm_options(*verb, options->gemm);
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);

@@ -27,6 +27,7 @@ const std::vector<option_use>& uses() {
       {{"--every-plan"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
+      {{"--trace"}, {"host", "operators"}},
       {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},

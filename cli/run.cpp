@@ -17,6 +17,7 @@
 #include "run_help.hpp"
 #include "run_request.hpp"
 #include "spmv.hpp"
+#include "trace.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -49,6 +50,7 @@ struct run_options {
   bool explain = false;
   bool processes = false;
   std::string json;
+  std::string trace;
 };
 
 constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16};
@@ -257,6 +259,8 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
   request.processes = o.processes;
   request.explain = o.explain;
   request.json = o.json;
+  require_traceable(o.trace, request.work.what.memory);
+  request.trace = o.trace;
   return request;
 }
 
@@ -346,6 +350,7 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_flag("--explain", o.explain, "say what was chosen, and why");
   verb.add_option("--json", o.json, "write the figures as JSON; - for stdout instead of the table")
       ->check(writable_file());
+  add_trace_option(verb, o.trace);
   verb.add_option("--wait-limit", o.wait_limit,
                   "milliseconds after which a wait is an error; 0: none")
       ->check(at_least(0));

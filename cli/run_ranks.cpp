@@ -12,6 +12,7 @@
 #include "output.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
+#include "trace.hpp"
 
 namespace untax::cli {
 namespace {
@@ -55,6 +56,7 @@ int run_as_threads(const run_request& request) {
   const int ranks = ranks_of(request);
   bench::require_memory(request.work, ranks);
   run_report report;
+  trace_recording recording(request.trace);
   const auto run_all = request.work.what.memory == memory_kind::cuda ? run_gpus : run_threads;
   run_all(
       ranks,
@@ -64,6 +66,10 @@ int run_as_threads(const run_request& request) {
       },
       options_for(request, ranks));
   present(report);
+  if (recording.active()) {
+    const trace_record record = recording.finish();
+    if (request.json != "-") show_trace(record, request.trace);
+  }
   return report.right() ? 0 : 1;
 }
 
@@ -90,6 +96,7 @@ int run_as_rank(const run_request& request, const placement& here) {
   // A rank takes memory when all are there, so all of them see what there is before. The launcher
   // of this command has looked.
   if (here.launcher != "untax") bench::require_memory(request.work, here.world_size);
+  trace_recording recording(request.trace);
   world w = world::from_environment(options_for(request, here.world_size));
   run_report report;
   try {
@@ -98,6 +105,12 @@ int run_as_rank(const run_request& request, const placement& here) {
     throw shortened(e, w);
   }
   if (w.rank() == 0) present(report);
+  // Ranks add their parts one after the other; untax run, if it started them, shows the whole.
+  if (recording.active()) {
+    (void)recording.finish();
+    if (w.rank() == 0 && request.json != "-" && here.launcher != "untax")
+      print(fmt::format("Trace: {}, to which each rank adds what it did\n", request.trace));
+  }
   return report.right() ? 0 : 1;
 }
 
@@ -120,7 +133,11 @@ int start_processes(const run_request& request) {
   for (const process_end& end : result.ends) {
     if (end.exit_code < 0) complain(end.text());
   }
-  if (result.first_failure < 0) return 0;
+  if (result.first_failure < 0) {
+    if (!request.trace.empty() && request.json != "-")
+      show_trace(read_trace(request.trace), request.trace);
+    return 0;
+  }
   const process_end& first = result.ends[static_cast<std::size_t>(result.first_failure)];
   return first.exit_code > 0 ? first.exit_code : 1;
 }

@@ -19,6 +19,7 @@ struct run_request {
   std::optional<double> tolerance;  ///< what follows from the element types
   std::optional<std::chrono::milliseconds> wait_limit;
   std::string json;                    ///< path, "-" for stdout, empty for none
+  std::string trace;                   ///< path, empty for none
   std::vector<std::string> arguments;  ///< of this process
 };
 

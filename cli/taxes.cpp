@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -23,6 +26,7 @@
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"
+#include "trace.hpp"
 
 namespace untax::cli {
 namespace {
@@ -33,6 +37,8 @@ struct taxes_options {
   int workers = 0;
   std::string json;
   std::string html;
+  std::string trace;
+  std::string compare;
   std::string machine;
   std::string scale;
 
@@ -47,6 +53,24 @@ std::string now_iso8601() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+/// The report of --compare; none where there is nothing to compare with.
+std::optional<tax_report> other_report(const taxes_options& options) {
+  if (options.compare.empty()) return std::nullopt;
+  std::ifstream file(options.compare, std::ios::binary);
+  if (!file) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("--compare: {} cannot be read; give a file that untax taxes --json wrote",
+                    options.compare));
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    return from_json(text);
+  } catch (const error& e) {
+    throw error(e.code(), fmt::format("--compare: {}: {}", options.compare, e.what()));
+  }
 }
 
 void write_reports(const taxes_options& options, const tax_report& report) {
@@ -77,6 +101,8 @@ void finish_report(const taxes_options& options, const tax_report& report) {
                                                report.unmeasured.front().reason));
   }
   if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
+  if (const auto other = other_report(options); other && !options.to_stdout())
+    print("\n" + render_comparison(report, *other, width(stream::out), style(stream::out)));
   write_reports(options, report);
 }
 
@@ -86,7 +112,7 @@ constexpr int usual_ranks_of_machine = 8;
 
 /// What --machine leaves open, and what it does not go with.
 void settle(const CLI::App& verb, taxes_options& options, const prediction_source& source) {
-  for (const char* other : {"--backend", "--workers"}) {
+  for (const char* other : {"--backend", "--workers", "--trace"}) {
     if (verb.count(other) > 0) {
       throw error(
           errc::invalid_argument,
@@ -144,6 +170,8 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   progress_bar* shown = nullptr;
   ablation.progress = [&shown] { shown->advance(); };
   const auto backend = make_tax_backend(ablation, plan.operations);
+  require_traceable(options.trace, plan.backend);
+  trace_recording recording(options.trace);
   const machine_load before = read_load();
   std::int64_t steps = 0;
   for (const auto& op : plan.operations) steps += backend->steps_of(op);
@@ -156,7 +184,14 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   }
   report.warnings = load_warnings(read_machine(), before, read_load(),
                                   plan.backend == memory_kind::host ? ablation.ranks : 0);
+  std::string traced;
+  if (recording.active()) {
+    const trace_record record = recording.finish();
+    add_traces(report, record);
+    traced = fmt::format("Trace: {} ({})\n", options.trace, record.summary());
+  }
   finish_report(options, report);
+  if (!options.to_stdout()) print(traced);
   return 0;
 }
 
@@ -181,6 +216,9 @@ void add_taxes(CLI::App& app, int& status) {
       ->needs(machine);
   verb->add_option("--json", options->json, "write the report as JSON; - for stdout")
       ->check(writable_file());
+  verb->add_option("--compare", options->compare,
+                   "show another report beside this one: a file that --json wrote");
+  add_trace_option(*verb, options->trace);
   verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
       ->check(writable_file());
   verb->footer(
@@ -202,6 +240,8 @@ void add_taxes(CLI::App& app, int& status) {
           errc::invalid_argument,
           "--json and --html are both -; stdout takes one of them, so give the other a path");
     }
+    // What is wrong with it is said before minutes of measuring.
+    (void)other_report(*options);
     status = options->machine.empty() ? measure(*verb, *options) : predict(*verb, *options);
   });
 }

@@ -4,6 +4,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
+#include <untax/trace/session.hpp>
 
 #include "engines/bulk/quickest.hpp"
 
@@ -47,6 +48,7 @@ class pattern_runner {
  private:
   /// The operator in one pattern; null where it refuses that one of several.
   std::unique_ptr<trial> made(pattern_result& result) {
+    const trace_label label{std::string(name_of(result.asked))};
     try {
       auto load = request_.what.make(world_, result.asked, request_.seed);
       result.chosen = load->chosen();

@@ -22,6 +22,7 @@
 #include <untax/rma/copy.hpp>                 // IWYU pragma: export
 #include <untax/rma/signal.hpp>               // IWYU pragma: export
 #include <untax/symmetric/heap.hpp>           // IWYU pragma: export
+#include <untax/trace/session.hpp>            // IWYU pragma: export
 #include <untax/world/block.hpp>              // IWYU pragma: export
 #include <untax/world/launch.hpp>             // IWYU pragma: export
 #include <untax/world/world.hpp>              // IWYU pragma: export

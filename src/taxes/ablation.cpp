@@ -54,6 +54,10 @@ double attention_bytes_sent(const layer_operation& op, int ranks) noexcept {
   return rows * row * (ranks - 1) * sizeof(float);
 }
 
+std::string label_of(const layer_operation& op, const std::string& step, const std::string& ran) {
+  return op.name + " " + step + " " + ran;
+}
+
 std::string step_of(pattern how) {
   switch (how) {
     case pattern::automatic:

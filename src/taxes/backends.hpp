@@ -41,6 +41,9 @@ inline constexpr std::size_t host_gemm_heaps = 9;
 /// Bytes of partial results that a rank of attention sends at least.
 [[nodiscard]] double attention_bytes_sent(const layer_operation& op, int ranks) noexcept;
 
+/// What a variant of an operation is called in traces; `step_traces` finds it by that.
+[[nodiscard]] std::string label_of(const layer_operation& op, const std::string& step,
+                                   const std::string& ran);
 /// The step that a pattern in a graph stands for: "E1" to "E4".
 [[nodiscard]] std::string step_of(pattern how);
 /// Adds a time to the row; of several for one step the one with the least median stays.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <untax/ops/flash_decode.hpp>
+#include <untax/trace/session.hpp>
 #include <untax/world/launch.hpp>
 
 #include "ops/flash_decode/planning.hpp"
@@ -92,11 +93,13 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
           const flash_decode_options how{
               .how = v.how, .launch = v.launch, .workers = options.workers};
           if (!is_there(v, w.size())) continue;
+          const trace_label label(label_of(op, v.step, v.name));
           ops.push_back(std::make_unique<flash_decode>(w, work.problem, how));
           steps.add(v.step, v.name, [&memory, one = ops.back().get()] { memory.run(*one); });
         }
         const flash_decode_plan& fused = ops.back()->plan();
         std::vector<std::unique_ptr<attention_alone>> alone;
+        const trace_label label(label_of(op, "compute", "alone"));
         for (const pattern how : alone_patterns) {
           alone.push_back(std::make_unique<attention_alone>(work.problem, alone_like(fused, how)));
           steps.add_compute([&memory, one = alone.back().get()] { memory.run(one->op()); });

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <untax/trace/session.hpp>
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
@@ -62,6 +63,7 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
         std::vector<std::unique_ptr<runnable>> ops;
         timed_row steps(options);
         for (const variant& v : variants) {
+          const trace_label label(label_of(op, v.step, v.name));
           ops.push_back(entry.make(w, problem, v.options));
           runnable* one = ops.back().get();
           const matrix own = one->result();

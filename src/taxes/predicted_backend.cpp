@@ -41,7 +41,10 @@ class predicted_backend final : public tax_backend {
   }
 
   [[nodiscard]] std::optional<std::string> refusal(const layer_operation& op) const override {
-    return gpu_refusal(op, ranks_);
+    if (auto reason = gpu_refusal(op, ranks_)) return reason;
+    // What the timing engine predicts is what tables were measured of.
+    if (is_attention(op) || operator_named(op.operator_name).tuned) return std::nullopt;
+    return fmt::format("the timing engine does not know the kernels of {}", op.operator_name);
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
     return refusal(op) ? 0 : 1;

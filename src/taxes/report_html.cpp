@@ -187,6 +187,48 @@ std::string figures_table(const tax_report& report) {
   return out + "</tbody></table></div>\n";
 }
 
+std::string traced_section(const tax_report& report) {
+  double longest = 0;
+  for (const tax_row& row : report.rows) {
+    for (const traced_step& step : row.traced) longest = std::max(longest, step.path.total());
+  }
+  if (longest == 0) return "";
+  const time_unit unit = unit_for(longest);
+  std::string out = fmt::format(
+      "<section><h2>By the trace</h2>\n<div class=\"scroll panel\"><table>\n<caption>Times in {}, "
+      "along the critical path of each step, and at each rank; each line adds up to its "
+      "time.</caption>\n<thead><tr><th scope=\"col\">operation</th><th scope=\"col\" "
+      "class=\"words\">of</th><th scope=\"col\">time</th>",
+      unit.symbol);
+  for (std::size_t i = 0; i < trace_parts; ++i)
+    out += fmt::format("<th scope=\"col\">{}</th>", name_of(static_cast<trace_part>(i)));
+  out += "</tr></thead>\n<tbody>\n";
+  const auto line = [&](const std::string& name, const std::string& of,
+                        const trace_breakdown& parts) {
+    out += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"words\">{}</td><td>{}</td>",
+                       escaped(name), of, figure(parts.total(), unit));
+    for (const double seconds : parts.seconds)
+      out += fmt::format("<td>{}</td>", figure(seconds, unit));
+    out += "</tr>\n";
+  };
+  for (const tax_row& row : report.rows) {
+    for (const traced_step& step : row.traced) {
+      line(row.op.name, step.id, step.path);
+      for (std::size_t r = 0; r < step.ranks.size(); ++r)
+        line(row.op.name, fmt::format("{}, rank {}", step.id, r), step.ranks[r]);
+    }
+  }
+  out += "</tbody></table></div>\n";
+  const auto differences = trace_differences(report);
+  if (!differences.empty())
+    out += "<p class=\"hint\">Ablation and trace differ by more than 5 % of E0 here:</p>\n";
+  out += differences.empty() ? "<p class=\"hint\">Ablation and trace differ by no more than 5 % of "
+                               "E0.</p>\n"
+                             : "<ul class=\"notes\">\n";
+  for (const std::string& one : differences) out += fmt::format("<li>{}</li>\n", escaped(one));
+  return out + (differences.empty() ? "</section>\n" : "</ul></section>\n");
+}
+
 std::string unmeasured_list(const tax_report& report) {
   if (report.unmeasured.empty()) return "";
   std::string out =
@@ -280,6 +322,7 @@ std::string render_html(const tax_report& report) {
   for (const tax_row& row : report.rows) out += card(report, row);
   out +=
       "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
+  out += traced_section(report);
   out += reading_guide(verdict_of(report)) + measuring_facts(report);
   out += unmeasured_list(report);
   if (!report.notes.empty()) {

@@ -57,6 +57,20 @@ json from_operation(const layer_operation& op) {
   return out;
 }
 
+json from_trace(const trace_breakdown& parts) {
+  json out;
+  for (std::size_t i = 0; i < trace_parts; ++i)
+    out[std::string(name_of(static_cast<trace_part>(i)))] = parts.seconds[i];
+  return out;
+}
+
+trace_breakdown to_trace(const json& in) {
+  trace_breakdown parts;
+  for (std::size_t i = 0; i < trace_parts; ++i)
+    parts.seconds[i] = in.at(std::string(name_of(static_cast<trace_part>(i))));
+  return parts;
+}
+
 json from_row(const tax_row& row, int repeats) {
   json out = from_operation(row.op);
   out["steps"] = json::array();
@@ -74,6 +88,11 @@ json from_row(const tax_row& row, int repeats) {
   out["derived"] = from_breakdown(row.breakdown());
   out["derived_uncertainty"] = from_breakdown(row.uncertainty(repeats));
   out["verdict"] = from_verdict(verdict_of(row, repeats));
+  for (const traced_step& step : row.traced) {
+    json one = {{"id", step.id}, {"path", from_trace(step.path)}, {"cause", step.cause}};
+    for (const trace_breakdown& rank : step.ranks) one["ranks"].push_back(from_trace(rank));
+    out["trace"].push_back(std::move(one));
+  }
   return out;
 }
 
@@ -119,6 +138,12 @@ tax_row to_row(const json& in) {
   }
   row.compute = to_spread(in, "compute_seconds", "compute_spread");
   row.link = to_spread(in, "link_seconds", "link_spread");
+  if (!in.contains("trace")) return row;
+  for (const json& one : in.at("trace")) {
+    traced_step step{one.at("id"), to_trace(one.at("path")), {}, one.at("cause")};
+    for (const json& rank : one.at("ranks")) step.ranks.push_back(to_trace(rank));
+    row.traced.push_back(std::move(step));
+  }
   return row;
 }
 
@@ -183,6 +208,7 @@ std::string to_json(const tax_report& report) {
   }
   out["verdict"] = from_verdict(verdict_of(report));
   out["finding"] = finding(report);
+  for (const std::string& one : trace_differences(report)) out["trace_differences"].push_back(one);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -146,6 +146,48 @@ std::string problem_table(const tax_report& report, int width, text_style style)
   return table.render(width, style.utf8);
 }
 
+std::string traced_table(const tax_report& report, const time_unit& unit, int width,
+                         text_style style) {
+  std::vector<text_table::column> columns = {{"operation"}, {"of"}, {"time", align::right}};
+  for (std::size_t i = 0; i < trace_parts; ++i)
+    columns.push_back({std::string(name_of(static_cast<trace_part>(i))), align::right});
+  text_table table(columns, 2);
+  const auto line = [&](std::string name, std::string of, const trace_breakdown& parts) {
+    std::vector<std::string> cells = {std::move(name), std::move(of), in_unit(parts.total(), unit)};
+    for (const double seconds : parts.seconds) cells.push_back(in_unit(seconds, unit));
+    table.add(std::move(cells));
+  };
+  for (const tax_row& row : report.rows) {
+    for (const traced_step& step : row.traced) {
+      line(&step == &row.traced.front() ? row.op.name : "", step.id, step.path);
+      if (step.id != "E4") continue;
+      for (std::size_t r = 0; r < step.ranks.size(); ++r)
+        line("", fmt::format("rank {}", r), step.ranks[r]);
+    }
+  }
+  return table.render(width, style.utf8);
+}
+
+std::string traced_text(const tax_report& report, const time_unit& unit, int width,
+                        text_style style) {
+  if (std::ranges::all_of(report.rows, [](const tax_row& row) { return row.traced.empty(); }))
+    return "";
+  std::string text =
+      "\n" + bold(wrapped(fmt::format("By the trace, in {}: along the critical path of each step, "
+                                      "and of E4 at each rank",
+                                      unit.name),
+                          width),
+                  style);
+  text += traced_table(report, unit, width, style);
+  const auto differences = trace_differences(report);
+  text +=
+      "\n" + wrapped(differences.empty() ? "Ablation and trace differ by no more than 5 % of E0."
+                                         : "Ablation and trace differ by more than 5 % of E0 here:",
+                     width);
+  for (const std::string& one : differences) text += listed(one, width);
+  return text;
+}
+
 }  // namespace
 
 std::string render_table(const tax_report& report, int width, text_style style) {
@@ -172,6 +214,7 @@ std::string render_table(const tax_report& report, int width, text_style style) 
                   report.repeats < 2 ? ", which nobody knows of one run" : "",
                   bound_text(verdict_of(report))),
       width);
+  text += traced_text(report, unit, width, style);
   text += "\n" + problem_table(report, width, style);
   if (!report.unmeasured.empty()) text += "\n" + bold("Not measured", style) + "\n";
   for (const auto& [op, reason] : report.unmeasured)

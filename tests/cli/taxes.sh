@@ -58,6 +58,16 @@ if [ "$cores" -lt 16 ]; then
   says "$out" "^Warning: $cores cores for 16 ranks"
 fi
 
+# Beside another report.
+expect 0 taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --repeat 2 --compare "$folder/one.json"
+says "$out" '^this: +all_gather_gemm, 2 ranks, 8 tokens'
+says "$out" '^other: all_gather_gemm, 1 rank, 8 tokens'
+says "$out" '^launch tax '
+says "$out" '^all_gather_gemm, E4 '
+expect 2 taxes --backend host --operator all_gather_gemm --compare "$folder/small.json"
+says "$err" '^untax: --compare: .*small.json: tax report'
+expect 2 taxes --backend host --operator all_gather_gemm --compare /nowhere/report.json
+
 expect 2 taxes
 says "$err" 'model FILE, or --operator NAME'
 expect 2 taxes --model "$folder/small.json" -n 8

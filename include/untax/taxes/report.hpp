@@ -7,6 +7,7 @@
 
 #include <untax/core/types.hpp>
 #include <untax/taxes/layer.hpp>
+#include <untax/trace/account.hpp>
 
 namespace untax {
 
@@ -29,6 +30,16 @@ struct tax_step {
   std::string ran;  ///< what was run: "bulk_library, eager", or the pattern that was best
   spread time;
   bool operator==(const tax_step&) const = default;
+};
+
+/// What a trace says of a step: where the time of a run went, along the critical path and at each
+/// rank. Each adds up to the time of the run.
+struct traced_step {
+  std::string id;  ///< "E0" to "E4"
+  trace_breakdown path;
+  std::vector<trace_breakdown> ranks;
+  std::string cause;  ///< what is most of the path: "launch at rank 1"
+  bool operator==(const traced_step&) const = default;
 };
 
 /// Where the time of E0 goes, in seconds. The parts add up to E0; a part can be negative, when the
@@ -65,6 +76,7 @@ struct tax_row {
   std::vector<tax_step> steps;  ///< by id; E0 and E4 always, what a backend does not have is absent
   spread compute;               ///< the arithmetic alone, everything local
   spread link;                  ///< bytes through the busiest link, at its measured rate
+  std::vector<traced_step> traced = {};  ///< by id; empty without a trace
 
   /// The larger median of compute and link.
   [[nodiscard]] double bound() const noexcept;
@@ -136,6 +148,14 @@ void check(const tax_report& report);
 /// which tax is the largest, as far as the figures tell.
 [[nodiscard]] std::string finding(const tax_report& report);
 
+/// Fills in `traced` of all rows from the trace that was recorded while they were measured.
+void add_traces(tax_report& report, const trace_record& record);
+
+/// Where ablation and trace do not agree: for each tax of an operation whose parts of the trace
+/// differ from it by more than 5 % of E0 a sentence, with what else makes the difference of the two
+/// steps. Empty without a trace.
+[[nodiscard]] std::vector<std::string> trace_differences(const tax_report& report);
+
 /// How a terminal shows text.
 struct text_style {
   bool utf8 = true;
@@ -145,6 +165,11 @@ struct text_style {
 /// The report as text of at most `width` columns (at least 80 are used).
 [[nodiscard]] std::string render_table(const tax_report& report, int width = 100,
                                        text_style style = {});
+
+/// Two reports side by side: machines, commits, the parts of a layer, and E0 and E4 of each
+/// operation, as text of at most `width` columns.
+[[nodiscard]] std::string render_comparison(const tax_report& here, const tax_report& there,
+                                            int width = 100, text_style style = {});
 
 /// The report as JSON, measured and derived values; times in seconds.
 [[nodiscard]] std::string to_json(const tax_report& report);

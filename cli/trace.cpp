@@ -1,0 +1,100 @@
+#include "trace.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/trace/json.hpp>
+#include <untax/trace/session.hpp>
+
+#include "arguments.hpp"
+#include "output.hpp"
+#include "src/taxes/time_text.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+
+void add_trace_option(CLI::App& verb, std::string& path) {
+  verb.add_option("--trace", path, "write what every worker did and waited for, for Perfetto")
+      ->check(writable_file());
+}
+
+void require_traceable(const std::string& path, memory_kind where) {
+  if (path.empty()) return;
+  if (path == "-") {
+    throw error(errc::invalid_argument, "--trace is -; a trace goes to a file, so give a path");
+  }
+  if (where == memory_kind::cuda) {
+    throw error(errc::unsupported,
+                "--trace records operators on the host, and this runs on GPUs; leave it out, or "
+                "take --backend host");
+  }
+}
+
+trace_recording::trace_recording(std::string path)
+    : path_(std::move(path)), active_(!path_.empty()) {
+  if (active_) start_trace({.path = path_});
+}
+
+trace_recording::~trace_recording() {
+  if (!active_) return;
+  try {
+    // What was recorded until an error may show why it came.
+    (void)stop_trace();
+  } catch (const std::exception& e) {
+    complain(e.what());
+  }
+}
+
+trace_record trace_recording::finish() {
+  active_ = false;
+  return stop_trace();
+}
+
+trace_record read_trace(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw error(errc::invalid_argument, fmt::format("{}: cannot be read", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return trace_from_json(text);
+}
+
+std::string text_of(const std::vector<operator_account>& accounts, int width, text_style style) {
+  std::vector<table::column> columns = {{"operator"}, {"where"}, {"time", table::align::right}};
+  for (std::size_t i = 0; i < trace_parts; ++i)
+    columns.push_back({std::string(name_of(static_cast<trace_part>(i))), table::align::right});
+  table rows(columns, 2);
+  double longest = 0;
+  for (const operator_account& account : accounts) longest = std::max(longest, account.wall);
+  const time_unit unit = unit_for(longest);
+  const auto line = [&](std::string name, std::string where, const trace_breakdown& parts) {
+    std::vector<std::string> cells = {std::move(name), std::move(where),
+                                      in_unit(parts.total(), unit)};
+    for (const double seconds : parts.seconds) cells.push_back(in_unit(seconds, unit));
+    rows.add(std::move(cells));
+  };
+  std::string causes;
+  for (const operator_account& account : accounts) {
+    const std::string name = account.label.empty() ? account.name : account.label;
+    line(name, "critical path", account.path);
+    for (std::size_t r = 0; r < account.ranks.size(); ++r)
+      line("", fmt::format("rank {}", r), account.ranks[r]);
+    causes += wrapped(
+        fmt::format("{}: most of the critical path is {} ({}).", name,
+                    account.causes.front().text(), with_unit(account.causes.front().seconds, unit)),
+        width);
+  }
+  return fmt::format("Where the time goes, in {}, by the trace\n", unit.name) +
+         rows.render(width, style.utf8) + causes;
+}
+
+void show_trace(const trace_record& record, const std::string& path) {
+  const auto accounts = accounts_of(record);
+  if (!accounts.empty()) show("\n" + text_of(accounts, width(stream::out), style(stream::out)));
+  print(fmt::format("Trace: {} ({})\n", path, record.summary()));
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <untax/core/memory_kind.hpp>
+#include <untax/taxes/report.hpp>
+#include <untax/trace/account.hpp>
+
+namespace untax::cli {
+
+/// Adds --trace, which gives `path` its value.
+void add_trace_option(CLI::App& verb, std::string& path);
+
+/// Throws `unsupported` for a path where nothing of what runs is recorded.
+void require_traceable(const std::string& path, memory_kind where);
+
+/// Records from its making on what operators do, if `path` is not empty.
+class trace_recording {
+ public:
+  explicit trace_recording(std::string path);
+  trace_recording(const trace_recording&) = delete;
+  trace_recording& operator=(const trace_recording&) = delete;
+  ~trace_recording();
+
+  [[nodiscard]] bool active() const noexcept { return active_; }
+  /// Ends it, and writes the file.
+  [[nodiscard]] trace_record finish();
+
+ private:
+  std::string path_;
+  bool active_;
+};
+
+/// The trace that ranks have written to `path`. Throws `invalid_argument`.
+[[nodiscard]] trace_record read_trace(const std::string& path);
+
+/// Where the time of each operator went: along the critical path, and at each rank.
+[[nodiscard]] std::string text_of(const std::vector<operator_account>& accounts, int width,
+                                  text_style style);
+
+/// Prints the accounts, and that the file was written.
+void show_trace(const trace_record& record, const std::string& path);
+
+}  // namespace untax::cli

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <untax/taxes/report.hpp>
+#include <untax/taxes/text_table.hpp>
+
+#include "time_text.hpp"
+
+namespace untax {
+namespace {
+
+using align = text_table::align;
+
+/// What a report is about, in the words of people.
+std::string place_of(const tax_report& report) {
+  const std::string where = !report.predicted.empty() ? "predicted"
+                            : report.gpus.empty()     ? report.cpu
+                                                      : report.gpus;
+  return fmt::format("{}, commit {}, {}", where, report.commit, report.date);
+}
+
+std::string subject_of(const tax_report& report) {
+  return fmt::format("{}, {} rank{}, {} tokens, {}", report.model, report.tensor_parallel,
+                     report.tensor_parallel == 1 ? "" : "s", report.tokens, name_of(report.type));
+}
+
+std::string ratio(double here, double there) {
+  return there > 0 && here > 0 ? fmt::format("{:.2f}", here / there) : "";
+}
+
+}  // namespace
+
+std::string render_comparison(const tax_report& here, const tax_report& there, int width,
+                              text_style style) {
+  check(here);
+  check(there);
+  const tax_breakdown mine = layer_total(here);
+  const tax_breakdown other = layer_total(there);
+  const time_unit unit = unit_for(std::max(mine.total(), other.total()));
+  text_table table({{"of a layer, or operator"},
+                    {fmt::format("this, {}", unit.name), align::right},
+                    {fmt::format("other, {}", unit.name), align::right},
+                    {"this / other", align::right}});
+  const auto line = [&](std::string name, double a, double b) {
+    table.add({std::move(name), in_unit(a, unit), in_unit(b, unit), ratio(a, b)});
+  };
+  line("E0, today", mine.total(), other.total());
+  for (const tax_part& part : tax_parts)
+    line(std::string(part.title), mine.*part.value, other.*part.value);
+  line("E4, best fused", mine.bound + mine.remainder, other.bound + other.remainder);
+  table.rule();
+  bool differs = false;
+  for (const tax_row& row : here.rows) {
+    const auto same = std::ranges::find_if(
+        there.rows, [&](const tax_row& one) { return one.op.name == row.op.name; });
+    if (same == there.rows.end()) {
+      table.add({row.op.name + ": the other has none"});
+      continue;
+    }
+    const bool other_problem = !row.op.same_problem(same->op);
+    differs = differs || other_problem;
+    for (const char* id : {"E0", "E4"}) {
+      line(fmt::format("{}{}, {}", row.op.name, other_problem ? "*" : "", id),
+           row.step(id)->time.median, same->step(id)->time.median);
+    }
+  }
+  std::string text = wrapped("this:  " + subject_of(here) + "; " + place_of(here), width);
+  text += wrapped("other: " + subject_of(there) + "; " + place_of(there), width);
+  text += table.render(width, style.utf8);
+  if (differs) text += wrapped("A * marks operations whose shape or type differs.", width);
+  return text;
+}
+
+}  // namespace untax

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <untax/taxes/report.hpp>
+
+#include "backends.hpp"
+#include "time_text.hpp"
+
+namespace untax {
+namespace {
+
+/// Of E0: where ablation and trace differ by less, nothing is said.
+constexpr double agreement = 0.05;
+
+/// A tax, the two steps it lies between, and what of a trace it is made of.
+struct tax_of_trace {
+  double tax_breakdown::*value;
+  const char* title;
+  const char* before;
+  const char* after;
+  std::initializer_list<trace_part> parts;
+};
+
+const std::array<tax_of_trace, 3>& taxes_of_trace() {
+  using enum trace_part;
+  static const std::array<tax_of_trace, 3> all = {
+      {{&tax_breakdown::launch, "launch tax", "E0", "E1", {launch}},
+       {&tax_breakdown::bulk_synchronous,
+        "bulk-synchronous tax",
+        "E2",
+        "E3",
+        {late_peer, in_flight, tail, idle, entry}},
+       {&tax_breakdown::locality, "locality tax", "E3", "E4", {movement, compute}}}};
+  return all;
+}
+
+const traced_step* traced(const tax_row& row, const char* id) {
+  const auto found = std::ranges::find(row.traced, id, &traced_step::id);
+  return found == row.traced.end() ? nullptr : &*found;
+}
+
+bool belongs(const tax_of_trace& tax, trace_part part) {
+  return std::ranges::find(tax.parts, part) != tax.parts.end();
+}
+
+/// Nothing where the two agree.
+std::string difference(const tax_row& row, const tax_of_trace& tax) {
+  const traced_step* before = traced(row, tax.before);
+  const traced_step* after = traced(row, tax.after);
+  if (before == nullptr || after == nullptr) return "";
+  trace_breakdown saved = before->path;
+  saved.add(after->path, -1);
+  double by_trace = 0;
+  for (const trace_part part : tax.parts) by_trace += saved[part];
+  const double by_ablation = row.breakdown().*tax.value;
+  const double today = row.step("E0")->time.median;
+  if (std::abs(by_trace - by_ablation) <= agreement * today) return "";
+  auto other = trace_part::compute;
+  double most = 0;
+  for (std::size_t i = 0; i < trace_parts; ++i) {
+    const auto part = static_cast<trace_part>(i);
+    if (belongs(tax, part) || std::abs(saved[part]) <= std::abs(most)) continue;
+    other = part;
+    most = saved[part];
+  }
+  const time_unit unit = unit_for(today);
+  return fmt::format(
+      "{}: the {} is {} by ablation and {} by the trace. Of what else changes from {} to {} the "
+      "largest is {}: {}; most of {} is {}.",
+      row.op.name, tax.title, with_unit(by_ablation, unit), with_unit(by_trace, unit), tax.before,
+      tax.after, name_of(other), with_unit(most, unit), tax.before, before->cause);
+}
+
+}  // namespace
+
+void add_traces(tax_report& report, const trace_record& record) {
+  const auto accounts = accounts_of(record);
+  for (tax_row& row : report.rows) {
+    row.traced.clear();
+    for (const tax_step& step : row.steps) {
+      const auto account = std::ranges::find(accounts, label_of(row.op, step.id, step.ran),
+                                             &operator_account::label);
+      if (account == accounts.end()) continue;
+      row.traced.push_back(
+          {step.id, account->path, account->ranks, account->causes.front().text()});
+    }
+  }
+}
+
+std::vector<std::string> trace_differences(const tax_report& report) {
+  std::vector<std::string> all;
+  for (const tax_row& row : report.rows) {
+    for (const tax_of_trace& tax : taxes_of_trace()) {
+      std::string text = difference(row, tax);
+      if (!text.empty()) all.push_back(std::move(text));
+    }
+  }
+  return all;
+}
+
+}  // namespace untax
