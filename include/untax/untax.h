@@ -6,7 +6,7 @@
  * Errors. Functions that can fail return an `untax_status`: `untax_ok`, which is 0, or why not.
  * What was wrong is in `untax_last_error`, of the calling thread. Results are written only where
  * the call went well. No function throws, prints or ends the process, and there is no state but the
- * last error of each thread.
+ * last error of each thread, and the trace, if one is being recorded.
  *
  * Threads. A world, with all that was made on it, is used by one thread at a time;
  * `untax_world_fail` may be called by any. Worlds of several ranks in one process go to a thread
@@ -26,6 +26,7 @@
 #include <untax/c/gemm.h>
 #include <untax/c/library.h>
 #include <untax/c/operator.h>
+#include <untax/c/trace.h>
 #include <untax/c/world.h>
 
 #endif /* UNTAX_UNTAX_H */

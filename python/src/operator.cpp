@@ -193,4 +193,5 @@ NB_MODULE(_core, m) {
   m.doc() = "The C ABI of untax, as the package untax uses it.";
   untax::python::bind_world(m);
   untax::python::bind_operator(m);
+  untax::python::bind_trace(m);
 }

@@ -28,5 +28,6 @@ class world {
 
 void bind_world(nb::module_& m);
 void bind_operator(nb::module_& m);
+void bind_trace(nb::module_& m);
 
 }  // namespace untax::python

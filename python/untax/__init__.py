@@ -18,6 +18,7 @@ from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, No
 from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashDecode, GemmAllReduce,
                         GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
 from .taxes import Taxes, taxes
+from .trace import Trace
 from .types import Pattern
 from .world import Memory, World, run_threads
 
@@ -26,6 +27,6 @@ __version__ = _core.version()
 __all__ = [
     "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
     "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
-    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Unsupported", "World", "run_threads",
+    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Trace", "Unsupported", "World", "run_threads",
     "taxes",
 ]

@@ -1,0 +1,33 @@
+"""What operators on the host did and waited for, as a file that Perfetto opens."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from . import _core
+
+
+class Trace:
+    """Records all operators that are made in its `with`, and writes the file at the end.
+
+        with untax.Trace("trace.json") as trace:
+            untax.run_threads(4, body)
+        print(trace.events, trace.lost)
+
+    `events` is how many events the file holds, `lost` how many older ones did not fit in memory. With ranks as
+    processes each of them has it around the same operators, with the same path. No operator may run at its end.
+    Raises InvalidArgument if the file cannot be written, or inside another one. UNTAX_TRACE=trace.json does the same
+    for a whole program.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path, self.events, self.lost = os.fspath(path), 0, 0
+
+    def __enter__(self) -> Trace:
+        _core.start_trace(self.path)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.events, self.lost = _core.stop_trace()
