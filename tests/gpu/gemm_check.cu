@@ -43,7 +43,7 @@ __global__ void multiply_plainly(float* c, const T* a, const T* b, int m, int n,
   const int column = static_cast<int>(blockIdx.x) * 32;
   const int x = static_cast<int>(threadIdx.x);
   const int y = static_cast<int>(threadIdx.y);
-  float sums[4] = {};
+  double sums[4] = {};
   for (int depth = 0; depth < k; depth += 32) {
     for (int r = y; r < 32; r += 8) {
       const bool inside = depth + x < k;
@@ -57,13 +57,14 @@ __global__ void multiply_plainly(float* c, const T* a, const T* b, int m, int n,
     }
     __syncthreads();
     for (int d = 0; d < 32; ++d) {
-      for (int i = 0; i < 4; ++i) sums[i] += left[y + 8 * i][d] * right[x][d];
+      for (int i = 0; i < 4; ++i)
+        sums[i] += static_cast<double>(left[y + 8 * i][d]) * static_cast<double>(right[x][d]);
     }
     __syncthreads();
   }
   for (int i = 0; i < 4; ++i) {
     if (row + y + 8 * i < m && column + x < n)
-      c[static_cast<std::int64_t>(row + y + 8 * i) * n + column + x] = sums[i];
+      c[static_cast<std::int64_t>(row + y + 8 * i) * n + column + x] = static_cast<float>(sums[i]);
   }
 }
 

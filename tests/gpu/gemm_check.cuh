@@ -23,7 +23,7 @@ class gemm_data {
   [[nodiscard]] const void* b() const { return b_; }
   [[nodiscard]] void* c() const { return c_; }
 
-  /// Fills A and B with N(0, 1), and computes what C should be, in fp32.
+  /// Fills A and B with N(0, 1), and computes what C should be, in fp64.
   void fill(std::uint32_t seed, cudaStream_t stream);
   /// Fills C, and what lies around it, with NaN.
   void poison(cudaStream_t stream);

@@ -91,12 +91,28 @@ class gemm::launcher {
   void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
     const gemm_plan& p = plan();
     const auto& [m, n, k, type] = room_;
+    const matrix_at of_a{a, m, k, k};
+    const matrix_at of_b{b, shape_.n, k, k};
+    const gemm_maps map{p, type};
     gemm_arguments maps;
-    maps.a = tensor_map_of({a, m, k, k}, type, a_tma_tile_rows(p), read_together(p));
-    maps.b = tensor_map_of({b, shape_.n, k, k}, type, b_tma_tile_rows(p), read_together(p));
-    maps.c = result_map_of({c, m, n, n}, type, p.config);
-    const local_io io;
+    maps.a = map.a(of_a);
+    maps.b = map.b(of_b);
+    maps.c = map.c({c, m, n, n});
+    local_io io;
+    const bool swaps = p.config.swap_ab;
+    io.m_tail =
+        tail_of(swaps ? of_b : of_a, swaps ? maps.b : maps.a, m_end_of(p, swaps ? shape_.n : m));
+    io.n_tail =
+        tail_of(swaps ? of_a : of_b, swaps ? maps.a : maps.b, n_end_of(p, swaps ? m : shape_.n));
     launcher_.launch(maps, &io, stream);
+  }
+
+  /// The map of what is left at the end of an operand, if anything is.
+  [[nodiscard]] operand_tail tail_of(const matrix_at& matrix, const CUtensorMap& all,
+                                     const operand_end& end) const {
+    if (end.rows == 0) return {all, end.begin, 0};
+    return {tensor_map_of(matrix, shape_.type, end.rows, read_together(plan())), end.begin,
+            end.rows};
   }
 
   gemm_shape shape_;

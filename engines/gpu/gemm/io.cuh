@@ -79,6 +79,13 @@ concept bringing_source = source_view<V> && requires(V& v, int group) {
   { v.rows_for(group) } -> std::same_as<typename V::rows>;
 };
 
+/// A source that has maps for the tiles at the ends of both operands.
+template <class V>
+concept trimmed_view = source_view<V> && requires(const V& v) {
+  { v.m_tail() } -> std::same_as<const operand_tail&>;
+  { v.n_tail() } -> std::same_as<const operand_tail&>;
+};
+
 /// What a sink does: says where parts of C go.
 template <class V>
 concept sink_view = requires(V& v, int row, int copy) {
@@ -156,6 +163,18 @@ class local_source::view {
   const CUtensorMap& a_;
   const CUtensorMap& b_;
   int k_blocks_;
+};
+
+template <class Io>
+class trimmed_source::view : public local_source::view<Io> {
+ public:
+  __device__ view(const Io& io, const gemm_arguments& given)
+      : local_source::view<Io>(io, given), tails_(io) {}
+  [[nodiscard]] __device__ const operand_tail& m_tail() const { return tails_.m_tail; }
+  [[nodiscard]] __device__ const operand_tail& n_tail() const { return tails_.n_tail; }
+
+ private:
+  const trimmed_source::arguments& tails_;
 };
 
 template <class Io>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include <cuda.h>
 
@@ -78,6 +79,23 @@ struct local_source {
   template <class Io>
   class view;
 };
+/// What there is of an operand in the last tile along it.
+struct operand_tail {
+  CUtensorMap map;                              ///< TMA tiles of `rows` rows
+  int begin = std::numeric_limits<int>::max();  ///< the row where a tile begins that is not full
+  int rows = 0;                                 ///< that each block reads of it
+};
+/// The same, but nothing beyond the last rows is read: TMA takes several times as long for a row
+/// that does not exist as for one that does. What of a stage is not read stays as it was: it ends
+/// up in no element of C.
+struct trimmed_source {
+  struct arguments {
+    operand_tail m_tail;  ///< of the M operand: what a block reads of the tile at `begin`
+    operand_tail n_tail;  ///< of the N operand
+  };
+  template <class Io>
+  class view;
+};
 /// C of this GPU alone.
 struct local_sink {
   struct arguments {};
@@ -92,6 +110,6 @@ struct no_senders {
   class view;
 };
 /// A GEMM of one GPU.
-using local_io = gemm_io<local_source, local_sink, no_senders>;
+using local_io = gemm_io<trimmed_source, local_sink, no_senders>;
 
 }  // namespace untax::gpu

@@ -145,6 +145,10 @@ __global__ void __launch_bounds__(block_threads, 1)
     prefetch(arguments.a);
     prefetch(arguments.b);
     prefetch(arguments.c);
+    if constexpr (trimmed_view<typename view::source_view>) {
+      prefetch(given.m_tail.map);
+      prefetch(given.n_tail.map);
+    }
     init_barriers(shared);
   }
   // Clusters meet without ordering anything but their barriers.

@@ -86,15 +86,6 @@ double split_cycles(const tile_config& c, int splits) {
   return handover_cycles + (splits - 1) * partial_bytes(c) / rate;
 }
 
-/// How many rows of the N operand each block reads. Rows that do not exist would come as zeros, and
-/// slowly; so where one tile has all of the N operand, what is below them is left as it was: it
-/// ends up in no element of C.
-int read_rows(const tile_config& c, std::int64_t n) {
-  constexpr std::int64_t swizzled_rows = 8;
-  const std::int64_t all = std::min<std::int64_t>(n, c.block_n);
-  return static_cast<int>(round_up(ceil_div<std::int64_t>(all, c.cluster), swizzled_rows));
-}
-
 /// The tiles of a shape, none of them given to anybody yet.
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   const std::int64_t m = c.swap_ab ? s.n : s.m;
@@ -107,7 +98,7 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   p.schedule.k_blocks =
       static_cast<int>(ceil_div<std::int64_t>(s.k, stage_depth(c))) * p.schedule.k_blocks_per_stage;
   p.schedule.part_k_blocks = p.schedule.k_blocks;
-  p.multicast_rows = read_rows(c, n);
+  p.multicast_rows = multicast_rows_of(c, n);
   return p;
 }
 
@@ -169,6 +160,23 @@ gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int num_sms) {
 }
 
 }  // namespace
+
+int multicast_rows_of(const tile_config& c, std::int64_t rows) {
+  constexpr std::int64_t swizzled_rows = 8;
+  const std::int64_t all = std::min<std::int64_t>(rows, c.block_n);
+  return static_cast<int>(round_up(ceil_div<std::int64_t>(all, c.cluster), swizzled_rows));
+}
+
+operand_end m_end_of(const gemm_plan& p, std::int64_t rows) {
+  const int left = static_cast<int>(rows % tile_rows(p.config));
+  return {static_cast<int>(rows) - left, left};
+}
+operand_end n_end_of(const gemm_plan& p, std::int64_t rows) {
+  const int left = static_cast<int>(rows % p.config.block_n);
+  // The rows of a tile alone are as many as there are.
+  if (left == 0 || p.schedule.n_tiles == 1) return {std::numeric_limits<int>::max(), 0};
+  return {static_cast<int>(rows) - left, multicast_rows_of(p.config, left)};
+}
 
 const std::vector<tile_config>& tile_configs() {
   static const std::vector<tile_config> all = {

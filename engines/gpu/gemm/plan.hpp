@@ -61,6 +61,21 @@ struct gemm_plan {
   return (tile_rows(p.config) + p.multicast_rows * p.config.cluster) *
          k_blocks_per_stage(p.config) * block_k * 2;
 }
+/// How many rows of the N operand each block reads where so many are left. Rows that do not exist
+/// would come as zeros, and slowly; so where one tile has all of them, what is below is left as it
+/// was: it ends up in no element of C.
+[[nodiscard]] int multicast_rows_of(const tile_config& c, std::int64_t rows);
+
+/// Where an operand of so many rows ends, if that is within a tile: the row where that tile begins,
+/// and how many each block reads of it. Of the M operand a tile here is that of a block, and none
+/// of the rows behind that are read.
+struct operand_end {
+  int begin = 0;
+  int rows = 0;
+};
+[[nodiscard]] operand_end m_end_of(const gemm_plan& p, std::int64_t rows);
+[[nodiscard]] operand_end n_end_of(const gemm_plan& p, std::int64_t rows);
+
 /// Bytes of sums that all blocks together may leave behind.
 [[nodiscard]] inline std::size_t partials_bytes(const gemm_plan& p) {
   if (p.schedule.stream_k_tiles == 0) return 0;

@@ -74,6 +74,8 @@ class tma_producer {
   static constexpr bool waits = awaited_source<Source>;
   static constexpr bool retires = retired_source<Source>;
   static constexpr bool brings = bringing_source<Source>;
+  static constexpr bool trims = trimmed_view<Source>;
+  static_assert(!trims || (!waits && !brings), "trimmed tiles are not waited for");
   static constexpr int per_stage = k_blocks_per_stage(config);
   static_assert(!brings || config.swap_ab, "rows of A are the N operand");
   /// Of a stage, where they are all that comes by TMA.
@@ -87,6 +89,10 @@ class tma_producer {
       tile_ = w.tile;
       a_row_ = block_.a_begin(w);
       b_row_ = block_.b_begin(w);
+      if constexpr (trims) find_tail(w);
+    }
+    if constexpr (trims) {
+      if (is_tail()) return fetch_tail(w);
     }
     const int a_row = a_row_;
     const int b_row = b_row_;
@@ -178,6 +184,42 @@ class tma_producer {
     }
   }
 
+  /// Where the N operand ends within a tile, its rows lie closer together than those of others.
+  __device__ void find_tail(const work_tile& w) {
+    const int begin = source_.n_tail().begin;
+    if (block_.n_begin(w) != begin) return;
+    (config.swap_ab ? a_row_ : b_row_) =
+        begin + static_cast<int>(block_.m_place) * source_.n_tail().rows;
+  }
+  [[nodiscard]] __device__ int m_row() const { return config.swap_ab ? b_row_ : a_row_; }
+  [[nodiscard]] __device__ int n_row() const { return config.swap_ab ? a_row_ : b_row_; }
+  /// Whether there is less than a full tile of either operand.
+  [[nodiscard]] __device__ bool is_tail() const {
+    return m_row() >= source_.m_tail().begin || n_row() >= source_.n_tail().begin;
+  }
+  /// What there is of such a tile.
+  __device__ void fetch_tail(const work_tile& w) {
+    const operand_window all = source_.window_of(0, 0);
+    const operand_tail& m = source_.m_tail();
+    const operand_tail& n = source_.n_tail();
+    const bool m_ends = m_row() >= m.begin;
+    const bool n_ends = n_row() >= n.begin;
+    const CUtensorMap& m_map = m_ends ? m.map : config.swap_ab ? *all.b : *all.a;
+    const CUtensorMap& n_map = n_ends ? n.map : config.swap_ab ? *all.a : *all.b;
+    const int m_rows = !m_ends ? tile_rows(config) : m_row() == m.begin ? m.rows : 0;
+    const int n_rows = n_ends ? n.rows : block_.arguments.multicast_rows;
+    const auto bytes =
+        static_cast<std::uint32_t>((m_rows + n_rows * config.cluster) * (per_stage * block_k * 2));
+#pragma unroll 1
+    for (int k_block = w.begin; k_block < w.end; k_block += per_stage) {
+      block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
+      block_.shared.full[at_.stage].arrive_and_expect(bytes);
+      if (m_rows > 0) fetch<false>(at_, m_map, {k_block * block_k, m_row()});
+      fetch<true>(at_, n_map, {k_block * block_k, n_row()}, [&] { return n_rows; });
+      at_.template advance<config.stages>();
+    }
+  }
+
   /// Until everything that was fetched has been read.
   __device__ void await_consumers() {
     for (int i = 0; i < config.stages; ++i) {
@@ -209,14 +251,19 @@ class tma_producer {
   /// The k-blocks of a stage, of the N operand or of the M operand.
   template <bool of_y>
   __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, tma_coord from) {
+    fetch<of_y>(to, matrix, from, [this] { return block_.arguments.multicast_rows; });
+  }
+  /// The same, where each block reads so many rows of the N operand.
+  template <bool of_y, class Rows>
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, tma_coord from,
+                        const Rows& multicast_rows) {
     auto& here = block_.shared.stages[to.stage];
     stage_barrier& full = block_.shared.full[to.stage];
 #pragma unroll
     for (int i = 0; i < per_stage; ++i, from.x += block_k) {
       if constexpr (of_y) {
-        std::byte* const own = here.n_operand[i] + static_cast<int>(block_.m_place) *
-                                                       block_.arguments.multicast_rows * block_k *
-                                                       2;
+        std::byte* const own =
+            here.n_operand[i] + static_cast<int>(block_.m_place) * multicast_rows() * block_k * 2;
         constexpr auto everybody = (1U << config.cluster) - 1;
         if constexpr (config.cluster == 1) {
           tma_load(own, matrix, from, full);
