@@ -122,6 +122,9 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
                   "each operator")
       ->check(between(1, most_problems));
   verb.add_option("--seed", request.seed, "draw them from this seed")->capture_default_str();
+  verb.add_option("--least-rows", request.least_rows,
+                  "of the problems of gemm only those with so many rows of A");
+  verb.add_option("--most-rows", request.most_rows, "the same, at most");
   verb.add_flag("--every-plan", request.every_plan,
                 "time every plan of gemm that the model does not rule out; --json has all times");
   verb.add_option("--seconds", request.seconds, "begin no problem of gemm later than this")
@@ -137,6 +140,8 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
   suite.sizes = sizes;
   suite.problems = request.problems;
   suite.seed = request.seed;
+  suite.least_rows = request.least_rows;
+  suite.most_rows = request.most_rows;
   suite.every_plan = request.every_plan;
   suite.seconds = request.seconds;
   bench::require_memory(suite);

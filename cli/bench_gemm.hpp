@@ -15,6 +15,8 @@ namespace untax::cli {
 struct gemm_bench_request {
   int problems = 0;
   std::uint32_t seed = 1;
+  std::int64_t least_rows = 1;
+  std::int64_t most_rows = 16384;
   bool every_plan = false;
   double seconds = 0;
 };

@@ -24,7 +24,7 @@ const std::vector<option_use>& uses() {
         "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
       {{"--problems", "--seed"}, {"gemm", "shared"}},
-      {{"--every-plan"}, {"gemm"}},
+      {{"--every-plan", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--trace"}, {"host", "operators"}},

@@ -120,7 +120,7 @@ def cycles_at(p, v, clock):
         kind, l2 = "shared", v["l2_shared"]
     share = NUM_SMS / p.blocks
     if p.warpgroup_split_k or p.cluster == 1:
-        l2 *= share
+        l2 = min(l2 * share, v["most_l2_alone"])
     math = stage_math(p, v) / clock
     read = (p.tile_rows + p.multicast_rows) * p.depth * 2 / l2
     rate = min(v["memory_" + kind] * share, v["most_" + kind])

@@ -88,7 +88,13 @@ bool gemm_report::met() const noexcept {
 }
 
 std::vector<gemm_row> gemm_shapes(const gemm_suite_options& options) {
-  if (options.problems > 0) return drawn(options.problems, options.seed);
+  if (options.problems > 0) {
+    std::vector<gemm_row> rows = drawn(options.problems, options.seed);
+    std::erase_if(rows, [&](const gemm_row& row) {
+      return row.m < options.least_rows || row.m > options.most_rows;
+    });
+    return rows;
+  }
   constexpr std::int64_t weights[][2] = {
       {7168, 8192}, {8192, 3584}, {3584, 14336}, {8192, 28672}, {4608, 8192}};
   std::vector<std::int64_t> sizes = options.sizes;

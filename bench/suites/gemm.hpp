@@ -19,6 +19,9 @@ struct gemm_suite_options {
   /// How many problems are drawn instead of the grid, and the seed that they are drawn from.
   int problems = 0;
   std::uint32_t seed = 1;
+  /// Of these only those with so many rows of A are measured.
+  std::int64_t least_rows = 1;
+  std::int64_t most_rows = 16384;
   bool every_plan = false;         ///< times all plans that the model does not rule out, not one
   double seconds = 0;              ///< no problem begins later than this; 0: all are measured
   std::function<void()> progress;  ///< called after each shape. May be empty

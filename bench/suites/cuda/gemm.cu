@@ -163,26 +163,17 @@ class gemm_trial {
   int products_ = 1;
 };
 
-/// Plans that may be the quickest: those whose time by the model is near that of its best. Where
-/// tiles are many, also in other orders.
+/// Plans that may be the quickest: those whose time by the model is near that of its best.
 std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
   // A product that takes long takes long in every way.
   const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
-  const double farthest = flops < 3e11 ? 1.6 : flops < 1e12 ? 1.25 : 1.1;
-  const std::size_t most_plans = flops < 3e11 ? 48 : 12;
-  constexpr std::size_t reordered = 2;
+  const double farthest = flops < 3e11 ? 1.45 : flops < 1e12 ? 1.2 : 1.1;
+  const std::size_t most_plans = flops < 3e11 ? 32 : 12;
   std::vector<gpu::gemm_plan> plans =
       gpu::plans_alone({row.m, row.n, row.k, type}, gpu::num_sms_here());
   const double most = plans.front().cycles * farthest;
   std::erase_if(plans, [&](const gpu::gemm_plan& p) { return p.cycles > most; });
   if (plans.size() > most_plans) plans.resize(most_plans);
-  for (std::size_t i = 0; i < std::min(reordered, plans.size()); ++i) {
-    if (plans[i].schedule.m_tiles <= 8 || plans[i].schedule.n_tiles <= 8) continue;
-    for (const int raster_group : {4, 16}) {
-      plans.push_back(plans[i]);
-      plans.back().schedule.raster_group = raster_group;
-    }
-  }
   return plans;
 }
 
