@@ -12,6 +12,7 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather.hpp"
+#include "ops/all_gather_gemm/lowered.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -105,11 +106,15 @@ class device_gather final : public device_operator {
     io_.awaited = how_ == pattern::bulk_synchronous;
     io_.segments = gather_segments::of(plan_, protocol_);
     io_.arrivals = arrival_grid::of(protocol_);
-    io_.sending = sending_grid::of(protocol_);
+    io_.shard = sent_shard::of(protocol_);
+    if (walks_lists(plan_, protocol_)) {
+      const comm::packed_lists lists = packed_chunks(lower_gather(plan_, protocol_), protocol_);
+      io_.lists = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
+    }
     io_.polled = plan_.polls;
     if (plan_.packets) io_.panel = packet_panel::of(protocol_);
-    bulk_ = {io_.moved, protocol_.sets(), plan_.protocol.senders, io_.sending,
-             receiving_grid::of(protocol_)};
+    bulk_ = {io_.moved, protocol_.sets(), plan_.protocol.senders,
+             io_.shard, io_.lists,        receiving_grid::of(protocol_)};
   }
 
   void start_dry(cudaStream_t on) {

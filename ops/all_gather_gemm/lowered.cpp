@@ -18,6 +18,15 @@ comm::transfer_lists lower_gather(const gather_plan& plan, const all_gather_gemm
   return comm::lower(sender_workers(plan, how), sender_steps(how));
 }
 
+bool walks_lists(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  return !plan.packets && !how.pulls() && plan.streams == 0;
+}
+
+comm::packed_lists packed_chunks(const comm::transfer_lists& lists,
+                                 const all_gather_gemm_protocol& how) {
+  return comm::pack(lists, 0, 0, how.fans_out());
+}
+
 gather_plan in_packets(const gather_plan& plan, int columns, int senders) {
   gather_plan cut = plan;
   cut.protocol.tile_m = 1;

@@ -13,6 +13,7 @@
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/gemm_all_scatter/scatter.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -114,7 +115,10 @@ class device_scatter final : public device_operator {
     io_.comm_ctas = plan_.comm_ctas;
     io_.multiplying = gemm_ ? blocks() - plan_.comm_ctas : 0;
     io_.parts = plan_.parts;
-    if (plan_.way == scatter_way::tile_flags) io_.sent = sent_tiles::of(io_.how);
+    if (plan_.way != scatter_way::tile_flags) return;
+    io_.tma_tile = tma_tile_of(io_.how);
+    const comm::packed_lists sent = packed_tiles(lower_scatter(plan_, io_.how), io_.how);
+    io_.sent = {launcher_.own_table(sent.entries), launcher_.own_table(sent.begins)};
   }
 
   void start_dry(cudaStream_t on) {

@@ -19,4 +19,9 @@ comm::transfer_lists lower_scatter(const scatter_plan& plan, const gemm_all_scat
   return comm::lower(sender_workers(plan, how), sender_steps(plan, how));
 }
 
+comm::packed_lists packed_tiles(const comm::transfer_lists& lists,
+                                const gemm_all_scatter_protocol& how) {
+  return comm::pack(lists, 0, how.tiles().cols.whole.begin, true);
+}
+
 }  // namespace untax

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/comm/packed_list.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -17,5 +17,8 @@ namespace untax {
 /// The program of a planned scatter as lists: what each sender does.
 [[nodiscard]] comm::transfer_lists lower_scatter(const scatter_plan& plan,
                                                  const gemm_all_scatter_protocol& how);
+/// These as kernels walk them, with flagged tiles: rectangles of the rank's own columns of C.
+[[nodiscard]] comm::packed_lists packed_tiles(const comm::transfer_lists& lists,
+                                              const gemm_all_scatter_protocol& how);
 
 }  // namespace untax

@@ -4,9 +4,14 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/gpu/comm/sent_tiles.hpp"
-
 namespace untax {
+gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how) {
+  const tile_grid grid = how.tiles();
+  const auto rows = static_cast<int>(grid.rows.step);
+  gpu::tma_tile_size tile{rows, static_cast<int>(grid.cols.step)};
+  while (!gpu::fits_tma(tile, gpu::tma_tile_bytes) || rows % tile.rows != 0) --tile.rows;
+  return tile;
+}
 
 scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
                      const gemm_all_scatter_protocol& how, const scatter_operands& operands) {
@@ -32,10 +37,10 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   for (int hop = 1; plan.way == scatter_way::store_to_peers && hop < how.world(); ++hop)
     maps.copies.push_back(own_columns(hop, {0, problem.m}));
   if (plan.way != scatter_way::tile_flags) return maps;
-  const sent_tiles sent = sent_tiles::of(how);
+  const gpu::tma_tile_size tma_tile = tma_tile_of(how);
   for (int hop = 0; hop < how.world(); ++hop)
-    maps.tma_tiles.push_back({own_columns(hop, {0, problem.m}), 1, problem.m * n,
-                              sent.tma_tile_rows, sent.tile_columns});
+    maps.tma_tiles.push_back(
+        {own_columns(hop, {0, problem.m}), 1, problem.m * n, tma_tile.rows, tma_tile.columns});
   return maps;
 }
 

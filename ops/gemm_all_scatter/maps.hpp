@@ -41,6 +41,10 @@ struct scatter_maps {
                                    const scatter_plan& plan, const gemm_all_scatter_protocol& how,
                                    const scatter_operands& operands);
 
+/// The TMA tiles in which senders send a tile: as wide as it is, one below the other. They end
+/// where their tile does, since what lies below may not be there yet.
+[[nodiscard]] gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how);
+
 /// The rows of A that the kernel number `i` multiplies.
 [[nodiscard]] range rows_of_row_split(const gemm_all_scatter_problem& problem,
                                       const scatter_plan& plan, std::int64_t i);

@@ -49,11 +49,12 @@ gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_pl
       plan(modelled(made)),
       how(problem, plan.protocol),
       lists(lower_gather(plan, how)),
-      sending(sending_grid::of(how)),
+      shard(sent_shard::of(how)),
       receiving(receiving_grid::of(how)),
       arrivals(arrival_grid::of(how)),
       segments(gather_segments::of(plan, how)),
       planned_(made) {
+  if (walks_lists(plan, how)) sent = packed_chunks(lists, how);
   moved.run.world.rank = how.rank();
   moved.run.in = static_cast<const std::byte*>(nowhere::pointer(nowhere::a));
   moved.run.inbox = nowhere::inbox_of(how.rank());
@@ -107,35 +108,35 @@ void gather_model::send(const operand_space& memory, int sender, std::uint64_t e
   const int set = how.sets().set_of(epoch);
   const std::uint64_t use = how.sets().use_of(epoch);
   const strided share{sender, plan.protocol.senders};
-  const auto send_to = [&](const outgoing_chunk& chunk, int hop) {
+  const auto send_to = [&](const comm::packed_transfer& chunk, int hop) {
     const int peer = receiver_at_hop(me, hop, how.world());
-    step s{.what = action::copy, .rows = chunk.rows, .cols = chunk.columns};
+    step s{.what = action::copy, .rows = chunk.rows, .cols = chunk.cols};
     if (plan.tma_tiles) {
       const gpu::tma_tiles_at& own = maps.shard_tma_tiles;
       const gpu::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
       // TMA clips a tile where its matrix ends.
       s.rows = std::min<std::int64_t>(own.tma_tile_rows, there.first.rows - chunk.row);
-      s.cols = std::min<std::int64_t>(there.tma_tile_columns, own.first.columns - chunk.column);
+      s.cols = std::min<std::int64_t>(there.tma_tile_columns, own.first.columns - chunk.col);
       gpu::matrix_at layer = there.first;
       layer.data = static_cast<const std::byte*>(layer.data) + set * there.between * 2;
-      s.from = memory.rectangle(own.first, chunk.row, chunk.column, s.rows, s.cols);
-      s.to = memory.rectangle(layer, chunk.row, chunk.column, s.rows, s.cols);
+      s.from = memory.rectangle(own.first, chunk.row, chunk.col, s.rows, s.cols);
+      s.to = memory.rectangle(layer, chunk.row, chunk.col, s.rows, s.cols);
     } else {
-      s.from = meant({operand::a, me, chunk.row, chunk.column}, s);
-      s.to = meant({operand::inbox, peer, sending.inbox_row + set * sending.set_rows + chunk.row,
-                    sending.inbox_column + chunk.column},
+      s.from = meant({operand::a, me, chunk.row, chunk.col}, s);
+      s.to = meant({operand::inbox, peer, shard.inbox_row + set * shard.set_rows + chunk.row,
+                    shard.inbox_column + chunk.col},
                    s);
     }
-    s.publish = sending.inbox_room(set, peer, chunk.index, use);
+    s.publish = shard.inbox_room(set, peer, chunk.publish, use);
     s.publish.producer = me;
     // A rank does not ask itself.
-    if (sending.counted && peer != me) s.reserve = s.publish;
+    if (shard.counted && peer != me) s.reserve = s.publish;
     emit(s);
   };
-  if (sending.hops > 0) {
-    sending.each(share, [&](const outgoing_chunk& chunk, int hop, int hops) {
-      for (int i = 0; i < hops; ++i) send_to(chunk, hop + i);
-    });
+  const auto at = static_cast<std::size_t>(sender);
+  for (int i = sent.begins.at(at); i < sent.begins.at(at + 1); ++i) {
+    const comm::packed_transfer& chunk = sent.entries.at(static_cast<std::size_t>(i));
+    for (int hop = 0; hop < chunk.hops; ++hop) send_to(chunk, chunk.first_hop + hop);
   }
   if (!plan.protocol.senders_acquire) return;
   for (int i = 0; i < receiving.count(share); ++i) {
@@ -194,25 +195,22 @@ void gather_model::add_memory_faults(std::vector<std::string>& faults) const {
   expect(static_cast<int>(maps.inbox_tma_tiles.size()) == how.world(), "maps are missing");
   const gpu::tile_config& c = plan.gemm.config;
   const bool stored = plan.who == gather_senders::epilogue_warps;
-  expect(gpu::fits_tma(own.tma_tile_rows, own.tma_tile_columns,
+  expect(gpu::fits_tma({own.tma_tile_rows, own.tma_tile_columns},
                        stored ? c.epilogue_buffers * gpu::subtile_bytes(c) : gpu::tma_tile_bytes),
          "a TMA tile cannot be so large");
-  expect(static_cast<int>(sending.tma_tile_bytes()) == own.tma_tile_rows * own.tma_tile_columns * 2,
+  expect(shard.chunk_bytes == own.tma_tile_rows * own.tma_tile_columns * 2,
          "a TMA tile has other bytes than are waited for");
   if (!stored) return;
   expect(plan.rate_limit > 0, "nothing is sent in finite time");
   // Epilogue warps are held back until what goes out before them has left.
-  std::vector<std::uint64_t> before;
-  for (int sender = 0; sender < plan.protocol.senders; ++sender)
-    sending.each({sender, plan.protocol.senders}, [&](const outgoing_chunk& chunk, int hop, int) {
-      before.push_back(sending.bytes_before(chunk, hop));
-    });
-  std::ranges::sort(before);
-  std::uint64_t next = 0;
-  for (const std::uint64_t time : before) {
-    expect(time == next, "a TMA tile has the time of another");
-    next +=
-        std::uint64_t{sending.tma_tile_bytes()} * static_cast<unsigned>(sending.hops_together());
+  std::vector<std::pair<int, int>> times;
+  for (const comm::packed_transfer& chunk : sent.entries)
+    times.emplace_back(chunk.before, chunk.hops);
+  std::ranges::sort(times);
+  int next = 0;
+  for (const auto& [before, hops] : times) {
+    expect(before == next, "a TMA tile has the time of another");
+    next += hops;
   }
 }
 
@@ -224,11 +222,11 @@ schedule::lane_program gather_model::lanes() const {
   const std::size_t senders = lists.senders.size();
   const int rank = how.rank();
   // Flags by which the roles of a CTA wait for its own senders.
-  std::vector<int> sent(senders, -1);
+  std::vector<int> ended(senders, -1);
   std::vector<std::vector<int>> behind(static_cast<std::size_t>(plan.gemm.blocks()));
   const auto hold = [&](int cta, int sender) {
     const int flag = all.flag(false);
-    sent[static_cast<std::size_t>(sender)] = flag;
+    ended[static_cast<std::size_t>(sender)] = flag;
     behind[static_cast<std::size_t>(cta)].push_back(flag);
   };
   const bool beside =
@@ -247,7 +245,7 @@ schedule::lane_program gather_model::lanes() const {
             if (wanted(s)) emit(s);
           });
         },
-        sent[sender]);
+        ended[sender]);
   };
   // Copies within the GPU go before the kernel, by the stream of the run.
   const bool apart = plan.streams > 0;

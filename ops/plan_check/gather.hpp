@@ -36,7 +36,8 @@ class gather_model {
   gather_plan plan;
   all_gather_gemm_protocol how;
   comm::transfer_lists lists;
-  sending_grid sending;
+  sent_shard shard;
+  comm::packed_lists sent;  ///< what senders walk, where they do
   receiving_grid receiving;
   arrival_grid arrivals;
   gather_segments segments;

@@ -24,7 +24,7 @@ gather_reads::part gather_reads::part_of(const gpu::cta_read& of, int k_block, i
   const gather_segments& in = m_.segments;
   const gather_maps& maps = m_.maps;
   const auto at =
-      in.part_of(of.a.begin, k_block, m_.plan.gemm.schedule.k_blocks, set, m_.sending.set_rows);
+      in.part_of(of.a.begin, k_block, m_.plan.gemm.schedule.k_blocks, set, m_.shard.set_rows);
   const int end = std::min(at.end, of.end);
   const int next = std::max(
       k_block + 1, k_block + round_up(end - k_block, k_blocks_per_stage(m_.plan.gemm.config)));

@@ -34,7 +34,7 @@ void each_thread(const gather_plan& plan, const Found& found) {
 std::string fault_of_packets(const all_gather_gemm_problem& problem, const gather_plan& plan) {
   const all_gather_gemm_protocol how(problem, plan.protocol);
   const packet_panel panel = packet_panel::of(how);
-  const sending_grid shard = sending_grid::of(how);
+  const sent_shard shard = sent_shard::of(how);
   std::string fault;
   const auto expect = [&](bool right, const char* what) {
     if (!right && fault.empty()) fault = what;

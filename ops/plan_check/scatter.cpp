@@ -18,7 +18,10 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
       how(problem, plan.protocol),
       lists(lower_scatter(plan, how)),
       own_(how.tiles().cols.whole) {
-  if (plan.way == scatter_way::tile_flags) sent = sent_tiles::of(how);
+  if (plan.way == scatter_way::tile_flags) {
+    sent = packed_tiles(lists, how);
+    tma_tile = tma_tile_of(how);
+  }
   auto* const c =
       static_cast<std::byte*>(nowhere::pointer(nowhere::c + how.rank() * nowhere::span));
   maps = maps_of(problem, plan, how,
@@ -68,26 +71,26 @@ void scatter_model::send(const operand_space& memory, int sender, std::uint64_t 
 
 void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
                                const program::sink& emit) const {
-  const strided share{sender, plan.protocol.senders};
-  for (int turn = 0; turn < sent.turns(share); ++turn) {
-    const sent_tile tile = sent.at(share, turn);
+  const auto at = static_cast<std::size_t>(sender);
+  for (int i = sent.begins.at(at); i < sent.begins.at(at + 1); ++i) {
+    const comm::packed_transfer& tile = sent.entries.at(static_cast<std::size_t>(i));
     room flag = how.tile_flag(0, epoch);
-    flag.number = flag.ready = tile.flag;
+    flag.number = flag.ready = tile.acquire;
     emit(step{.acquire = flag});
     // TMA clips its tiles where C ends, on the right and below.
     const gpu::tma_tiles_at& own = maps.tma_tiles.front();
     std::int64_t rows = 0;
-    for (std::int64_t row = 0; row < tile.rows; row += sent.tma_tile_rows)
+    for (std::int64_t row = 0; row < tile.rows; row += tma_tile.rows)
       rows += std::min<std::int64_t>(own.tma_tile_rows, own.first.rows - tile.row - row);
     const std::int64_t cols =
-        std::min<std::int64_t>(own.tma_tile_columns, own.first.columns - tile.column);
+        std::min<std::int64_t>(own.tma_tile_columns, own.first.columns - tile.col);
     for (int hop = 1; hop < how.world(); ++hop) {
       const gpu::matrix_at& there = maps.tma_tiles[static_cast<std::size_t>(hop)].first;
       emit(step{.what = action::copy,
                 .rows = rows,
                 .cols = cols,
-                .from = memory.rectangle(own.first, tile.row, tile.column, rows, cols),
-                .to = memory.rectangle(there, tile.row, tile.column, rows, cols),
+                .from = memory.rectangle(own.first, tile.row, tile.col, rows, cols),
+                .to = memory.rectangle(there, tile.row, tile.col, rows, cols),
                 .reserve = how.landing(how.rank(), receiver_at_hop(how.rank(), hop, how.world()),
                                        sender, epoch)});
     }
@@ -109,11 +112,8 @@ std::vector<std::string> scatter_model::faults() const {
          fmt::format("{} senders instead of {}", senders, plan.protocol.senders));
   expect(plan.parts == storing_warpgroups(plan.gemm.config), "a tile has another number of parts");
   for (const gpu::tma_tiles_at& tiles : maps.tma_tiles) {
-    expect(gpu::fits_tma(tiles.tma_tile_rows, tiles.tma_tile_columns, gpu::tma_tile_bytes),
-           "a TMA tile cannot be so large");
-    expect(sent.tma_tile_rows == tiles.tma_tile_rows &&
-               sent.tma_tile_bytes() ==
-                   static_cast<unsigned>(tiles.tma_tile_rows * tiles.tma_tile_columns * 2),
+    expect(gpu::fits_tma(tma_tile, gpu::tma_tile_bytes), "a TMA tile cannot be so large");
+    expect(tma_tile == gpu::tma_tile_size{tiles.tma_tile_rows, tiles.tma_tile_columns},
            "a TMA tile has another size than its map says");
   }
   const bool takes_numbers = plan.streams > 0 || plan.way == scatter_way::tile_flags;

@@ -5,7 +5,6 @@
 
 #include <untax/ops/options.hpp>
 
-#include "engines/gpu/comm/sent_tiles.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
@@ -29,7 +28,8 @@ class scatter_model {
   scatter_plan plan;
   gemm_all_scatter_protocol how;
   comm::transfer_lists lists;
-  sent_tiles sent;  ///< of senders of flagged tiles
+  comm::packed_lists sent;      ///< of senders of flagged tiles
+  gpu::tma_tile_size tma_tile;  ///< in which these go
   scatter_maps maps;
   std::vector<sent_row_split> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on
 

@@ -112,13 +112,21 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
   static constexpr auto pushes = [](const model& m) {
     return !m.how.pulls() && m.plan.streams == 0 && !m.how.shard(m.how.rank()).empty();
   };
-  static constexpr auto pushes_rows_of_chunks = [](const model& m) {
-    return pushes(m) && m.sending.row_chunks > 1;
+  static constexpr auto walks = [](const model& m) { return !m.sent.entries.empty(); };
+  static constexpr auto several_walk = [](const model& m) {
+    return walks(m) && m.sent.begins.size() > 2;
+  };
+  static constexpr auto walks_in_time = [](const model& m) {
+    return walks(m) && m.plan.who == gather_senders::epilogue_warps;
+  };
+  static constexpr auto walks_by_tma = [](const model& m) { return walks(m) && m.plan.tma_tiles; };
+  static constexpr auto walks_by_address = [](const model& m) {
+    return walks(m) && !m.plan.tma_tiles;
   };
   static constexpr auto pushes_in_two_sets = [](const model& m) {
     return pushes(m) && m.how.sets().sets == 2;
   };
-  static constexpr auto reserves = [](const model& m) { return pushes(m) && m.sending.counted; };
+  static constexpr auto reserves = [](const model& m) { return pushes(m) && m.shard.counted; };
   static constexpr auto waits = [](const model& m) { return !m.plan.protocol.senders_acquire; };
   static constexpr auto waits_in_two_sets = [](const model& m) {
     return waits(m) && m.how.sets().sets == 2;
@@ -141,20 +149,25 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
     return m.how.collected() || m.plan.sources.front() != m.how.rank();
   };
   std::vector<model_change<model>> all = {
-      {"first row in inboxes", pushes, [](model& m) { ++m.sending.inbox_row; }},
-      {"first column in inboxes", pushes, [](model& m) { m.sending.inbox_column += 8; }},
-      {"rows of the shard", pushes, [](model& m) { --m.sending.rows; }},
-      {"columns of the shard", pushes, [](model& m) { m.sending.columns -= 8; }},
-      {"rows of a chunk", pushes_rows_of_chunks, [](model& m) { ++m.sending.chunk_rows; }},
-      {"rows of a set", pushes, [](model& m) { ++m.sending.set_rows; }},
-      {"counter to signal", pushes, [](model& m) { ++m.sending.ready; }},
+      {"first row in inboxes", walks_by_address, [](model& m) { ++m.shard.inbox_row; }},
+      {"first column in inboxes", walks_by_address, [](model& m) { m.shard.inbox_column += 8; }},
+      {"rows of a set", pushes, [](model& m) { ++m.shard.set_rows; }},
+      {"bytes of a chunk", walks_by_tma, [](model& m) { m.shard.chunk_bytes += 16; }},
+      {"row of a chunk", walks, [](model& m) { ++m.sent.entries.front().row; }},
+      {"column of a chunk", walks, [](model& m) { m.sent.entries.back().col += 8; }},
+      {"rows of a chunk", walks_by_address, [](model& m) { ++m.sent.entries.front().rows; }},
+      {"columns of a chunk", walks_by_address, [](model& m) { m.sent.entries.back().cols -= 8; }},
+      {"a chunk of another sender", several_walk, [](model& m) { ++m.sent.begins[1]; }},
+      {"time of a chunk", walks_in_time, [](model& m) { ++m.sent.entries.back().before; }},
+      {"first hop of a chunk", walks, [](model& m) { ++m.sent.entries.back().first_hop; }},
+      {"a hop less", walks, [](model& m) { --m.sent.entries.back().hops; }},
+      {"two chunks in the other order", several_walk,
+       [](model& m) { std::swap(m.sent.entries.front(), m.sent.entries.back()); }},
+      {"counter to signal", walks, [](model& m) { ++m.sent.entries.back().publish; }},
       {"counter to signal in the other set", pushes_in_two_sets,
-       [](model& m) { ++m.sending.ready_set; }},
-      {"counter to reserve", reserves, [](model& m) { ++m.sending.free; }},
-      {"whether readers are counted", pushes,
-       [](model& m) { m.sending.counted = !m.sending.counted; }},
-      {"first hop", pushes, [](model& m) { ++m.sending.first_hop; }},
-      {"number of hops", pushes, [](model& m) { ++m.sending.hops; }},
+       [](model& m) { ++m.shard.ready_set; }},
+      {"counter to reserve", reserves, [](model& m) { ++m.shard.free; }},
+      {"whether readers are counted", pushes, [](model& m) { m.shard.counted = !m.shard.counted; }},
       {"counter that is awaited", waits, [](model& m) { ++m.arrivals.base; }},
       {"counters of a set that are awaited", waits_in_two_sets,
        [](model& m) { ++m.arrivals.set_size; }},
@@ -186,21 +199,24 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
 std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   using model = scatter_model;
   static constexpr auto always = [](const model&) { return true; };
+  static constexpr auto walks = [](const model& m) { return !m.sent.entries.empty(); };
+  static constexpr auto several_walk = [](const model& m) {
+    return walks(m) && m.sent.begins.size() > 2 && m.sent.entries.size() > 1;
+  };
   static constexpr auto flags = [](const model& m) {
     return m.plan.way == scatter_way::tile_flags;
-  };
-  static constexpr auto flags_a_grid = [](const model& m) {
-    return flags(m) && m.sent.down > 1 && m.sent.across > 1;
   };
   static constexpr auto stores_to_peers = [](const model& m) { return !m.maps.copies.empty(); };
   static constexpr auto copies = [](const model& m) { return !m.copies.empty(); };
   std::vector<model_change<model>> all = {
-      {"flag of a tile", flags, [](model& m) { ++m.sent.flags; }},
-      {"rows of tiles", flags, [](model& m) { m.sent.rows -= m.sent.tma_tile_rows; }},
-      {"tiles across", flags, [](model& m) { ++m.sent.across; }},
-      {"order of tiles", flags_a_grid,
-       [](model& m) { m.sent.raster_rows = m.sent.raster_rows == 1 ? m.sent.down : 1; }},
-      {"rows of TMA tiles", flags, [](model& m) { ++m.sent.tma_tile_rows; }},
+      {"flag of a tile", walks, [](model& m) { ++m.sent.entries.back().acquire; }},
+      {"row of a tile", walks, [](model& m) { ++m.sent.entries.front().row; }},
+      {"column of a tile", walks, [](model& m) { m.sent.entries.back().col += 8; }},
+      {"rows of a tile", walks, [](model& m) { m.sent.entries.back().rows = 0; }},
+      {"a tile of another sender", several_walk, [](model& m) { ++m.sent.begins[1]; }},
+      {"two tiles in the other order", several_walk,
+       [](model& m) { std::swap(m.sent.entries.front(), m.sent.entries.back()); }},
+      {"rows of TMA tiles", flags, [](model& m) { ++m.tma_tile.rows; }},
       {"C at another address", always, [](model& m) { move_by(m.maps.row_splits.front().c, 16); }},
       {"a peer's C at another address", stores_to_peers,
        [](model& m) { move_by(m.maps.copies.back(), m.problem.n * 2); }},

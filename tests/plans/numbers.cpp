@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/sending.hpp"
-#include "engines/gpu/comm/sent_tiles.hpp"
+#include "engines/gpu/comm/sent_shard.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/copy/block_share.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"
@@ -76,8 +76,6 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_nothing<gpu::row_span>();
   expect_nothing<gpu::matrix_at>();
   expect_nothing<gpu::copied_rows>();
-  expect_nothing<outgoing_chunk>();
-  expect_nothing<sent_tile>();
   expect_nothing<gather_segments>();
   expect_nothing<comm::set_shift>();
   expect_nothing<packet_thread>();
@@ -104,19 +102,17 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
     --g.ranks;
     --g.first_hop;
   });
-  expect_nothing<sending_grid>([](auto& g) {
-    g.counted = !g.counted;
-    --g.raster_rows;
-    --g.k_interleave;
-    --g.first_hop;
-    --g.chunk_rows;
-    --g.chunk_columns;
+  expect_nothing<sent_shard>([](auto& s) {
+    s.counted = !s.counted;
+    s.chunk_bytes -= 2;
   });
-  expect_nothing<sent_tiles>([](auto& t) {
-    --t.tile_rows;
-    --t.tile_columns;
-    --t.raster_rows;
-    --t.tma_tile_rows;
+  expect_nothing<comm::packed_transfer>([](auto& t) {
+    ++t.acquire;
+    ++t.publish;
+  });
+  expect_nothing<gpu::tma_tile_size>([](auto& t) {
+    --t.rows;
+    --t.columns;
   });
   expect_nothing<awaited_chunks>([](auto& c) {
     --c.in_row;

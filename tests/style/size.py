@@ -12,7 +12,7 @@ FOLDERS = ("ops/all_gather_gemm/", "ops/gemm_all_scatter/", "ops/plan_check/", "
 # A table; and what only other operators have.
 LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.)|engines/gpu/(gemm/sinks/(?!all_copies)|comm/sum_kernel)")
 AIM = "8,700 lines in 75 files"
-MOST_LINES, MOST_FILES = 15550, 160
+MOST_LINES, MOST_FILES = 15640, 161
 
 
 def check(tree):

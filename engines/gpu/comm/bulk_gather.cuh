@@ -7,6 +7,7 @@
 
 #include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/packed_list.cuh"
 #include "engines/gpu/copy/block_copy.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 
@@ -58,9 +59,9 @@ class gathering_block {
 
   /// For each chunk the verbs of the protocol: reserve, move, publish.
   __device__ void send() {
-    if (w_.sending.hops == 0) return;
-    w_.sending.each(share_,
-                    [&](const outgoing_chunk& p, int hop, int hops) { send_chunk(p, hop, hops); });
+    comm::sender_list(w_.lists, share_.worker).each([&](const comm::packed_transfer& p) {
+      send_chunk(p);
+    });
   }
 
   __device__ void receive() const {
@@ -69,22 +70,24 @@ class gathering_block {
   }
 
  private:
-  __device__ void send_chunk(const outgoing_chunk& p, int hop, int hops) {
+  __device__ void send_chunk(const comm::packed_transfer& p) {
+    const int hop = p.first_hop;
+    const int hops = p.hops;
     const gpu::moved_operands& moved = w_.moved;
-    const sending_grid& grid = w_.sending;
+    const sent_shard& shard = w_.shard;
     const auto* const own = reinterpret_cast<const std::uint16_t*>(moved.run.in);
     // What is read is on its way while the readers are asked, and while the epoch is.
-    gpu::block_copy words({own + p.row * moved.a_stride + p.column, moved.a_stride,
-                           moved.inbox_stride, p.rows, p.columns});
+    gpu::block_copy words(
+        {own + p.row * moved.a_stride + p.col, moved.a_stride, moved.inbox_stride, p.rows, p.cols});
     const int set = w_.sets.set_of(epoch_);
     const std::uint64_t use = w_.sets.use_of(epoch_);
-    if (!reserved_ && w_.sending.counted)
+    if (!reserved_ && shard.counted)
       going_ = __syncthreads_and(reserve(set, use, hop, hops) ? 1 : 0) != 0;
     reserved_ = true;
     if (going_) {
       const std::int64_t there =
-          (grid.inbox_row + std::int64_t{set} * grid.set_rows + p.row) * moved.inbox_stride +
-          grid.inbox_column + p.column;
+          (shard.inbox_row + std::int64_t{set} * shard.set_rows + p.row) * moved.inbox_stride +
+          shard.inbox_column + p.col;
       words.write(hops, [&](int copy) {
         return reinterpret_cast<std::uint16_t*>(moved.run.inbox.at(peer(hop + copy))) + there;
       });
@@ -92,7 +95,7 @@ class gathering_block {
     __syncthreads();
     const auto to = static_cast<int>(threadIdx.x);
     if (!going_ || to >= hops) return;
-    channel_.publish(grid.inbox_room(set, peer(hop + to), p.index, use));
+    channel_.publish(shard.inbox_room(set, peer(hop + to), p.publish, use));
   }
 
   /// By the first warp: a rank's readers are the same for all of its rooms, so once is enough. What
@@ -101,7 +104,7 @@ class gathering_block {
     if (threadIdx.x >= 32) return true;
     return channel_.reserve(hops, [&](int i) {
       const int to = peer(hop + i);
-      return to == w_.receiving.rank ? room{} : w_.sending.inbox_room(set, to, 0, use);
+      return to == w_.receiving.rank ? room{} : w_.shard.inbox_room(set, to, w_.shard.ready, use);
     });
   }
 

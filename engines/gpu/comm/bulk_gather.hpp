@@ -6,7 +6,8 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
-#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/comm/packed_list.hpp"
+#include "engines/gpu/comm/sent_shard.hpp"
 
 namespace untax {
 
@@ -66,7 +67,8 @@ struct bulk_gather {
   gpu::moved_operands moved;
   room_sets sets;
   int senders = 1;  ///< blocks
-  sending_grid sending;
+  sent_shard shard;
+  comm::sender_lists lists;
   receiving_grid receiving;
 
   [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/tile/order.hpp>
+
 #include "engines/gpu/comm/output_channel.cuh"
 #include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/block_copy.cuh"

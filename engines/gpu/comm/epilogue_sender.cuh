@@ -12,7 +12,7 @@
 namespace untax {
 
 /// An epilogue warp that pushes chunks of the rank's shard as TMA tiles, before it has
-/// anything to store: what `sending_grid::each` calls. For each chunk the verbs of the protocol:
+/// anything to store: what goes through its list. For each chunk the verbs of the protocol:
 /// reserve, move, publish.
 ///
 /// All blocks have a few, which together would fill the link at once, so that the first would come
@@ -33,30 +33,30 @@ class epilogue_sender {
     if (lane < io.moved.run.world.ranks) gpu::prefetch(io.inbox_tma_tiles[lane]);
   }
 
-  __device__ void operator()(const outgoing_chunk& p, int hop, int hops) {
-    if (!sender_.reserve(hop, hops)) return;
+  __device__ void operator()(const comm::packed_transfer& p) {
+    if (!sender_.reserve(p.first_hop, p.hops)) return;
     const int lane = device_warp::thread_rank();
-    if (lane == 0) move(p, hop, hops);
+    if (lane == 0) move(p);
     __syncwarp();
-    if (lane < hops) sender_.publish(p, hop + lane);
+    if (lane < p.hops) sender_.publish(p, p.first_hop + lane);
     __syncwarp();
   }
 
  private:
   static constexpr unsigned look_nanoseconds = 100;
 
-  __device__ void move(const outgoing_chunk& p, int hop, int hops) {
-    const sending_grid& grid = t_.sending;
-    own_.moved->arrive_and_expect(grid.tma_tile_bytes());
-    gpu::tma_load_layer(own_.bytes, t_.shard_tma_tiles, {p.column, p.row, 0}, *own_.moved);
-    const std::uint64_t turn =
-        start_ + grid.bytes_before(p, hop) / static_cast<unsigned>(t_.rate_limit);
+  __device__ void move(const comm::packed_transfer& p) {
+    const auto bytes = static_cast<unsigned>(t_.shard.chunk_bytes);
+    own_.moved->arrive_and_expect(bytes);
+    gpu::tma_load_layer(own_.bytes, t_.shard_tma_tiles, {p.col, p.row, 0}, *own_.moved);
+    const std::uint64_t before = std::uint64_t{bytes} * static_cast<unsigned>(p.before);
+    const std::uint64_t turn = start_ + before / static_cast<unsigned>(t_.rate_limit);
     own_.moved->wait(parity_);
     parity_ ^= 1;
     while (cuda_memory::now() < turn) __nanosleep(look_nanoseconds);
-    for (int i = 0; i < hops; ++i)
-      gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(hop + i)],
-                           {p.column, p.row, sender_.set()}, own_.bytes);
+    for (int i = 0; i < p.hops; ++i)
+      gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(p.first_hop + i)],
+                           {p.col, p.row, sender_.set()}, own_.bytes);
     gpu::tma_store_commit();
     if (!gpu::left_out(gpu::mutant::gather_tma_wait)) gpu::tma_store_wait();
   }

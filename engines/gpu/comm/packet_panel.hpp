@@ -2,7 +2,10 @@
 
 #include <cstddef>
 
-#include "engines/gpu/comm/sending.hpp"
+#include <untax/core/host_device.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/comm/sent_shard.hpp"
 #include "engines/gpu/gemm/config.hpp"
 
 namespace untax {
@@ -46,7 +49,7 @@ struct packet_panel {
 class packet_share {
  public:
   packet_share() = default;
-  UNTAX_HOST_DEVICE constexpr packet_share(const sending_grid& shard, int thread, int threads)
+  UNTAX_HOST_DEVICE constexpr packet_share(const sent_shard& shard, int thread, int threads)
       : across_(shard.columns / packet_panel::elements),
         count_(shard.rows * across_),
         threads_(threads),

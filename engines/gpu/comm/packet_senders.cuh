@@ -39,7 +39,7 @@ class packet_sender {
 #pragma unroll
         for (int i = 0; i < together; ++i) {
           if (at[i].row < 0) continue;
-          const int index = g_.panel.at(g_.sending.inbox_row + at[i].row, at[i].column);
+          const int index = g_.panel.at(g_.shard.inbox_row + at[i].row, at[i].column);
           untax::detail::store_packet(to + index, {data[i], epoch_});
         }
       }
@@ -72,7 +72,7 @@ class packet_senders<Protocol>::view {
 
   __device__ void prepare_comm() {
     const auto threads = static_cast<int>(blockDim.x);
-    mine_ = {io_.sending, static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x),
+    mine_ = {io_.shard, static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x),
              io_.comm_ctas * threads};
   }
   __device__ void prepare_beside(int warp) {
@@ -80,7 +80,7 @@ class packet_senders<Protocol>::view {
     const int number = static_cast<int>(blockIdx.x) - io_.comm_ctas;
     if (!sends_packets(moving, number, warp)) return;
     const packet_thread me = packet_thread_beside(moving, number, static_cast<int>(threadIdx.x));
-    mine_ = {io_.sending, me.number, me.threads};
+    mine_ = {io_.shard, me.number, me.threads};
   }
   __device__ void run_comm(std::byte* /*shared*/) { send(static_cast<int>(threadIdx.x) / 32); }
   __device__ void beside(int warp, const gpu::epilogue_smem& /*own*/) { send(warp); }

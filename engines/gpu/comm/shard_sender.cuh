@@ -5,6 +5,7 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/comm/packed_list.cuh"
 #include "engines/gpu/comm/shard_senders.hpp"
 #include "engines/gpu/copy/copiers.cuh"
 
@@ -35,21 +36,22 @@ class shard_sender {
   [[nodiscard]] __device__ bool reserve(int hop, int hops) {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
+    const sent_shard& shard = t_.shard;
     // Asked here and not of each room, which costs registers: nobody has read a set before its
     // first use.
-    if (!t_.sending.counted || use_ == 1) return true;
+    if (!shard.counted || use_ == 1) return true;
     if (gpu::left_out(gpu::mutant::gather_reserve)) return true;
     going_ = channel_.reserve_free(hops, [&](int i) {
       const int to = peer(hop + i);
-      return to == peer(0) ? room{} : t_.sending.inbox_room(set_, to, 0, use_);
+      return to == peer(0) ? room{} : shard.inbox_room(set_, to, shard.ready, use_);
     });
     return going_;
   }
 
   /// By one thread: the chunk lies at the peer that is so many hops away. A release.
-  __device__ void publish(const outgoing_chunk& p, int hop) const {
+  __device__ void publish(const comm::packed_transfer& chunk, int hop) const {
     if (gpu::left_out(gpu::mutant::gather_publish)) return;
-    channel_.publish(t_.sending.inbox_room(set_, peer(hop), p.index, use_));
+    channel_.publish(t_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
   }
 
  private:
@@ -61,8 +63,8 @@ class shard_sender {
   bool going_ = true;
 };
 
-/// A warp that pushes chunks of the rank's shard, one after the other: what `sending_grid::each`
-/// calls. For each chunk the verbs of the protocol: reserve, move, publish.
+/// A warp that pushes chunks of the rank's shard, one after the other: what goes through its
+/// list. For each chunk the verbs of the protocol: reserve, move, publish.
 template <class Protocol, class Copier>
 class chunk_sender {
  public:
@@ -71,22 +73,24 @@ class chunk_sender {
                           int slot)
       : t_(io), copier_(copier), sender_(io, epoch, slot) {}
 
-  __device__ void operator()(const outgoing_chunk& p, int hop, int hops) {
+  __device__ void operator()(const comm::packed_transfer& p) {
+    const int hop = p.first_hop;
+    const int hops = p.hops;
     if (!sender_.reserve(hop, hops)) return;
     const gpu::moved_operands& moved = t_.moved;
-    const sending_grid& grid = t_.sending;
+    const sent_shard& shard = t_.shard;
     const auto* const from =
-        reinterpret_cast<const std::uint16_t*>(moved.run.in) + p.row * moved.a_stride + p.column;
+        reinterpret_cast<const std::uint16_t*>(moved.run.in) + p.row * moved.a_stride + p.col;
     const std::int64_t there =
-        (grid.inbox_row + sender_.set() * grid.set_rows + p.row) * moved.inbox_stride +
-        grid.inbox_column + p.column;
+        (shard.inbox_row + sender_.set() * shard.set_rows + p.row) * moved.inbox_stride +
+        shard.inbox_column + p.col;
     copier_.move(
         hops,
         [&](int copy) {
           return reinterpret_cast<std::uint16_t*>(moved.run.inbox.at(sender_.peer(hop + copy))) +
                  there;
         },
-        moved.inbox_stride, from, moved.a_stride, p.rows, p.columns);
+        moved.inbox_stride, from, moved.a_stride, p.rows, p.cols);
     copier_.complete();
     __syncwarp();
     const int lane = device_warp::thread_rank();

@@ -44,16 +44,17 @@ inline constexpr int moving_bytes =
 
 /// What falls to the thread's warp of such a block. That of TMA tiles is nobody's in particular.
 template <class Protocol>
-[[nodiscard]] __device__ sending_grid::part moving_part(const shard_io<Protocol>& io, int block) {
+[[nodiscard]] __device__ comm::sender_list moving_part(const shard_io<Protocol>& io, int block) {
   if (io.tma_tiles || io.how.pulls()) return {};
   const int me = gpu::sender_number(block);
-  return me < 0 ? sending_grid::part() : io.sending.part_of({me, io.senders});
+  if (me < 0 || me >= io.senders) return {};
+  return {io.lists, me};
 }
 
 /// The senders of a block that only moves, by all of its threads. Wait records of senders begin at
 /// `first_slot`. `mine` is what falls to the thread's warp, see `moving_part`.
 template <class Protocol>
-__device__ void run_senders(const shard_io<Protocol>& io, const sending_grid::part& mine,
+__device__ void run_senders(const shard_io<Protocol>& io, const comm::sender_list& mine,
                             std::byte* shared, int block, std::uint64_t epoch, int first_slot) {
   if (io.tma_tiles) {
     // The host reports failed waits.
@@ -70,7 +71,7 @@ __device__ void run_senders(const shard_io<Protocol>& io, const sending_grid::pa
       sender.finish();
     } else {
       chunk_sender<Protocol, copier> sender(io, epoch, {ring}, first_slot + me);
-      io.sending.each(mine, sender);
+      mine.each(sender);
     }
   });
 }
@@ -90,8 +91,8 @@ class shard_senders<Protocol>::view {
   __device__ void prepare_beside(int warp) {
     const int me = sender_beside(moving(), number(), warp);
     if (me >= io_.senders) return;
-    mine_ = io_.sending.part_of({me, io_.senders});
-    if (io_.who == gather_senders::epilogue_warps && mine_.chunks > 0)
+    mine_ = {io_.lists, me};
+    if (io_.who == gather_senders::epilogue_warps && mine_.count() > 0)
       epilogue_sender<Protocol>::prepare(io_);
   }
 
@@ -106,10 +107,10 @@ class shard_senders<Protocol>::view {
     const int slot = static_cast<int>(gridDim.x) + me;
     if (io_.who == gather_senders::epilogue_warps) {
       epilogue_sender<Protocol> sender(io_, own, epoch_, slot);
-      io_.sending.each(mine_, sender);
+      mine_.each(sender);
     } else {
       chunk_sender<Protocol, gpu::by_stores> sender(io_, epoch_, {}, slot);
-      io_.sending.each(mine_, sender);
+      mine_.each(sender);
     }
   }
 
@@ -125,7 +126,7 @@ class shard_senders<Protocol>::view {
   const shard_io<Protocol>& io_;
   const bool& by_rows_;
   std::uint64_t epoch_ = 0;
-  sending_grid::part mine_;
+  comm::sender_list mine_;
 };
 
 }  // namespace untax

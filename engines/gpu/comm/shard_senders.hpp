@@ -3,8 +3,9 @@
 #include <cuda.h>
 
 #include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/sending.hpp"
+#include "engines/gpu/comm/sent_shard.hpp"
 #include "engines/gpu/gemm/io.hpp"
 
 namespace untax {
@@ -12,7 +13,7 @@ namespace untax {
 /// What all kernels of a gather are given.
 template <class Protocol>
 struct gather_run : gpu::with_peers<Protocol> {
-  sending_grid sending;
+  sent_shard shard;
 };
 
 /// Senders of a rank's own shard to the inboxes of all ranks, in chunks. Where they are is the
@@ -23,8 +24,9 @@ struct shard_senders {
   using run = gather_run<Protocol>;
   struct arguments {
     gather_senders who = gather_senders::elsewhere;
-    bool tma_tiles = false;  ///< what is pushed goes as TMA tiles, a chunk each
-    int rate_limit = 0;      ///< of epilogue warps that move: bytes a nanosecond, of all together
+    bool tma_tiles = false;    ///< what is pushed goes as TMA tiles, a chunk each
+    comm::sender_lists lists;  ///< of those that push, but not in packets
+    int rate_limit = 0;        ///< of epilogue warps that move: bytes a nanosecond, of all together
     CUtensorMap shard_tma_tiles;  ///< of the rank's own shard, one layer
     /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
     CUtensorMap inbox_tma_tiles[gpu::most_ranks];

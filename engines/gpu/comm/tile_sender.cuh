@@ -8,6 +8,7 @@
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/packed_list.cuh"
 #include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/tma_copy_ring.cuh"
 
@@ -22,7 +23,6 @@ class tile_sender {
   using stream = gpu::tma_copy_ring<gpu::tma_layer_coord>;
   /// Of shared memory.
   using memory = stream::memory;
-  static_assert(sent_tiles::most_tma_tile_bytes == gpu::tma_tile_bytes);
 
   /// By one warp. It is number `me` of `io.senders`; `slot` names its wait record. The host
   /// reports failed waits.
@@ -36,7 +36,7 @@ class tile_sender {
     const output_channel<Protocol> output(io, me, epoch, slot);
     if (me == 0) output.open();
     tile_sender sender(io, shared, me, epoch, slot);
-    if (sender.turns_ > 0 && !(output.reserve() && sender.send())) return;
+    if (sender.list_.count() > 0 && !(output.reserve() && sender.send())) return;
     (void)output.close();
   }
 
@@ -44,8 +44,7 @@ class tile_sender {
   __device__ tile_sender(const tile_io<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
                          int slot)
       : t_(io),
-        share_{me, io.senders},
-        turns_(io.sent.turns(share_)),
+        list_(io.sent, me),
         epoch_(epoch),
         channel_(io.moved.run, slot),
         tma_tiles_(shared, io.how.world() - 1) {}
@@ -61,7 +60,7 @@ class tile_sender {
     const bool leads = device_warp::thread_rank() == 0;
     bool going = true;
     int there = 0;  // so many have been flagged
-    for (int turn = 0; turn < turns_; ++turn) {
+    for (int turn = 0; turn < list_.count(); ++turn) {
       if (turn == there) {
         there += tile_flags_from(turn);
         if (turn == there) {
@@ -77,11 +76,10 @@ class tile_sender {
           cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
       }
       if (!leads) continue;
-      const sent_tile tile = t_.sent.at(share_, turn);
-      for (int row = 0; row < tile.rows; row += t_.sent.tma_tile_rows) {
-        const gpu::tma_layer_coord tma_tile{tile.column, tile.row + row, 0};
-        tma_tiles_.move(tma_tile, t_.own_tma_tiles, tma_tile, t_.sent.tma_tile_bytes(), store,
-                        stored);
+      const comm::packed_transfer tile = list_.at(turn);
+      for (int row = 0; row < tile.rows; row += t_.tma_tile.rows) {
+        const gpu::tma_layer_coord tma_tile{tile.col, tile.row + row, 0};
+        tma_tiles_.move(tma_tile, t_.own_tma_tiles, tma_tile, t_.tma_tile.bytes(), store, stored);
       }
     }
     if (leads) tma_tiles_.finish(store, stored);
@@ -92,23 +90,22 @@ class tile_sender {
   /// How many tiles, one after the other, lie there from this turn on. Acquire, for all lanes.
   [[nodiscard]] __device__ int tile_flags_from(int turn) const {
     constexpr int at_a_look = 32;
-    const int count = turns_ - turn < at_a_look ? turns_ - turn : at_a_look;
-    return channel_.first_missing(count, epoch_,
-                                  [&](int i) { return t_.sent.at(share_, turn + i).flag; });
+    const int left = list_.count() - turn;
+    const int count = left < at_a_look ? left : at_a_look;
+    return channel_.first_missing(count, epoch_, [&](int i) { return list_.acquire_of(turn + i); });
   }
   [[nodiscard]] __device__ bool await(int turn) const {
     return channel_.acquire(1, [&](int /*i*/) {
       room r;
       r.producer = t_.how.rank();
-      r.number = r.ready = t_.sent.at(share_, turn).flag;
+      r.number = r.ready = list_.acquire_of(turn);
       r.use = epoch_;
       return r;
     });
   }
 
   const tile_io<Protocol>& t_;
-  strided share_;
-  int turns_;
+  comm::sender_list list_;
   std::uint64_t epoch_;
   gpu::warp_channel channel_;
   stream tma_tiles_;

@@ -3,9 +3,10 @@
 #include <cuda.h>
 
 #include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/sent_tiles.hpp"
 #include "engines/gpu/gemm/io.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
 
 namespace untax {
 
@@ -24,8 +25,9 @@ template <class Protocol>
 struct tile_senders {
   using run = scatter_run<Protocol>;
   struct arguments {
-    CUtensorMap own_tma_tiles;  ///< those at itself in the TMA tiles in which flagged tiles go
-    sent_tiles sent;            ///< what these are
+    CUtensorMap own_tma_tiles;    ///< those at itself in the TMA tiles in which flagged tiles go
+    comm::sender_lists sent;      ///< what these are: rectangles of the rank's own columns
+    gpu::tma_tile_size tma_tile;  ///< a tile goes in as many, one below the other
   };
   template <class Io>
   class view;

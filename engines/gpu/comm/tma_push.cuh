@@ -53,11 +53,11 @@ class tma_push {
  private:
   __device__ tma_push(const shard_io<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
                       int slot)
-      : t_(io), shared_(shared), share_{me, io.senders}, sender_(io, epoch, slot) {}
+      : t_(io), shared_(shared), list_(io.lists, me), sender_(io, epoch, slot) {}
 
   __device__ bool move() {
     const bool leads = device_warp::thread_rank() == 0;
-    gpu::tma_copy_ring<sent_tma_tile> stream(shared_.tma_tiles, t_.sending.hops_together());
+    gpu::tma_copy_ring<sent_tma_tile> stream(shared_.tma_tiles, list_.hops());
     const auto store = [&](const sent_tma_tile& tma_tile, const std::byte* from) {
       for (int i = 0; i < tma_tile.hops; ++i)
         gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(tma_tile.hop + i)], tma_tile.to, from);
@@ -65,15 +65,13 @@ class tma_push {
     int arrived = 0;
     const auto stored = [&] { shared_.arrived.add(arrived++); };
     bool going = true;
-    const int hops = t_.sending.hops_together();
-    const int turns = t_.sending.turns(share_);
-    for (int i = 0; i < turns && going; ++i) {
-      const auto [p, hop] = t_.sending.turn(share_, i);
-      going = sender_.reserve(hop, hops);
-      if (!going || !leads) continue;
-      stream.move(sent_tma_tile{{p.column, p.row, sender_.set()}, hop, hops}, t_.shard_tma_tiles,
-                  {p.column, p.row, 0}, t_.sending.tma_tile_bytes(), store, stored);
-    }
+    const auto bytes = static_cast<std::uint32_t>(t_.shard.chunk_bytes);
+    list_.each([&](const comm::packed_transfer& p) {
+      going = going && sender_.reserve(p.first_hop, p.hops);
+      if (!going || !leads) return;
+      stream.move(sent_tma_tile{{p.col, p.row, sender_.set()}, p.first_hop, p.hops},
+                  t_.shard_tma_tiles, {p.col, p.row, 0}, bytes, store, stored);
+    });
     if (leads) {
       stream.finish(store, stored);
       if (!going) shared_.arrived.abandon(arrived);
@@ -83,19 +81,19 @@ class tma_push {
   }
 
   __device__ void publish() {
-    const int hops = t_.sending.hops_together();
+    const int hops = list_.hops();
     if (hops == 0) return;
     const int lane = device_warp::thread_rank();
-    shared_.arrived.each(t_.sending.turns(share_), 32 / hops, [&](int first, int n) {
+    shared_.arrived.each(list_.count(), 32 / hops, [&](int first, int n) {
       if (lane >= n * hops) return;
-      const auto turn = t_.sending.turn(share_, first + lane / hops);
-      sender_.publish(turn.chunk, turn.hop + lane % hops);
+      const comm::packed_transfer p = list_.at(first + lane / hops);
+      sender_.publish(p, p.first_hop + lane % hops);
     });
   }
 
   const shard_io<Protocol>& t_;
   memory& shared_;
-  strided share_;
+  comm::sender_list list_;
   shard_sender<Protocol> sender_;
 };
 

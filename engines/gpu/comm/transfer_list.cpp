@@ -8,6 +8,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/comm/packed_list.hpp"
+
 namespace untax::comm {
 namespace {
 
@@ -192,6 +194,37 @@ class lowering {
   int worker_ = 0;
 };
 
+/// Adds the hop of an entry to the one before, if it is the same rectangle and the next rank.
+bool adds_hop(packed_transfer& before, const packed_transfer& one) {
+  packed_transfer next = before;
+  next.first_hop = static_cast<std::int16_t>(before.first_hop + before.hops);
+  next.hops = 1;
+  if (!(one == next)) return false;
+  ++before.hops;
+  return true;
+}
+
+/// Senders take turns, hop by hop: the first entry of each that goes so far, then the second.
+void count_before(packed_lists& packed, int world) {
+  const std::size_t senders = packed.begins.size() - 1;
+  std::vector<std::size_t> next(packed.begins.begin(), packed.begins.end() - 1);
+  std::int32_t before = 0;
+  for (int hop = 0; hop < world; ++hop) {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t i = 0; i < senders; ++i) {
+        if (next[i] == static_cast<std::size_t>(packed.begins[i + 1])) continue;
+        packed_transfer& one = packed.entries[next[i]];
+        if (one.first_hop > hop) continue;
+        one.before = before;
+        before += one.hops;
+        ++next[i];
+        any = true;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string difference(const transfer_lists& lists, const lowered_workers& of,
@@ -278,6 +311,39 @@ void transfer_lists::steps(std::size_t sender, std::uint64_t epoch,
       emit(s);
     }
   }
+}
+
+packed_lists pack(const transfer_lists& lists, std::int64_t first_row, std::int64_t first_col,
+                  bool together) {
+  packed_lists packed;
+  for (const auto& list : lists.senders) {
+    const std::size_t begin = packed.entries.size();
+    packed.begins.push_back(static_cast<std::int32_t>(begin));
+    for (const transfer& t : list) {
+      if (t.rows == 0) continue;
+      packed_transfer one{.row = t.from_row - static_cast<std::int32_t>(first_row),
+                          .col = t.from_col - static_cast<std::int32_t>(first_col),
+                          .rows = t.rows,
+                          .cols = t.cols,
+                          .acquire = t.acquire,
+                          .publish = t.publish,
+                          .first_hop = t.first_hop,
+                          .hops = 1};
+      for (int hop = 0; hop < t.hops; ++hop, ++one.first_hop) {
+        if (!together || packed.entries.size() == begin || !adds_hop(packed.entries.back(), one))
+          packed.entries.push_back(one);
+      }
+    }
+    for (std::size_t i = begin; i < packed.entries.size(); ++i) {
+      if (packed.entries[i].hops != packed.entries[begin].hops)
+        throw error(errc::internal,
+                    fmt::format("rank {}: a sender's list goes to {} ranks at a time, and to {}",
+                                lists.rank, packed.entries[begin].hops, packed.entries[i].hops));
+    }
+  }
+  packed.begins.push_back(static_cast<std::int32_t>(packed.entries.size()));
+  count_before(packed, lists.world);
+  return packed;
 }
 
 std::size_t transfer_lists::entries() const noexcept {

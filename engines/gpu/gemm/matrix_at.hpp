@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
+
 namespace untax::gpu {
 
 /// A matrix in memory: element (0, 0), and how many elements lie between two rows.
@@ -12,14 +14,24 @@ struct matrix_at {
   std::int64_t stride = 0;
 };
 
+/// A TMA tile of elements of 2 bytes that only moves.
+struct tma_tile_size {
+  int rows = 1;
+  int columns = 1;
+
+  /// Also where one ends with the matrix.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t bytes() const noexcept {
+    return static_cast<std::uint32_t>(rows * columns * 2);
+  }
+  friend bool operator==(const tma_tile_size&, const tma_tile_size&) = default;
+};
 /// A TMA tile that only moves has so many bytes at most: what TMA needs for the rate of the link.
 inline constexpr int tma_tile_bytes = 32768;
-/// Whether TMA takes a tile of so many rows and columns, of 2 bytes an element, and it fits a
-/// memory.
-[[nodiscard]] constexpr bool fits_tma(int rows, int columns, int memory_bytes) noexcept {
+/// Whether TMA takes such a tile, and it fits a memory.
+[[nodiscard]] constexpr bool fits_tma(const tma_tile_size& tile, int memory_bytes) noexcept {
   constexpr int most = 256;
-  return rows >= 1 && rows <= most && columns >= 1 && columns <= most && columns % 8 == 0 &&
-         rows * columns * 2 <= memory_bytes;
+  return tile.rows >= 1 && tile.rows <= most && tile.columns >= 1 && tile.columns <= most &&
+         tile.columns % 8 == 0 && static_cast<int>(tile.bytes()) <= memory_bytes;
 }
 
 /// Matrices of one shape, of which one begins `between` elements behind the other, and TMA

@@ -59,7 +59,14 @@ void operator_launcher::require_at_most(int ranks) const {
 
 std::uint64_t* operator_launcher::own_words(int count) {
   const std::size_t bytes = static_cast<std::size_t>(std::max(count, 1)) * sizeof(std::uint64_t);
-  return static_cast<std::uint64_t*>(words_.allocate(bytes, name_.c_str()));
+  return static_cast<std::uint64_t*>(own_memory_.emplace_back().allocate(bytes, name_.c_str()));
+}
+
+const void* operator_launcher::copy_of(const void* data, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* const copy = own_memory_.emplace_back().allocate(bytes, name_.c_str());
+  require(cudaMemcpy(copy, data, bytes, cudaMemcpyHostToDevice), "cannot hand a table over");
+  return copy;
 }
 
 run_arguments operator_launcher::arguments(int element_bytes) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/world/world.hpp>
@@ -76,9 +77,15 @@ class operator_launcher {
     memory_.emplace_back(std::move(made));
     return handle;
   }
-  /// Once. Words in this GPU's memory, zero: epochs of blocks, and counts. Ranks may differ in how
+  /// Words in this GPU's memory, zero: epochs of blocks, and counts. Ranks may differ in how
   /// many they have. Throws `out_of_memory`.
   [[nodiscard]] std::uint64_t* own_words(int count);
+  /// The same elements in this GPU's memory, for kernels to read; null if there are none. Throws
+  /// `out_of_memory`.
+  template <class T>
+  [[nodiscard]] const T* own_table(const std::vector<T>& elements) {
+    return static_cast<const T*>(copy_of(elements.data(), elements.size() * sizeof(T)));
+  }
 
   /// What kernels are given of every operator: the world, and the name.
   [[nodiscard]] run_arguments arguments(int element_bytes) const;
@@ -114,13 +121,15 @@ class operator_launcher {
   void prepare(const void* kernel, std::size_t shared_bytes) const;
 
  private:
+  const void* copy_of(const void* data, std::size_t bytes);
+
   using owned = std::variant<owned_symmetric<std::byte>, owned_symmetric<std::uint64_t>>;
 
   world* world_;
   std::string name_;
   std::optional<stream> own_;
   std::deque<side_stream> side_;
-  scratch_memory words_;
+  std::deque<scratch_memory> own_memory_;
   std::deque<owned> memory_;
   bool ready_ = false;
 };

@@ -2,6 +2,8 @@
 
 #include <untax/memory/cuda_memory.cuh>
 
+#include <untax/tile/order.hpp>
+
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/gemm/config.hpp"
@@ -27,7 +29,7 @@ class gathered<Protocol>::view {
     set_ = t_.how.sets().set_of(epoch_);
   }
 
-  [[nodiscard]] __device__ bool counts_readers() const { return t_.sending.counted; }
+  [[nodiscard]] __device__ bool counts_readers() const { return t_.shard.counted; }
 
   /// The last block that has read what it reads says so to the ranks that wrote it, while results
   /// are on their way. Copy engines do not wait: with them it also waits until the others have read
@@ -59,7 +61,7 @@ class gathered<Protocol>::view {
 
   [[nodiscard]] __device__ gpu::operand_window window_of(int row, int k_block) const {
     const gather_segments::part at =
-        t_.segments.part_of(row, k_block, k_blocks_, set_, t_.sending.set_rows);
+        t_.segments.part_of(row, k_block, k_blocks_, set_, t_.shard.set_rows);
     const bool by_k_blocks = t_.segments.rows == 0 && !t_.arrivals.by_rows;
     return {&t_.a[at.segment], at.row, by_k_blocks ? &t_.b_or_c[at.segment] : &b_, at.first,
             at.end};

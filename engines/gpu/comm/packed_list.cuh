@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engines/gpu/comm/packed_list.hpp"
+
+namespace untax::comm {
+
+/// The list of one sender, in a kernel. Nobody writes it while the operator lives, so it is read
+/// through the cache of the multiprocessor, and before the kernels ahead have ended.
+class sender_list {
+ public:
+  sender_list() = default;
+  __device__ sender_list(const sender_lists& all, int sender)
+      : first_(all.entries + __ldg(all.begins + sender)),
+        count_(__ldg(all.begins + sender + 1) - __ldg(all.begins + sender)) {}
+
+  [[nodiscard]] __device__ int count() const { return count_; }
+  [[nodiscard]] __device__ packed_transfer at(int i) const {
+    const auto* const halves = reinterpret_cast<const int4*>(first_ + i);
+    const int4 where = __ldg(halves);
+    const int4 what = __ldg(halves + 1);
+    packed_transfer t;
+    t.row = where.x;
+    t.col = where.y;
+    t.rows = where.z;
+    t.cols = where.w;
+    t.acquire = what.x;
+    t.publish = what.y;
+    t.first_hop = static_cast<std::int16_t>(what.z & 0xffff);
+    t.hops = static_cast<std::int16_t>(what.z >> 16);
+    t.before = what.w;
+    return t;
+  }
+  /// Calls `send` for each entry; the next one is on its way meanwhile.
+  template <class Send>
+  __device__ void each(Send&& send) const {
+    if (count_ == 0) return;
+    packed_transfer next = at(0);
+    for (int i = 1; i <= count_; ++i) {
+      const packed_transfer now = next;
+      if (i < count_) next = at(i);
+      send(now);
+    }
+  }
+  /// To how many ranks each entry goes.
+  [[nodiscard]] __device__ int hops() const { return count_ > 0 ? at(0).hops : 0; }
+  /// What entry `i` waits for.
+  [[nodiscard]] __device__ int acquire_of(int i) const { return __ldg(&first_[i].acquire); }
+
+ private:
+  const packed_transfer* first_ = nullptr;
+  int count_ = 0;
+};
+
+}  // namespace untax::comm

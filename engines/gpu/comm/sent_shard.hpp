@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/flow/room.hpp>
+
+namespace untax {
+
+/// What senders of `all_gather_gemm_protocol::push` go by beside their lists, as plain numbers: the
+/// protocol computes in 64 bits, step by step.
+struct sent_shard {
+  bool counted = true;  ///< readers say that they have read, see `counts_readers`
+  int rows = 0;
+  int columns = 0;
+  int inbox_row = 0;  ///< in everybody's inbox, in set 0
+  int inbox_column = 0;
+  int set_rows = 0;  ///< of the inbox
+  int ready = 0;     ///< counter of the first chunk at every consumer, in set 0
+  int ready_set = 0;
+  int free = 0;  ///< counter of rank 0 as a consumer, at this rank, in set 0
+  int free_set = 0;
+  int chunk_bytes = 2;  ///< of a whole chunk, also where one ends with the shard
+
+  template <class Layout>
+  [[nodiscard]] static constexpr sent_shard of(const Layout& how) noexcept {
+    const int me = how.rank();
+    const auto part = how.shard(me);
+    const auto down = how.row_chunks(me);
+    const auto across = how.col_chunks(me);
+    sent_shard shard;
+    shard.counted = how.counts_readers();
+    shard.rows = static_cast<int>(down.whole.size);
+    shard.columns = static_cast<int>(across.whole.size);
+    shard.inbox_row = static_cast<int>(how.by_rows() ? part.begin : 0);
+    shard.inbox_column = static_cast<int>(how.by_rows() ? 0 : part.begin);
+    shard.set_rows = static_cast<int>(how.inbox().rows / how.sets().sets);
+    shard.ready = how.ready_counter(0, me, 0);
+    shard.ready_set = how.ready_counter(1, me, 0) - shard.ready;
+    shard.free = how.free_counter(0, 0);
+    shard.free_set = how.free_counter(1, 0) - shard.free;
+    shard.chunk_bytes = static_cast<int>(down.step * across.step * 2);
+    return shard;
+  }
+
+  /// The room of a chunk in the inbox of `consumer`, by the counter that its list names. The
+  /// producer is left out: it is who asks.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int set, int consumer, int listed,
+                                                            std::uint64_t use) const noexcept {
+    room r;
+    r.consumer = consumer;
+    r.number = publish_counter(set, ready);
+    r.ready = publish_counter(set, listed);
+    r.free = free_counter(set, consumer);
+    r.use = use;
+    return r;
+  }
+  /// In another set, the counter that a list names.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publish_counter(int set,
+                                                                int listed) const noexcept {
+    return listed + set * ready_set;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int peer) const noexcept {
+    return free + set * free_set + peer;
+  }
+};
+
+}  // namespace untax
