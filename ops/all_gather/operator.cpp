@@ -5,6 +5,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_gather/protocol.hpp"
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
@@ -20,10 +21,15 @@ gpu::transfer_code kernels_of(const all_gather_problem& problem, const collectiv
 all_gather::all_gather(world& w, const all_gather_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
+  const std::string text = fmt::format("count {}", problem.count);
+  if (options.varying_count) {
+    start(w, text, counted(w, problem, options), options);
+    return;
+  }
   with_protocol_for(problem_, plan(), [&](auto protocol) {
     start(
-        w, fmt::format("count {}", problem.count), program(std::move(protocol)),
-        [&] { return kernels_of(problem_, plan()); }, options);
+        w, text, program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); },
+        options);
   });
 }
 
@@ -36,11 +42,12 @@ std::int64_t all_gather::out_count(const all_gather_problem& problem, int /*worl
 }
 
 void all_gather::run(const const_array_view& in, const array_view& out, stream_ref stream) {
-  const range own = sharding{problem_.count, plan().world}.of(plan().rank);
+  const std::int64_t count = count_of_run("out", out.count, problem_.count);
+  const range own = sharding{count, plan().world}.of(plan().rank);
   check("in", in, own.size);
-  check("out", as_const(out), problem_.count);
+  check("out", as_const(out), count);
   check_apart(in, out, {true, own.begin});
-  carry_out(in, out, stream);
+  carry_out(in, out, count, stream);
 }
 
 }  // namespace untax

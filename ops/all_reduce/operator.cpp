@@ -5,6 +5,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_reduce/protocol.hpp"
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
@@ -19,10 +20,15 @@ gpu::transfer_code kernels_of(const all_reduce_problem& problem, const collectiv
 all_reduce::all_reduce(world& w, const all_reduce_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
+  const std::string text = fmt::format("count {}, {}", problem.count, name_of(problem.how));
+  if (options.varying_count) {
+    start(w, text, counted(w, problem, options), options);
+    return;
+  }
   with_protocol_for(problem_, plan(), [&](auto protocol) {
     start(
-        w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
+        w, text, program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); },
+        options);
   });
 }
 
@@ -35,11 +41,13 @@ std::int64_t all_reduce::out_count(const all_reduce_problem& problem, int /*worl
 }
 
 void all_reduce::run(const const_array_view& in, const array_view& out, stream_ref stream) {
-  check("in", in, problem_.count);
-  check("out", as_const(out), problem_.count);
-  const bool others_read = plan().how == pattern::fused_specialized || plan().direct;
-  check_apart(in, out, {!others_read || plan().phases == 2 || plan().world == 1, 0});
-  carry_out(in, out, stream);
+  const std::int64_t count = count_of_run("out", out.count, problem_.count);
+  check("in", in, count);
+  check("out", as_const(out), count);
+  const collective_plan& how = plan_of_run(count);
+  const bool others_read = how.how == pattern::fused_specialized || how.direct;
+  check_apart(in, out, {!others_read || how.phases == 2 || how.world == 1, 0});
+  carry_out(in, out, count, stream);
 }
 
 }  // namespace untax

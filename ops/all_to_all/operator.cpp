@@ -7,6 +7,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_to_all/protocol.hpp"
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
@@ -49,6 +50,17 @@ all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
                        const collective_options& options)
     : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
       problem_(problem) {
+  if (options.varying_count) {
+    if (!problem.counts.empty()) {
+      throw error(
+          errc::invalid_argument,
+          fmt::format("rank {}: all_to_all: option varying_count is for equal parts; counts "
+                      "has {} entries",
+                      w.rank(), problem.counts.size()));
+    }
+    start(w, text_of(problem), counted(w, problem, options), options);
+    return;
+  }
   const auto kept = std::make_shared<const all_to_all_problem>(problem);
   with_protocol_for(*kept, plan(), [&](auto protocol) {
     start(
@@ -76,10 +88,13 @@ std::int64_t all_to_all::out_count(const all_to_all_problem& problem, int world,
 }
 
 void all_to_all::run(const const_array_view& in, const array_view& out, stream_ref stream) {
-  check("in", in, in_count(problem_, plan().world, plan().rank));
-  check("out", as_const(out), out_count(problem_, plan().world, plan().rank));
+  const std::int64_t count = count_of_run("in", in.count / plan().world, problem_.count);
+  all_to_all_problem all = problem_;
+  all.count = count;
+  check("in", in, in_count(all, plan().world, plan().rank));
+  check("out", as_const(out), out_count(all, plan().world, plan().rank));
   check_apart(in, out, {});
-  carry_out(in, out, stream);
+  carry_out(in, out, count, stream);
 }
 
 }  // namespace untax

@@ -6,6 +6,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/broadcast/protocol.hpp"
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/device_code.hpp"
 
 namespace untax {
@@ -29,10 +30,15 @@ gpu::transfer_code kernels_of(const broadcast_problem& problem, const collective
 broadcast::broadcast(world& w, const broadcast_problem& problem, const collective_options& options)
     : collective(w, need_of(checked(problem, w.size(), w.rank()), w.size()), options),
       problem_(problem) {
+  const std::string text = fmt::format("count {}, root {}", problem.count, problem.root);
+  if (options.varying_count) {
+    start(w, text, counted(w, problem, options), options);
+    return;
+  }
   with_protocol_for(problem_, plan(), [&](auto protocol) {
     start(
-        w, fmt::format("count {}, root {}", problem.count, problem.root),
-        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
+        w, text, program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); },
+        options);
   });
 }
 
@@ -45,12 +51,13 @@ std::int64_t broadcast::out_count(const broadcast_problem& problem, int /*world*
 }
 
 void broadcast::run(const const_array_view& in, const array_view& out, stream_ref stream) {
-  check("out", as_const(out), problem_.count);
+  const std::int64_t count = count_of_run("out", out.count, problem_.count);
+  check("out", as_const(out), count);
   if (plan().rank == problem_.root) {
-    check("in", in, problem_.count);
+    check("in", in, count);
     check_apart(in, out, {true, 0});
   }
-  carry_out(plan().rank == problem_.root ? in : const_array_view(), out, stream);
+  carry_out(plan().rank == problem_.root ? in : const_array_view(), out, count, stream);
 }
 
 }  // namespace untax

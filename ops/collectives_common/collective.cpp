@@ -9,6 +9,7 @@
 
 #include "engines/gpu/collectives/collective_runner.hpp"
 #include "engines/host/engine.hpp"
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -59,6 +60,43 @@ void collective::start(world& w, const std::string& problem, const program& p,
   }
   engine_ = make_process_owned<host::engine>(
       w, p, host::engine_options{std::string(name_), type_, type_, options.launch, options.faults});
+}
+
+void collective::start(world& w, const std::string& problem, const counted_programs& counted,
+                       const collective_options& options) {
+  if (w.memory() == memory_kind::cuda) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: option varying_count is of the host only; in a world of "
+                            "GPUs plan an operator for each count",
+                            plan_.rank, name_));
+  }
+  world_ = &w.stable_view();
+  plans_ = counted.plans;
+  std::string text = fmt::format("{}, any {}, {}", name_of(type_), problem, fields_of(plan_));
+  for (const std::int64_t end : plans_->ends())
+    text += fmt::format(", up to {}: {}", end, fields_of(plans_->at(end)));
+  w.agree(name_, text);
+  explanation_ +=
+      fmt::format(", any count up to {} by {} plans", plans_->capacity(), plans_->ends().size());
+  engine_ =
+      make_process_owned<host::engine>(w, counted.programs,
+                                       host::engine_options{std::string(name_), type_, type_,
+                                                            options.launch, options.faults, type_});
+}
+
+std::int64_t collective::count_of_run(std::string_view what, std::int64_t given,
+                                      std::int64_t planned) const {
+  if (!plans_) return planned;
+  if (given >= 0 && given <= planned) return given;
+  throw error(
+      errc::invalid_argument,
+      fmt::format("rank {}: {}: {} makes the count {}; this collective was planned for 0 to "
+                  "{}",
+                  plan_.rank, name_, what, given, planned));
+}
+
+const collective_plan& collective::plan_of_run(std::int64_t count) const {
+  return plans_ && count > 0 ? plans_->at(count) : plan_;
 }
 
 void collective::check(std::string_view what, const const_array_view& given,
@@ -129,12 +167,14 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   agreed_.emplace(std::pair(shown_in, shown_out), "direct" + offsets);
 }
 
-void collective::carry_out(const const_array_view& in, const array_view& out, stream_ref stream) {
+void collective::carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
+                           stream_ref stream) {
   if (shows_input_ || shows_result_) agree_on(in.data, out.data, stream);
   if (device_runner_) return device_runner_->run(in.data, out.data, between_, stream);
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank, between_);
   operands[operand::c] = row_of(as_const(out), plan_.rank, between_);
+  if (plans_) return engine_->run(operands, count);
   engine_->run(operands);
 }
 

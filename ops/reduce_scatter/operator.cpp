@@ -4,6 +4,7 @@
 
 #include <untax/ops/collectives.hpp>
 
+#include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/device_code.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
 
@@ -19,10 +20,15 @@ gpu::transfer_code kernels_of(const reduce_scatter_problem& problem, const colle
 reduce_scatter::reduce_scatter(world& w, const reduce_scatter_problem& problem,
                                const collective_options& options)
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
+  const std::string text = fmt::format("count {}, {}", problem.count, name_of(problem.how));
+  if (options.varying_count) {
+    start(w, text, counted(w, problem, options), options);
+    return;
+  }
   with_protocol_for(problem_, plan(), [&](auto protocol) {
     start(
-        w, fmt::format("count {}, {}", problem.count, name_of(problem.how)),
-        program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); }, options);
+        w, text, program(std::move(protocol)), [&] { return kernels_of(problem_, plan()); },
+        options);
   });
 }
 
@@ -36,11 +42,12 @@ std::int64_t reduce_scatter::out_count(const reduce_scatter_problem& problem, in
 }
 
 void reduce_scatter::run(const const_array_view& in, const array_view& out, stream_ref stream) {
-  const range own = sharding{problem_.count, plan().world}.of(plan().rank);
-  check("in", in, problem_.count);
+  const std::int64_t count = count_of_run("in", in.count, problem_.count);
+  const range own = sharding{count, plan().world}.of(plan().rank);
+  check("in", in, count);
   check("out", as_const(out), own.size);
   check_apart(in, out, {true, -own.begin});
-  carry_out(in, out, stream);
+  carry_out(in, out, count, stream);
 }
 
 }  // namespace untax

@@ -23,6 +23,8 @@ class collective_runner;
 struct transfer_code;
 }  // namespace gpu
 struct collective_need;
+struct counted_programs;
+class count_plans;
 
 /// What all collectives have in common: operators that move, and perhaps combine, but do not
 /// multiply. Planned once, run many times. Construction and destruction are collective.
@@ -52,14 +54,24 @@ class collective {
   void start(world& w, const std::string& problem, const program& p,
              const std::function<gpu::transfer_code()>& kernels, const collective_options& options,
              std::shared_ptr<const void> tables = nullptr);
+  /// The same for runs of any count up to the problem's. Throws `unsupported` in a world of GPUs.
+  void start(world& w, const std::string& problem, const counted_programs& counted,
+             const collective_options& options);
+  /// Where counts vary, what an argument of a run says, `given`; else what was planned. Throws
+  /// `invalid_argument` for more than the capacity.
+  [[nodiscard]] std::int64_t count_of_run(std::string_view what, std::int64_t given,
+                                          std::int64_t planned) const;
+  /// The plan for a run.
+  [[nodiscard]] const collective_plan& plan_of_run(std::int64_t count) const;
   /// Refuses what is not `count` elements of the problem's type.
   void check(std::string_view what, const const_array_view& given, std::int64_t count) const;
   /// Refuses an input and a result that share memory, unless they lie as `allowed`.
   void check_apart(const const_array_view& in, const array_view& out,
                    const in_place& allowed) const;
-  /// In a world of the host `stream` means nothing. Throws `not_symmetric` for memory that peers
-  /// could not touch, if they have to.
-  void carry_out(const const_array_view& in, const array_view& out, stream_ref stream);
+  /// `count` is that of the run. In a world of the host `stream` means nothing. Throws
+  /// `not_symmetric` for memory that peers could not touch, if they have to.
+  void carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
+                 stream_ref stream);
 
  private:
   /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
@@ -77,6 +89,7 @@ class collective {
   std::string explanation_;
   dtype type_ = dtype::f32;
   std::shared_ptr<const void> tables_;
+  std::shared_ptr<const count_plans> plans_;  ///< where runs have different counts
   process_owned<host::engine> engine_;
   process_owned<gpu::collective_runner> device_runner_;  ///< instead, in a world of GPUs
 };

@@ -81,7 +81,11 @@ struct collective_options {
   /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
   launch_mode launch = launch_mode::graph;
   wire_kind wire = wire_kind::automatic;
-  int workers = 0;               ///< of a rank, blocks on a GPU; each has its own chunks
+  int workers = 0;  ///< of a rank, blocks on a GPU; each has its own chunks
+  /// The problem's count is a capacity: a run takes any count from 0 to it, the same at all ranks,
+  /// each in its own best way; the arrays say how many. Not with unequal parts. Of the host only:
+  /// `unsupported` in worlds of GPUs.
+  bool varying_count = false;
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
   /// With `direct`, of all_gather, all_to_all and broadcast: so many workers more, which do nothing

@@ -11,7 +11,8 @@ namespace untax {
 // which is collective and one epoch, throws `invalid_argument` before anything moves, and
 // `timeout`, `peer_lost` or `aborted` when a wait fails. When it returns, this rank's result is
 // complete and its input is its own again. Results lie apart from the input or, where that is said,
-// in place.
+// in place. With `varying_count` the arrays of a run say its count; then `run` also throws
+// `disagreement` if a rank has another one.
 //
 // In a world of GPUs both lie in memory of the rank's GPU, which is the current one of the calling
 // thread. With a stream `run` is asynchronous: it launches kernels on the stream, allocates and

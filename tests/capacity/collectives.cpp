@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <untax/ops/collectives.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/world/launch.hpp>
+
+#include "tests/capacity/allocations.hpp"
+#include "tests/errors.hpp"
+
+namespace untax::testing {
+namespace {
+
+/// What rank `rank` has at `at` in a run.
+float number(std::uint64_t run, int rank, std::int64_t at) {
+  const auto x = run * 31 + static_cast<std::uint64_t>(rank) * 17 + static_cast<std::uint64_t>(at);
+  return static_cast<float>(x * 2654435761U % 97);
+}
+
+/// A run of a collective, as one rank sees it.
+struct view {
+  std::int64_t count = 0;
+  int world = 1;
+  int rank = 0;
+  std::uint64_t run = 1;
+
+  [[nodiscard]] range shard() const { return sharding{count, world}.of(rank); }
+  [[nodiscard]] float sum(std::int64_t at) const {
+    float all = 0;
+    for (int r = 0; r < world; ++r) all += number(run, r, at);
+    return all;
+  }
+};
+
+/// What the test knows of a collective: elements that a rank passes and gets, and those of the
+/// result.
+template <class Op>
+struct known;
+
+template <>
+struct known<all_gather> {
+  static constexpr const char* name = "all_gather";
+  static std::int64_t in(const view& v) { return v.shard().size; }
+  static std::int64_t out(const view& v) { return v.count; }
+  static float result(const view& v, std::int64_t at) {
+    const std::int64_t full = sharding{v.count, v.world}.full();
+    return number(v.run, static_cast<int>(at / full), at % full);
+  }
+};
+
+template <>
+struct known<reduce_scatter> {
+  static constexpr const char* name = "reduce_scatter";
+  static std::int64_t in(const view& v) { return v.count; }
+  static std::int64_t out(const view& v) { return v.shard().size; }
+  static float result(const view& v, std::int64_t at) { return v.sum(v.shard().begin + at); }
+};
+
+template <>
+struct known<all_reduce> {
+  static constexpr const char* name = "all_reduce";
+  static std::int64_t in(const view& v) { return v.count; }
+  static std::int64_t out(const view& v) { return v.count; }
+  static float result(const view& v, std::int64_t at) { return v.sum(at); }
+};
+
+template <>
+struct known<all_to_all> {
+  static constexpr const char* name = "all_to_all";
+  static std::int64_t in(const view& v) { return v.count * v.world; }
+  static std::int64_t out(const view& v) { return v.count * v.world; }
+  static float result(const view& v, std::int64_t at) {
+    return number(v.run, static_cast<int>(at / v.count), v.rank * v.count + at % v.count);
+  }
+};
+
+template <>
+struct known<broadcast> {
+  static constexpr const char* name = "broadcast";
+  static std::int64_t in(const view& v) { return v.rank == 0 ? v.count : 0; }
+  static std::int64_t out(const view& v) { return v.count; }
+  static float result(const view& v, std::int64_t at) { return number(v.run, 0, at); }
+};
+
+template <class Op>
+struct problem_of;
+template <>
+struct problem_of<all_gather> : all_gather_problem {};
+template <>
+struct problem_of<reduce_scatter> : reduce_scatter_problem {};
+template <>
+struct problem_of<all_reduce> : all_reduce_problem {};
+template <>
+struct problem_of<all_to_all> : all_to_all_problem {};
+template <>
+struct problem_of<broadcast> : broadcast_problem {};
+
+template <class Op>
+class capacity_of_collectives : public ::testing::Test {};
+using all_collectives =
+    ::testing::Types<all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
+TYPED_TEST_SUITE(capacity_of_collectives, all_collectives);
+
+/// All ranks run the same random counts one after the other.
+template <class Op>
+void check(std::int64_t capacity, int world, const collective_options& options,
+           std::uint64_t seed) {
+  SCOPED_TRACE(fmt::format(
+      "{}, up to {}, {} ranks, {}, {} phases, {} workers, chunks of {} bytes, "
+      "depth {}, {}, seed {}",
+      known<Op>::name, capacity, world, name_of(options.how), options.phases, options.workers,
+      options.chunk_bytes, options.depth, options.direct ? "direct" : "by rooms", seed));
+  std::mutex mutex;
+  std::barrier meeting(world);
+  run_threads(world, [&](untax::world& w) {
+    problem_of<Op> problem;
+    problem.count = capacity;
+    problem.type = dtype::f32;
+    Op op(w, problem, options);
+    const auto room = static_cast<std::size_t>(capacity * world + 1);
+    const symmetric<float> in = w.allocate<float>(room, "in");
+    const symmetric<float> out = w.allocate<float>(room, "out");
+    std::mt19937_64 random(seed);
+    int wrong = 0;
+    meeting.arrive_and_wait();
+    if (w.rank() == 0) count_allocations();
+    meeting.arrive_and_wait();
+    std::uint64_t allocated = 0;
+    for (std::uint64_t run = 1; run <= 30; ++run) {
+      const auto count =
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(capacity + 1));
+      if (run == 30 && w.rank() == 0) allocated = counted_allocations();
+      const view mine{count, world, w.rank(), run};
+      const std::int64_t given = known<Op>::in(mine);
+      const std::int64_t wanted = known<Op>::out(mine);
+      for (std::int64_t i = 0; i < given; ++i) in.local()[i] = number(run, w.rank(), i);
+      op.run({in.local(), dtype::f32, given}, {out.local(), dtype::f32, wanted});
+      for (std::int64_t i = 0; i < wanted; ++i) {
+        if (out.local()[i] != known<Op>::result(mine, i)) ++wrong;
+      }
+    }
+    meeting.arrive_and_wait();
+    const std::scoped_lock lock(mutex);
+    EXPECT_EQ(wrong, 0) << "rank " << w.rank();
+    // Directly, a run notes which memory it is on.
+    if (!options.direct) {
+      EXPECT_EQ(allocated, 0U);
+    }
+  });
+}
+
+TYPED_TEST(capacity_of_collectives, run_any_count) {
+  std::mt19937_64 random(1);
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (const pattern how : {pattern::bulk_synchronous, pattern::fused_sequential,
+                            pattern::fused_specialized, pattern::automatic}) {
+    for (int world = 1; world <= 4; ++world) {
+      for (int i = 0; i < 6; ++i) {
+        collective_options options;
+        options.how = how;
+        options.varying_count = true;
+        const bool has_phases =
+            std::is_same_v<TypeParam, all_reduce> || std::is_same_v<TypeParam, broadcast>;
+        if (has_phases) options.phases = static_cast<int>(between(0, 2));
+        options.workers = static_cast<int>(between(1, 2));
+        options.chunk_bytes = between(0, 1) * between(4, 60);
+        options.depth = static_cast<int>(between(0, 3));
+        options.direct = how == pattern::fused_sequential && between(0, 1) == 1;
+        check<TypeParam>(between(0, 100), world, options, random());
+        if (this->HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(capacity, a_rank_with_another_count_is_named) {
+  std::vector<std::string> texts(3);
+  try {
+    run_threads(3, [&](untax::world& w) {
+      all_reduce op(w, {.count = 64, .type = dtype::f32}, {.varying_count = true});
+      std::vector<float> values(64);
+      const std::int64_t count = w.rank() == 2 ? 64 : 3;
+      try {
+        op.run({values.data(), dtype::f32, count}, {values.data(), dtype::f32, count});
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), errc::disagreement);
+        texts[static_cast<std::size_t>(w.rank())] = e.what();
+        throw;
+      }
+    });
+  } catch (const error&) {
+    // Looked at by rank.
+  }
+  for (const std::string& text : texts)
+    EXPECT_NE(text.find("64 at rank 2"), std::string::npos) << text;
+}
+
+TEST(capacity, unequal_parts_do_not_vary) {
+  run_threads(1, [](untax::world& w) {
+    const error e = untax_test::error_of([&] {
+      const all_to_all op(w, {.count = 0, .type = dtype::f32, .counts = {3}},
+                          {.varying_count = true});
+    });
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("varying_count is for equal parts"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace untax::testing
