@@ -73,8 +73,9 @@ void roll_call::look() {
 
 void roll_call::end() {
   if (!differs()) return;
+  // Another rank may be about to say the same, and not have said it yet.
   world_->fail(errc::disagreement, text());
-  world_->throw_failure(wait_outcome::aborted, operator_name_);
+  throw error(errc::disagreement, fmt::format("rank {}: {}", program_.rank(), text()));
 }
 
 }  // namespace untax::host

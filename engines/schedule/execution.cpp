@@ -127,6 +127,12 @@ void execution::learn(const need& n, vector_clock& now) const {
 
 void execution::raise(int rank, int index, std::uint64_t value, const vector_clock& now) {
   counter& c = counters_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
+  // Of several writers, in epochs of their own, none may be late.
+  if (!c.values.empty() && c.values.back() > value) {
+    problems_->add(
+        fmt::format("counter {} of rank {} may be raised to {} before it is raised to {}", index,
+                    rank, c.values.back(), value));
+  }
   c.values.push_back(value);
   c.clocks.push_back(now);
 }

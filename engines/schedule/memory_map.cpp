@@ -16,14 +16,21 @@ constexpr int slot_of(operand of) {
   return -1;
 }
 
+/// How many kinds of epochs there are, as far as it goes where things belong.
+std::size_t kinds_of_epochs(std::span<const rank_plan> plans) {
+  return plans.empty() || plans.front().epochs_are_alike()
+             ? 1
+             : static_cast<std::size_t>(plans.front().epochs());
+}
+
 }  // namespace
 
 memory_map::memory_map(std::span<const rank_plan> plans, problem_list& problems)
     : plans_(plans),
       problems_(&problems),
-      seen_in_c_(plans.size()),
-      factors_(plans.size()),
-      columns_(plans.size()) {
+      seen_in_c_(kinds_of_epochs(plans) * plans.size()),
+      factors_(seen_in_c_.size()),
+      columns_(seen_in_c_.size()) {
   for (const rank_plan& plan : plans) {
     maps_.push_back({matrix_map(plan.extent_of(watched[0])), matrix_map(plan.extent_of(watched[1])),
                      matrix_map(plan.extent_of(watched[2])),
@@ -35,6 +42,12 @@ memory_map::memory_map(std::span<const rank_plan> plans, problem_list& problems)
         if (slot_of(a.at.of) >= 0) of(a.at).cut(a.at.row, a.at.col, a.rows, a.cols);
       });
     });
+  }
+  for (const rank_plan& plan : plans) {
+    for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) {
+      const extent result = plan.result_of(epoch);
+      of({operand::c, plan.rank()}).cut(0, 0, result.rows, result.cols);
+    }
   }
   for (auto& maps : maps_) {
     for (matrix_map& map : maps) map.seal();
@@ -106,7 +119,8 @@ void memory_map::write(const access& a, const step& s, const origin& from, const
 void memory_map::check_result(int rank, std::uint64_t epoch) {
   const place c_of_rank{operand::c, rank};
   matrix_map& map = of(c_of_rank);
-  map.each_cell(0, 0, map.size().rows, map.size().cols, [&](matrix_map::cell& c) {
+  const extent result = plans_[static_cast<std::size_t>(rank)].result_of(epoch);
+  map.each_cell(0, 0, result.rows, result.cols, [&](matrix_map::cell& c) {
     if (c.epoch == epoch && c.complete) return true;
     problems_->add(fmt::format("epoch {} of rank {} ends, and nobody has completed {}", epoch, rank,
                                text_of(map, c, c_of_rank)));

@@ -66,6 +66,8 @@ class memory_map {
   /// Where c is made of a: a row of a belongs to one row of c, a column to one of b, and a row of b
   /// to a column of c.
   void expect_factor(const step& s, const origin& from, const event& by);
+  /// What is known of a rank in epochs like that of the event, as an index.
+  [[nodiscard]] std::size_t known_of(int rank, const event& by) const;
   [[nodiscard]] private_tiles& private_of(const event& by);
   [[nodiscard]] const rank_plan& plan_of(const event& by) const;
   [[nodiscard]] static std::string text_of(const origin& from, const place& at);

@@ -74,7 +74,7 @@ origin memory_map::combined(const origin& one, const origin& other, const event&
 
 void memory_map::expect_in_place(const place& at, const origin& from, const event& by) {
   if (!from.known()) return;
-  auto& seen = seen_in_c_[static_cast<std::size_t>(at.rank)];
+  auto& seen = seen_in_c_[known_of(at.rank, by)];
   const auto known = std::ranges::find_if(
       seen, [&](const origin& o) { return o.of == from.of && o.rank == from.rank; });
   if (known == seen.end()) {
@@ -90,7 +90,7 @@ void memory_map::expect_factor(const step& s, const origin& from, const event& b
   if (from.of != operand::a || from.rank < 0) return;
   const std::pair rows_and_depth{s.to.row - s.from.row + from.down,
                                  s.weights.col - s.from.col + from.right};
-  auto& known = factors_[static_cast<std::size_t>(from.rank)];
+  auto& known = factors_[known_of(from.rank, by)];
   if (!known) known = rows_and_depth;
   if (*known != rows_and_depth) {
     problems_->add(fmt::format(
@@ -98,7 +98,7 @@ void memory_map::expect_factor(const step& s, const origin& from, const event& b
         "those of c, and its columns {} before those of b",
         text_of(by), text_of(from, s.from), s.to.row, s.weights.col, known->first, known->second));
   }
-  auto& columns = columns_[static_cast<std::size_t>(plan_of(by).rank())];
+  auto& columns = columns_[known_of(plan_of(by).rank(), by)];
   const std::int64_t right = s.to.col - s.weights.row;
   if (!columns) columns = right;
   if (*columns != right) {
@@ -106,6 +106,13 @@ void memory_map::expect_factor(const step& s, const origin& from, const event& b
         fmt::format("{} multiplies row {} of b into column {} of c: elsewhere they lie {} apart",
                     text_of(by), s.weights.row, s.to.col, *columns));
   }
+}
+
+std::size_t memory_map::known_of(int rank, const event& by) const {
+  const step_position& at = happenings_[static_cast<std::size_t>(by.id)].at;
+  const bool alike = plan_of(by).epochs_are_alike();
+  return (alike ? 0 : static_cast<std::size_t>(at.epoch - 1) * plans_.size()) +
+         static_cast<std::size_t>(rank);
 }
 
 memory_map::private_tiles& memory_map::private_of(const event& by) {

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace untax::schedule {
 
-rank_plan::rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs)
+rank_plan::rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs,
+                     std::vector<extent> results)
     : rank_(source.rank()),
       world_(source.world()),
       counters_(source.counters()),
       epochs_(epochs),
       operands_(operands),
+      results_(std::move(results)),
       inbox_(source.inbox()),
       outbox_(source.outbox()),
       tile_(source.tile_extent()) {

@@ -28,7 +28,9 @@ struct worker_name {
 /// model engine work on.
 class rank_plan {
  public:
-  rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs);
+  /// `results`: how much of c each epoch writes, where epochs have different numbers of rows.
+  rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs,
+            std::vector<extent> results = {});
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int world() const noexcept { return world_; }
@@ -38,6 +40,13 @@ class rank_plan {
   [[nodiscard]] const std::vector<kernel>& kernels() const noexcept { return kernels_; }
   /// How large a matrix in memory is at this rank. Private tiles have no extent here.
   [[nodiscard]] extent extent_of(operand of) const noexcept;
+
+  /// The part of c, from its first row and column on, that an epoch has to complete.
+  [[nodiscard]] extent result_of(std::uint64_t epoch) const noexcept {
+    return results_.empty() ? operands_.c : results_[static_cast<std::size_t>(epoch - 1)];
+  }
+  /// Whether that is the same in all epochs, and with it where everything belongs.
+  [[nodiscard]] bool epochs_are_alike() const noexcept { return results_.empty(); }
 
   [[nodiscard]] const std::vector<step>& steps(worker_name who, std::uint64_t epoch) const {
     return programs_[index_of(who, epoch)];
@@ -63,6 +72,7 @@ class rank_plan {
   int counters_;
   std::uint64_t epochs_;
   operand_extents operands_;
+  std::vector<extent> results_;
   extent inbox_;
   extent outbox_;
   extent tile_;

@@ -13,7 +13,7 @@ namespace untax::schedule {
 /// Who raises which counter to which value. Building it checks every room and every pair of verbs:
 /// * indices lie below counters(), ranks in the world, and each verb is spoken by the side it
 /// belongs to;
-/// * a counter has one writer, which only raises it;
+/// * a counter has one writer, which only raises it; one in each epoch where epochs are not alike;
 /// * each acquire has its publish, by the named producer; each reserve has the retire of every
 /// reader.
 class signal_table {

@@ -10,21 +10,25 @@
 
 namespace untax::schedule {
 
-/// Calls `visit(position, step)` for every step of every worker of one rank, epoch by epoch, in
+/// Calls `visit(position, step)` for every step of every worker of one rank in one epoch, in
 /// program order.
 template <class Visit>
-void each_step(const rank_plan& plan, Visit&& visit) {
-  for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) {
-    for (const auto& stage : plan.stages()) {
-      for (const worker_name who : stage) {
-        step_position at{plan.rank(), who, epoch, 0};
-        for (const step& s : plan.steps(who, epoch)) {
-          visit(at, s);
-          ++at.index;
-        }
+void each_step_of(const rank_plan& plan, std::uint64_t epoch, Visit&& visit) {
+  for (const auto& stage : plan.stages()) {
+    for (const worker_name who : stage) {
+      step_position at{plan.rank(), who, epoch, 0};
+      for (const step& s : plan.steps(who, epoch)) {
+        visit(at, s);
+        ++at.index;
       }
     }
   }
+}
+
+/// The same for all epochs, one after the other.
+template <class Visit>
+void each_step(const rank_plan& plan, Visit&& visit) {
+  for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) each_step_of(plan, epoch, visit);
 }
 
 /// The room that a verb of a step is about.
