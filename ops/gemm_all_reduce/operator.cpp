@@ -94,6 +94,7 @@ gemm_all_reduce& gemm_all_reduce::operator=(gemm_all_reduce&& other) noexcept {
   problem_ = other.problem_;
   plan_ = other.plan_;
   explanation_ = std::move(other.explanation_);
+  plans_ = std::move(other.plans_);
   engine_ = std::move(other.engine_);
   device_ = std::move(other.device_);
   result_ = std::move(other.result_);

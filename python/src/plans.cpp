@@ -21,6 +21,7 @@ constexpr field gemm_options[] = {
     UNTAX_FIELD(untax_operator_options, tile_n),
     UNTAX_FIELD(untax_operator_options, panel_k),
     UNTAX_FIELD(untax_operator_options, phases),
+    UNTAX_FIELD(untax_operator_options, varying_rows),
 };
 
 constexpr field decode_options[] = {
@@ -41,6 +42,7 @@ constexpr field collective_options[] = {
     UNTAX_FIELD(untax_collective_options, chunk_bytes),
     UNTAX_FIELD(untax_collective_options, direct),
     UNTAX_FIELD(untax_collective_options, inputs),
+    UNTAX_FIELD(untax_collective_options, varying_count),
 };
 
 template <class Problem>

@@ -223,3 +223,39 @@ def test_arrays_of_others_are_taken():
         assert (op.run(read_only, out) == 2 * x).all()
 
     untax.run_threads(2, body)
+
+
+def test_one_plan_runs_any_number_of_rows(case):
+    rng, ranks, m, n, k = case
+    rows = [int(r) for r in rng.integers(0, m + 1, 6)] + [0, m]
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((n, k)).astype(np.float32)
+
+    def body(world):
+        r = world.rank
+        part = shard(k, ranks, r, 8)
+        gather = untax.AllGatherGemm(world, m, n, k, "fp32", varying_rows=True)
+        scatter = untax.GemmReduceScatter(world, m, n, k, "fp32", varying_rows=True)
+        total = untax.GemmAllReduce(world, m, n, k, "fp32", varying_rows=True)
+        everywhere = untax.GemmAllScatter(world, m, n, k, "fp32", varying_rows=True)
+        norm = untax.AllReduceNorm(world, m, k, "fp32", varying_rows=True)
+        summed = untax.AllReduce(world, m * k, "fp32", varying_count=True)
+        assert "any number of rows up to" in gather.explain()
+        for count in rows:
+            few = a[:count]
+            right = few.astype(np.float64) @ b.T
+            out = np.full((count, n), np.nan, np.float32)
+            assert close(gather.run(few[shard(count, ranks, r)], b, out), right, k)
+            with pytest.raises(untax.InvalidArgument, match="out says how many"):
+                gather.run(few[shard(count, ranks, r)], b)
+            assert close(scatter.run(few[:, part], b[:, part]), right[shard(count, ranks, r)], k)
+            assert close(total.run(few[:, part], b[:, part]), right, k)
+            result = everywhere.run(few, b[shard(n, ranks, r, 8)])
+            assert close(np.asarray(result)[:count], right, k)
+            normed, x = norm.run(few, few, np.ones(k, np.float32))
+            assert normed.shape == x.shape == (count, k)
+            assert close(x, few.astype(np.float64) * (ranks + 1), k)
+            assert close(summed.run(few.reshape(-1)), few.reshape(-1).astype(np.float64) * ranks, k)
+            world.barrier()  # before the next run writes the result that was just read
+
+    untax.run_threads(ranks, body)

@@ -3,7 +3,9 @@
 Planning, running and closing are collective: all ranks do the same in the same order. Arrays are anything with
 `__dlpack__`, a buffer or `__array_interface__`: numpy, torch, cupy. In a world of the host they lie in host memory, and
 a run returns when its result is complete; in a world of GPUs they lie on the rank's GPU, and with `stream` (an address,
-or a stream of torch or cupy) a run only launches. All of them raise `InvalidArgument` before anything moves, and
+or a stream of torch or cupy) a run only launches. With `varying_rows=True` (of GEMM operators and AllReduceNorm) or
+`varying_count=True` (of collectives) what is planned is a capacity: a run has any number from 0 to it, the same at all
+ranks, and its arrays say how many; in worlds of the host only. All of them raise `InvalidArgument` before anything moves, and
 `Timeout`, `PeerLost` or `Aborted` when a wait fails.
 """
 
@@ -13,6 +15,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from . import _core
+from .errors import InvalidArgument
 from .types import Pattern, address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_name, type_names, type_number
 from .world import Memory, World
 
@@ -37,6 +40,7 @@ class Operator:
 
     def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
         self.world = world
+        self._varies = bool(options.get("varying_rows") or options.get("varying_count"))
         self._core = _core.plan(world._core, self.name, problem, _as_numbers(options))
         world._keep(self)
 
@@ -92,9 +96,14 @@ class _Gemm(Operator):
     def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
         """One run. Returns `out`, which is made like `a` if it is not given."""
         if out is None:
-            out = empty_like(a, self.operand("c")[0])
+            out = empty_like(a, self._result_shape(a) if self._varies else self.operand("c")[0])
         self._core.run_gemm(as_operand(a), as_operand(weights), _symmetric(out), stream_number(stream))
         return out
+
+
+    def _result_shape(self, a: Any) -> tuple[int, int]:
+        """Of a run where they differ."""
+        return a.shape[0], self.operand("c")[0][1]
 
 
 class _OwnResult(_Gemm):
@@ -122,6 +131,9 @@ class AllGatherGemm(_Gemm):
                    "gather_k": number_of("gather", gather, ("rows", "k"))}
         super().__init__(world, problem, options)
 
+    def _result_shape(self, a: Any) -> tuple[int, int]:
+        raise InvalidArgument("all_gather_gemm: where runs have different numbers of rows, out says how many; pass it")
+
 
 class GemmAllScatter(_OwnResult):
     """C [m, n] = A [m, k] x B [n, k]^T, complete at every rank.
@@ -137,8 +149,24 @@ class GemmAllScatter(_OwnResult):
         super().__init__(world, {"m": m, "n": n, "k": k, "type": type_number(dtype)}, options)
 
     def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
-        """One run. Returns `out`, or `result` if it is not given."""
-        return super().run(a, weights, self.result if out is None else out, stream=stream)
+        """One run. Returns `out`, or `result` if it is not given, of which a run with fewer rows fills the first."""
+        if out is not None:
+            return super().run(a, weights, out, stream=stream)
+        self._core.run_gemm(as_operand(a), as_operand(weights), None, stream_number(stream))
+        return self.result
+
+
+def _shard(extent: int, world: World) -> int:
+    """How many of them a rank has."""
+    full = -(-extent // world.size)
+    return max(0, min(full, extent - world.rank * full))
+
+
+def _count(a: Any) -> int:
+    count = 1
+    for extent in a.shape:
+        count *= extent
+    return count
 
 
 def _symmetric(out: Any) -> Any:
@@ -162,6 +190,9 @@ class GemmReduceScatter(_Gemm):
                  **options: Any) -> None:
         problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": type_number(partials)}
         super().__init__(world, problem, options)
+
+    def _result_shape(self, a: Any) -> tuple[int, int]:
+        return _shard(a.shape[0], self.world), self.operand("c")[0][1]
 
 
 class GemmAllReduce(_OwnResult):
@@ -235,15 +266,16 @@ class AllReduceNorm(Operator):
             scale: float = 1.0, stream: Any = None) -> Any:
         """One run. Returns (out, x), and scales behind them where the output has some; all made like `a` if they are not
         given. `x` may be `residual`."""
-        x = empty_like(a, self._shape) if x is None else x
+        shape = (a.shape[0], self._shape[1]) if self._varies else self._shape
+        x = empty_like(a, shape) if x is None else x
         fp8 = "float8_e4m3fn" if hasattr(a, "data_ptr") else "uint8"
         if out is None:
-            out = empty_like(a, self._shape, fp8 if self._output else None)
+            out = empty_like(a, shape, fp8 if self._output else None)
         size = 1 if self._output else item_sizes[self.operand("x")[1]]
-        addresses = [address_of("out", out, self._shape, size), 0]
+        addresses = [address_of("out", out, shape, size), 0]
         if self._output == 2:
-            scales = empty_like(a, self._shape[:1], "float32") if scales is None else scales
-            addresses[1] = address_of("scales", scales, self._shape[:1], 4)
+            scales = empty_like(a, shape[:1], "float32") if scales is None else scales
+            addresses[1] = address_of("scales", scales, shape[:1], 4)
         self._core.run_norm(as_operand(a), as_operand(residual), as_operand(weight), as_operand(x),
                             (*addresses, float(scale)), stream_number(stream))
         return (out, x, scales) if self._output == 2 else (out, x)
@@ -256,9 +288,14 @@ class _Collective(Operator):
         """One run. Elements lie side by side; any shape will do. Returns `out`, which is made like `a` if it is not
         given."""
         if out is None:
-            out = empty_like(a, (self.operand("out")[0][1],))
+            out = empty_like(a, (self._result_count(a) if self._varies else self.operand("out")[0][1],))
         self._core.run_collective(as_operand(a), as_operand(out), stream_number(stream))
         return out
+
+
+    def _result_count(self, a: Any) -> int:
+        """Of a run where they differ."""
+        return _count(a)
 
 
 class AllGather(_Collective):
@@ -268,6 +305,9 @@ class AllGather(_Collective):
 
     def __init__(self, world: World, count: int, dtype: Any = "bf16", **options: Any) -> None:
         super().__init__(world, {"count": count, "type": type_number(dtype)}, options)
+
+    def _result_count(self, a: Any) -> int:
+        raise InvalidArgument("all_gather: where runs have different counts, out says how many; pass it")
 
 
 class ReduceScatter(_Collective):
@@ -280,6 +320,9 @@ class ReduceScatter(_Collective):
         problem = {"count": count, "type": type_number(dtype),
                    "reduction": number_of("reduction", reduction, _reductions)}
         super().__init__(world, problem, options)
+
+    def _result_count(self, a: Any) -> int:
+        return _shard(_count(a), self.world)
 
 
 class AllReduce(_Collective):

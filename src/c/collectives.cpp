@@ -41,6 +41,7 @@ collective_options options_of(const untax_collective_options* given) {
           .launch = launch_of(o.eager),
           .wire = chosen("wire", o.wire, wire_kind::packets),
           .workers = o.workers,
+          .varying_count = o.varying_count != 0,
           .chunk_bytes = o.chunk_bytes,
           .depth = o.depth,
           .direct = o.direct != 0,

@@ -110,8 +110,9 @@ int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_const_matrix*
                                    const untax_const_matrix* weights, const untax_matrix* c,
                                    void* stream) {
   return run<scattering>(op, [&](untax::gemm_all_scatter& it) {
-    const untax::matrix result = c == nullptr ? it.result() : matrix_of("c", c);
-    it.run(matrix_of("a", a), matrix_of("weights", weights), result, stream_of(stream));
+    if (c == nullptr)
+      return it.run(matrix_of("a", a), matrix_of("weights", weights), stream_of(stream));
+    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c), stream_of(stream));
   });
 }
 
@@ -165,8 +166,8 @@ int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* 
                                   void* stream) {
   return run<summing>(op, [&](untax::gemm_all_reduce& it) {
     refuse_stream(summing::name, stream);
-    const untax::matrix result = c == nullptr ? it.result() : matrix_of("c", c);
-    it.run(matrix_of("a", a), matrix_of("weights", weights), result);
+    if (c == nullptr) return it.run(matrix_of("a", a), matrix_of("weights", weights));
+    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c));
   });
 }
 

@@ -16,6 +16,7 @@ namespace untax::c {
           .workers = o.workers,
           .senders = o.senders,
           .phases = o.phases,
+          .varying_rows = o.varying_rows != 0,
           .constant_weights = o.constant_weights != 0,
           .tile_m = o.tile_m,
           .tile_n = o.tile_n,

@@ -188,6 +188,8 @@ TEST(schedules_of_rows, are_right_whatever_run_comes_after_which) {
 struct mistake {
   const char* name;
   std::function<bool(step&, std::uint64_t epoch, int world, std::int64_t inbox_rows)> make;
+  /// Parts of the names of those that it does not harm.
+  std::vector<std::string> harmless = {};
 };
 
 const std::vector<mistake>& mistakes() {
@@ -197,7 +199,9 @@ const std::vector<mistake>& mistakes() {
          if (!s.acquire.named() || s.acquire.ready >= run_sets * world) return false;
          s.acquire = {};
          return true;
-       }},
+       },
+       // Nothing but flags, of which each rank sends one that others wait for.
+       {"broadcast fused_sequential, direct"}},
       {"all runs are in one set of memory",
        [](step& s, std::uint64_t, int, std::int64_t inbox_rows) {
          bool changed = false;
@@ -208,7 +212,12 @@ const std::vector<mistake>& mistakes() {
            changed = true;
          }
          return changed;
-       }},
+       },
+       // A rank fills its own inbox; and a sum that is passed on has waited for all who read the
+       // inboxes that it was made of.
+       {"rows pull", "gemm_all_reduce bulk_library, k", "gemm_all_reduce bulk_synchronous, k",
+        "gemm_all_reduce producer_consumer, k", "gemm_all_reduce fused_sequential, k",
+        "gemm_all_reduce fused_specialized, k"}},
       {"counters begin anew in each run",
        [](step& s, std::uint64_t epoch, int world, std::int64_t) {
          const std::uint64_t used = (row_run{epoch, 0}.turn() - 1) * most_uses;
@@ -225,7 +234,7 @@ const std::vector<mistake>& mistakes() {
   return all;
 }
 
-// Each mistake is found for every way of moving data that it changes, by some pair of numbers.
+// Each mistake is found for every way of moving data that it harms, by some pair of numbers.
 TEST(schedules_of_rows, with_a_mistake_are_wrong) {
   for (const mistake& m : mistakes()) {
     for (const subject& s : subjects(2)) {
@@ -247,8 +256,11 @@ TEST(schedules_of_rows, with_a_mistake_are_wrong) {
         }
         found += schedule::check_schedule(plans).ok() ? 0 : 1;
       });
+      const bool harmed = std::none_of(
+          m.harmless.begin(), m.harmless.end(),
+          [&](const std::string& part) { return s.name.find(part) != std::string::npos; });
       if (changed > 0) {
-        EXPECT_GT(found, 0) << m.name << ": " << s.name;
+        EXPECT_EQ(found, harmed ? 1 : 0) << m.name << ": " << s.name;
       }
     }
   }

@@ -42,6 +42,13 @@ def make_world(group: Any = None, **options: Any) -> World:
     return World.from_exchange(rank, ranks, exchange, **options)
 
 
+_least = 64
+_varying = {kind: ("m", "varying_rows") for kind in ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce")}
+_varying |= {kind: ("count", "varying_count")
+             for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
+_varying["all_reduce_norm"] = ("tokens", "varying_rows")
+
+
 class Engine:
     """A world, and the operators of the last problems that were run on it. All ranks of a group run the same, so all
     of them forget the same."""
@@ -53,7 +60,11 @@ class Engine:
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
 
     def planned(self, kind: str, **problem: Any) -> Operator:
-        """The operator for a problem; the first time it is planned, which is collective."""
+        """The operator for a problem; the first time it is planned, which is collective. On hosts one serves all
+        numbers of rows, or of elements, up to the next power of two."""
+        if self.world.device < 0 and kind in _varying:
+            size, option = _varying[kind]
+            problem |= {size: 1 << max(problem[size] - 1, _least - 1).bit_length(), option: True}
         key = (kind, *sorted(problem.items()))
         op = self._planned.get(key)
         if op is None:
