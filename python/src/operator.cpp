@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -111,9 +112,12 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
 }
 
-/// Refuses what has other sizes or another type than the operand that it is passed for.
-void require_operand(const planned& p, const char* name, const extents& given) {
-  const auto [rows, cols, type] = operand(p, name);
+/// Refuses what has other sizes or another type than the operand that it is passed for; `of_run`
+/// are the rows of this run, where it has some.
+void require_operand(const planned& p, const char* name, const extents& given,
+                     std::optional<std::int64_t> of_run = {}) {
+  const auto [planned_rows, cols, type] = operand(p, name);
+  const std::int64_t rows = of_run.value_or(planned_rows);
   if (given == extents{rows, cols, type}) return;
   refuse(std::string(name) + " is " + std::to_string(std::get<0>(given)) + " x " +
          std::to_string(std::get<1>(given)) + " of type " + std::to_string(std::get<2>(given)) +
@@ -133,7 +137,7 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
   const auto by = array_of("weight", weight, gpu, keepers[2]);
   const auto sum = matrix_of("x", x, gpu, x_keeper);
   require_operand(p, "weight", {1, by.count, by.type});
-  require_operand(p, "x", {sum.rows, sum.cols, sum.type});
+  require_operand(p, "x", {sum.rows, sum.cols, sum.type}, part.rows);
   if (sum.rows > 1 && sum.stride != 0 && sum.stride != sum.cols)
     refuse("rows of x have to follow each other without gaps");
   untax_norm_arguments a{};

@@ -20,8 +20,9 @@ typedef struct untax_collective_options {
   int32_t
       direct; /* 1: what peers touch lies in symmetric memory, at the same offset at all ranks */
   int32_t inputs; /* of reductions that are direct: 0 automatic, 1 read where they lie, 2 sent */
-  int32_t varying_count; /* 1: count is a capacity: a run has any from 0 to it, the same at all
-                          * ranks; its arrays say how many. Of the host only */
+  /* 1: count is a capacity: a run has any from 0 to it, the same at all ranks; its arrays say how
+   * many. Of the host only. */
+  int32_t varying_count;
 } untax_collective_options;
 
 /* Every rank ends with the shards of all: `count` elements, of which a rank has ceil(count / W). */

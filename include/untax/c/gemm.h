@@ -20,8 +20,9 @@ typedef struct untax_operator_options {
   int64_t tile_n;           /* columns of a tile */
   int64_t panel_k;          /* columns of a piece, where A is gathered by k */
   int32_t phases; /* of gemm_all_reduce: 1 everybody adds everything, 2 owners pass sums on */
-  int32_t varying_rows; /* 1: m, or tokens, is a capacity: a run has any number of rows from 0 to it,
-                         * the same at all ranks; its matrices say how many. Of the host only */
+  /* 1: m, or tokens, is a capacity: a run has any number of rows from 0 to it, the same at all
+   * ranks; its matrices say how many. Of the host only. */
+  int32_t varying_rows;
 } untax_operator_options;
 
 /* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is sharded: shards have ceil(m / W) rows or, with

@@ -60,7 +60,8 @@ UNTAX_API const char* untax_operator_explain(const untax_operator* op);
 /* The untax_pattern that was chosen. */
 UNTAX_API int32_t untax_operator_pattern(const untax_operator* op);
 /* Rows, columns and type of what this rank passes for an argument of the run, by the name that it
- * has below; of the capacity, where runs differ. Arrays have one row. Any of the three may be NULL. */
+ * has below; of the capacity, where runs differ. Arrays have one row. Any of the three may be NULL.
+ */
 UNTAX_API int32_t untax_operator_operand(const untax_operator* op, const char* name, int64_t* rows,
                                          int64_t* cols, int32_t* type);
 
