@@ -45,7 +45,8 @@ template <class Problem>
     most_uses = std::max(most_uses, static_cast<std::uint64_t>(chunks) + 1);
     return plan;
   });
-  return {plans, row_program(plans->ends(), most_uses, [plans, with](std::int64_t count, auto&& use) {
+  return {plans,
+          row_program(plans->ends(), most_uses, [plans, with](std::int64_t count, auto&& use) {
             const Problem p = with(count);
             with_protocol_for(p, plans->at(count), use);
           })};
