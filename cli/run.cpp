@@ -99,24 +99,14 @@ class option_check {
   std::string name_;
 };
 
-/// Where the operator runs: on GPUs, unless told otherwise, if it can, if elements have 16 bits,
-/// and if there are as many as ranks.
-memory_kind backend_of(const CLI::App& verb, const run_options& o, bool on_gpus, dtype type) {
+/// Where the operator runs: on GPUs, unless told otherwise, if it has a kernel for that, if
+/// elements have 16 bits, and if there are as many as ranks. Who asks for GPUs by name is told by
+/// the operator what it cannot do there.
+memory_kind backend_of(const CLI::App& verb, const run_options& o, bool has_kernel, dtype type) {
   const std::size_t place = place_in("--backend", o.backend, {"auto", "host", "cuda"});
   if (place == 1) return memory_kind::host;
-  if (place == 2) {
-    if (on_gpus) return memory_kind::cuda;
-    std::string there;
-    for (const operator_entry& entry : operators()) {
-      if (entry.on_gpus) there += entry.name + ", ";
-    }
-    throw error(
-        errc::invalid_argument,
-        fmt::format("--backend is cuda, and untax run has {} on the host only; on GPUs it has "
-                    "{}flash_decode and the collectives",
-                    o.operator_name, there));
-  }
-  if (!on_gpus || type == dtype::f32) return memory_kind::host;
+  if (place == 2) return memory_kind::cuda;
+  if (!has_kernel || type == dtype::f32) return memory_kind::host;
   const int gpus = gpus_here();
   const bool enough = gpus >= (verb.count("--ranks") > 0 ? o.ranks : 2);
   return enough ? memory_kind::cuda : memory_kind::host;
@@ -194,9 +184,7 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   const flash_decode_problem& asked = o.attention.work.problem;
   const bool has_kernel = gpu::has_kernel_for(asked.head_dim) && verb.count("--splits") == 0 &&
                           asked.heads <= asked.kv_heads * gpu::most_heads_of_group;
-  // Who asks for GPUs by name is told what is wrong.
-  const memory_kind where =
-      backend_of(verb, o, has_kernel || o.backend == "cuda", named("--dtype", o.type, types));
+  const memory_kind where = backend_of(verb, o, has_kernel, named("--dtype", o.type, types));
   if (where == memory_kind::cuda) {
     check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
     check.refuse({"--splits"}, "splits sequences on GPUs as it finds them");

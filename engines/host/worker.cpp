@@ -1,5 +1,7 @@
 #include "engines/host/worker.hpp"
 
+#include "engines/host/race_marks.hpp"
+
 namespace untax::host {
 
 void worker::take(const step& s, const operand_table& operands) {
@@ -12,12 +14,14 @@ void worker::take(const step& s, const operand_table& operands) {
     const wait_note note(ring_, channel_verb::reserve, s.reserve);
     outcome_ = channel.reserve(s.reserve);
     if (outcome_ != wait_outcome::ok) return;
+    if (elsewhere(s.reserve.consumer)) mark_wait_for_process();
   }
   if (s.acquire.named()) {
     before(channel_verb::acquire);
     const wait_note note(ring_, channel_verb::acquire, s.acquire);
     outcome_ = channel.acquire(s.acquire);
     if (outcome_ != wait_outcome::ok) return;
+    if (elsewhere(s.acquire.producer)) mark_wait_for_process();
   }
   if (s.what != action::none) {
     const trace_scope note(ring_, {.kind = trace_kind::action, .what = static_cast<int>(s.what)});
@@ -25,11 +29,13 @@ void worker::take(const step& s, const operand_table& operands) {
   }
   if (s.publish.named()) {
     before(channel_verb::publish);
+    if (elsewhere(s.publish.consumer)) mark_signal_to_process();
     signal(channel_verb::publish, s.publish, 0,
            [channel, target = s.publish]() mutable { channel.publish(target); });
   }
   if (s.retire.named()) {
     before(channel_verb::retire);
+    if (elsewhere(s.retire.producer)) mark_signal_to_process();
     signal(channel_verb::retire, s.retire, s.reader,
            [channel, target = s.retire, reader = s.reader]() mutable {
              channel.retire(target, reader);

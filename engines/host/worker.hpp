@@ -28,13 +28,15 @@ struct counter_array {
 /// One block of a rank: takes the steps of its program and carries each out, verbs and action.
 class worker {
  public:
+  /// `peers_are_processes`: the other ranks are not threads of this process.
   worker(std::string_view operator_name, const symmetric<std::uint64_t>& counters, watch guard,
-         extent tile, fault_tap* faults)
+         extent tile, fault_tap* faults, bool peers_are_processes)
       : operator_name_(operator_name),
         counters_{counters},
         guard_(guard),
         math_(tile),
-        faults_(faults) {}
+        faults_(faults),
+        peers_are_processes_(peers_are_processes) {}
 
   /// Notes from now on in `ring` what it does; null: nowhere.
   void record(trace_ring* ring) noexcept { ring_ = ring; }
@@ -62,6 +64,9 @@ class worker {
   using verbs = channel<host_memory, counter_array, watch>;
 
   void before(channel_verb verb);
+  [[nodiscard]] bool elsewhere(int rank) const noexcept {
+    return peers_are_processes_ && rank != site_.rank;
+  }
   template <class Deliver>
   void signal(channel_verb verb, const room& target, int reader, Deliver&& deliver);
 
@@ -70,6 +75,7 @@ class worker {
   watch guard_;
   tile_math math_;
   fault_tap* faults_;
+  bool peers_are_processes_;
   trace_ring* ring_ = nullptr;
   fault_site site_;
   std::uint64_t first_progress_ = 0;

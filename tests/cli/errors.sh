@@ -30,7 +30,7 @@ refused 'constant-weights means nothing to all_reduce' run all_reduce --constant
 refused 'bf16' run all_gather_gemm --dtype bfloat16
 refused 'is a pattern of GPUs' run all_gather_gemm --backend host --pattern copy_engine
 refused 'auto, host or cuda' run all_gather_gemm --backend gpu
-refused 'on GPUs it has all_gather_gemm, gemm_all_scatter and flash_decode' run all_reduce --backend cuda
+refused 'means nothing to all_reduce, which is launched on GPUs' run all_reduce --backend cuda --launch eager
 refused 'means nothing' run all_gather_gemm --backend cuda --dtype bf16 --launch eager
 refused 'prefill or decode' bench all-gather-gemm --suite training
 refused 'takes -m, -n and -k' bench gemm-all-scatter -m 64 -n 64

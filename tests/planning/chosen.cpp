@@ -182,7 +182,7 @@ void add_gemms(lines& all) {
                                 options.workers = 1;
                                 using type = std::remove_reference_t<decltype(options.*field)>;
                                 options.*field = static_cast<type>(value);
-                                make_plan(w, "op", {8, 8, 8, dtype::f32}, options);
+                                (void)make_plan(w, "op", {8, 8, 8, dtype::f32}, options);
                               })));
   };
   limit("workers", &operator_options::workers);
@@ -220,7 +220,7 @@ void add_attention(lines& all) {
                       flash_decode_options options;
                       options.workers = 1;
                       options.*field = static_cast<int>(value);
-                      make_plan(w, {.keys = 100}, options);
+                      (void)make_plan(w, {.keys = 100}, options);
                     })));
   };
   option("workers", &flash_decode_options::workers);

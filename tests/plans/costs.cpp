@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/comm/sending.hpp"
 #include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 
@@ -57,40 +56,17 @@ TEST(costs, are_those_that_were_fitted) {
 }
 
 TEST(tma_tiles, fit_from_one_row_and_eight_columns_to_the_last_byte) {
-  EXPECT_TRUE(gpu::fits_tma(1, 8, 16));
-  EXPECT_TRUE(gpu::fits_tma(2, 8, 32));
-  EXPECT_FALSE(gpu::fits_tma(2, 8, 31));
-  EXPECT_FALSE(gpu::fits_tma(0, 8, 1000));
-  EXPECT_FALSE(gpu::fits_tma(1, 0, 1000));
-  EXPECT_FALSE(gpu::fits_tma(1, 12, 1000));
-  EXPECT_TRUE(gpu::fits_tma(256, 256, 1 << 20));
-  EXPECT_FALSE(gpu::fits_tma(257, 256, 1 << 20));
-  EXPECT_FALSE(gpu::fits_tma(256, 264, 1 << 20));
+  EXPECT_TRUE(gpu::fits_tma({1, 8}, 16));
+  EXPECT_TRUE(gpu::fits_tma({2, 8}, 32));
+  EXPECT_FALSE(gpu::fits_tma({2, 8}, 31));
+  EXPECT_FALSE(gpu::fits_tma({0, 8}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 0}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 12}, 1000));
+  EXPECT_TRUE(gpu::fits_tma({256, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({257, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({256, 264}, 1 << 20));
 }
 
-TEST(sent_chunks, are_counted_to_one_rank_after_the_other_or_to_all_at_once) {
-  sending_grid grid;
-  grid.first_hop = 1;
-  grid.hops = 3;
-  grid.row_chunks = 4;
-  grid.in_row = 5;
-  grid.chunk_rows = 16;
-  grid.chunk_columns = 64;
-  outgoing_chunk chunk;
-  chunk.turn = 7;
-  const auto bytes = static_cast<std::uint64_t>(16 * 64 * 2);
-  EXPECT_EQ(grid.bytes_before(chunk, 1), 7 * bytes);
-  EXPECT_EQ(grid.bytes_before(chunk, 3), (2 * 20 + 7) * bytes);
-  EXPECT_EQ(grid.turns({0, 2}), 3 * 10);
-  EXPECT_EQ(grid.hops_together(), 1);
-  grid.at_once = true;
-  EXPECT_EQ(grid.bytes_before(chunk, 1), 21 * bytes);
-  EXPECT_EQ(grid.turns({0, 2}), 10);
-  EXPECT_EQ(grid.hops_together(), 3);
-  grid.hops = 0;
-  EXPECT_EQ(grid.turns({0, 2}), 0) << "there is nobody to send to";
-  EXPECT_EQ(grid.hops_together(), 0);
-  EXPECT_EQ(bulk_gather{}.senders, 1);
-}
+TEST(bulk_gathers, have_one_sender_unless_told) { EXPECT_EQ(bulk_gather{}.senders, 1); }
 
 }  // namespace
