@@ -19,10 +19,10 @@ constexpr double agreement = 0.05;
 
 /// A tax, the two steps it lies between, and what of a trace it is made of.
 struct tax_of_trace {
-  double tax_breakdown::*value;
-  const char* title;
-  const char* before;
-  const char* after;
+  double tax_breakdown::*value = nullptr;
+  const char* title = "";
+  const char* before = "";
+  const char* after = "";
   std::initializer_list<trace_part> parts;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include <fmt/format.h>
@@ -72,8 +73,10 @@ TEST(launcher, ends_where_children_are_ignored) {
 }
 
 extern "C" void bury_all(int /*number*/) {
+  const int interrupted = errno;
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
   }
+  errno = interrupted;
 }
 
 const rank_body burying("others bury", [] {

@@ -31,6 +31,8 @@ CARRIES = {
     "order": r"\bmemory_order(?:_|::)(relaxed|acquire|release|acq_rel|seq_cst)\b",
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
+    # Words that are their own signal: who has taken them makes them what says that none has come.
+    "put_back": r"\.put_back\s*\(",
     "asm": r"\basm\s+volatile\s*\(",
 }
 # Of inline instructions, those that carry order.
