@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ constexpr int allowed = 2;
 /// From now on this process gets `allowed` threads, and memory for all else. Threads ask for large
 /// stacks, and the address space has no room for another one.
 void allow_few_threads() {
+  std::thread([] {}).join();  // a sanitizer makes a thread of its own beside the first
   constexpr std::size_t stack = std::size_t{512} << 20;
   mallopt(M_ARENA_MAX, 1);  // threads would take a part of the room for arenas of their own
   pthread_attr_t attributes;
