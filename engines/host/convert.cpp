@@ -49,6 +49,19 @@ void narrow(const float* from, std::int64_t from_stride, std::int64_t rows, std:
   });
 }
 
+void round_to(dtype type, float* values, std::int64_t stride, std::int64_t rows,
+              std::int64_t cols) {
+  const auto round = [&]<class T>(T /*of_type*/) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* const row_of = values + i * stride;
+      for (std::int64_t j = 0; j < cols; ++j)
+        row_of[j] = static_cast<float>(static_cast<T>(row_of[j]));
+    }
+  };
+  if (type == dtype::f16) round(f16{});
+  if (type == dtype::bf16) round(bf16{});
+}
+
 void accumulate(const tile_memory& from, std::int64_t rows, std::int64_t cols, bool overwrite,
                 float* sum, std::int64_t sum_stride) {
   if (overwrite) return widen(from, rows, cols, sum, sum_stride);

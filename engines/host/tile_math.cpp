@@ -78,8 +78,7 @@ void tile_math::perform(const step& s, const operand_table& operands) {
     case action::multiply:
       return multiply(s, operands);
     case action::add:
-      return accumulate(resolve(s.from, operands), s.rows, s.cols, s.first,
-                        scratch(operand::sum).data(), tile_.cols);
+      return add(s, operands);
     case action::store:
       return narrow(floats(resolve(s.from, operands).data), tile_.cols, s.rows, s.cols,
                     resolve(s.to, operands));
@@ -93,6 +92,15 @@ void tile_math::perform(const step& s, const operand_table& operands) {
     case action::normalise:
       return norm_.normalise(s, floats(resolve(s.from, operands).data), tile_.cols, operands);
   }
+}
+
+void tile_math::add(const step& s, const operand_table& operands) {
+  const tile_memory from = resolve(s.from, operands);
+  // Partial results of peers were rounded on their way. The own one is rounded alike, so that every
+  // rank adds the same.
+  if (s.from.of == operand::product)
+    round_to(operands[operand::inbox].type, floats(from.data), from.stride, s.rows, s.cols);
+  accumulate(from, s.rows, s.cols, s.first, scratch(operand::sum).data(), tile_.cols);
 }
 
 void tile_math::reduce(const step& s, const operand_table& operands) {

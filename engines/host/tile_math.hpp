@@ -55,6 +55,7 @@ class tile_math {
     std::int64_t stride;
   };
 
+  void add(const step& s, const operand_table& operands);
   void reduce(const step& s, const operand_table& operands);
   void multiply(const step& s, const operand_table& operands);
   /// A block of the columns of a step, which begins at column `begin` of the private tile.

@@ -21,22 +21,24 @@ TEST(gemm_all_reduce, is_right_in_every_pattern_where_nothing_divides) {
 }
 
 // With tiles of one size products have the same bits, and what is added in rank order has them,
-// too.
+// too, also where partial results are rounded on their way.
 TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
-  for (const std::int64_t m : {1, 3, 64, 100}) {
-    std::set<std::uint64_t> bits;
-    for (const pattern how :
-         {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
-      for (const int phases : {1, 2}) {
-        operator_case c;
-        c.world = 4;
-        c.problem = {.m = m, .n = 40, .k = 64, .type = dtype::bf16};
-        c.options = {
-            .how = how, .workers = 2, .senders = 2, .phases = phases, .tile_m = 1, .tile_n = 8};
-        for (const auto print : check_case(gemm_all_reduce_entry(), c)) bits.insert(print);
+  for (const dtype partials : {dtype::f32, dtype::bf16}) {
+    for (const std::int64_t m : {1, 3, 64, 100}) {
+      std::set<std::uint64_t> bits;
+      for (const pattern how :
+           {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
+        for (const int phases : {1, 2}) {
+          operator_case c;
+          c.world = 4;
+          c.problem = {.m = m, .n = 40, .k = 64, .type = dtype::bf16, .partials = partials};
+          c.options = {
+              .how = how, .workers = 2, .senders = 2, .phases = phases, .tile_m = 1, .tile_n = 8};
+          for (const auto print : check_case(gemm_all_reduce_entry(), c)) bits.insert(print);
+        }
       }
+      EXPECT_EQ(bits.size(), 1U) << "m " << m << ", partials " << name_of(partials);
     }
-    EXPECT_EQ(bits.size(), 1U) << "m " << m;
   }
 }
 
