@@ -5,8 +5,6 @@
 //
 // Nothing here depends on how many cores there are, so workers are always asked for.
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -27,6 +25,7 @@
 #include "ops/common/planning.hpp"
 #include "ops/flash_decode/planning.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace untax {
 namespace {
@@ -274,22 +273,7 @@ TEST(chosen_by_hosts, is_what_somebody_wanted) {
   add_limits_of_collectives(all);
   add_gemms(all);
   add_attention(all);
-  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
-    std::ofstream to{std::string(file)};
-    for (const std::string& line : all) to << line << '\n';
-    return;
-  }
-  std::ifstream from{std::string(file)};
-  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
-  std::string line;
-  std::size_t number = 0;
-  int different = 0;
-  for (; std::getline(from, line); ++number) {
-    ASSERT_LT(number, all.size());
-    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
-    if (all[number] != line && ++different == 5) GTEST_FAIL() << "and perhaps more";
-  }
-  EXPECT_EQ(number, all.size());
+  untax_test::expect_wanted_lines(file, all);
 }
 
 }  // namespace

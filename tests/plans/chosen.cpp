@@ -4,8 +4,6 @@
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='chosen.*'
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -26,6 +24,7 @@
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
 #include "tests/plans/cases.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace {
 
@@ -242,22 +241,7 @@ lines all_lines() {
 
 TEST(chosen, what_was_measured) {
   const lines all = all_lines();
-  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
-    std::ofstream to{std::string(file)};
-    for (const std::string& line : all) to << line << '\n';
-    return;
-  }
-  std::ifstream from{std::string(file)};
-  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
-  std::string line;
-  std::size_t number = 0;
-  int different = 0;
-  for (; std::getline(from, line); ++number) {
-    ASSERT_LT(number, all.size());
-    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
-    if (all[number] != line && ++different == 5) GTEST_FAIL() << "and perhaps more";
-  }
-  EXPECT_EQ(number, all.size());
+  untax_test::expect_wanted_lines(file, all);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='costs.*'
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "engines/gpu/comm/bulk_gather.hpp"
 #include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace {
 
@@ -39,20 +38,7 @@ TEST(costs, are_those_that_were_fitted) {
       }
     }
   }
-  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
-    std::ofstream to{std::string(file)};
-    for (const std::string& line : all) to << line << '\n';
-    return;
-  }
-  std::ifstream from{std::string(file)};
-  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
-  std::string line;
-  std::size_t number = 0;
-  for (; std::getline(from, line); ++number) {
-    ASSERT_LT(number, all.size());
-    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
-  }
-  EXPECT_EQ(number, all.size());
+  untax_test::expect_wanted_lines(file, all);
 }
 
 TEST(tma_tiles, fit_from_one_row_and_eight_columns_to_the_last_byte) {

@@ -4,8 +4,6 @@
 //     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='findings.*'
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -24,6 +22,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
 #include "tests/schedule/broken.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace untax::test {
 namespace {
@@ -169,24 +168,8 @@ TEST(findings, are_told_word_for_word) {
   add(collectives());
   add(std::vector{attention_entry()});
   add(std::vector{norm_entry()});
-  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
-    std::ofstream to{std::string(file)};
-    for (std::string line : found.lines) {
-      std::ranges::replace(line, '\n', ' ');
-      to << line << '\n';
-    }
-    return;
-  }
-  std::ifstream from{std::string(file)};
-  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
-  std::string line;
-  std::size_t number = 0;
-  for (; std::getline(from, line); ++number) {
-    ASSERT_LT(number, found.lines.size());
-    std::ranges::replace(found.lines[number], '\n', ' ');
-    EXPECT_EQ(found.lines[number], line) << file << ":" << number + 1;
-  }
-  EXPECT_EQ(number, found.lines.size());
+  for (std::string& line : found.lines) std::ranges::replace(line, '\n', ' ');
+  untax_test::expect_wanted_lines(file, found.lines);
 }
 
 }  // namespace

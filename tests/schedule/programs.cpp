@@ -5,8 +5,6 @@
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='programs.*'
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +20,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace untax::test {
 namespace {
@@ -95,20 +94,7 @@ TEST(programs, are_those_that_somebody_wanted) {
   add(all, collectives());
   add(all, std::vector{attention_entry()});
   add(all, std::vector{norm_entry()});
-  if (std::getenv("UNTAX_WRITE_PLANS") != nullptr) {
-    std::ofstream to{std::string(file)};
-    for (const std::string& line : all) to << line << '\n';
-    return;
-  }
-  std::ifstream from{std::string(file)};
-  ASSERT_TRUE(from.good()) << file << ": run this in the root of the repository";
-  std::string line;
-  std::size_t number = 0;
-  for (; std::getline(from, line); ++number) {
-    ASSERT_LT(number, all.size());
-    EXPECT_EQ(all[number], line) << file << ":" << number + 1;
-  }
-  EXPECT_EQ(number, all.size());
+  untax_test::expect_wanted_lines(file, all);
 }
 
 }  // namespace
