@@ -173,14 +173,19 @@ void kernel::choose_granules(int line, std::string_view origin) {
     }
     o.granules_across = rounded_up(o.columns, o.granule_columns);
     o.first_granule = granules_;
-    granules_ += o.granules_across * rounded_up(o.rows, o.granule_rows);
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 27;
-  if (granules_ > most) {
-    throw error(errc::invalid_argument,
-                fmt::format("{}: {} pieces of operands, more than the {} that can be simulated; "
-                            "take smaller sizes",
-                            origin, granules_, most));
+    const std::int64_t down = rounded_up(o.rows, o.granule_rows);
+    constexpr std::int64_t most = std::int64_t{1} << 27;
+    // The product of two sizes need not fit in 64 bits.
+    const double pieces = static_cast<double>(granules_) +
+                          static_cast<double>(o.granules_across) * static_cast<double>(down);
+    if (pieces > static_cast<double>(most)) {
+      throw error(
+          errc::invalid_argument,
+          fmt::format("{}: {:.0f} pieces of operands and more than the {} that can be simulated; "
+                      "take smaller sizes",
+                      origin, pieces, most));
+    }
+    granules_ += o.granules_across * down;
   }
 }
 
