@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/scatter_kernels.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
@@ -72,7 +73,7 @@ class device_scatter final : public device_operator {
         return;
       default:
         if (gemm_ && how_ == pattern::copy_engine)
-          return all.all_of([&] { multiply_and_copy(c, on); });
+          return all.all_of([&] { multiply_and_copy(on); });
         if (gemm_) return multiply(on);
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::tile_flags)
@@ -136,7 +137,7 @@ class device_scatter final : public device_operator {
 
   /// What a row split's kernel has stored goes to all peers while the next ones multiply. The end
   /// of a kernel is the signal.
-  void multiply_and_copy(void* c, cudaStream_t on) {
+  void multiply_and_copy(cudaStream_t on) {
     const gpu::side_stream& side = launcher_.side();
     side.fork(on);
     open_scattered(io_, opened_, side.get());
@@ -145,21 +146,18 @@ class device_scatter final : public device_operator {
       io_.c[0] = row_splits_[i].c;
       gemm_->launch(row_splits_[i], &io_, on);
       for (int copier = 1; copier <= plan_.streams; ++copier) launcher_.side(copier).fork(on);
-      send_row_split(static_cast<std::int64_t>(i), static_cast<std::byte*>(c));
+      send_row_split(i);
     }
     for (int i = 0; i <= plan_.streams; ++i) launcher_.side(i).join(on);
     close_scattered(io_, closed_, on);
   }
-  void send_row_split(std::int64_t row_split, std::byte* c) const {
-    const int world = io_.how.world();
-    for (int hop = 1; hop < world; ++hop) {
-      const sent_row_split sent =
-          row_split_for(problem_, plan_, io_.how, c, io_.moved.run.between, row_split, hop);
-      const auto turn = static_cast<int>(row_split * (world - 1) + hop);
-      const gpu::side_stream& copies = launcher_.side(1 + turn % plan_.streams);
-      launcher_.require(cudaMemcpy2DAsync(sent.to, sent.stride, sent.from, sent.stride, sent.bytes,
-                                          sent.rows, cudaMemcpyDefault, copies.get()),
-                        "a copy engine cannot send results");
+  void send_row_split(std::size_t i) const {
+    const comm::step_source steps = sender_steps(plan_, io_.how);
+    for (int sender = 0; sender < plan_.streams; ++sender) {
+      steps(sender, 1, [&](const step& s) {
+        if (s.from.row == static_cast<std::int64_t>(i) * plan_.split_rows)
+          gpu::copy_by_dma(io_.moved, s, launcher_.side(1 + sender).get());
+      });
     }
   }
 

@@ -30,7 +30,8 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   scatter_maps maps;
   maps.b = {operands.weights, columns.size, k, k};
   for (int i = 0; i < plan.row_splits; ++i) {
-    const range rows = rows_of_row_split(problem, plan, i);
+    const std::int64_t begin = i * plan.split_rows;
+    const range rows{begin, std::min(problem.m - begin, plan.split_rows)};
     maps.row_splits.push_back(
         {{at(operands.a, rows.begin * k * 2), rows.size, k, k}, own_columns(0, rows)});
   }
@@ -42,23 +43,6 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
     maps.tma_tiles.push_back(
         {own_columns(hop, {0, problem.m}), 1, problem.m * n, tma_tile.rows, tma_tile.columns});
   return maps;
-}
-
-range rows_of_row_split(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
-                        std::int64_t i) {
-  const std::int64_t begin = i * plan.split_rows;
-  return {begin, std::min(problem.m - begin, plan.split_rows)};
-}
-
-sent_row_split row_split_for(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
-                             const gemm_all_scatter_protocol& how, std::byte* c,
-                             std::int64_t between, std::int64_t row_split, int hop) {
-  const range rows = rows_of_row_split(problem, plan, row_split);
-  const range columns = how.tiles().cols.whole;
-  std::byte* const from = c + (rows.begin * problem.n + columns.begin) * 2;
-  const int peer = receiver_at_hop(how.rank(), hop, how.world());
-  return {from, from + (peer - how.rank()) * between, static_cast<std::size_t>(problem.n) * 2,
-          static_cast<std::size_t>(columns.size) * 2, static_cast<std::size_t>(rows.size)};
 }
 
 }  // namespace untax

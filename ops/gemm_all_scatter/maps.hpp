@@ -45,22 +45,4 @@ struct scatter_maps {
 /// where their tile does, since what lies below may not be there yet.
 [[nodiscard]] gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how);
 
-/// The rows of A that the kernel number `i` multiplies.
-[[nodiscard]] range rows_of_row_split(const gemm_all_scatter_problem& problem,
-                                      const scatter_plan& plan, std::int64_t i);
-
-/// What a copy engine sends of a row split to a peer: rows of so many bytes, `stride` apart at both
-/// ends.
-struct sent_row_split {
-  const std::byte* from = nullptr;
-  std::byte* to = nullptr;
-  std::size_t stride = 0;
-  std::size_t bytes = 0;
-  std::size_t rows = 0;
-};
-[[nodiscard]] sent_row_split row_split_for(const gemm_all_scatter_problem& problem,
-                                           const scatter_plan& plan,
-                                           const gemm_all_scatter_protocol& how, std::byte* c,
-                                           std::int64_t between, std::int64_t row_split, int hop);
-
 }  // namespace untax

@@ -90,24 +90,11 @@ operand_space gather_model::space() const {
 /// counters are waited for and raised.
 void gather_model::send(const operand_space& memory, int sender, std::uint64_t epoch,
                         const program::sink& emit) const {
-  const auto meant = [&](const place& p, const step& s) {
-    return memory.rectangle(moved.at(p), moved.stride_of(p.of), s.rows, s.cols);
-  };
-  if (how.pulls() || plan.streams > 0) {
-    // These take the steps of the program.
-    how.send(sender, epoch, [&](step s) {
-      if (s.what == action::copy) {
-        s.from = meant(s.from, s);
-        s.to = meant(s.to, s);
-      }
-      emit(s);
-    });
-    return;
-  }
+  if (how.pulls() || plan.streams > 0)
+    return memory.each_moved(moved, sender_steps(how), sender, epoch, emit);
   const int me = how.rank();
   const int set = how.sets().set_of(epoch);
   const std::uint64_t use = how.sets().use_of(epoch);
-  const strided share{sender, plan.protocol.senders};
   const auto send_to = [&](const comm::packed_transfer& chunk, int hop) {
     const int peer = receiver_at_hop(me, hop, how.world());
     step s{.what = action::copy, .rows = chunk.rows, .cols = chunk.cols};
@@ -122,10 +109,11 @@ void gather_model::send(const operand_space& memory, int sender, std::uint64_t e
       s.from = memory.rectangle(own.first, chunk.row, chunk.col, s.rows, s.cols);
       s.to = memory.rectangle(layer, chunk.row, chunk.col, s.rows, s.cols);
     } else {
-      s.from = meant({operand::a, me, chunk.row, chunk.col}, s);
-      s.to = meant({operand::inbox, peer, shard.inbox_row + set * shard.set_rows + chunk.row,
-                    shard.inbox_column + chunk.col},
-                   s);
+      s.from = memory.moved(moved, {operand::a, me, chunk.row, chunk.col}, s);
+      s.to = memory.moved(moved,
+                          {operand::inbox, peer, shard.inbox_row + set * shard.set_rows + chunk.row,
+                           shard.inbox_column + chunk.col},
+                          s);
     }
     s.publish = shard.inbox_room(set, peer, chunk.publish, use);
     s.publish.producer = me;
@@ -139,6 +127,7 @@ void gather_model::send(const operand_space& memory, int sender, std::uint64_t e
     for (int hop = 0; hop < chunk.hops; ++hop) send_to(chunk, chunk.first_hop + hop);
   }
   if (!plan.protocol.senders_acquire) return;
+  const strided share{sender, plan.protocol.senders};
   for (int i = 0; i < receiving.count(share); ++i) {
     const incoming_chunk p = receiving.at(share, set, i);
     if (p.ready < 0) continue;

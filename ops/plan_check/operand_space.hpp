@@ -6,6 +6,8 @@
 #include <untax/tile/protocol.hpp>
 #include <untax/tile/step.hpp>
 
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 
 namespace untax::plan_check {
@@ -23,6 +25,14 @@ class operand_space {
   /// The same of a part of a matrix.
   [[nodiscard]] place rectangle(const gpu::matrix_at& in, std::int64_t row, std::int64_t col,
                                 std::int64_t rows, std::int64_t cols) const;
+  /// The rectangle of a step, of the operands of one that moves.
+  [[nodiscard]] place moved(const gpu::moved_operands& operands, const place& p,
+                            const step& s) const {
+    return rectangle(operands.at(p), operands.stride_of(p.of), s.rows, s.cols);
+  }
+  /// Emits the steps of a sender who takes those of its program, by where they move.
+  void each_moved(const gpu::moved_operands& operands, const comm::step_source& steps, int sender,
+                  std::uint64_t epoch, const program::sink& emit) const;
 
  private:
   struct region {

@@ -26,11 +26,10 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
       static_cast<std::byte*>(nowhere::pointer(nowhere::c + how.rank() * nowhere::span));
   maps = maps_of(problem, plan, how,
                  {nowhere::pointer(nowhere::a), nowhere::pointer(nowhere::b), c, nowhere::span});
-  if (plan.streams == 0 || own_.empty()) return;
-  for (int split = 0; split < plan.row_splits; ++split) {
-    for (int hop = 1; hop < how.world(); ++hop)
-      copies.push_back(row_split_for(problem, plan, how, c, nowhere::span, split, hop));
-  }
+  moved.run.world.rank = how.rank();
+  moved.run.out = c;
+  moved.run.between = nowhere::span;
+  moved.c_stride = problem.n;
 }
 
 schedule::operand_extents scatter_model::operands() const {
@@ -56,17 +55,7 @@ void scatter_model::send(const operand_space& memory, int sender, std::uint64_t 
     how.close(sender, epoch, emit);
     return;
   }
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    if (static_cast<int>(i + 1) % plan.streams != sender) continue;
-    const auto rows = static_cast<std::int64_t>(copies[i].rows);
-    const auto cols = static_cast<std::int64_t>(copies[i].bytes) / 2;
-    const auto stride = static_cast<std::int64_t>(copies[i].stride) / 2;
-    emit(step{.what = action::copy,
-              .rows = rows,
-              .cols = cols,
-              .from = memory.rectangle(copies[i].from, stride, rows, cols),
-              .to = memory.rectangle(copies[i].to, stride, rows, cols)});
-  }
+  memory.each_moved(moved, sender_steps(plan, how), sender, epoch, emit);
 }
 
 void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,

@@ -5,6 +5,7 @@
 
 #include <untax/ops/options.hpp>
 
+#include "engines/gpu/comm/moved_operands.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
@@ -31,7 +32,7 @@ class scatter_model {
   comm::packed_lists sent;      ///< of senders of flagged tiles
   gpu::tma_tile_size tma_tile;  ///< in which these go
   scatter_maps maps;
-  std::vector<sent_row_split> copies;  ///< of DMA engines: by row split, and in it by hop from 1 on
+  gpu::moved_operands moved;  ///< of DMA engines
 
  private:
   [[nodiscard]] operand_space space() const;

@@ -207,7 +207,9 @@ std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
     return m.plan.way == scatter_way::tile_flags;
   };
   static constexpr auto stores_to_peers = [](const model& m) { return !m.maps.copies.empty(); };
-  static constexpr auto copies = [](const model& m) { return !m.copies.empty(); };
+  static constexpr auto copies = [](const model& m) {
+    return m.plan.streams > 0 && m.lists.entries() > 0;
+  };
   std::vector<model_change<model>> all = {
       {"flag of a tile", walks, [](model& m) { ++m.sent.entries.back().acquire; }},
       {"row of a tile", walks, [](model& m) { ++m.sent.entries.front().row; }},
@@ -221,7 +223,9 @@ std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
       {"a peer's C at another address", stores_to_peers,
        [](model& m) { move_by(m.maps.copies.back(), m.problem.n * 2); }},
       {"A at another address", always, [](model& m) { move_by(m.maps.row_splits.front().a, 16); }},
-      {"what a DMA engine copies", copies, [](model& m) { m.copies.back().bytes -= 16; }},
+      {"what a DMA engine copies", copies, [](model& m) { m.moved.c_stride += 8; }},
+      {"where peers have C for DMA engines", copies,
+       [](model& m) { m.moved.run.between -= m.problem.n * 2; }},
   };
   add_plan_changes(all);
   return all;

@@ -13,6 +13,16 @@
 
 namespace untax::gpu {
 
+/// A copy engine takes a step that only moves, on a stream.
+inline void copy_by_dma(const moved_operands& operands, const step& s, cudaStream_t stream) {
+  const copied_rows c = operands.rows_of(s);
+  const cudaError_t result =
+      c.dense() ? cudaMemcpyAsync(c.to, c.from, c.rows * c.row_bytes, cudaMemcpyDefault, stream)
+                : cudaMemcpy2DAsync(c.to, c.to_pitch, c.from, c.from_pitch, c.row_bytes, c.rows,
+                                    cudaMemcpyDefault, stream);
+  require(result, "a copy engine cannot move");
+}
+
 /// Carries out, on the host, the steps of a program that only move: copy engines do the work, on a
 /// stream, and no multiprocessor does.
 ///
@@ -32,7 +42,7 @@ class dma_sender {
       : operands_(operands), use_(use), stream_(stream), after_copies_(after_copies) {}
 
   void operator()(const step& s) const {
-    if (s.what == action::copy) copy(s);
+    if (s.what == action::copy) copy_by_dma(operands_, s, stream_);
     if (!s.publish.named()) return;
     std::uint64_t* const counter =
         operands_.run.counters.at(s.publish.consumer, static_cast<std::size_t>(s.publish.ready));
@@ -42,15 +52,6 @@ class dma_sender {
   }
 
  private:
-  void copy(const step& s) const {
-    const copied_rows c = operands_.rows_of(s);
-    const cudaError_t result =
-        c.dense() ? cudaMemcpyAsync(c.to, c.from, c.rows * c.row_bytes, cudaMemcpyDefault, stream_)
-                  : cudaMemcpy2DAsync(c.to, c.to_pitch, c.from, c.from_pitch, c.row_bytes, c.rows,
-                                      cudaMemcpyDefault, stream_);
-    gpu::require(result, "a copy engine cannot move");
-  }
-
   const moved_operands& operands_;
   const std::uint64_t* use_;
   cudaStream_t stream_;
