@@ -16,6 +16,7 @@
 #include "bench/suites/rma.hpp"
 #include "bench_attention.hpp"
 #include "bench_collectives.hpp"
+#include "bench_flash_attention.hpp"
 #include "bench_gemm.hpp"
 #include "bench_host.hpp"
 #include "bench_overlap.hpp"
@@ -46,6 +47,7 @@ struct bench_options {
   std::vector<std::int64_t> sizes;
   gemm_bench_request gemm;
   bool sweep = false;
+  bool orders = false;
   std::vector<std::string> collectives;
   overlap_request overlap;
   attention_bench_request attention;
@@ -175,6 +177,14 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
     shared.repeats = options.repeats;
     return run_shared(shared, options.json);
   }
+  if (suite == 11) {
+    return run_flash_attention({.repeats = options.repeats,
+                                .problems = options.gemm.problems,
+                                .seed = options.gemm.seed,
+                                .every_order = options.orders,
+                                .progress = {}},
+                               options.json);
+  }
   if (suite >= 5) {
     return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
                        options.ranks(), options.repeats, options.json);
@@ -216,6 +226,8 @@ void add_bench(CLI::App& app, int& status) {
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   add_trace_option(*verb, options->trace);
+  verb->add_flag("--orders", options->orders,
+                 "time flash-attention in every order of tiles, not only the automatic one");
   add_gemm_options(*verb, options->gemm);
   add_overlap_options(*verb, options->overlap);
   add_attention_options(*verb, options->attention);

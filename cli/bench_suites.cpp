@@ -23,7 +23,8 @@ const std::vector<option_use>& uses() {
        {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune",
         "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
-      {{"--problems", "--seed"}, {"gemm", "shared"}},
+      {{"--problems", "--seed"}, {"gemm", "shared", "flash-attention"}},
+      {{"--orders"}, {"flash-attention"}},
       {{"--every-plan", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
@@ -59,6 +60,8 @@ constexpr const char* footer =
     "measures a long one in parts\n"
     "shared            operators between ranks that share one GPU, which compares builds of untax; "
     "--ranks 2 and 4 by default\n"
+    "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
+    "random; with --orders in every order of tiles\n"
     "\n"
     "Where figures have bars, the exit status is 1 if one is missed.\n"
     "\n"
@@ -75,6 +78,7 @@ constexpr const char* footer =
     "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
     "  untax bench spmv --matrices folder --json table.json --schema schema.json\n"
     "  untax bench shared --json shared.json\n"
+    "  untax bench flash-attention --problems 30 --json attention.json\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns copy_engine";
 
 }  // namespace
@@ -90,7 +94,8 @@ const std::vector<std::string>& bench_suites() {
                                                "flash-decode",
                                                "tune",
                                                "spmv",
-                                               "shared"};
+                                               "shared",
+                                               "flash-attention"};
   return all;
 }
 

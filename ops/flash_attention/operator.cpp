@@ -42,22 +42,14 @@ flash_attention_problem sensible(flash_attention_problem p, int rank) {
   return p;
 }
 
-process_owned<flash_attention_backend> backend_for(const world& w,
-                                                   const flash_attention_problem& problem) {
-  if (w.memory() == memory_kind::cuda) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {} runs on the host only; make a world of threads or "
-                            "processes on the host",
-                            w.rank(), flash_attention_name));
-  }
-  return host_flash_attention(problem, w.rank());
-}
-
 }  // namespace
 
 flash_attention::flash_attention(world& w, const flash_attention_problem& problem,
-                                 order::attention_order /*order*/)
-    : problem_(sensible(problem, w.rank())), rank_(w.rank()), backend_(backend_for(w, problem_)) {}
+                                 order::attention_order order)
+    : problem_(sensible(problem, w.rank())),
+      rank_(w.rank()),
+      backend_(w.memory() == memory_kind::cuda ? device_flash_attention(w, problem_, order)
+                                               : host_flash_attention(problem_, w.rank())) {}
 flash_attention::flash_attention(flash_attention&&) noexcept = default;
 flash_attention& flash_attention::operator=(flash_attention&&) noexcept = default;
 flash_attention::~flash_attention() = default;

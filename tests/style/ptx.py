@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
-rma suite, those that gather or scatter all at once, and those of the GEMM, whose multiplications are not serialised.
+rma suite, those that gather or scatter all at once, and those of the GEMM and of attention of many queries, whose
+multiplications are not serialised.
 The kernels of attention for heads of 64 and 128, and those that gather by packets, have the instructions that carry
 order, and spill nothing; the former also those whose blocks add sums up between them. No kernel has a multimem
 instruction. What has to hold on every path through the kernels that move and multiply, of each kind one, is in
@@ -29,7 +30,8 @@ COMM = GENERATED + "comm/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
             KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
-            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter.cu")
+            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter.cu",
+            "engines/gpu/flash_attention/variants/width_128.cu")
 GATHER = KERNELS + "gather_packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/gpu/attention/variants/width_64.cu", "engines/gpu/attention/variants/width_128.cu")

@@ -7,18 +7,9 @@
 #include "engines/gpu/attention/work.cuh"
 #include "engines/gpu/collectives/element.cuh"
 #include "engines/gpu/sm90/mma/warp.cuh"
+#include "engines/gpu/sm90/ptx/floats.cuh"
 
 namespace untax::gpu {
-
-/// 2^x, quickly; 0 for minus infinity.
-[[nodiscard]] __device__ inline float power_of_2(float x) {
-  float result = 0;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
-
-/// Logits are kept to base 2.
-inline constexpr float log2_of_e = 1.44269504088896340736F;
 
 /// What one warp knows of the attention of up to 16 query heads, the rows of its tensor core
 /// instructions: a running maximum and sum, and the sum of values, not normalised. A lane has rows

@@ -16,8 +16,6 @@ struct flash_shape {
   int head_dim = 128;
   int queries = 0;      ///< of a sequence; of the longest one where lengths differ
   int keys = 0;         ///< the same
-  int query_rows = 0;   ///< of the matrix of queries
-  int key_rows = 0;     ///< of those of keys and values
   bool causal = false;  ///< the last query sees all keys, the one before it all but one, ...
   float scale = 1;      ///< of the logits; positive
   dtype type = dtype::bf16;
@@ -27,6 +25,8 @@ struct flash_shape {
 
 /// The caller's memory, on the GPU. Strides are in elements; rows begin at multiples of 16 bytes.
 struct flash_operands {
+  int query_rows = 0;             ///< of the matrix of queries
+  int key_rows = 0;               ///< of those of keys and values
   const void* queries = nullptr;  ///< [query_rows, heads * head_dim]
   const void* keys = nullptr;     ///< [key_rows, kv_heads * head_dim]
   const void* values = nullptr;

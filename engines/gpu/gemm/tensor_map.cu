@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -71,6 +73,16 @@ CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config
 CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
   return map_of(tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
                 {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
+}
+
+CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows) {
+  // Rows are there twice: along y, where the TMA tile is cut, and along the third axis, which says
+  // where it begins. So that this begins at no negative row, the first one lies before the matrix.
+  const std::int64_t before = tma_tile_rows * matrix.stride * 2;
+  const matrix_at tma_tile{static_cast<const std::byte*>(matrix.data) - before, tma_tile_rows,
+                           matrix.columns, matrix.stride};
+  return map_of(tma_tile, 3, static_cast<int>(matrix.rows) + tma_tile_rows, matrix.stride, type,
+                {tma_tile_rows, block_k});
 }
 
 }  // namespace untax::gpu

@@ -23,6 +23,12 @@ namespace untax::gpu {
 /// multiples of 16 bytes. Throws like the others.
 [[nodiscard]] CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type);
 
+/// Of sequences of rows, one behind the other in a matrix, for TMA tiles of `tma_tile_rows` rows
+/// and 64 elements that end with their sequence: what lies behind it becomes 0. The coordinates are
+/// the column, rows of the TMA tile that lie behind the end of the sequence (0 where it ends
+/// later), and `tma_tile_rows` plus the first row, less those.
+[[nodiscard]] CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows);
+
 /// The maps of the matrices of a planned GEMM, in the TMA tiles in which its kernel takes them.
 struct gemm_maps {
   const gemm_plan& plan;

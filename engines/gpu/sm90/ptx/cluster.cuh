@@ -38,4 +38,9 @@ __device__ inline void named_barrier_sync(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");
 }
 
+/// Lets the warpgroup that waits in `named_barrier_sync` of that barrier go on, and goes on itself.
+__device__ inline void named_barrier_arrive(int id) {
+  asm volatile("bar.arrive %0, 256;" : : "r"(id) : "memory");
+}
+
 }  // namespace untax::gpu

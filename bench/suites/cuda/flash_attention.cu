@@ -1,0 +1,138 @@
+#include "bench/suites/flash_attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <untax/core/error.hpp>
+#include <untax/taxes/timing.hpp>
+
+#include "bench/suites/cuda/vectors.cuh"
+#include "engines/gpu/flash_attention/flash_attention.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
+#include "src/symmetric/cuda/stopwatch.hpp"
+
+namespace untax::bench {
+namespace {
+
+using order::attention_order;
+
+struct named_order {
+  attention_order how;
+  const char* name;
+};
+constexpr named_order orders[] = {{attention_order::automatic, "automatic"},
+                                  {attention_order::head_first, "head_first"},
+                                  {attention_order::block_first, "block_first"},
+                                  {attention_order::group_first, "group_first"},
+                                  {attention_order::sections, "sections"}};
+
+/// Rows of the queries of a problem, or of its keys.
+struct operand_size {
+  std::int64_t rows;
+  std::int64_t columns;
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(2 * rows * columns); }
+};
+
+class flash_trial {
+ public:
+  flash_trial(const flash_problem& p, const gpu::stopwatch& clock)
+      : problem_(p),
+        clock_(clock),
+        of_queries_{std::int64_t{p.batch} * p.queries, std::int64_t{p.heads} * p.head_dim},
+        of_keys_{std::int64_t{p.batch} * p.keys, std::int64_t{p.kv_heads} * p.head_dim},
+        queries_(of_queries_.bytes()),
+        keys_(of_keys_.bytes()),
+        values_(of_keys_.bytes()),
+        out_(of_queries_.bytes()) {
+    fill(queries_, of_queries_, 1);
+    fill(keys_, of_keys_, 2);
+    fill(values_, of_keys_, 3);
+  }
+
+  [[nodiscard]] std::vector<flash_figure> times(int repeats, bool every_order) const {
+    std::vector<gpu::flash_runner> ops;
+    std::vector<flash_figure> figures;
+    for (const named_order& order : orders) {
+      if (!every_order && !figures.empty()) break;
+      ops.emplace_back(shape(), order.how);
+      figures.push_back({order.name, {}});
+    }
+    // Some milliseconds at least.
+    const int runs = static_cast<int>(std::clamp(2e12 / problem_.flops(), 1.0, 50.0));
+    std::vector<std::vector<double>> seconds(ops.size());
+    for (int repeat = -1; repeat < repeats; ++repeat) {
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        clock_.start();
+        for (int run = 0; run < runs; ++run) ops[i].run(operands(), {clock_.stream()});
+        const double one = clock_.stop() / runs;
+        if (repeat >= 0) seconds[i].push_back(one);
+      }
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) figures[i].time = spread_of(std::move(seconds[i]));
+    return figures;
+  }
+
+ private:
+  [[nodiscard]] gpu::flash_shape shape() const {
+    return {.batch = problem_.batch,
+            .heads = problem_.heads,
+            .kv_heads = problem_.kv_heads,
+            .head_dim = problem_.head_dim,
+            .queries = problem_.queries,
+            .keys = problem_.keys,
+            .causal = problem_.causal,
+            .scale = 1 / std::sqrt(static_cast<float>(problem_.head_dim)),
+            .type = problem_.type};
+  }
+  [[nodiscard]] gpu::flash_operands operands() const {
+    return {.query_rows = static_cast<int>(of_queries_.rows),
+            .key_rows = static_cast<int>(of_keys_.rows),
+            .queries = queries_.data(),
+            .keys = keys_.data(),
+            .values = values_.data(),
+            .out = out_.data(),
+            .queries_stride = of_queries_.columns,
+            .keys_stride = of_keys_.columns,
+            .values_stride = of_keys_.columns,
+            .out_stride = of_queries_.columns};
+  }
+  void fill(const device_buffer& to, const operand_size& size, std::uint64_t seed) const {
+    gpu::fill_normal({to.data(), problem_.type, size.rows, size.columns}, seed, {0, size.rows},
+                     {0, size.columns}, {clock_.stream()});
+  }
+
+  flash_problem problem_;
+  const gpu::stopwatch& clock_;
+  operand_size of_queries_;
+  operand_size of_keys_;
+  device_buffer queries_;
+  device_buffer keys_;
+  device_buffer values_;
+  device_buffer out_;
+};
+
+std::string device_name() {
+  int device = 0;
+  cudaDeviceProp found{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&found, device) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::unsupported, "bench flash-attention needs a GPU, and there is none");
+  }
+  return found.name;
+}
+
+}  // namespace
+
+flash_report run_flash_suite(const flash_suite_options& options) {
+  flash_report report{device_name(), {}};
+  const gpu::stopwatch clock;
+  for (const flash_problem& problem : flash_problems(options)) {
+    const flash_trial trial(problem, clock);
+    report.rows.push_back({problem, trial.times(options.repeats, options.every_order)});
+    if (options.progress) options.progress();
+  }
+  return report;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/suites/flash_attention.hpp"
+#include "output.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+
+/// What the table of `untax bench flash-attention` says.
+[[nodiscard]] std::string text_of(const bench::flash_report& report, int columns, text_style how);
+
+/// Measures and prints. Returns the exit status.
+[[nodiscard]] int run_flash_attention(bench::flash_suite_options suite, const std::string& json);
+
+}  // namespace untax::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "engines/gpu/flash_attention/tile.hpp"
+
+namespace untax::gpu {
+
+/// What the kernel is given.
+struct flash_arguments {
+  CUtensorMap queries;
+  CUtensorMap keys;
+  CUtensorMap values;
+  flash_shape shape;
+  flash_tiles tiles;
+  const std::int32_t* order;  ///< [tiles]: the tile that is started at a position
+  /// Positions that were given out, and blocks that have got none: both 0 before and after.
+  int* counters;
+  void* out;
+  float* log_sums;
+  const std::int32_t* query_begins;
+  const std::int32_t* key_begins;
+  std::int64_t out_stride;
+};
+
+}  // namespace untax::gpu
