@@ -23,6 +23,7 @@ struct flash_arguments {
   const std::int32_t* query_begins;
   const std::int32_t* key_begins;
   std::int64_t out_stride;
+  float scale_to_base_2;  ///< of logits, whose exponentials are powers of 2
 };
 
 }  // namespace untax::gpu

@@ -19,9 +19,11 @@ struct flash_memory {
   alignas(1024) std::byte ring[config.places][config.place_bytes()];
   stage_barrier full[config.places];   ///< TMA has brought keys or values
   stage_barrier empty[config.places];  ///< every warp that multiplies has done with them
-  stage_barrier tile_full;             ///< `tile` is written, and its queries are there
-  stage_barrier tile_empty;            ///< the same, of both
-  flash_tile tile;                     ///< with `rows` 0: there are no more
+  stage_barrier tile_full;             ///< a tile is written, and its queries are there
+  stage_barrier tile_empty;            ///< every warp that multiplies has done with the queries
+  /// In turn, so that the one before is there while its results are stored. With `rows` 0: there
+  /// are no more.
+  flash_tile tiles[2];
 
   __device__ void init() {
     for (int i = 0; i < config.places; ++i) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,7 @@ class flash_runner::launcher {
                  "there is not enough shared memory for attention");
     a_.shape = shape;
     a_.tiles = flash_tiles::of(shape);
+    a_.scale_to_base_2 = shape.scale * std::numbers::log2e_v<float>;
     blocks_ = std::min(num_sms_here(), a_.tiles.count());
     if (static_cast<std::size_t>(a_.tiles.count()) != table.size())
       throw error(errc::invalid_argument,

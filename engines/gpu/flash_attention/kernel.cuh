@@ -19,7 +19,14 @@ struct flash_registers {
   int consumer;
 };
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr flash_registers registers_of(const flash_config& config) {
-  return config.groups == 3 ? flash_registers{32, 160} : flash_registers{32, 240};
+  return config.groups == 3 ? flash_registers{32, 160} : flash_registers{40, 232};
+}
+/// Whether a block has as many: those that it starts with, in eights a thread. Whoever asks for
+/// more waits for ever.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_registers(const flash_config& config) {
+  const int at_start = 65536 / config.threads() / 8 * 8 * config.threads();
+  const flash_registers shared_out = registers_of(config);
+  return 128 * (shared_out.producer + config.groups * shared_out.consumer) <= at_start;
 }
 
 template <class Element, int width, bool causal>
@@ -27,6 +34,7 @@ __global__ void __launch_bounds__(flash_config::of(width, causal).threads(), 1)
     flash_attend(const __grid_constant__ flash_arguments arguments) {
   constexpr flash_config config = flash_config::of(width, causal);
   constexpr flash_registers registers = registers_of(config);
+  static_assert(has_registers(config));
   extern __shared__ std::byte given[];
   const std::uint32_t start = shared_address(given);
   auto& shared =

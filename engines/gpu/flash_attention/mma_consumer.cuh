@@ -50,7 +50,7 @@ class flash_consumer {
     if (take_turns && group_ == 0) named_barrier_arrive(turn_of(0));
     for (std::uint32_t parity = 0;; parity ^= 1U) {
       shared_.tile_full.wait(parity);
-      const flash_tile tile = shared_.tile;
+      const flash_tile& tile = shared_.tiles[parity];
       if (tile.rows == 0) break;
       attend(tile);
     }
@@ -72,7 +72,7 @@ class flash_consumer {
     float sums[width / 2];
 #pragma unroll
     for (float& sum : sums) sum = 0;
-    softmax state(a_.shape.scale * log2_of_e);
+    softmax state(a_.scale_to_base_2);
     if (tile.blocks == 0) {
       release(shared_.tile_empty);
     } else {

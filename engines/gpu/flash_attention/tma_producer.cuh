@@ -63,8 +63,8 @@ class flash_producer {
 
   __device__ void hand_over(const flash_tile& tile) {
     shared_.tile_empty.wait(handed_ ^ 1U);
+    shared_.tiles[handed_] = tile;
     handed_ ^= 1U;
-    shared_.tile = tile;
     if (tile.blocks == 0) return shared_.tile_full.arrive();
     shared_.tile_full.arrive_and_expect(config.query_bytes());
 #pragma unroll
