@@ -47,7 +47,9 @@ class flash_consumer {
       : a_(a), shared_(shared), group_(group) {}
 
   __device__ void run() {
-    if (take_turns && group_ == 0) named_barrier_arrive(turn_of(0));
+    // The last one, since a barrier counts a warp once: the warps that wait there cannot have
+    // arrived before.
+    if (take_turns && group_ == config.groups - 1) named_barrier_arrive(turn_of(0));
     for (std::uint32_t parity = 0;; parity ^= 1U) {
       shared_.tile_full.wait(parity);
       const flash_tile& tile = shared_.tiles[parity];
