@@ -221,7 +221,7 @@ class Reader:
                 return False
             if token.kind != "name" and token.text not in ("::", ".", "->") and not token.template:
                 return False
-            if token.template and self.tokens[i + 1].kind == "name" and token.text == ">":
+            if token.template and self.tokens[i + 1].kind == "name" and token.text in (">", ">>"):
                 return False
             if token.kind == "name" and self.tokens[i + 1].text in ("&", "{"):
                 return False

@@ -13,6 +13,7 @@ from schemata import HEADER, OWN_LINES, SWITCH, instrumented
 
 MENTION = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? +required from", re.MULTILINE)
 ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+NOTE = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? note: ", re.MULTILINE)
 
 
 def say(text):
@@ -97,8 +98,9 @@ class Scratch:
         raise SystemExit("mutated sources do not compile:\n" + "\n".join(texts)[-3000:])
 
     def refused(self, text, chosen):
-        """The mutants that errors point at, or else what they say that a template was required from."""
-        return self.pointed_at(ERROR, text, chosen) or self.pointed_at(MENTION, text, chosen)
+        """The mutants that errors point at, or else what they say that a template was required from, or what explains them."""
+        patterns = (ERROR, MENTION, NOTE)
+        return next(filter(None, (self.pointed_at(p, text, chosen) for p in patterns)), set())
 
     def pointed_at(self, pattern, text, chosen):
         """Those whose own text it is, else those whose expression begins in such a line, else those that go over it."""

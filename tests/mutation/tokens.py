@@ -119,7 +119,7 @@ def function_bodies(tokens):
             head = [t.text for t in tokens[head_of(tokens, i) : i] if not t.template]
             if "namespace" in head or ("extern" in head and len(head) == 2):
                 in_class.append(False)
-            elif "enum" in head:
+            elif "enum" in head or "concept" in head:
                 i = tokens[i].partner
             elif "(" in head and tokens[i - 1].text not in ("=", ","):
                 if "constexpr" not in head or ")" in head:

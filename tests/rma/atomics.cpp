@@ -199,6 +199,8 @@ TEST(atomics_order, is_what_was_asked_for) {
     EXPECT_EQ(untax::detail::load_order(o.asked), o.loads);
     EXPECT_EQ(untax::detail::store_order(o.asked), o.stores);
   }
+  // A number that names no order, as a caller from another language may pass, is the strictest.
+  EXPECT_EQ(untax::detail::exchange_order(static_cast<memory_order>(9)), std::memory_order_acq_rel);
 }
 
 }  // namespace

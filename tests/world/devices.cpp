@@ -84,6 +84,26 @@ TEST(devices, arenas_lie_side_by_side_with_a_stop_word_behind_each) {
   EXPECT_EQ(memory->translate(memory->arena(0) + 5, 2), memory->arena(2) + 5);
 }
 
+TEST(devices, arenas_go_where_their_segment_goes) {
+  const auto memory = pretended_gpus(2);
+  const auto* const arenas = memory->devices();
+  segment moved = std::move(*memory);
+  EXPECT_EQ(moved.devices(), arenas);
+  EXPECT_EQ(memory->devices(), nullptr);
+  segment other = segment::anonymous({3, 100, 5000});
+  const std::byte* const control = other.control();
+  const std::byte* const first = other.arena(0);
+  other = std::move(moved);
+  EXPECT_EQ(other.devices(), arenas);
+  EXPECT_EQ(other.ranks(), 2);
+  EXPECT_EQ(other.arena(1), arenas->base() + other.layout().arena_span());
+  // What was there before ends with the one that it was moved from.
+  EXPECT_EQ(moved.devices(), nullptr);
+  EXPECT_EQ(moved.ranks(), 3);
+  EXPECT_EQ(moved.control(), control);
+  EXPECT_EQ(moved.arena(0), first);
+}
+
 TEST(devices, guards_work_without_following_addresses) {
   const auto memory = pretended_gpus(1);
   untax::symmetric_heap heap(*memory, 0, true);

@@ -77,6 +77,16 @@ TEST(world, passes_data_around_a_ring) {
   }
 }
 
+TEST(world, guards_of_what_ended_are_looked_at_before_ranks_meet) {
+  auto ranks = world::threads(2, small_world(300ms));
+  {
+    const auto broken = ranks[0].allocate_owned<std::byte>(300, "the culprit");
+    *broken->local(300) ^= std::byte{1};
+  }
+  // Whoever came to the barrier would wait for rank 1 in vain.
+  expect_error(error_of([&] { ranks[0].barrier(); }), errc::internal, {"\"the culprit\""});
+}
+
 TEST(world, cleared_memory_is_clear_even_where_something_was_before) {
   run_threads(
       3,

@@ -1,0 +1,59 @@
+// Flags by which lanes of a rank wait for each other: those that order make what is before them
+// known to who waits; those that only make wait do not.
+#include <gtest/gtest.h>
+
+#include "ops/common/device_schedule.hpp"
+
+namespace untax::test {
+namespace {
+
+using schedule::lane_program;
+
+/// A rank of which one lane copies A to its outbox and raises a flag, and another one, which
+/// `awaits` the flag, copies from there to C. What comes back is what the checker says.
+std::vector<std::string> problems(bool orders, bool awaits) {
+  lane_program rank({.outbox = {1, 4}});
+  const int flag = rank.add_flag(orders);
+  rank.begin_kernel("both", 0);
+  rank.add([=](std::uint64_t epoch, const program::sink& emit) {
+    step s = lane_program::raises(0, flag, epoch);
+    s.what = action::copy;
+    s.rows = 1;
+    s.cols = 4;
+    s.from = {operand::a, 0, 0, 0};
+    s.to = {operand::outbox, 0, 0, 0};
+    emit(s);
+  });
+  rank.add([=](std::uint64_t epoch, const program::sink& emit) {
+    step s = awaits ? lane_program::awaits(0, flag, epoch) : step{};
+    s.what = action::copy;
+    s.rows = 1;
+    s.cols = 4;
+    s.from = {operand::outbox, 0, 0, 0};
+    s.to = {operand::c, 0, 0, 0};
+    emit(s);
+  });
+  return check_lanes({rank}, {{{1, 4}, {}, {1, 4}}}, 1).problems;
+}
+
+TEST(flags, that_order_make_known_what_was_before) {
+  EXPECT_TRUE(problems(true, true).empty()) << problems(true, true).front();
+  EXPECT_FALSE(problems(true, false).empty());
+}
+
+TEST(flags, that_only_make_wait_order_nothing) { EXPECT_FALSE(problems(false, true).empty()); }
+
+TEST(flags, that_only_make_wait_are_those_before_the_ones_that_order) {
+  lane_program rank({.counters = 3});
+  const int waits = rank.add_flag(false);
+  const int orders = rank.add_flag();
+  EXPECT_EQ(waits, 3);
+  EXPECT_EQ(orders, 4);
+  EXPECT_EQ(rank.counters(), 5);
+  EXPECT_TRUE(rank.orders(2)) << "a counter between ranks";
+  EXPECT_FALSE(rank.orders(waits));
+  EXPECT_TRUE(rank.orders(orders));
+}
+
+}  // namespace
+}  // namespace untax::test
