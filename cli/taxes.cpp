@@ -21,7 +21,9 @@
 #include <untax/taxes/report.hpp>
 
 #include "arguments.hpp"
+#include "files.hpp"
 #include "output.hpp"
+#include "png.hpp"
 #include "src/taxes/predicted_backend.hpp"
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
@@ -39,12 +41,23 @@ struct taxes_options {
   std::string html;
   std::string trace;
   std::string compare;
+  std::string plot;
   std::string machine;
   std::string scale;
 
   /// Then nothing else is printed.
   [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
 };
+
+/// Accepts paths at which a picture can be written, of a kind that can be drawn.
+CLI::Validator picture_file() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        if (path.ends_with(".svg") || path.ends_with(".png")) return why_not_writable(path);
+        return fmt::format("\"{}\" has to end in .svg or .png", path);
+      },
+      "");
+}
 
 std::string now_iso8601() {
   const std::time_t now = std::time(nullptr);
@@ -54,6 +67,9 @@ std::string now_iso8601() {
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
 }
+
+constexpr const char* empty_picture =
+    R"(<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>)";
 
 /// The report of --compare; none where there is nothing to compare with.
 std::optional<tax_report> other_report(const taxes_options& options) {
@@ -76,9 +92,14 @@ std::optional<tax_report> other_report(const taxes_options& options) {
 void write_reports(const taxes_options& options, const tax_report& report) {
   if (!options.json.empty()) write_text(options.json, to_json(report));
   if (!options.html.empty()) write_text(options.html, render_html(report));
+  if (!options.plot.empty()) {
+    const std::string drawn = render_plot(report);
+    write_text(options.plot, options.plot.ends_with(".png") ? png_of(drawn) : drawn);
+  }
   if (options.to_stdout()) return;
   if (!options.json.empty()) print("JSON: " + options.json + "\n");
   if (!options.html.empty()) print("HTML: " + options.html + "\n");
+  if (!options.plot.empty()) print("Plot: " + options.plot + "\n");
 }
 
 tax_report describe_run(const taxes_options& options) {
@@ -131,6 +152,12 @@ int predict(const CLI::App& verb, taxes_options options) {
   tax_report report = describe_run(options);
   report.predicted = source.text;
   if (!options.scale.empty()) {
+    if (!options.plot.empty() || !options.html.empty()) {
+      throw error(errc::invalid_argument,
+                  fmt::format("{} shows one number of ranks, and means nothing with --scale; leave "
+                              "one of them out",
+                              options.plot.empty() ? "--html" : "--plot"));
+    }
     const auto points =
         scale_of(verb, options.what, source, counts_of(options.scale), options.repeats);
     report.model = options.what.model.empty() ? options.what.operator_name
@@ -221,6 +248,9 @@ void add_taxes(CLI::App& app, int& status) {
   add_trace_option(*verb, options->trace);
   verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
       ->check(writable_file());
+  verb->add_option("--plot", options->plot,
+                   "draw the waterfall in a file of its own, .svg, or .png where librsvg is")
+      ->check(picture_file());
   verb->footer(
       "Each operation of a layer is run in the patterns from bulk_library to fused, interleaved; "
       "the differences are the taxes: launch, bulk synchronisation, locality. What a backend "
@@ -240,8 +270,9 @@ void add_taxes(CLI::App& app, int& status) {
           errc::invalid_argument,
           "--json and --html are both -; stdout takes one of them, so give the other a path");
     }
-    // What is wrong with it is said before minutes of measuring.
+    // What is wrong with them is said before minutes of measuring.
     (void)other_report(*options);
+    if (options->plot.ends_with(".png")) (void)png_of(empty_picture);
     status = options->machine.empty() ? measure(*verb, *options) : predict(*verb, *options);
   });
 }

@@ -10,6 +10,7 @@
 #include "html_text.hpp"
 #include "report_style.hpp"
 #include "time_text.hpp"
+#include "waterfall.hpp"
 
 namespace untax {
 namespace {
@@ -17,45 +18,29 @@ namespace {
 // A list rather than a picture: read aloud it says the same as the bars show.
 std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
                       const time_unit& unit, std::string_view tax_part::*title_of) {
-  const double total = parts.total();
-  double longest = total;
-  double level = total;
-  for (const tax_part& part : tax_parts) longest = std::max(longest, level -= parts.*part.value);
-
+  const std::vector<waterfall_bar> bars = waterfall_bars(parts, chance, title_of);
   std::string out = "<ol class=\"waterfall\">\n";
-  const auto line = [&](std::string_view key, std::string_view title, double from, double to,
-                        double value, double uncertain, bool first, bool last) {
-    const auto [low, high] = std::minmax({100 * from / longest, 100 * to / longest});
+  for (const waterfall_bar& bar : bars) {
+    const auto link = [](double share, int from, int to) {
+      return fmt::format(
+          "<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"{1}%\" y2=\"{2}%\"/>",
+          100 * share, from, to);
+    };
     std::string links;
-    if (!first)
-      links +=
-          fmt::format("<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"0\" y2=\"50%\"/>",
-                      100 * from / longest);
-    if (!last)
-      links += fmt::format(
-          "<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"50%\" y2=\"100%\"/>",
-          100 * to / longest);
+    if (&bar != &bars.front()) links += link(bar.from, 0, 50);
+    if (&bar != &bars.back()) links += link(bar.to, 50, 100);
     out += fmt::format(
         "<li><span class=\"label\"><span class=\"swatch {0}\"></span>{1}</span>"
         "<svg class=\"bar\" aria-hidden=\"true\">{2}<rect class=\"{0}{3}\" x=\"{4:.3f}%\" "
         "width=\"{5:.3f}%\" y=\"18%\" "
         "height=\"64%\" rx=\"2\"/></svg>"
         "<span class=\"value\">{6}{7}</span><span class=\"share\">{8}</span></li>\n",
-        key, capitalised(title), links, value < 0 ? " less" : "", low, high - low,
-        figure_with_unit(value, unit),
-        uncertain > 0 && std::isfinite(uncertain)
-            ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(uncertain, unit))
+        bar.key, capitalised(bar.title), links, bar.seconds < 0 ? " less" : "", 100 * bar.low(),
+        100 * bar.width(), figure_with_unit(bar.seconds, unit),
+        bar.uncertain > 0 && std::isfinite(bar.uncertain)
+            ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(bar.uncertain, unit))
             : "",
-        percent(value / total));
-  };
-  line("total", "E0, today", 0, total, total, 0, true, false);
-  level = total;
-  for (const tax_part& part : tax_parts) {
-    const double value = parts.*part.value;
-    // The bound is drawn from zero, the others downwards from where the last one ended.
-    line(part.key, part.*title_of, level, level - value, value, chance.*part.value, false,
-         &part == &tax_parts.back());
-    level -= value;
+        percent(bar.seconds / parts.total()));
   }
   return out + "</ol>\n";
 }

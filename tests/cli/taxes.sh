@@ -68,6 +68,28 @@ expect 2 taxes --backend host --operator all_gather_gemm --compare "$folder/smal
 says "$err" '^untax: --compare: .*small.json: tax report'
 expect 2 taxes --backend host --operator all_gather_gemm --compare /nowhere/report.json
 
+# The waterfall alone. Libraries that nobody instrumented draw PNGs, so sanitizers, which are slower, have none.
+small=(taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --repeat 2)
+expect 0 "${small[@]}" --plot "$folder/plot.svg"
+says "$out" '^Plot: .*plot.svg$'
+python3 - "$folder/plot.svg" <<'PYTHON' || wrong "no picture of seven bars"
+import sys, xml.etree.ElementTree as xml
+root = xml.parse(sys.argv[1]).getroot()
+assert root.tag.endswith("svg") and len([e for e in root if e.tag.endswith("rect")]) == 8
+PYTHON
+if [ "$scale" -eq 1 ]; then
+  if ldconfig -p 2>/dev/null | grep -q librsvg-2.so.2; then
+    expect 0 "${small[@]}" --plot "$folder/plot.png"
+    [ "$(head -c 4 "$folder/plot.png" | tail -c 3)" = PNG ] || wrong "no PNG"
+  else
+    expect 1 "${small[@]}" --plot "$folder/plot.png"
+    says "$err" 'librsvg2-2'
+  fi
+fi
+expect 2 "${small[@]}" --plot "$folder/plot.pdf"
+says "$err" 'has to end in .svg or .png'
+expect 2 "${small[@]}" --plot "/nowhere/plot.svg"
+
 expect 2 taxes
 says "$err" 'model FILE, or --operator NAME'
 expect 2 taxes --model "$folder/small.json" -n 8

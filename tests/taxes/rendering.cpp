@@ -8,6 +8,7 @@
 #include <untax/taxes/text_table.hpp>
 
 #include "sample.hpp"
+#include "src/taxes/waterfall.hpp"
 
 namespace untax::test {
 namespace {
@@ -261,6 +262,39 @@ TEST(html, bars_stay_inside) {
     EXPECT_LE(std::stod((*it)[1]) + std::stod((*it)[2]), 100.01);
   }
   EXPECT_EQ(bars, 3 * 7);
+}
+
+TEST(plot, is_a_picture_of_the_layer_that_needs_nothing_else) {
+  tax_report report = sample_report();
+  report.model = "a < b";
+  const std::string svg = render_plot(report);
+  EXPECT_EQ(unbalanced("\n" + svg.substr(svg.find("?>") + 2)), "");
+  for (const char* part : {"The taxes of a &lt; b", "An average layer", "Bulk-synchronous tax",
+                           "measured on Some Processor", "commit 0123abc"})
+    EXPECT_TRUE(contains(svg, part)) << part;
+  EXPECT_FALSE(contains(svg, "href")) << svg;
+  // The layer's E0 is 18 s and its bound 8.8 s: 500 pixels, and what 8.8 of 18 are of them.
+  EXPECT_TRUE(contains(svg, "<rect class=\"total\" x=\"250.00\"")) << svg;
+  EXPECT_TRUE(contains(svg, "<rect class=\"bound\" x=\"250.00\"")) << svg;
+  report.predicted = "predicted for 8 x H200 by untax's timing engine";
+  EXPECT_TRUE(contains(render_plot(report), "Times are predicted for 8 x H200"));
+}
+
+TEST(plot, bars_hang_together_between_0_and_1) {
+  for (const double e1 : {9.0, 30.0}) {
+    tax_report report = sample_report();
+    report.rows[0].steps[1].time.median = e1;
+    const auto bars = waterfall_bars(layer_total(report), {}, &tax_part::title);
+    ASSERT_EQ(bars.size(), 7U);
+    EXPECT_EQ(bars.back().to, 0) << "all parts add up to the total";
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+      EXPECT_GE(bars[i].low(), -1e-12);
+      EXPECT_LE(bars[i].low() + bars[i].width(), 1 + 1e-12);
+      EXPECT_EQ(bars[i].from, i == 0 ? 0 : bars[i - 1].to);
+    }
+    const bool slower = e1 > 10;
+    EXPECT_EQ(bars[1].seconds < 0, slower);
+  }
 }
 
 }  // namespace

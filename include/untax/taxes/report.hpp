@@ -181,4 +181,7 @@ struct text_style {
 /// The report as one HTML page that needs nothing else: no network, no script.
 [[nodiscard]] std::string render_html(const tax_report& report);
 
+/// The waterfall of a layer, or of the operator, as a picture of its own: SVG, on white.
+[[nodiscard]] std::string render_plot(const tax_report& report);
+
 }  // namespace untax
