@@ -188,11 +188,6 @@ class reader {
     const std::int64_t column = whole("the column", 1, made_.cols) - 1;
     const double value = type_ == field::pattern ? 1 : number();
     end_of_line("the entry");
-    if (kind_ != symmetry::general && column > row)
-      refuse(
-          fmt::format("entry ({}, {}) is above the diagonal; symmetric files have the triangle "
-                      "below it",
-                      row + 1, column + 1));
     if (kind_ == symmetry::skew && column == row)
       refuse(
           fmt::format("entry ({}, {}) is on the diagonal, where skew-symmetric matrices have "

@@ -54,6 +54,16 @@ TEST(matrix_files, of_triangles_come_back_whole) {
   EXPECT_EQ(pattern.values, (std::vector<double>{1, 1, 1}));
 }
 
+/// As real files have them: the upper triangle, or some of both, a place twice among them.
+TEST(matrix_files, of_the_upper_triangle_or_both_come_back_whole) {
+  const auto m = read(joined({symmetric, "3 3 4\n1 1 2\n1 2 5\n3 2 7\n2 3 0.5\n"}));
+  EXPECT_EQ(m.offsets, (std::vector<std::int32_t>{0, 2, 4, 5}));
+  EXPECT_EQ(m.columns, (std::vector<std::int32_t>{0, 1, 0, 2, 1}));
+  EXPECT_EQ(m.values, (std::vector<double>{2, 5, 5, 7.5, 7.5}));
+  const auto skew = read("%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n1 2 3\n");
+  EXPECT_EQ(skew.values, (std::vector<double>{3, -3}));
+}
+
 TEST(matrix_files, may_be_empty_and_have_small_numbers) {
   EXPECT_EQ(read(joined({general, "0 0 0\n"})).rows, 0);
   EXPECT_EQ(read(joined({general, "5 0 0"})).rows, 5);
@@ -160,7 +170,7 @@ std::vector<malformed> malformed_files() {
       {joined({head, "integer general\n1 1 1\n1 1 1.5\n"}),
        "the value is \"1.5\"; the header says integer"},
       {joined({head, "pattern general\n1 1 1\n1 1 1\n"}), "the entry is followed by \"1\""},
-      {joined({s, "2 2 1\n1 2 1\n"}), "entry (1, 2) is above the diagonal"},
+      {joined({s, "2 2 1\n1 3 1\n"}), "the column is \"3\""},
       {joined({head, "real skew-symmetric\n2 2 1\n2 2 1\n"}), "entry (2, 2) is on the diagonal"},
       {joined({g, "2 2 1\n1 1 ", std::string(100000, '7'), "x\n"}), "7777...\""},
       {joined({g, "2 2 1\n1 1 \x01\x02\xff\n"}), "the value is \"???\""},

@@ -9,7 +9,9 @@ namespace untax::sparse {
 
 /// The elements in a text of the Matrix Market exchange format (Boisvert, Pozo, Remington, 1996):
 /// coordinates of real, integer or pattern matrices, where a pattern has ones. Symmetric and
-/// skew-symmetric matrices, of which the lower triangle is stored, come back whole.
+/// skew-symmetric matrices, of which one triangle is stored, come back whole. The format says the
+/// lower one; as in most readers an entry of the upper one counts, too, since there are such files,
+/// and entries of the same place, mirrored ones included, are added.
 ///
 /// Throws `invalid_argument`, one line with `origin` and the line's number, for what is no such
 /// text; `unsupported` for arrays, complex numbers and hermitian matrices.
