@@ -31,4 +31,9 @@ struct shard_extent {
 void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
                 const operator_options& options);
 
+/// How long a gather takes if its GEMM takes `plan.gemm.cycles` alone, in cycles of 1755 MHz: with
+/// what its clusters wait for and with what moves beside them. A rank sends `sent_bytes`, to all
+/// peers together.
+[[nodiscard]] double overlapped_cycles(const gather_plan& plan, double sent_bytes);
+
 }  // namespace untax

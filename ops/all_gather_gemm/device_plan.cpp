@@ -9,7 +9,6 @@
 #include "engines/gpu/gemm/variant.hpp"
 #include "ops/all_gather_gemm/chunking.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
-#include "ops/all_gather_gemm/overlap_model.hpp"
 
 namespace untax {
 namespace {

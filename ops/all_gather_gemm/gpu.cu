@@ -12,7 +12,6 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/gather.hpp"
-#include "ops/all_gather_gemm/lowered.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -108,7 +107,8 @@ class device_gather final : public device_operator {
     io_.arrivals = arrival_grid::of(protocol_);
     io_.shard = sent_shard::of(protocol_);
     if (walks_lists(plan_, protocol_)) {
-      const comm::packed_lists lists = packed_chunks(lower_gather(plan_, protocol_), protocol_);
+      const comm::packed_lists lists =
+          packed_chunks(comm::lower(comm::senders_of(protocol_)), protocol_);
       io_.lists = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
     }
     io_.polled = plan_.polls;

@@ -77,4 +77,13 @@ void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
   moved.a_stride = how.by_rows() ? how.inbox().cols : how.shard(how.rank()).size;
 }
 
+bool walks_lists(const gather_plan& plan, const all_gather_gemm_protocol& how) {
+  return !plan.packets && !how.pulls() && plan.streams == 0;
+}
+
+comm::packed_lists packed_chunks(const comm::transfer_lists& lists,
+                                 const all_gather_gemm_protocol& how) {
+  return comm::pack(lists, 0, 0, how.fans_out());
+}
+
 }  // namespace untax

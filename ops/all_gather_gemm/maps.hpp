@@ -6,6 +6,7 @@
 #include <untax/symmetric/symmetric.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
@@ -48,5 +49,13 @@ struct gather_bytes {
 /// Where what is moved lies in that, and how far the rows of a shard are apart.
 void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how);
+
+/// Whether senders of a plan walk lists: packets find their places by arithmetic, and pulls and DMA
+/// engines take steps.
+[[nodiscard]] bool walks_lists(const gather_plan& plan, const all_gather_gemm_protocol& how);
+/// The lists of senders as kernels walk them, whose chunks are rectangles of the rank's own shard:
+/// to all peers before the next chunk, or to one.
+[[nodiscard]] comm::packed_lists packed_chunks(const comm::transfer_lists& lists,
+                                               const all_gather_gemm_protocol& how);
 
 }  // namespace untax

@@ -1,6 +1,6 @@
-#include "ops/all_gather_gemm/overlap_model.hpp"
-
 #include <algorithm>
+
+#include "ops/all_gather_gemm/chunking.hpp"
 
 namespace untax {
 namespace {

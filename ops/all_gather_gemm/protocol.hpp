@@ -103,6 +103,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
       push({sender, plan_.senders}, epoch, emit);
     }
   }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int senders() const noexcept { return plan_.senders; }
   /// All that one of the senders does in a run.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>

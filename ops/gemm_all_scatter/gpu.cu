@@ -14,7 +14,6 @@
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
-#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/gemm_all_scatter/scatter.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -118,7 +117,7 @@ class device_scatter final : public device_operator {
     io_.parts = plan_.parts;
     if (plan_.way != scatter_way::tile_flags) return;
     io_.tma_tile = tma_tile_of(io_.how);
-    const comm::packed_lists sent = packed_tiles(lower_scatter(plan_, io_.how), io_.how);
+    const comm::packed_lists sent = packed_tiles(comm::lower(comm::senders_of(io_.how)), io_.how);
     io_.sent = {launcher_.own_table(sent.entries), launcher_.own_table(sent.begins)};
   }
 
@@ -152,9 +151,8 @@ class device_scatter final : public device_operator {
     close_scattered(io_, closed_, on);
   }
   void send_row_split(std::size_t i) const {
-    const comm::step_source steps = sender_steps(plan_, io_.how);
     for (int sender = 0; sender < plan_.streams; ++sender) {
-      steps(sender, 1, [&](const step& s) {
+      io_.how.send(sender, 1, [&](const step& s) {
         if (s.from.row == static_cast<std::int64_t>(i) * plan_.split_rows)
           gpu::copy_by_dma(io_.moved, s, launcher_.side(1 + sender).get());
       });

@@ -6,6 +6,7 @@
 
 #include <untax/tile/shard.hpp>
 
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
@@ -44,5 +45,10 @@ struct scatter_maps {
 /// The TMA tiles in which senders send a tile: as wide as it is, one below the other. They end
 /// where their tile does, since what lies below may not be there yet.
 [[nodiscard]] gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how);
+
+/// The lists of senders of flagged tiles, as kernels walk them: rectangles of the rank's own
+/// columns of C.
+[[nodiscard]] comm::packed_lists packed_tiles(const comm::transfer_lists& lists,
+                                              const gemm_all_scatter_protocol& how);
 
 }  // namespace untax

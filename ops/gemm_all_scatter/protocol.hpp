@@ -120,6 +120,18 @@ class gemm_all_scatter_protocol {
     }
   }
 
+  /// Those that only move. Where workers store to everybody there are none.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int senders() const noexcept {
+    return plan_.how == pattern::fused_sequential ? 0 : plan_.senders;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {1}; }
+  /// What one of the senders of a kernel of their own does in a run.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void send(int sender, std::uint64_t epoch, Emit&& emit) const {
+    program(plan_.how == pattern::copy_engine ? 2 : 1, sender, epoch, emit);
+  }
+
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publishers() const noexcept {
     if (plan_.how == pattern::copy_engine) return 1;
     return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.senders;
@@ -223,7 +235,7 @@ class gemm_all_scatter_protocol {
       if (turn % plan_.senders != sender) continue;
       const int tile = (turn - 1) / hops;
       const int peer = receiver_at_hop(rank(), (turn - 1) % hops + 1, world());
-      send(tile, in_result(rank(), tile), peer, 0, epoch, emit);
+      send_tile(tile, in_result(rank(), tile), peer, 0, epoch, emit);
     }
   }
 
@@ -235,8 +247,8 @@ class gemm_all_scatter_protocol {
       const int tile = tile_in_turn(share.at(i));
       if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
       for (int hop = 1; hop < world(); ++hop) {
-        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
-             epoch, emit);
+        send_tile(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()),
+                  share.worker, epoch, emit);
       }
     }
   }
@@ -244,8 +256,8 @@ class gemm_all_scatter_protocol {
  private:
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int tile, place from, int peer, int publisher,
-                                        std::uint64_t epoch, Emit&& emit) const {
+  UNTAX_HOST_DEVICE constexpr void send_tile(int tile, place from, int peer, int publisher,
+                                             std::uint64_t epoch, Emit&& emit) const {
     const bool reserved = plan_.how == pattern::bulk_library || plan_.how == pattern::copy_engine;
     const bool remote = peer != rank() && !reserved;
     emit(step{.what = action::copy,
@@ -289,8 +301,8 @@ class gemm_all_scatter_protocol {
     share.each(tiles().count(), [&](int tile) {
       multiply(tile, in_result(rank(), tile), {}, epoch, emit);
       for (int hop = 1; hop < world(); ++hop) {
-        send(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), share.worker,
-             epoch, emit);
+        send_tile(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()),
+                  share.worker, epoch, emit);
       }
     });
   }
@@ -324,8 +336,8 @@ class gemm_all_scatter_protocol {
       const room r = ring_room(worker, index, epoch);
       emit(step{.acquire = r});
       for (int hop = 1; hop <= world(); ++hop) {
-        send(tile, ring_.place_of(worker, index), receiver_at_hop(rank(), hop, world()), sender,
-             epoch, emit);
+        send_tile(tile, ring_.place_of(worker, index), receiver_at_hop(rank(), hop, world()),
+                  sender, epoch, emit);
       }
       emit(step{.retire = r});
     });

@@ -11,9 +11,6 @@
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/nowhere.hpp"
 #include "ops/plan_check/check.hpp"
-#include "ops/plan_check/gather_reads.hpp"
-#include "ops/plan_check/packets.hpp"
-#include "ops/plan_check/rank_lanes.hpp"
 
 namespace untax::plan_check {
 namespace {
@@ -21,7 +18,7 @@ namespace {
 /// Of packets, chunks for each turn of a warp.
 gather_plan modelled(const gather_plan& plan) {
   constexpr int columns_of_warp = 32 * packet_panel::elements;
-  return plan.packets ? in_packets(plan, columns_of_warp, packet_threads_of(plan) / 32) : plan;
+  return plan.packets ? in_packets(plan, columns_of_warp) : plan;
 }
 
 /// Senders that are warps of CTAs which multiply: calls `found(cta, warp, sender)`.
@@ -48,7 +45,7 @@ gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_pl
     : problem(asked),
       plan(modelled(made)),
       how(problem, plan.protocol),
-      lists(lower_gather(plan, how)),
+      lists(comm::lower(comm::senders_of(how))),
       shard(sent_shard::of(how)),
       receiving(receiving_grid::of(how)),
       arrivals(arrival_grid::of(how)),
@@ -91,7 +88,7 @@ operand_space gather_model::space() const {
 void gather_model::send(const operand_space& memory, int sender, std::uint64_t epoch,
                         const program::sink& emit) const {
   if (how.pulls() || plan.streams > 0)
-    return memory.each_moved(moved, sender_steps(how), sender, epoch, emit);
+    return memory.each_moved(moved, comm::senders_of(how).steps, sender, epoch, emit);
   const int me = how.rank();
   const int set = how.sets().set_of(epoch);
   const std::uint64_t use = how.sets().use_of(epoch);
@@ -144,7 +141,8 @@ std::vector<std::string> gather_model::faults() const {
   const auto add = [&](const std::string& fault) {
     if (!fault.empty()) found.push_back(fault);
   };
-  add(comm::difference(lists, sender_workers(plan, how), sender_steps(how)));
+  comm::sender_program sending = comm::senders_of(how);
+  add(comm::difference(lists, sending));
   if (plan.packets) {
     add(fault_of_packets(problem, planned_));
     return found;
@@ -164,10 +162,10 @@ std::vector<std::string> gather_model::faults() const {
   if (found.empty()) add_memory_faults(found);
   if (!found.empty()) return found;
   const operand_space memory = space();
-  add(comm::difference(lists, sender_workers(plan, how),
-                       [&](int sender, std::uint64_t epoch, const program::sink& emit) {
-                         send(memory, sender, epoch, emit);
-                       }));
+  sending.steps = [&](int sender, std::uint64_t epoch, const program::sink& emit) {
+    send(memory, sender, epoch, emit);
+  };
+  add(comm::difference(lists, sending));
   return found;
 }
 

@@ -1,6 +1,6 @@
-#include "ops/plan_check/gather_reads.hpp"
-
 #include <algorithm>
+
+#include "ops/plan_check/gather.hpp"
 
 namespace untax::plan_check {
 

@@ -1,5 +1,3 @@
-#include "ops/plan_check/packets.hpp"
-
 #include <set>
 #include <utility>
 
@@ -7,11 +5,18 @@
 
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "ops/all_gather_gemm/lowered.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
+#include "ops/plan_check/gather.hpp"
 
 namespace untax::plan_check {
 namespace {
+
+/// Threads that send packets.
+int packet_threads_of(const gather_plan& plan) {
+  if (plan.who == gather_senders::comm_ctas) return plan.comm_ctas * gpu::block_threads;
+  return packet_thread_beside({plan.who, true, plan.gemm.blocks(), plan.protocol.senders}, 0, 0)
+      .threads;
+}
 
 /// Calls `found(thread)` for each thread that sends, as the CTAs of the kernel number them.
 template <class Found>
@@ -30,6 +35,16 @@ void each_thread(const gather_plan& plan, const Found& found) {
 }
 
 }  // namespace
+
+gather_plan in_packets(const gather_plan& plan, int columns) {
+  gather_plan cut = plan;
+  cut.protocol.tile_m = 1;
+  cut.protocol.panel_k = cut.protocol.chunk_cross = columns;
+  cut.protocol.raster_rows = cut.protocol.k_interleave = 1;
+  cut.protocol.fan_out = true;
+  cut.protocol.senders = packet_threads_of(plan) / 32;
+  return cut;
+}
 
 std::string fault_of_packets(const all_gather_gemm_problem& problem, const gather_plan& plan) {
   const all_gather_gemm_protocol how(problem, plan.protocol);

@@ -16,7 +16,7 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
     : problem(asked),
       plan(planned),
       how(problem, plan.protocol),
-      lists(lower_scatter(plan, how)),
+      lists(comm::lower(comm::senders_of(how))),
       own_(how.tiles().cols.whole) {
   if (plan.way == scatter_way::tile_flags) {
     sent = packed_tiles(lists, how);
@@ -55,7 +55,7 @@ void scatter_model::send(const operand_space& memory, int sender, std::uint64_t 
     how.close(sender, epoch, emit);
     return;
   }
-  memory.each_moved(moved, sender_steps(plan, how), sender, epoch, emit);
+  memory.each_moved(moved, comm::senders_of(how).steps, sender, epoch, emit);
 }
 
 void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
@@ -91,8 +91,8 @@ std::vector<std::string> scatter_model::faults() const {
   const auto expect = [&](bool right, const std::string& fault) {
     if (!right) found.push_back(fault);
   };
-  const std::string lowered =
-      comm::difference(lists, sender_workers(plan, how), sender_steps(plan, how));
+  comm::sender_program sending = comm::senders_of(how);
+  const std::string lowered = comm::difference(lists, sending);
   expect(lowered.empty(), lowered);
   const int senders = plan.way == scatter_way::store_to_peers
                           ? how.publishers()
@@ -108,11 +108,10 @@ std::vector<std::string> scatter_model::faults() const {
   const bool takes_numbers = plan.streams > 0 || plan.way == scatter_way::tile_flags;
   if (!found.empty() || !takes_numbers || own_.empty() || how.world() == 1) return found;
   const operand_space memory = space();
-  const std::string sends =
-      comm::difference(lists, sender_workers(plan, how),
-                       [&](int sender, std::uint64_t epoch, const program::sink& emit) {
-                         send(memory, sender, epoch, emit);
-                       });
+  sending.steps = [&](int sender, std::uint64_t epoch, const program::sink& emit) {
+    send(memory, sender, epoch, emit);
+  };
+  const std::string sends = comm::difference(lists, sending);
   expect(sends.empty(), sends);
   return found;
 }

@@ -7,7 +7,6 @@
 
 #include "engines/gpu/comm/moved_operands.hpp"
 #include "ops/common/device_schedule.hpp"
-#include "ops/gemm_all_scatter/lowered.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/plan_check/operand_space.hpp"
 #include "ops/plan_check/rank_lanes.hpp"

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/comm/sent_shard.hpp"

@@ -6,8 +6,8 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
-#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/sent_shard.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 
 namespace untax {
 

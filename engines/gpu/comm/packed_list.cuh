@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engines/gpu/comm/packed_list.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 
 namespace untax::comm {
 

@@ -3,9 +3,9 @@
 #include <cuda.h>
 
 #include "engines/gpu/comm/messages.hpp"
-#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/comm/sent_shard.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/io.hpp"
 
 namespace untax {

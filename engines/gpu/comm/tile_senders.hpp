@@ -3,8 +3,8 @@
 #include <cuda.h>
 
 #include "engines/gpu/comm/messages.hpp"
-#include "engines/gpu/comm/packed_list.hpp"
 #include "engines/gpu/comm/placement.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 

@@ -8,8 +8,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/comm/packed_list.hpp"
-
 namespace untax::comm {
 namespace {
 
@@ -70,7 +68,7 @@ std::vector<atom> atoms_of(const std::vector<step>& steps) {
 
 class lowering {
  public:
-  lowering(const lowered_workers& of, const step_source& program) : of_(of), program_(program) {
+  explicit lowering(const sender_program& of) : of_(of) {
     lists_.rank = of.rank;
     lists_.world = of.world;
     lists_.sets = of.sets;
@@ -82,7 +80,7 @@ class lowering {
       if (of_.sets.sets > 1) find_shift(steps, steps_of(2));
       lists_.senders.push_back(list_of(steps));
     }
-    const std::string differs = difference(lists_, of_, program_);
+    const std::string differs = difference(lists_, of_);
     if (!differs.empty())
       throw error(errc::internal,
                   fmt::format("rank {}: a program cannot be lowered: {}", of_.rank, differs));
@@ -97,7 +95,7 @@ class lowering {
   }
   [[nodiscard]] std::vector<step> steps_of(std::uint64_t epoch) const {
     std::vector<step> steps;
-    program_(worker_, epoch, [&](const step& s) { steps.push_back(s); });
+    of_.steps(worker_, epoch, [&](const step& s) { steps.push_back(s); });
     return steps;
   }
   [[nodiscard]] int hop_of(int peer) const { return (peer - of_.rank + of_.world) % of_.world; }
@@ -188,8 +186,7 @@ class lowering {
     return true;
   }
 
-  const lowered_workers& of_;
-  const step_source& program_;
+  const sender_program& of_;
   transfer_lists lists_;
   int worker_ = 0;
 };
@@ -227,23 +224,22 @@ void count_before(packed_lists& packed, int world) {
 
 }  // namespace
 
-std::string difference(const transfer_lists& lists, const lowered_workers& of,
-                       const step_source& program) {
-  if (lists.senders.size() != static_cast<std::size_t>(of.count))
-    return fmt::format("there are {} lists for {} senders", lists.senders.size(), of.count);
-  const auto epochs = 2 * static_cast<std::uint64_t>(of.sets.sets);
+std::string difference(const transfer_lists& lists, const sender_program& program) {
+  if (lists.senders.size() != static_cast<std::size_t>(program.count))
+    return fmt::format("there are {} lists for {} senders", lists.senders.size(), program.count);
+  const auto epochs = 2 * static_cast<std::uint64_t>(program.sets.sets);
   const auto atoms = [](const auto& emit_all) {
     std::vector<step> steps;
     emit_all([&](const step& s) { steps.push_back(s); });
     return atoms_of(steps);
   };
-  for (int sender = 0; sender < of.count; ++sender) {
+  for (int sender = 0; sender < program.count; ++sender) {
     for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
       const auto ours = atoms([&](const untax::program::sink& emit) {
         lists.steps(static_cast<std::size_t>(sender), epoch, emit);
       });
       const auto theirs =
-          atoms([&](const untax::program::sink& emit) { program(sender, epoch, emit); });
+          atoms([&](const untax::program::sink& emit) { program.steps(sender, epoch, emit); });
       if (ours.size() != theirs.size())
         return fmt::format("sender {} has {} steps in epoch {}, its list {}", sender, theirs.size(),
                            epoch, ours.size());
@@ -257,9 +253,7 @@ std::string difference(const transfer_lists& lists, const lowered_workers& of,
   return "";
 }
 
-transfer_lists lower(const lowered_workers& of, const step_source& program) {
-  return lowering(of, program).run();
-}
+transfer_lists lower(const sender_program& program) { return lowering(program).run(); }
 
 void transfer_lists::steps(std::size_t sender, std::uint64_t epoch,
                            const program::sink& emit) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <untax/core/host_device.hpp>
 #include <untax/flow/room.hpp>
 #include <untax/tile/program.hpp>
 #include <untax/tile/step.hpp>
@@ -65,23 +66,66 @@ struct transfer_lists {
 /// Emits the steps of a worker in an epoch.
 using step_source = std::function<void(int worker, std::uint64_t epoch, const program::sink& emit)>;
 
-/// Whose steps are lowered.
-struct lowered_workers {
+/// What the senders of a rank do.
+struct sender_program {
   int rank = 0;
   int world = 1;
-  int count = 1;   ///< of workers
+  int count = 1;   ///< of senders
   room_sets sets;  ///< of their rooms
+  step_source steps;
 };
+/// That of a protocol, which has to outlive it: `senders()` many, each of which does what
+/// `send(sender, epoch, emit)` emits.
+template <class Protocol>
+[[nodiscard]] sender_program senders_of(const Protocol& how) {
+  return {how.rank(), how.world(), how.senders(), how.sets(),
+          [&how](int sender, std::uint64_t epoch, const program::sink& emit) {
+            how.send(sender, epoch, emit);
+          }};
+}
 
-/// Writes the steps of workers, which copy, wait and signal, out as flat lists. Throws `internal`
+/// Writes the steps of senders, which copy, wait and signal, out as flat lists. Throws `internal`
 /// for a program that such lists cannot say: one that computes, or whose epochs differ by more than
 /// the set of rooms and the number of the use. All epochs are compared in which a set is used for
 /// the first time or for the second.
-[[nodiscard]] transfer_lists lower(const lowered_workers& of, const step_source& program);
+[[nodiscard]] transfer_lists lower(const sender_program& program);
 
 /// Where lists and a program part: the first difference, over the same epochs. Empty: they are the
 /// same.
-[[nodiscard]] std::string difference(const transfer_lists& lists, const lowered_workers& of,
-                                     const step_source& program);
+[[nodiscard]] std::string difference(const transfer_lists& lists, const sender_program& program);
+
+/// What a sender of a kernel moves next: an entry of its list, as it lies in the memory of a GPU.
+/// Two loads of 16 bytes.
+struct alignas(16) packed_transfer {
+  std::int32_t row = 0;  ///< of the rectangle, in the matrix that it is read from
+  std::int32_t col = 0;
+  std::int32_t rows = 0;
+  std::int32_t cols = 0;
+  std::int32_t acquire = -1;  ///< counter here that says that it may be read; -1: none
+  std::int32_t publish = -1;  ///< counter at each peer that says that it has come; -1: none
+  std::int16_t first_hop = 0;
+  std::int16_t hops = 0;
+  std::int32_t before = 0;  ///< what goes out before it, by all senders, counted by hops
+
+  friend bool operator==(const packed_transfer&, const packed_transfer&) = default;
+};
+static_assert(sizeof(packed_transfer) == 32);
+
+/// What the senders of a rank move, sender after sender; what only waits or signals is left out.
+struct packed_lists {
+  std::vector<packed_transfer> entries;
+  std::vector<std::int32_t> begins;  ///< where each sender's begin, and the end
+};
+/// Of lists whose rectangles all go equally far; rows and columns are counted from these on.
+/// `together`: hops that follow each other are one entry, equally many in all of a sender; else
+/// each hop is one. Throws `internal` for other lists.
+[[nodiscard]] packed_lists pack(const transfer_lists& lists, std::int64_t first_row,
+                                std::int64_t first_col, bool together);
+
+/// The same where a kernel reads it.
+struct sender_lists {
+  const packed_transfer* entries = nullptr;
+  const std::int32_t* begins = nullptr;
+};
 
 }  // namespace untax::comm
