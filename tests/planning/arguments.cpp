@@ -4,8 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <untax/core/half.hpp>
 #include <untax/untax.hpp>
@@ -61,6 +65,63 @@ TEST(arguments, that_share_memory_with_the_result_are_refused) {
   run_threads(1, [&](world& w) {
     gemm_reduce_scatter op(w, {.m = 8, .n = 8, .k = 8, .type = dtype::f32});
     EXPECT_NO_THROW(op.run({at(0), 8, 8}, {at(128), 8, 8}, {at(64), 8, 8}));
+  });
+}
+
+/// Each size of a problem is refused by its name where there is nothing of it, and where a kernel
+/// could not count it.
+template <class Operator, class Problem>
+void expect_sizes(const Problem& usual,
+                  std::initializer_list<std::pair<const char*, std::int64_t Problem::*>> sizes) {
+  for (const auto& [name, size] : sizes) {
+    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1} << 31}) {
+      Problem problem = usual;
+      problem.*size = wrong;
+      expect_error(error_of([&] { run_threads(2, [&](world& w) { Operator(w, problem); }); }),
+                   errc::invalid_argument, {fmt::format(": {} is {};", name, wrong)});
+    }
+  }
+}
+
+TEST(arguments, that_are_sizes_are_refused_by_name) {
+  using gather = all_gather_gemm_problem;
+  expect_sizes<all_gather_gemm, gather>({.m = 8, .n = 8, .k = 8},
+                                        {{"m", &gather::m}, {"n", &gather::n}, {"k", &gather::k}});
+  using scatter = gemm_all_scatter_problem;
+  expect_sizes<gemm_all_scatter, scatter>(
+      {.m = 8, .n = 8, .k = 8}, {{"m", &scatter::m}, {"n", &scatter::n}, {"k", &scatter::k}});
+  using owners = gemm_reduce_scatter_problem;
+  expect_sizes<gemm_reduce_scatter, owners>(
+      {.m = 8, .n = 8, .k = 8}, {{"m", &owners::m}, {"n", &owners::n}, {"k", &owners::k}});
+  using sums = gemm_all_reduce_problem;
+  expect_sizes<gemm_all_reduce, sums>({.m = 8, .n = 8, .k = 8},
+                                      {{"m", &sums::m}, {"n", &sums::n}, {"k", &sums::k}});
+  using norm = all_reduce_norm_problem;
+  expect_sizes<all_reduce_norm, norm>({.tokens = 8, .hidden = 8},
+                                      {{"tokens", &norm::tokens}, {"hidden", &norm::hidden}});
+}
+
+/// An operator that another one was moved to does what that did, at the sizes of that.
+TEST(arguments, are_those_of_the_operator_that_was_moved_there) {
+  run_threads(1, [](world& w) {
+    const std::vector<float> in(32 * 16, 1.0F);
+    gemm_all_scatter scatter(w, {.m = 4, .n = 8, .k = 8, .type = dtype::f32});
+    scatter = gemm_all_scatter(w, {.m = 6, .n = 16, .k = 12, .type = dtype::f32});
+    EXPECT_EQ(scatter.result().rows, 6);
+    EXPECT_EQ(scatter.result().cols, 16);
+    EXPECT_NO_THROW(scatter.run({in.data(), 6, 12}, {in.data(), 16, 12}));
+    EXPECT_EQ(static_cast<const float*>(scatter.result().data)[6 * 16 - 1], 12.0F);
+    gemm_all_reduce sums(w, {.m = 4, .n = 8, .k = 8, .type = dtype::f32});
+    sums = gemm_all_reduce(w, {.m = 6, .n = 16, .k = 12, .type = dtype::f32});
+    EXPECT_EQ(sums.result().rows, 6);
+    EXPECT_EQ(sums.result().cols, 16);
+    EXPECT_NO_THROW(sums.run({in.data(), 6, 12}, {in.data(), 16, 12}));
+    EXPECT_EQ(static_cast<const float*>(sums.result().data)[6 * 16 - 1], 12.0F);
+    all_reduce_norm norm(w, {.tokens = 4, .hidden = 8, .type = dtype::f32});
+    norm = all_reduce_norm(w, {.tokens = 6, .hidden = 16, .type = dtype::f32});
+    EXPECT_EQ(norm.problem().tokens, 6);
+    EXPECT_EQ(norm.problem().hidden, 16);
+    EXPECT_NO_THROW(norm.run({{in.data(), 6, 16}, {in.data(), 6, 16}, in.data()}));
   });
 }
 

@@ -151,6 +151,12 @@ TEST(plan_numbers, plans_that_are_not_filled_in) {
   EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
   EXPECT_EQ(gather.gemm.cycles, 0);
+  comm::transfer_lists lists;
+  EXPECT_EQ(lists.rank, 0);
+  EXPECT_EQ(lists.world * lists.readers, 1);
+  EXPECT_EQ(lists.sets.sets, 2);
+  gather_segments::part part;
+  EXPECT_EQ(part.segment + part.row + part.first + part.end, 0);
   packet_share none;
   EXPECT_EQ(none.turns(), 0);
   EXPECT_EQ(none.take().row, -1);

@@ -44,5 +44,31 @@ TEST(tile_math, widens_anew_where_more_columns_are_wanted) {
   }
 }
 
+// Peers read results from where they are stored, so a tile is stored once, when it is complete.
+TEST(tile_math, stores_a_tile_when_it_is_complete) {
+  std::array<bf16, 2> a{bf16(1.0F), bf16(2.0F)};
+  std::array<bf16, 2> b{bf16(1.0F), bf16(1.0F)};
+  std::array<bf16, 1> c{bf16(77.0F)};
+  const auto memory = [](auto& values, std::int64_t stride) {
+    return operand_memory{
+        .base = reinterpret_cast<std::byte*>(values.data()), .stride = stride, .type = dtype::bf16};
+  };
+  operand_table operands;
+  operands[operand::a] = memory(a, 2);
+  operands[operand::b] = memory(b, 2);
+  operands[operand::c] = memory(c, 1);
+  tile_math math({1, 1});
+  math.start_run();
+  for (const std::int64_t k : {0, 1}) {
+    step s{.what = action::multiply, .first = k == 0, .last = k == 1};
+    s.rows = s.cols = s.depth = 1;
+    s.from = {operand::a, 0, 0, k};
+    s.weights = {operand::b, 0, 0, k};
+    s.to = {operand::c, 0, 0, 0};
+    math.perform(s, operands);
+    EXPECT_EQ(static_cast<float>(c[0]), k == 0 ? 77.0F : 3.0F);
+  }
+}
+
 }  // namespace
 }  // namespace untax::host

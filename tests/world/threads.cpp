@@ -1,8 +1,10 @@
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 
 #include <untax/memory/host_memory.hpp>
+#include <untax/world/block.hpp>
 #include <untax/world/launch.hpp>
 
 #include "support.hpp"
@@ -85,6 +87,23 @@ TEST(world, guards_of_what_ended_are_looked_at_before_ranks_meet) {
   }
   // Whoever came to the barrier would wait for rank 1 in vain.
   expect_error(error_of([&] { ranks[0].barrier(); }), errc::internal, {"\"the culprit\""});
+}
+
+TEST(world, meets_for_no_room_that_it_can_never_have) {
+  auto ranks = world::threads(2, small_world(300ms));
+  { const auto ended = ranks[0].allocate_owned<double>(100, "ended"); }
+  const std::size_t all = ranks[0].heap().capacity() / sizeof(double);
+  // Rank 1 does not come, so whoever met would wait in vain.
+  for (const std::size_t count :
+       {all + 1, 2 * all, std::numeric_limits<std::size_t>::max() / 8 + 2})
+    EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(count, "more"); }).code(),
+              errc::out_of_memory);
+  EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(all, "all"); }).code(), errc::timeout);
+}
+
+TEST(world, blocks_know_their_rank) {
+  const auto ranks = world::threads(3, small_world());
+  for (const world& w : ranks) EXPECT_EQ(untax::block(w).rank(), w.rank());
 }
 
 TEST(world, cleared_memory_is_clear_even_where_something_was_before) {
