@@ -112,6 +112,32 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
 }
 
+/// `begins` are those of queries and of keys, and how many numbers each of them has; `log_sums` is
+/// an address, or 0.
+void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
+                   nb::handle out, std::tuple<nb::object, nb::object, std::int64_t> begins,
+                   std::uintptr_t log_sums, std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  read_array keepers[5];
+  written_array out_keeper;
+  const bool gpu = p.on_gpu();
+  const auto& [of_queries, of_keys, count] = begins;
+  const auto in = matrix_of("q", q, gpu, keepers[0]);
+  const auto k = matrix_of("keys", keys, gpu, keepers[1]);
+  const auto v = matrix_of("values", values, gpu, keepers[2]);
+  const auto to = matrix_of("out", out, gpu, out_keeper);
+  untax_attention_arguments a{};
+  a.size = sizeof a;
+  a.q = &in;
+  a.keys = &k;
+  a.values = &v;
+  a.out = &to;
+  a.log_sums = reinterpret_cast<float*>(log_sums);
+  a.query_begins = numbers_of("query_begins", of_queries, count, gpu, keepers[3]);
+  a.key_begins = numbers_of("key_begins", of_keys, count, gpu, keepers[4]);
+  checked([&] { return untax_flash_attention_run(op, &a, stream_at(stream)); });
+}
+
 /// Refuses what has other sizes or another type than the operand that it is passed for; `of_run`
 /// are the rows of this run, where it has some.
 void require_operand(const planned& p, const char* name, const extents& given,
@@ -186,6 +212,8 @@ void bind_operator(nb::module_& m) {
       .def("run_collective", run_collective, nb::arg("a").none(), nb::arg("out"), nb::arg("stream"))
       .def("run_norm", run_norm, nb::arg("a"), nb::arg("residual"), nb::arg("weight"), nb::arg("x"),
            nb::arg("out"), nb::arg("stream"))
+      .def("run_attention", run_attention, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
+           nb::arg("out"), nb::arg("begins"), nb::arg("log_sums"), nb::arg("stream"))
       .def("run_decode", run_decode, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
            nb::arg("lengths").none(), nb::arg("page_table").none(), nb::arg("out"),
            nb::arg("numbers"), nb::arg("stream"));

@@ -32,6 +32,10 @@ constexpr field decode_options[] = {
     UNTAX_FIELD(untax_flash_decode_options, splits),
 };
 
+constexpr field attention_options[] = {
+    UNTAX_FIELD(untax_flash_attention_options, order),
+};
+
 constexpr field collective_options[] = {
     UNTAX_FIELD(untax_collective_options, pattern),
     UNTAX_FIELD(untax_collective_options, phases),
@@ -66,6 +70,10 @@ UNTAX_FIELDS(untax_flash_decode_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(t
              UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, keys),
              UNTAX_FIELD(type, page_size), UNTAX_FIELD(type, pages), UNTAX_FIELD(type, type),
              UNTAX_FIELD(type, partials), UNTAX_FIELD(type, scale), UNTAX_FIELD(type, logit_cap));
+UNTAX_FIELDS(untax_flash_attention_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(type, heads),
+             UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, queries),
+             UNTAX_FIELD(type, keys), UNTAX_FIELD(type, type), UNTAX_FIELD(type, causal),
+             UNTAX_FIELD(type, scale));
 UNTAX_FIELDS(untax_all_reduce_norm_problem, UNTAX_FIELD(type, tokens), UNTAX_FIELD(type, hidden),
              UNTAX_FIELD(type, type), UNTAX_FIELD(type, output), UNTAX_FIELD(type, epsilon));
 UNTAX_FIELDS(untax_all_gather_problem, UNTAX_FIELD(type, count), UNTAX_FIELD(type, type));
@@ -107,6 +115,13 @@ untax_operator* decode(untax_world* w, const nb::dict& problem, const nb::dict& 
                  filled<untax_flash_decode_options>(options, decode_options));
 }
 
+untax_operator* attention(untax_world* w, const nb::dict& problem, const nb::dict& options) {
+  using structure = untax_flash_attention_problem;
+  return planned(untax_flash_attention_plan, w,
+                 filled<structure>(problem, fields_of<structure>::all),
+                 filled<untax_flash_attention_options>(options, attention_options));
+}
+
 // The matrix of counts is no number, and taken out first.
 untax_operator* exchange(untax_world* w, const nb::dict& problem, const nb::dict& options) {
   using structure = untax_all_to_all_problem;
@@ -137,6 +152,7 @@ constexpr plan_entry entries[] = {
      untax_gemm_all_reduce_run, nullptr, untax_gemm_all_reduce_result},
     {"all_reduce_norm", gemm<untax_all_reduce_norm_problem, untax_all_reduce_norm_plan>, nullptr,
      nullptr, nullptr},
+    {"flash_attention", attention, nullptr, nullptr, nullptr},
     {"flash_decode", decode, nullptr, nullptr, nullptr},
     {"all_gather", collective<untax_all_gather_problem, untax_all_gather_plan>, nullptr,
      untax_all_gather_run, nullptr},

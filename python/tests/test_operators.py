@@ -173,6 +173,41 @@ def test_flash_decode(seed, page_size):
         assert np.allclose(out.reshape(expected.shape), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_flash_attention(seed, causal):
+    rng = np.random.default_rng(seed)
+    batch, kv_heads, group, dim = 3, 2, 2, 8
+    heads = kv_heads * group
+    lengths = rng.integers(0, 7, (2, batch))
+    begins = np.concatenate([np.zeros((2, 1), int), lengths.cumsum(1)], 1).astype(np.int32)
+    q = rng.standard_normal((begins[0, -1], heads, dim)).astype(np.float32)
+    k, v = rng.standard_normal((2, begins[1, -1], kv_heads, dim)).astype(np.float32)
+    expected, sums = np.zeros(q.shape), np.full(q.shape[:2], -np.inf)
+    for b in range(batch):
+        for i in range(lengths[0, b]):
+            seen = max(0, lengths[1, b] - (lengths[0, b] - 1 - i if causal else 0))
+            ks, vs = (np.repeat(x[begins[1, b]:][:seen], group, 1).astype(np.float64) for x in (k, v))
+            if seen:
+                row = begins[0, b] + i
+                weights = np.exp(np.einsum("khd,hd->kh", ks, q[row]) / dim**0.5)
+                expected[row] = np.einsum("kh,khd->hd", weights, vs) / weights.sum(0)[:, None]
+                sums[row] = np.log(weights.sum(0))
+
+    with untax.World.threads(1)[0] as world:
+        op = untax.FlashAttention(world, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, queries=6, keys=6,
+                                  causal=causal, dtype="fp32")
+        flat = [x.reshape(len(x), -1) for x in (q, k, v)]
+        out, log_sums = op(*flat, log_sums=True, query_begins=begins[0], key_begins=begins[1])
+        assert np.allclose(out.reshape(q.shape), expected, atol=1e-5) and np.allclose(log_sums, sums, atol=1e-5)
+        assert "nothing is sent" in op.explain() and op.pattern == untax.Pattern.automatic
+        with pytest.raises(untax.InvalidArgument, match="both or none"):
+            op(*flat, query_begins=begins[0])
+        with pytest.raises(untax.InvalidArgument, match="has to hold 4 of int32"):
+            op(*flat, query_begins=begins[0, 1:], key_begins=begins[1])
+        with pytest.raises(untax.InvalidArgument, match="log_sums is"):
+            op(*flat, log_sums=np.empty((1, heads), np.float32), query_begins=begins[0], key_begins=begins[1])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_collectives(seed, dtype):
     rng = np.random.default_rng(seed)

@@ -172,6 +172,24 @@ def attention():
         close(out[b], expected, "flash_decode")
 
 
+def prefill():
+    """Many queries of a sequence, each rank with a part of the keys, merged; and with all of them, against torch."""
+    torch.manual_seed(seed)
+    q = torch.randn(2, 3, 4, 16)
+    k, v = torch.randn(2, 2, 3 * ranks, 2, 16)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    ks, vs = (x.repeat_interleave(2, 2).transpose(1, 2) for x in (k, v))
+    expected = attend(q.transpose(1, 2), ks, vs).transpose(1, 2)
+    part = slice(rank * 3, rank * 3 + 3)
+    merged, lse = untax_torch.merge_partial_attention(*torch.ops.untax.flash_attention(q, k[:, part], v[:, part]), group)
+    close(merged, expected, "merged prefill")
+    whole, log_sums = torch.ops.untax.flash_attention(q, k, v)
+    close(whole, expected, "prefill")
+    close(log_sums, lse, "its logarithms")
+    square = attend(q.transpose(1, 2), ks[:, :, :3], vs[:, :, :3], is_causal=True).transpose(1, 2)
+    close(torch.ops.untax.flash_attention(q, k[:, :3], v[:, :3], True)[0], square, "causal prefill")
+
+
 def merged_attention():
     """Partial results of torch's attention, of which a rank may have none."""
     torch.manual_seed(seed)
@@ -218,6 +236,13 @@ def derivatives():
 
 def checked_by_torch():
     """Schemas, fake tensors and autograd registrations, as torch itself looks at them."""
+    looked = set()
+
+    def looked_at(overload, arguments, named={}):
+        torch.library.opcheck(overload, arguments, named, test_utils=("test_schema", "test_faketensor",
+                                                                      "test_autograd_registration"))
+        looked.add(overload.name())
+
     ops = torch.ops.untax
     a, b = torch.randn(4, 8, requires_grad=True), torch.randn(8, 4 * ranks, requires_grad=True)
     c = torch.randn(2 * ranks, 3, 8)
@@ -233,9 +258,16 @@ def checked_by_torch():
         (ops.all_reduce_rms_norm, (c, c.clone(), torch.ones(8), 1e-6, group)),
         (ops.merge_partial_attention, (c, c[..., 0].contiguous(), group)),
         (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),
+        (ops.flash_attention, (torch.randn(2, 3, 2, 16), k, k.clone(), True)),
     ):
-        torch.library.opcheck(op.default, arguments, test_utils=("test_schema", "test_faketensor",
-                                                                 "test_autograd_registration"))
+        looked_at(op.default, arguments)
+        if "out" in op.overloads():
+            with torch.no_grad():
+                out = torch.empty_like(op(*arguments))
+            looked_at(op.out, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in arguments), {"out": out})
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
+    there = {name for name in registered if name.startswith("untax::")}
+    assert there == looked, f"nobody has looked at {there - looked}"
 
 
 def sub_groups():
@@ -262,7 +294,7 @@ def a_rank_that_leaves():
         raise AssertionError("nobody was missed")
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, attention,
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, attention, prefill,
               merged_attention, derivatives, checked_by_torch, sub_groups):
     check()
     if rank == 0:

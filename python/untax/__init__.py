@@ -15,8 +15,8 @@
 from . import _core
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
-from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashDecode, GemmAllReduce,
-                        GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
+from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashAttention,
+                        FlashDecode, GemmAllReduce, GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
 from .taxes import Taxes, taxes
 from .trace import Trace
 from .types import Pattern
@@ -25,7 +25,8 @@ from .world import Memory, World, run_threads
 __version__ = _core.version()
 
 __all__ = [
-    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error", "FlashDecode",
+    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error",
+    "FlashAttention", "FlashDecode",
     "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
     "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Taxes", "Timeout", "Trace", "Unsupported", "World", "run_threads",
     "taxes",

@@ -11,83 +11,15 @@ ranks, and its arrays say how many; in worlds of the host only. All of them rais
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
-from . import _core
+from .attention import FlashAttention, FlashDecode
 from .errors import InvalidArgument
-from .types import Pattern, address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_name, type_names, type_number
+from .planned import Operator
+from .types import address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_names, type_number
 from .world import Memory, World
 
 _reductions = ("sum", "max", "min")
-_wires = ("automatic", "stores", "bulk", "packets")
-_inputs = ("automatic", "in_place", "rooms")
-
-
-def _as_numbers(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as the extension takes them: words become numbers."""
-    numbers = dict(options)
-    for name, words in (("pattern", tuple(p.name for p in Pattern)), ("wire", _wires), ("inputs", _inputs)):
-        if name in numbers:
-            numbers[name] = number_of(name, numbers[name], words)
-    return {name: int(value) for name, value in numbers.items()}
-
-
-class Operator:
-    """What all operators have."""
-
-    name: ClassVar[str] = ""
-
-    def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
-        self.world = world
-        self._varies = bool(options.get("varying_rows") or options.get("varying_count"))
-        self._core = _core.plan(world._core, self.name, problem, _as_numbers(options))
-        world._keep(self)
-
-    @property
-    def pattern(self) -> Pattern:
-        """The pattern that was chosen."""
-        return Pattern(self._core.pattern)
-
-    def explain(self) -> str:
-        """What was chosen, and why."""
-        return self._core.explain()
-
-    def operand(self, name: str) -> tuple[tuple[int, int], str]:
-        """Shape and type of what this rank passes for an operand; arrays have one row."""
-        rows, cols, number = self._core.operand(name)
-        return (rows, cols), type_names[number]
-
-    @property
-    def plan(self) -> dict[str, tuple[tuple[int, int], str]]:
-        """Shape and type of every operand of this rank."""
-        return {name: self.operand(name) for name in self.operands}
-
-    operands: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def closed(self) -> bool:
-        return self._core.closed
-
-    def close(self) -> None:
-        """Collective. Ends it. Waits for no peer in a world of the host."""
-        self._core.close()
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.run(*arguments, **named)
-
-    def run(self, *arguments: Any, **named: Any) -> Any:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<untax {self.name}, closed>" if self.closed else f"<untax {self.name}: {self.explain()}>"
 
 
 class _Gemm(Operator):
@@ -212,37 +144,6 @@ class GemmAllReduce(_OwnResult):
         super().__init__(world, problem, options)
 
 
-class FlashDecode(Operator):
-    """Attention of one token of each sequence to keys and values that are sharded over the ranks by position.
-
-    `q`, `out`: [batch * heads, head_dim], the same at every rank. `keys_`, `values`: [batch * keys, kv_heads *
-    head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, how many keys this rank holds of each sequence.
-    `page_table`: [batch, ceil(keys / page_size)] of int32, where there are pages.
-    """
-
-    name = "flash_decode"
-    operands = ("q", "keys", "values", "out")
-
-    def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, keys: int,
-                 page_size: int = 0, pages: int = 0, dtype: Any = "bf16", partials: Any = "fp32", scale: float = 0,
-                 logit_cap: float = 0, **options: Any) -> None:
-        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "keys": keys,
-                   "page_size": page_size, "pages": pages, "type": type_number(dtype),
-                   "partials": type_number(partials), "scale": float(scale), "logit_cap": float(logit_cap)}
-        super().__init__(world, problem, options)
-        pages_of_one = -(-keys // page_size) if page_size else 0
-        self._numbers = (batch, batch * pages_of_one)
-
-    def run(self, q: Any, keys: Any, values: Any, lengths: Any, out: Any = None, *, page_table: Any = None,
-            stream: Any = None) -> Any:
-        """One run. Returns `out`, which is made like `q` if it is not given."""
-        if out is None:
-            out = empty_like(q, self.operand("out")[0])
-        self._core.run_decode(as_operand(q), as_operand(keys), as_operand(values), as_operand(lengths),
-                              as_operand(page_table), as_operand(out), self._numbers, stream_number(stream))
-        return out
-
-
 class AllReduceNorm(Operator):
     """x = sum over ranks of `a` + residual, out = x / sqrt(mean of squares of a row + epsilon) * weight.
 
@@ -364,6 +265,6 @@ class Broadcast(_Collective):
 
 
 kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
-    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashDecode, AllGather, ReduceScatter,
-    AllReduce, AllToAll, Broadcast)}
+    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashAttention, FlashDecode, AllGather,
+    ReduceScatter, AllReduce, AllToAll, Broadcast)}
 """The classes by the names that the library has for them."""

@@ -12,6 +12,7 @@
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/flash_attention/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax::c {
@@ -63,6 +64,7 @@ void keep(const untax_world* w, untax_status status, const char* text) noexcept 
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& entry : operators()) names.push_back(entry.name);
+  names.emplace_back(flash_attention_name);
   names.emplace_back(flash_decode_name);
   names.emplace_back(all_reduce_norm_name);
   for (const auto& entry : collectives()) names.push_back(entry.name);

@@ -57,7 +57,7 @@ UNTAX_API int32_t untax_operator_destroy(untax_operator* op);
 UNTAX_API const char* untax_operator_kind(const untax_operator* op);
 /* What was chosen, and why. */
 UNTAX_API const char* untax_operator_explain(const untax_operator* op);
-/* The untax_pattern that was chosen. */
+/* The untax_pattern that was chosen; untax_automatic of one that sends nothing. */
 UNTAX_API int32_t untax_operator_pattern(const untax_operator* op);
 /* Rows, columns and type of what this rank passes for an argument of the run, by the name that it
  * has below; of the capacity, where runs differ. Arrays have one row. Any of the three may be NULL.

@@ -6,6 +6,7 @@ import atexit
 from collections import OrderedDict
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
@@ -84,6 +85,16 @@ def engine_of(group_name: str, device: str) -> Engine:
     key = (group_name, device)
     if key not in _engines:
         _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
+    return _engines[key]
+
+
+def engine_alone(device: torch.device) -> Engine:
+    """The engine of what a process does for itself, on a device."""
+    key = ("", str(device))
+    if key not in _engines:
+        with torch.cuda.device(device if device.type == "cuda" else -1):
+            memory = "cuda" if device.type == "cuda" else "host"
+            _engines[key] = Engine(World.from_exchange(0, 1, lambda mine: [mine], memory=memory))
     return _engines[key]
 
 

@@ -85,6 +85,9 @@ _define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps
         tensors.all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
 _define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
         tensors.flash_decode, _like)
+_define("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0) -> (Tensor, Tensor)",
+        tensors.flash_attention,
+        lambda q, keys, values, causal=False, scale=0.0: (_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)))
 _define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name) -> (Tensor, Tensor)",
         tensors.merge_partial_attention,
         lambda partial_o, partial_lse, group_name: (_like(partial_o), _like(partial_lse).float()))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import InvalidArgument
 from ..types import type_number
-from .groups import Engine, engine_of
+from .groups import Engine, engine_alone, engine_of
 
 
 def _rows(t: Tensor) -> Tensor:
@@ -217,6 +217,22 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     op._core.run_decode(_operand(rows), _operand(k), _operand(v), lengths.data_ptr(), None, _operand(out.view(-1, dim)),
                         (batch, 0), _stream(q))
     return out
+
+
+def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False,
+                    scale: float = 0.0) -> tuple[Tensor, Tensor]:
+    batch, queries, heads, dim = q.shape
+    held, kv_heads = keys.shape[1], keys.shape[2]
+    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    log_sums = q.new_empty((batch, queries, heads), dtype=torch.float32)
+    if out.numel() > 0:
+        op = engine_alone(q.device).planned("flash_attention", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
+                                            queries=queries, keys=held, causal=causal, dtype=q.dtype, scale=scale)
+        operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
+        q, keys, values = (_rows(t) for t in operands)
+        op._core.run_attention(_operand(q), _operand(keys), _operand(values), _operand(out.view(-1, heads * dim)),
+                               (None, None, 0), log_sums.data_ptr(), _stream(q))
+    return out, log_sums
 
 
 def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,81 @@
+"""Attention: of one token of each sequence, over all ranks, and of all queries of some sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .planned import Operator
+from .types import address_of, as_operand, empty_like, number_of, stream_number, type_number
+from .world import World
+
+_orders = ("automatic", "head_first", "block_first", "group_first", "sections")
+
+
+class FlashDecode(Operator):
+    """Attention of one token of each sequence to keys and values that are sharded over the ranks by position.
+
+    `q`, `out`: [batch * heads, head_dim], the same at every rank. `keys_`, `values`: [batch * keys, kv_heads *
+    head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, how many keys this rank holds of each sequence.
+    `page_table`: [batch, ceil(keys / page_size)] of int32, where there are pages.
+    """
+
+    name = "flash_decode"
+    operands = ("q", "keys", "values", "out")
+
+    def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, keys: int,
+                 page_size: int = 0, pages: int = 0, dtype: Any = "bf16", partials: Any = "fp32", scale: float = 0,
+                 logit_cap: float = 0, **options: Any) -> None:
+        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "keys": keys,
+                   "page_size": page_size, "pages": pages, "type": type_number(dtype),
+                   "partials": type_number(partials), "scale": float(scale), "logit_cap": float(logit_cap)}
+        super().__init__(world, problem, options)
+        pages_of_one = -(-keys // page_size) if page_size else 0
+        self._numbers = (batch, batch * pages_of_one)
+
+    def run(self, q: Any, keys: Any, values: Any, lengths: Any, out: Any = None, *, page_table: Any = None,
+            stream: Any = None) -> Any:
+        """One run. Returns `out`, which is made like `q` if it is not given."""
+        if out is None:
+            out = empty_like(q, self.operand("out")[0])
+        self._core.run_decode(as_operand(q), as_operand(keys), as_operand(values), as_operand(lengths),
+                              as_operand(page_table), as_operand(out), self._numbers, stream_number(stream))
+        return out
+
+
+class FlashAttention(Operator):
+    """Attention of all queries of some sequences to the keys of theirs (prefill, forward): nothing is sent.
+
+    `q`, `out`: [rows of queries, heads * head_dim], `keys`, `values`: [rows of keys, kv_heads * head_dim]; a row holds
+    all heads of a token. Sequences have `queries` and `keys` rows each, one behind the other, or rows begins[b] to
+    begins[b + 1] - 1 of `query_begins` and `key_begins`, [batch + 1] of int32. Causal: the last query sees all keys. A
+    query that sees none gets zeros, and -inf as its logarithm. `order` is that of blocks on GPUs: "automatic",
+    "head_first", "block_first", "group_first" or "sections". Neither planning nor running is collective.
+    """
+
+    name = "flash_attention"
+    operands = ("q", "keys", "values", "out")
+
+    def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, queries: int, keys: int,
+                 causal: bool = False, dtype: Any = "bf16", scale: float = 0, order: str = "automatic") -> None:
+        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "queries": queries,
+                   "keys": keys, "type": type_number(dtype), "causal": int(causal), "scale": float(scale)}
+        super().__init__(world, problem, {"order": number_of("order", order, _orders)})
+        self._begins, self._heads = batch + 1, heads
+
+    def run(self, q: Any, keys: Any, values: Any, out: Any = None, *, log_sums: Any = None, query_begins: Any = None,
+            key_begins: Any = None, stream: Any = None) -> Any:
+        """One run. Returns `out`, which is made like `q` if it is not given.
+
+        With `log_sums`, [rows of queries, heads] of fp32, or True for a new one, it returns (out, log_sums): the natural
+        logarithms of the sums of exponentials, with which results over parts of the keys are merged.
+        """
+        if out is None:
+            out = empty_like(q, tuple(q.shape))
+        shape = (q.shape[0], self._heads)
+        if log_sums is True:
+            log_sums = empty_like(q, shape, "float32")
+        address = 0 if log_sums is None else address_of("log_sums", log_sums, shape, 4)
+        begins = as_operand(query_begins), as_operand(key_begins), self._begins
+        self._core.run_attention(as_operand(q), as_operand(keys), as_operand(values), as_operand(out), begins, address,
+                                 stream_number(stream))
+        return out if log_sums is None else (out, log_sums)

@@ -1,0 +1,95 @@
+#include <untax/c/flash_attention.h>
+
+#include <untax/core/memory_kind.hpp>
+#include <untax/ops/flash_attention.hpp>
+
+#include "ops/flash_attention/backend.hpp"
+#include "planned.hpp"
+#include "reading.hpp"
+
+namespace untax::c {
+namespace {
+
+/// The operator with what the others say of themselves.
+class explained_attention {
+ public:
+  struct no_plan {
+    pattern how = pattern::automatic;  ///< since nothing is sent
+  };
+
+  explained_attention(world& w, const flash_attention_problem& p, order::attention_order order)
+      : op_(w, p, order),
+        explanation_(fmt::format(
+            "{}, {} sequences, {} heads of {} elements{}: each rank for itself, nothing is sent; "
+            "{}",
+            flash_attention_name, p.batch, p.heads, p.head_dim, p.causal ? ", causal" : "",
+            w.memory() == memory_kind::cuda ? "one kernel" : "row by row, in fp64")) {}
+
+  void run(const flash_attention_operands& o, stream_ref stream) { op_.run(o, stream); }
+  [[nodiscard]] static no_plan plan() noexcept { return {}; }
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
+ private:
+  flash_attention op_;
+  std::string explanation_;
+};
+
+struct attending {
+  static constexpr const char* name = flash_attention_name.data();
+  using op = explained_attention;
+  using problem = flash_attention_problem;
+  static std::vector<operand_size> operands(const problem& p, int /*world*/, int /*rank*/) {
+    const std::int64_t queries = p.batch * p.queries;
+    const std::int64_t keys = p.batch * p.keys;
+    return {{"q", queries, p.heads * p.head_dim, p.type},
+            {"keys", keys, p.kv_heads * p.head_dim, p.type},
+            {"values", keys, p.kv_heads * p.head_dim, p.type},
+            {"out", queries, p.heads * p.head_dim, p.type}};
+  }
+};
+
+}  // namespace
+}  // namespace untax::c
+
+using namespace untax::c;
+
+int32_t untax_flash_attention_plan(untax_world* world, const untax_flash_attention_problem* problem,
+                                   const untax_flash_attention_options* options,
+                                   untax_operator** op) {
+  return plan<attending>(
+      world, problem, op,
+      [&]() -> untax::flash_attention_problem {
+        const auto p = taken(problem, "untax_flash_attention_problem");
+        return {.batch = p.batch,
+                .heads = p.heads,
+                .kv_heads = p.kv_heads,
+                .head_dim = p.head_dim,
+                .queries = p.queries,
+                .keys = p.keys,
+                .causal = p.causal != 0,
+                .type = type_of("type", p.type),
+                .scale = p.scale};
+      },
+      [&] {
+        const auto o = taken_if_given(options, "untax_flash_attention_options");
+        static_assert(static_cast<int>(untax::order::attention_order::sections) ==
+                      untax_attention_sections);
+        return chosen("order", o.order, untax::order::attention_order::sections);
+      });
+}
+
+int32_t untax_flash_attention_run(untax_operator* op, const untax_attention_arguments* arguments,
+                                  void* stream) {
+  return run<attending>(op, [&](explained_attention& it) {
+    require(arguments, "arguments");
+    const auto a = taken(arguments, "untax_attention_arguments");
+    it.run({.q = matrix_of("q", a.q),
+            .keys = matrix_of("keys", a.keys),
+            .values = matrix_of("values", a.values),
+            .out = matrix_of("out", a.out),
+            .log_sums = a.log_sums,
+            .query_begins = a.query_begins,
+            .key_begins = a.key_begins},
+           stream_of(stream));
+  });
+}
