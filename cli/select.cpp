@@ -106,11 +106,13 @@ void evaluate(const select_options& options) {
     table = select::read_table(path, chooser.what());
     found = select::evaluate(chooser, table, options.training.weights);
   }
-  write_file(options.json, select::json_of(found));
+  std::vector<select::speedup> over;
+  if (!options.against.empty()) over = select::speedups_over(options.against, found, table);
+  write_file(options.json, select::json_of(found, over));
   write_file(options.svg, select::svg_of(found, title));
-  if (options.json != "-" && options.svg != "-") show(select::text_of(found));
-  if (options.against.empty()) return;
-  for (const select::speedup& one : select::speedups_over(options.against, found, table)) {
+  if (options.json == "-" || options.svg == "-") return;
+  show(select::text_of(found));
+  for (const select::speedup& one : over) {
     show(
         "{} runs: the selector is {:.3f} times as fast as the best of {}* for each of {} records "
         "(geometric mean), at least {:.3f} times ({})\n",

@@ -1,5 +1,8 @@
-"""Generated parts of docs/seer.md: trees over public tables of SpMV, and ways of choosing patterns."""
+"""Generated parts of docs/seer.md: trees over public tables of SpMV and over own ones, and ways of choosing patterns."""
+import gzip
 import json
+import math
+import statistics
 
 from tables import table
 
@@ -7,6 +10,9 @@ BEGIN, END = "<!-- {}:begin -->\n", "<!-- {}:end -->\n"
 DEVICES = ["MI250X", "V100", "MI100", "RadeonVII"]
 MEAN_BARS = {"MI250X": 1.035, "V100": 1.035, "MI100": 1.045, "RadeonVII": 1.045}
 TAIL_BAR, SELECTOR_BAR = 1.6, 1.01
+# Of own trees: regret where gathering is free, its tail; the selector over the library's best, each matrix of it.
+OWN_MEAN_BAR, OWN_TAIL_BAR, FASTER_BAR, LEAST_BAR = 1.03, 1.25, 1.10, 0.95
+OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
 WITHIN_BAR = 0.95
 
 
@@ -53,6 +59,52 @@ def selectors(folder):
                   "total over the better", "at most 1.01"], rows)
 
 
+def own_trees(folder):
+    """How good the selector is that was trained on twins."""
+    rows = []
+    for name, text in OWN_SETS.items():
+        figures = json.loads((folder / f"{name}-evaluation.json").read_text(encoding="utf-8"))
+        for iterations in (1, 10, 100, 1000):
+            free, chosen, over = (of(figures, way, iterations)
+                                  for way in ("gathered for free", "selector", "selector over cusparse_"))
+            best = single(figures, iterations)
+            rows.append([text, str(iterations), str(free["records"]), f"{free['mean_ratio']:.3f}", f"{free['p99_ratio']:.2f}",
+                         met(free["mean_ratio"] <= OWN_MEAN_BAR and free["p99_ratio"] <= OWN_TAIL_BAR),
+                         f"{chosen['mean_ratio']:.3f}", best["way"].removeprefix("always "), f"{best['mean_ratio']:.3f}",
+                         f"{over['mean_speedup']:.3f}", f"{over['least_speedup']:.3f}",
+                         met(over["mean_speedup"] >= FASTER_BAR and over["least_speedup"] >= LEAST_BAR)
+                         if iterations == 100 else ""])
+    return table(["matrices", "iterations", "number", "mean", "p99", "", "with gathering", "best single way", "its mean",
+                  "over cuSPARSE", "least", ""], rows)
+
+
+def own_ways(folder):
+    """The best own way of each matrix beside the best of cuSPARSE, conversion and choice left out, by size."""
+    rows = []
+    for name, text in OWN_SETS.items():
+        with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+            records = json.load(file)
+        for least, behind in ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9)):
+            ratios = [min(theirs) / min(own) for own, theirs in map(times_of, records_within(records, least, behind))]
+            if ratios:
+                rows.append([text, f"from {least:,.0f}", str(len(ratios)), f"{statistics.geometric_mean(ratios):.3f}",
+                             f"{min(ratios):.3f}", str(sum(r < 1 for r in ratios))])
+    return table(["matrices", "elements", "number", "own over cuSPARSE", "least", "slower"], rows)
+
+
+def records_within(records, least, behind):
+    return [r for r in records if least <= r["nnz"] < behind]
+
+
+def times_of(record):
+    """Of own ways, and of cuSPARSE's; what failed takes for ever."""
+    own, theirs = [math.inf], [math.inf]
+    for key, value in record.items():
+        if key.startswith("t_") and value:
+            (theirs if key.startswith("t_cusparse_") else own).append(value)
+    return own, theirs
+
+
 def choosers(path):
     """Ways of choosing a pattern without timing it, at problems that they have not seen."""
     figures = json.loads(path.read_text(encoding="utf-8"))
@@ -81,6 +133,7 @@ def texts(root, checks):
     text = page.read_text(encoding="utf-8")
     folder = root / "bench" / "select"
     parts = {"public": public_tables(folder), "selectors": selectors(folder),
+             "own-trees": own_trees(folder / "H200"), "own-ways": own_ways(folder / "H200"),
              "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks)}
     for name, part in parts.items():
         begin, end = BEGIN.format(name), END.format(name)

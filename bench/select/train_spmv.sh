@@ -19,16 +19,19 @@ measure() {
     --mixed-bands --repeat 5 --seconds "$seconds" --resume --json "$results/twins.json" --schema "$results/schema.json"
 }
 
+# A table as measured, or as it is kept.
+table() { [[ -f $results/$1.json ]] && echo "$results/$1.json" || echo "$results/$1.json.gz"; }
+
 judge() {
-  "$untax" select train --schema "$results/schema.json" --table "$results/twins.json" \
+  "$untax" select train --schema "$results/schema.json" --table "$(table twins)" \
     --json "$results/selector.json" --header "$results/selector.hpp" --text "$results/selector.txt" \
     --svg "$results/selector.svg"
   echo "twins, five-fold:"
-  "$untax" select evaluate --schema "$results/schema.json" --table "$results/twins.json" --against cusparse_ \
-    --svg "$results/twins.svg"
+  "$untax" select evaluate --schema "$results/schema.json" --table "$(table twins)" --against cusparse_ \
+    --json "$results/twins-evaluation.json" --svg "$results/twins.svg"
   echo "real matrices, which training has not seen:"
-  "$untax" select evaluate --selector "$results/selector.json" --table "$results/real.json" --against cusparse_ \
-    --svg "$results/real.svg"
+  "$untax" select evaluate --selector "$results/selector.json" --table "$(table real)" --against cusparse_ \
+    --json "$results/real-evaluation.json" --svg "$results/real.svg"
 }
 
 case $action in

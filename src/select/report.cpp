@@ -44,7 +44,7 @@ std::string text_of(const judgement& j) {
          "A failure counts as a multiple of the slowest.\n";
 }
 
-std::string json_of(const judgement& j) {
+std::string json_of(const judgement& j, const std::vector<speedup>& over) {
   nlohmann::json all = nlohmann::json::array();
   for (const evaluation& e : j.ways) {
     all.push_back({{"way", e.way},
@@ -58,6 +58,14 @@ std::string json_of(const judgement& j) {
                    {"seconds", e.seconds},
                    {"oracle_seconds", e.oracle_seconds},
                    {"failures", e.failures}});
+  }
+  for (const speedup& s : over) {
+    all.push_back({{"way", "selector over " + s.group},
+                   {"iterations", s.iterations},
+                   {"records", s.records},
+                   {"mean_speedup", s.mean},
+                   {"least_speedup", s.least},
+                   {"least", s.lowest}});
   }
   return all.dump(1) + "\n";
 }

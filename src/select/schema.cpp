@@ -180,7 +180,7 @@ std::string to_json(const schema& s) {
   for (const candidate& c : s.candidates)
     whole["candidates"].push_back(
         {{"name", c.name}, {"time", c.time}, {"setup", c.setup}, {"guard", c.guard}});
-  return whole.dump(2);
+  return whole.dump(2) + "\n";
 }
 
 std::vector<std::string> feature_names(const schema& s) {

@@ -35,7 +35,8 @@ std::vector<speedup> speedups_over(std::string_view group, const judgement& foun
   std::vector<speedup> all;
   for (const evaluation& way : found.ways) {
     if (way.way != "selector") continue;
-    speedup one{way.iterations, 0, std::numeric_limits<double>::infinity(), {}, 0};
+    speedup one{
+        std::string(group), way.iterations, 0, std::numeric_limits<double>::infinity(), {}, 0};
     for (std::size_t i = 0; i < records.records(); ++i) {
       const double theirs = least_of(group, records, i, way.iterations);
       if (std::isinf(theirs)) continue;

@@ -45,6 +45,7 @@ struct judgement {
 /// How much faster what a selector chooses is, gathering included, than the best of a group of
 /// candidates that an oracle chooses for each record.
 struct speedup {
+  std::string group;  ///< what the candidates' names begin with
   double iterations = 1;
   double mean = 0;     ///< geometric
   double least = 0;    ///< of a record
@@ -60,8 +61,8 @@ struct speedup {
 
 /// A table in text, 100 columns wide.
 [[nodiscard]] std::string text_of(const judgement& j);
-/// A list of objects, without the single ratios.
-[[nodiscard]] std::string json_of(const judgement& j);
+/// A list of objects, without the single ratios; behind those of the ways come those of `over`.
+[[nodiscard]] std::string json_of(const judgement& j, const std::vector<speedup>& over = {});
 /// A picture: for each way the ratios to the oracle of all records, sorted, on a logarithmic scale.
 [[nodiscard]] std::string svg_of(const judgement& j, const std::string& title);
 
