@@ -17,6 +17,7 @@
 #include "engines/gpu/gemm/sources/segments.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
+#include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -157,6 +158,16 @@ TEST(plan_numbers, plans_that_are_not_filled_in) {
   EXPECT_EQ(lists.sets.sets, 2);
   gather_segments::part part;
   EXPECT_EQ(part.segment + part.row + part.first + part.end, 0);
+  const gpu::gemm_shape shape;
+  EXPECT_EQ(shape.m + shape.n + shape.k, 0);
+  const device_sum sum;
+  EXPECT_EQ(sum.m + sum.n + sum.k, 0);
+  EXPECT_EQ(sum.phases, 1);
+  const sums_plan sums;
+  EXPECT_EQ(sums.comm_ctas + sums.own_grid, 0);
+  EXPECT_FALSE(sums.beside);
+  const all_gather_gemm_protocol::chunk chunk;
+  EXPECT_EQ(chunk.source + chunk.index, 0);
   packet_share none;
   EXPECT_EQ(none.turns(), 0);
   EXPECT_EQ(none.take().row, -1);

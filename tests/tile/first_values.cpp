@@ -21,6 +21,7 @@
 #include <untax/tile/counter_layout.hpp>
 #include <untax/tile/order.hpp>
 #include <untax/tile/protocol.hpp>
+#include <untax/tile/row_program.hpp>
 #include <untax/tile/shard.hpp>
 #include <untax/tile/step.hpp>
 #include <untax/tile/tile_ring.hpp>
@@ -88,6 +89,15 @@ TEST(first_values, of_ranges_and_grids) {
   tile_ring ring;
   expect_all(0, ring.rank, ring.tile_m, ring.tile_n);
   expect_all(1, ring.workers, ring.senders);
+}
+
+TEST(first_values, of_runs_with_a_capacity) {
+  row_run run;
+  expect_all(1, run.number);
+  expect_all(0, run.rows);
+  row_program::sizes sizes;
+  expect_all(0, sizes.rank, sizes.counters);
+  expect_all(1, sizes.world, sizes.kernels);
 }
 
 TEST(first_values, of_steps_and_rooms) {
