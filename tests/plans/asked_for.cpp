@@ -2,6 +2,7 @@
 // nobody asks, no plan is a worse one for it.
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,10 @@ operator_options options_of(pattern how, int senders, int workers) {
   return options;
 }
 
-void expect_senders(const gather_plan& p, const operator_options& o, int num_sms) {
+template <class Plan>
+void expect_senders(const Plan& p, const operator_options& o, int num_sms) {
+  constexpr bool gathers = std::is_same_v<Plan, gather_plan>;
+  ASSERT_EQ(p.protocol.workers, 1);
   switch (o.how) {
     case pattern::fused_specialized:
       ASSERT_EQ(p.comm_ctas, paired(o.senders, num_sms));
@@ -45,48 +49,28 @@ void expect_senders(const gather_plan& p, const operator_options& o, int num_sms
       ASSERT_EQ(p.comm_ctas + p.own_grid, 0);
       break;
     case pattern::bulk_synchronous:
-      // As few as there are chunks for.
+      // As few as there are chunks for; TMA tiles go by pairs.
       ASSERT_GE(p.own_grid, 1);
-      ASSERT_LE(p.own_grid, p.tma_tiles ? (o.senders + 1) / 2 * 2 : o.senders);
+      ASSERT_LE(p.own_grid, gathers ? (o.senders + 1) / 2 * 2 : o.senders);
       ASSERT_EQ(p.comm_ctas + p.streams, 0);
-      break;
-    case pattern::fused_sequential:
-      // All blocks move before they multiply, whatever somebody asks for.
-      ASSERT_EQ(p.comm_ctas + p.own_grid + p.streams, 0);
-      ASSERT_TRUE(p.who != gather_senders::all_ctas_first ||
-                  p.protocol.senders == 4 * p.gemm.blocks());
       break;
     default:
       ASSERT_EQ(p.comm_ctas + p.own_grid + p.streams, 0);
+  }
+  if constexpr (gathers) {
+    if (o.how == pattern::bulk_synchronous && !p.tma_tiles) ASSERT_LE(p.own_grid, o.senders);
+    // All blocks move before they multiply, whatever somebody asks for.
+    if (p.who == gather_senders::all_ctas_first) {
+      ASSERT_EQ(p.protocol.senders, 4 * p.gemm.blocks());
+    } else if (o.how == pattern::fused_warp_specialized) {
       ASSERT_LE(p.protocol.senders, o.senders);
       // All that were asked for, where there is a warp for each.
       ASSERT_GE(p.protocol.senders, std::min(o.senders, p.gemm.blocks()));
+    }
+  } else if (p.streams == 0) {
+    // Where blocks that multiply send, they are the one publisher.
+    ASSERT_EQ(p.protocol.senders, std::max(p.comm_ctas + p.own_grid, 1));
   }
-}
-
-void expect_senders(const scatter_plan& p, const operator_options& o, int num_sms) {
-  switch (o.how) {
-    case pattern::fused_specialized:
-      ASSERT_EQ(p.comm_ctas, paired(o.senders, num_sms));
-      ASSERT_EQ(p.protocol.senders, p.comm_ctas);
-      break;
-    case pattern::producer_consumer:
-      ASSERT_EQ(p.own_grid, paired(o.senders, num_sms));
-      ASSERT_EQ(p.protocol.senders, p.own_grid);
-      break;
-    case pattern::copy_engine:
-      ASSERT_EQ(p.streams, o.senders);
-      break;
-    case pattern::bulk_synchronous:
-      ASSERT_GE(p.own_grid, 1);
-      ASSERT_LE(p.own_grid, o.senders);
-      ASSERT_EQ(p.protocol.senders, p.own_grid);
-      break;
-    default:
-      ASSERT_EQ(p.comm_ctas + p.own_grid + p.streams, 0);
-      ASSERT_EQ(p.protocol.senders, 1) << "the blocks that multiply are the one publisher";
-  }
-  ASSERT_EQ(p.protocol.workers, 1);
 }
 
 TEST(asked_for, senders) {

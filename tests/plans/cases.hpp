@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
@@ -69,6 +72,22 @@ struct world_case {
 };
 [[nodiscard]] const std::vector<world_case<planned_gather>>& gather_cases();
 [[nodiscard]] const std::vector<world_case<planned_scatter>>& scatter_cases();
+
+/// CTAs of kernels that run at the same time, and wait for each other or for other ranks, have
+/// places, and somebody moves what has to move.
+template <class Plan>
+void expect_fits(const Plan& p, untax::pattern how, int workers, int num_sms) {
+  const bool beside = how == untax::pattern::producer_consumer;
+  EXPECT_LE(p.comm_ctas + p.gemm.blocks() + (beside ? p.own_grid : 0), num_sms);
+  EXPECT_LE(p.own_grid, num_sms);
+  EXPECT_TRUE(workers == 0 || p.gemm.blocks() <= workers);
+  EXPECT_EQ(p.comm_ctas % cluster_blocks(p.gemm.config), 0);
+  EXPECT_GE(p.gemm.blocks(), 1);
+  EXPECT_GE(p.protocol.senders, 1);
+  EXPECT_EQ(p.comm_ctas > 0, how == untax::pattern::fused_specialized);
+  EXPECT_TRUE(p.own_grid > 0 || !(beside || how == untax::pattern::bulk_synchronous));
+  EXPECT_TRUE(std::isfinite(p.gemm.cycles) && p.gemm.cycles > 0);
+}
 
 /// Calls `look(planned)` for all of them.
 template <class Case, class Look>

@@ -3,6 +3,8 @@
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='costs.*'
 #include <algorithm>
+#include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +41,31 @@ TEST(costs, are_those_that_were_fitted) {
     }
   }
   untax_test::expect_wanted_lines(file, all);
+}
+
+/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
+TEST(gemm_costs, of_random_problems) {
+  constexpr int problems = 60;
+  constexpr int num_sms = 132;
+  std::mt19937_64 engine(9);
+  const auto below = [&](std::uint64_t count) {
+    return static_cast<std::int64_t>(engine() % count);
+  };
+  std::string text;
+  for (int i = 0; i < problems; ++i) {
+    const gpu::gemm_shape s{1 + below(std::uint64_t{1} << below(14)), 8 * (1 + below(2000)),
+                            8 * (1 + below(2000))};
+    for (const gpu::gemm_plan& p : gpu::plans_alone(s, num_sms)) {
+      const gpu::tile_config& c = p.config;
+      const gpu::tile_schedule& order = p.schedule;
+      ASSERT_GT(p.cycles, 0);
+      text += fmt::format("{} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n", s.m, s.n,
+                          s.k, c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers,
+                          c.warpgroup_split_k, c.cluster_split_k, order.m_tiles, order.n_tiles,
+                          order.clusters, order.stream_k_tiles, order.raster_group, p.cycles);
+    }
+  }
+  RecordProperty("plans", text);
 }
 
 TEST(tma_tiles, fit_from_one_row_and_eight_columns_to_the_last_byte) {

@@ -47,21 +47,6 @@ void expect_true_refusal(const error& e, int workers, int num_sms, const Plan& p
   }
 }
 
-/// Blocks of kernels that run at the same time have places, and somebody moves what has to move.
-template <class Plan>
-void expect_fits(const Plan& p, pattern how, int num_sms) {
-  const bool beside = how == pattern::producer_consumer;
-  EXPECT_LE(p.comm_ctas + p.gemm.blocks() + (beside ? p.own_grid : 0), num_sms);
-  EXPECT_LE(p.own_grid, num_sms);
-  EXPECT_EQ(p.comm_ctas % cluster_blocks(p.gemm.config), 0);
-  EXPECT_GE(p.gemm.blocks(), 1);
-  EXPECT_GE(p.protocol.senders, 1);
-  EXPECT_EQ(p.comm_ctas > 0, how == pattern::fused_specialized);
-  if (how == pattern::producer_consumer || how == pattern::bulk_synchronous) {
-    EXPECT_GE(p.own_grid, 1);
-  }
-}
-
 /// `plans(options, SMs)` plans.
 template <class Plans>
 void try_all(const std::string& name, const Plans& plans, int& refused, int& planned) {
@@ -79,7 +64,8 @@ void try_all(const std::string& name, const Plans& plans, int& refused, int& pla
             return plans(options, of);
           };
           try {
-            for (const auto& p : plan(workers, num_sms)) expect_fits(p, how, num_sms);
+            for (const auto& p : plan(workers, num_sms))
+              plans_test::expect_fits(p, how, workers, num_sms);
             ++planned;
           } catch (const error& e) {
             expect_true_refusal(e, workers, num_sms, plan);

@@ -2,7 +2,6 @@
 // fit a multiprocessor of Hopper, and each other.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -25,6 +24,7 @@ using untax::gather_axis;
 using untax::pattern;
 using namespace untax::gpu;
 using plans_test::each_plan;
+using plans_test::expect_fits;
 
 constexpr tile_config gather_configs[] = {
 #define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
@@ -309,22 +309,10 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
   says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }
 
-/// CTAs that wait for each other, or for other ranks, are there at the same time; and a plan's
-/// kernel is compiled for it.
-template <class Planned>
-void expect_places(const Planned& p) {
-  const bool beside = p.options.how == pattern::producer_consumer;
-  ASSERT_EQ(p.plan.comm_ctas % cluster_blocks(p.plan.gemm.config), 0);
-  ASSERT_TRUE(std::isfinite(p.plan.gemm.cycles) && p.plan.gemm.cycles > 0);
-  ASSERT_LE(p.plan.comm_ctas + p.plan.gemm.blocks() + (beside ? p.plan.own_grid : 0), p.num_sms);
-  ASSERT_LE(p.plan.own_grid, p.num_sms);
-  ASSERT_TRUE(p.options.workers == 0 || p.plan.gemm.blocks() <= p.options.workers);
-}
-
 TEST(gemm_plans, of_operators_have_places_and_kernels) {
   each_plan(plans_test::gather_cases(), [](const plans_test::planned_gather& p) {
     SCOPED_TRACE(p.text);
-    ASSERT_NO_FATAL_FAILURE(expect_places(p));
+    expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
     ASSERT_TRUE(p.plan.packets ? has(packet_configs, p.plan.gemm.config)
                                : has(gather_configs, p.plan.gemm.config));
     const tile_schedule& order = p.plan.gemm.schedule;
@@ -344,7 +332,7 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
   });
   each_plan(plans_test::scatter_cases(), [](const plans_test::planned_scatter& p) {
     SCOPED_TRACE(p.text);
-    ASSERT_NO_FATAL_FAILURE(expect_places(p));
+    expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
     ASSERT_TRUE(has(scatter_configs, p.plan.gemm.config));
   });
 }
