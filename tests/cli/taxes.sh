@@ -82,7 +82,7 @@ if [ "$scale" -eq 1 ]; then
     expect 0 "${small[@]}" --plot "$folder/plot.png"
     [ "$(head -c 4 "$folder/plot.png" | tail -c 3)" = PNG ] || wrong "no PNG"
   else
-    expect 1 "${small[@]}" --plot "$folder/plot.png"
+    expect 2 "${small[@]}" --plot "$folder/plot.png"
     says "$err" 'librsvg2-2'
   fi
 fi
