@@ -38,6 +38,7 @@ void add_gemm(workload& work, int kernel, const gemm_team& team) {
       // Of the clusters that share a tile, the one that has its end finishes it.
       if (w.end == team.order.k_blocks && team.finished) team.finished(cluster, w.tile);
     }
+    if (team.after) team.after(cluster);
   }
 }
 

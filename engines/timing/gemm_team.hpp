@@ -19,6 +19,8 @@ struct gemm_team {
   int portion = 0;
   /// Called behind the last k-block of a tile: adds what becomes of it.
   std::function<void(int cluster, int tile)> finished;
+  /// Adds what a cluster does when it has multiplied. May be empty.
+  std::function<void(int cluster)> after;
 };
 
 /// Seconds that a k-block takes a cluster, if the GEMM alone takes `team.seconds`.

@@ -78,14 +78,13 @@ predicted simulate_attention(predictor& p, const timed_case& c) {
     made.simulated = local + 2 * between + combine +
                      p.library_collective("all_gather", c.ranks, bytes * c.ranks);
   } else if (c.by == "bulk_synchronous") {
-    made.detail = p.run(whole_run(p, c, local, false, 0));
-    made.simulated = made.detail.seconds + 2 * n.launch_graph + n.store + n.release;
+    made = p.run(whole_run(p, c, local, false, 0));
+    made.simulated += 2 * n.launch_graph + n.store + n.release;
   } else if (c.by == "producer_consumer") {
-    made.detail = p.run(whole_run(p, c, local, false, 0));
-    made.simulated = made.detail.seconds + n.launch_graph;
+    made = p.run(whole_run(p, c, local, false, 0));
+    made.simulated += n.launch_graph;
   } else if (c.by == "fused_sequential") {
-    made.detail = p.run(whole_run(p, c, local, true, 0));
-    made.simulated = made.detail.seconds;
+    made = p.run(whole_run(p, c, local, true, 0));
   } else {
     throw error(errc::unsupported, fmt::format("flash_decode has no pattern {} on GPUs", c.by));
   }

@@ -28,6 +28,8 @@ class calibration {
   /// nearest lines in (log n, log k) it is the mean, weighted by 1 / distance^2.
   [[nodiscard]] double ratio(const calibration_key& key) const;
 
+  /// Whether anything of the kind was measured.
+  [[nodiscard]] bool knows(std::string_view what) const { return lines_.contains(what); }
   [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
   [[nodiscard]] std::size_t entries() const;
 

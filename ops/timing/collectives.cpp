@@ -51,10 +51,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
     if (packets) plan = by_blocks(plan);
     programs.push_back(entry.program_of(problem, plan));
   }
-  predicted made;
-  made.detail = p.run(timing::read_programs(programs, epoch, costs));
-  made.seconds = made.simulated = made.detail.seconds;
-  return made;
+  return p.run(timing::read_programs(programs, epoch, costs));
 }
 
 }  // namespace untax

@@ -55,8 +55,6 @@ class gather_lowering {
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] bool collected() const { return plan_.protocol.gather_own; }
 
-  /// Of the GEMM that the plan has, without senders: its model's time, as far off as that of the
-  /// GEMM alone.
   double gemm_seconds() {
     const auto parts = static_cast<std::int64_t>(plan_.sources.size());
     const gpu::gemm_shape shape{
@@ -64,17 +62,7 @@ class gather_lowering {
         by_rows() ? problem_.k : parts * plan_.segment_k_blocks * gpu::block_k, problem_.type};
     const gpu::gemm_shape like{problem_.m, problem_.n, problem_.k, problem_.type};
     const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0);
-    const gpu::tile_schedule& order = plan_.gemm.schedule;
-    for (const gpu::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
-      if (one.config.block_n == plan_.gemm.config.block_n &&
-          one.config.swap_ab == plan_.gemm.config.swap_ab &&
-          one.config.cluster == plan_.gemm.config.cluster &&
-          one.config.cluster_split_k == plan_.gemm.config.cluster_split_k &&
-          one.schedule.clusters == order.clusters &&
-          one.schedule.stream_k_tiles == order.stream_k_tiles)
-        return p_.seconds_of(one, shape, like);
-    }
-    return p_.seconds_of(plan_.gemm, shape, like);
+    return p_.seconds_beside(plan_.gemm, shape, like, beside);
   }
 
   void add_rank(int rank) {
@@ -255,10 +243,7 @@ predicted simulate_gather(predictor& p, const timed_case& c) {
     return {seconds, seconds, {}};
   }
   gather_lowering lowering(p, {c.m, c.n, c.k, dtype::bf16, c.gather}, c.ranks, pattern_of(c.by));
-  predicted made;
-  made.detail = p.run(lowering.lower());
-  made.seconds = made.simulated = made.detail.seconds;
-  return made;
+  return p.run(lowering.lower());
 }
 
 }  // namespace untax

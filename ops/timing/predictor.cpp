@@ -20,15 +20,23 @@ double local_columns(const timed_case& c) {
   if (!c.columns_sharded()) return static_cast<double>(c.n);
   return static_cast<double>(sharding{c.n, c.ranks, shard_granularity}.full());
 }
+/// How much of the reduction dimension one rank multiplies.
+double local_depth(const timed_case& c) {
+  if (!c.sums()) return static_cast<double>(c.k);
+  return static_cast<double>(sharding{c.k, c.ranks, shard_granularity}.full());
+}
 /// The collective in a case: the case itself, or what the library takes to a GEMM operator.
 struct collective_part {
   std::string name;
   ring_traffic ring;
 };
 collective_part collective_of(const timed_case& c) {
-  static const collective_entry all_gather = all_gather_entry();
-  const collective_entry& entry = c.is_gemm() ? all_gather : collective_named(c.op);
+  const char* const name = !c.sums()           ? "all_gather"
+                           : c.entry()->phases ? "all_reduce"
+                                               : "reduce_scatter";
+  const collective_entry& entry = collective_named(c.is_gemm() ? name : c.op);
   double bytes = c.bytes;
+  if (c.sums()) bytes = element_bytes * static_cast<double>(c.m * c.n);
   if (c.gathers()) bytes = element_bytes * static_cast<double>(c.m * c.k);
   if (c.columns_sharded()) bytes = element_bytes * static_cast<double>(c.m * c.n);
   return {entry.name, entry.ring(bytes, c.ranks)};
@@ -59,7 +67,7 @@ int predictor::processors() const { return static_cast<int>(numbers().processors
 
 calibration_key predictor::key_of(const timed_case& c) {
   if (c.by == "GEMM alone" || c.by == "cuBLASLt alone") {
-    return {c.by, static_cast<double>(c.m), local_columns(c), static_cast<double>(c.k)};
+    return {c.by, static_cast<double>(c.m), local_columns(c), local_depth(c)};
   }
   if (c.by == "NCCL" || c.by == "NCCL alone") {
     const collective_part part = collective_of(c);
@@ -68,7 +76,7 @@ calibration_key predictor::key_of(const timed_case& c) {
   if (c.is_gemm()) {
     const std::string axis = c.gathers() ? fmt::format(" {}", name_of(c.gather)) : std::string();
     return {fmt::format("{}{} {}", c.op, axis, c.by), static_cast<double>(c.m), local_columns(c),
-            static_cast<double>(c.k)};
+            local_depth(c)};
   }
   if (c.is_attention()) {
     const double cache = 2 * element_bytes * static_cast<double>(c.m * c.kv_heads * c.head_dim) *
@@ -87,7 +95,8 @@ predicted predictor::predict(const timed_case& c) {
 predicted predictor::simulate(const timed_case& c) {
   const auto alone = [](double seconds) { return predicted{seconds, seconds, {}}; };
   if (c.by == "GEMM alone" || c.by == "cuBLASLt alone") {
-    const gpu::gemm_shape shape{c.m, static_cast<std::int64_t>(local_columns(c)), c.k};
+    const gpu::gemm_shape shape{c.m, static_cast<std::int64_t>(local_columns(c)),
+                                static_cast<std::int64_t>(local_depth(c))};
     const auto& best = plans(shape, processors()).front();
     return alone(seconds_of(best, shape, {}));
   }
@@ -98,6 +107,7 @@ predicted predictor::simulate(const timed_case& c) {
   }
   if (c.gathers()) return simulate_gather(*this, c);
   if (c.columns_sharded()) return simulate_scatter(*this, c);
+  if (c.sums()) return simulate_sums(*this, c);
   if (c.is_attention()) return simulate_attention(*this, c);
   return simulate_collective(*this, c);
 }
@@ -122,6 +132,26 @@ double predictor::seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& 
   if (like.m == 0) return raw;
   return raw * known_.ratio(key_of(
                    {.op = "gemm", .by = "GEMM alone", .m = like.m, .n = like.n, .k = like.k}));
+}
+
+double predictor::seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
+                                 const gpu::gemm_shape& like, int beside) {
+  for (const gpu::gemm_plan& one : plans(shape, processors() - beside)) {
+    if (one.config.block_n == plan.config.block_n && one.config.swap_ab == plan.config.swap_ab &&
+        one.config.cluster == plan.config.cluster &&
+        one.config.cluster_split_k == plan.config.cluster_split_k &&
+        one.schedule.clusters == plan.schedule.clusters &&
+        one.schedule.stream_k_tiles == plan.schedule.stream_k_tiles)
+      return seconds_of(one, shape, like);
+  }
+  return seconds_of(plan, shape, like);
+}
+
+predicted predictor::run(const timing::workload& work) const {
+  predicted made;
+  made.detail = timing::simulate(work, machine_, options_);
+  made.seconds = made.simulated = made.detail.seconds;
+  return made;
 }
 
 const std::vector<gpu::gemm_plan>& predictor::plans(const gpu::gemm_shape& shape, int processors) {

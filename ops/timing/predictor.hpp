@@ -45,15 +45,18 @@ class predictor {
   /// The same of one plan, on as many multiprocessors as it was made for.
   [[nodiscard]] double seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                   const gpu::gemm_shape& like);
+  /// The same where `beside` multiprocessors are others'. Of a plan with senders, whose model knows
+  /// of them, it is the time of the same plan without.
+  [[nodiscard]] double seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
+                                      const gpu::gemm_shape& like, int beside);
   [[nodiscard]] const std::vector<gpu::gemm_plan>& plans(const gpu::gemm_shape& shape,
                                                          int processors);
   /// Seconds of a collective of the library among so many ranks.
   [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
   [[nodiscard]] int processors() const;
   [[nodiscard]] const timing::machine_numbers& numbers() const { return machine_.numbers; }
-  [[nodiscard]] timing::simulation run(const timing::workload& work) const {
-    return timing::simulate(work, machine_, options_);
-  }
+  /// What a simulation of it says.
+  [[nodiscard]] predicted run(const timing::workload& work) const;
 
  private:
   timing::machine machine_;
@@ -67,6 +70,7 @@ class predictor {
 
 [[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);
+[[nodiscard]] predicted simulate_sums(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_attention(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_collective(predictor& p, const timed_case& c);
 

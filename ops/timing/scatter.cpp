@@ -56,17 +56,8 @@ class scatter_lowering {
     const gpu::gemm_shape shape{rows, columns, problem_.k, problem_.type};
     const int beside = plan_.comm_ctas + (how_ == pattern::producer_consumer ? plan_.own_grid : 0) +
                        (plan_.streams > 0 ? 2 : 0);
-    const gpu::tile_schedule& order = plan_.gemm.schedule;
-    for (const gpu::gemm_plan& one : p_.plans(shape, p_.processors() - beside)) {
-      if (one.config.block_n == plan_.gemm.config.block_n &&
-          one.config.swap_ab == plan_.gemm.config.swap_ab &&
-          one.config.cluster == plan_.gemm.config.cluster &&
-          one.config.cluster_split_k == plan_.gemm.config.cluster_split_k &&
-          one.schedule.clusters == order.clusters &&
-          one.schedule.stream_k_tiles == order.stream_k_tiles)
-        return p_.seconds_of(one, shape, {problem_.m, columns, problem_.k, problem_.type});
-    }
-    return p_.seconds_of(plan_.gemm, shape, {problem_.m, columns, problem_.k, problem_.type});
+    return p_.seconds_beside(plan_.gemm, shape, {problem_.m, columns, problem_.k, problem_.type},
+                             beside);
   }
   [[nodiscard]] double tile_bytes() const {
     const double rank = static_cast<double>(problem_.m) *
@@ -206,10 +197,7 @@ predicted simulate_scatter(predictor& p, const timed_case& c) {
     return {seconds, seconds, {}};
   }
   scatter_lowering lowering(p, {c.m, c.n, c.k, dtype::bf16}, c.ranks, pattern_of(c.by));
-  predicted made;
-  made.detail = p.run(lowering.lower());
-  made.seconds = made.simulated = made.detail.seconds;
-  return made;
+  return p.run(lowering.lower());
 }
 
 }  // namespace untax

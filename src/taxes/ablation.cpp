@@ -20,7 +20,6 @@ std::unique_ptr<tax_backend> make_tax_backend(const ablation_options& options,
 void measure_into(tax_report& report, tax_backend& backend,
                   const std::vector<layer_operation>& operations,
                   const std::function<void(const layer_operation&)>& on_begin) {
-  backend.describe(report);
   for (const layer_operation& op : operations) {
     if (auto reason = backend.refusal(op)) {
       report.unmeasured.push_back({op, *std::move(reason)});
@@ -29,6 +28,7 @@ void measure_into(tax_report& report, tax_backend& backend,
     on_begin(op);
     report.rows.push_back(backend.measure(op));
   }
+  backend.describe(report);
 }
 
 bool is_attention(const layer_operation& op) noexcept { return op.attention.heads > 0; }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
@@ -22,6 +24,9 @@ namespace {
 constexpr std::array<const char*, 8> gemm_ways = {
     "bulk_library eager", "bulk_library graph", "bulk_synchronous",  "producer_consumer",
     "copy_engine",        "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
+constexpr std::array<const char*, 5> sum_ways = {"bulk_library eager", "bulk_library graph",
+                                                 "producer_consumer", "fused_sequential",
+                                                 "fused_specialized"};
 constexpr std::array<const char*, 5> attention_ways = {"bulk_library eager", "bulk_library graph",
                                                        "bulk_synchronous", "producer_consumer",
                                                        "fused_sequential"};
@@ -41,10 +46,7 @@ class predicted_backend final : public tax_backend {
   }
 
   [[nodiscard]] std::optional<std::string> refusal(const layer_operation& op) const override {
-    if (auto reason = gpu_refusal(op, ranks_)) return reason;
-    // What the timing engine predicts is what tables were measured of.
-    if (is_attention(op) || operator_named(op.operator_name).tuned) return std::nullopt;
-    return fmt::format("the timing engine does not know the kernels of {}", op.operator_name);
+    return gpu_refusal(op, ranks_);
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
     return refusal(op) ? 0 : 1;
@@ -68,7 +70,11 @@ class predicted_backend final : public tax_backend {
         sent = std::max(sent,
                         operator_named(op.operator_name).bytes_sent(problem_of(op), ranks_, rank));
       row.link = exactly(m.seconds_to_send(sent, ranks_));
-      for (const char* by : gemm_ways) add(row, c, by);
+      if (operator_named(op.operator_name).has_partials) {
+        for (const char* by : sum_ways) add(row, c, by);
+      } else {
+        for (const char* by : gemm_ways) add(row, c, by);
+      }
     }
     std::ranges::sort(row.steps, {}, &tax_step::id);
     if (progress_) progress_();
@@ -78,6 +84,12 @@ class predicted_backend final : public tax_backend {
   void describe(tax_report& report) const override {
     report.backend = "cuda";
     report.gpus = fmt::format("{} x {}", ranks_, seeds_.front().machine().device);
+    if (!uncalibrated_.empty()) {
+      report.notes.push_back(fmt::format(
+          "No measured times stand behind the patterns of {}: their plans are simulated with "
+          "GEMMs, links and library calls that were calibrated, and not corrected as others are.",
+          fmt::join(uncalibrated_, " and ")));
+    }
   }
 
  private:
@@ -108,11 +120,17 @@ class predicted_backend final : public tax_backend {
     const std::string how = by.substr(0, by.find(' '));
     const std::string id = eager ? "E0" : step_of(pattern_of(how));
     add_step(row, id, how + (eager ? ", eager" : ", graph"), time_of(c, by.c_str()));
+    timed_case same = c;
+    same.by = by;
+    if (!by.starts_with("bulk_library") &&
+        !seeds_.front().known().knows(predictor::key_of(same).what))
+      uncalibrated_.insert(c.op);
   }
 
   int ranks_;
   std::function<void()> progress_;
   std::vector<predictor> seeds_;
+  std::set<std::string> uncalibrated_;  // operators
 };
 
 }  // namespace

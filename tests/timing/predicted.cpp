@@ -23,6 +23,8 @@ using untax::timed_case;
 constexpr const char* gemm_ways[] = {
     "bulk_library graph", "bulk_synchronous",  "producer_consumer",     "copy_engine",
     "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
+constexpr const char* sum_ways[] = {"bulk_library graph", "producer_consumer", "fused_sequential",
+                                    "fused_specialized"};
 constexpr const char* attention_ways[] = {"bulk_library graph", "bulk_synchronous",
                                           "producer_consumer", "fused_sequential"};
 
@@ -43,6 +45,16 @@ std::vector<timed_case> random_cases(std::uint64_t seed) {
     c.gather = below(2) == 0 ? untax::gather_axis::rows : untax::gather_axis::k;
     cases.push_back(c);
     c.op = "gemm_all_scatter";
+    cases.push_back(c);
+  }
+  for (const char* by : sum_ways) {
+    timed_case c;
+    c.ranks = ranks;
+    c.by = by;
+    c.m = 1 + below(1 + below(2) * 4000);
+    c.n = 8 * (64 + below(900));
+    c.k = 8 * (64 + below(900));
+    c.op = below(2) == 0 ? "gemm_reduce_scatter" : "gemm_all_reduce";
     cases.push_back(c);
   }
   for (const char* by : attention_ways) {
@@ -79,7 +91,8 @@ double bound_of(predictor& p, const timed_case& c) {
   if (c.bytes > 0) return c.bytes / c.ranks * (c.op == "all_to_all" ? others : 1) / link;
   const std::int64_t columns =
       c.op == "gemm_all_scatter" ? untax::sharding{c.n, c.ranks, 8}.of(c.ranks - 1).size : c.n;
-  const double flops = 2.0 * static_cast<double>(c.m * columns) * static_cast<double>(c.k);
+  const std::int64_t depth = c.sums() ? c.k / c.ranks : c.k;
+  const double flops = 2.0 * static_cast<double>(c.m * columns) * static_cast<double>(depth);
   return flops / 1700 / 2 / 132 / p.numbers().hertz;
 }
 

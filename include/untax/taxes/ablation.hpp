@@ -47,7 +47,7 @@ class tax_backend {
   [[nodiscard]] virtual int steps_of(const layer_operation& op) const = 0;
   /// Throws what running the operation throws, and `internal` if a result is wrong.
   [[nodiscard]] virtual tax_row measure(const layer_operation& op) = 0;
-  /// Fills in what a report says about the backend.
+  /// Fills in what a report says about the backend, when it has measured.
   virtual void describe(tax_report& report) const = 0;
 };
 
