@@ -10,9 +10,10 @@ import gate
 FOLDERS = ("ops/all_gather_gemm/", "ops/gemm_all_scatter/", "ops/plan_check/", "engines/gpu/gemm/", "engines/gpu/channel/",
            "engines/gpu/copy/", "engines/gpu/comm/", "engines/gpu/launch/", "tests/plans/")
 # A table; and what only other operators have.
-LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.)|engines/gpu/(gemm/sinks/(?!all_copies)|comm/sum_kernel)")
+LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.|slabs\.)|"
+                      r"engines/gpu/(gemm/sinks/(?!all_copies)|comm/sum_kernel|channel/peer_slabs)")
 AIM = "8,700 lines in 75 files"
-MOST_LINES, MOST_FILES = 15640, 161
+MOST_LINES, MOST_FILES = 15640, 155
 
 
 def check(tree):
