@@ -1,0 +1,87 @@
+// What builds without CUDA refuse (src/symmetric/no_cuda) is pretended here instead: eight devices
+// in host memory. Nothing computes there, but worlds and operators come as far as their kernels.
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include <untax/core/error.hpp>
+#include <untax/memory/host_memory.hpp>
+
+#include "src/symmetric/device_memory.hpp"
+
+namespace untax {
+namespace {
+
+constexpr int devices = 8;
+constexpr std::size_t page = 4096;
+
+class pretended_arenas final : public device_arenas {
+ public:
+  pretended_arenas(std::size_t bytes, std::vector<int> device_of_rank)
+      : memory_(bytes), devices_(std::move(device_of_rank)) {}
+  pretended_arenas(const pretended_arenas&) = delete;
+  pretended_arenas& operator=(const pretended_arenas&) = delete;
+  /// As CUDA does not work in a child process, nothing of it may end there.
+  ~pretended_arenas() override {
+    if (getpid() != process_) _exit(9);
+  }
+
+  [[nodiscard]] std::byte* base() const noexcept override { return memory_.data(); }
+  [[nodiscard]] int device_of(int rank) const noexcept override {
+    return devices_[static_cast<std::size_t>(rank)];
+  }
+  void use(int /*rank*/) const override {}
+  void finish(int /*rank*/) const noexcept override {}
+  void fill(int /*rank*/, std::byte* at, std::byte value, std::size_t bytes) const override {
+    std::memset(at, std::to_integer<int>(value), bytes);
+  }
+  void read(int /*rank*/, std::byte* to, const std::byte* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+  bool send_word(int /*rank*/, std::uint64_t* to,
+                 const std::uint64_t* from) const noexcept override {
+    host_memory::raise_release(*to, host_memory::load_acquire(*from));
+    return true;
+  }
+  [[nodiscard]] void* address_on_device(int /*rank*/, const void* host) const override {
+    return const_cast<void*>(host);
+  }
+  [[nodiscard]] std::int64_t clock_offset(int /*rank*/) const noexcept override { return 0; }
+
+ private:
+  mutable std::vector<std::byte> memory_;
+  std::vector<int> devices_;
+  pid_t process_ = getpid();
+};
+
+[[noreturn]] void refuse() { throw error(errc::unsupported, "only pretended for one process"); }
+
+}  // namespace
+
+int visible_devices() { return devices; }
+std::string device_name(int /*device*/) { return "pretended"; }
+std::size_t device_page(int /*device*/) { return page; }
+segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t arena_bytes,
+                             int /*device*/) {
+  return {ranks, control_bytes, arena_bytes, memory_kind::cuda, page};
+}
+void use_device(int /*device*/) {}
+void share_device_streams() noexcept {}
+
+std::unique_ptr<device_share> device_share::make(int /*rank*/, int /*device*/,
+                                                 std::size_t /*bytes*/) {
+  refuse();
+}
+std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
+                                                      const std::vector<int>& of_ranks) {
+  return std::make_unique<pretended_arenas>(memory.layout().all_arenas(), of_ranks);
+}
+std::unique_ptr<device_arenas> arenas_of_processes(const segment& /*memory*/, int /*rank*/,
+                                                   int /*device*/,
+                                                   std::unique_ptr<device_share> /*mine*/,
+                                                   const device_shares& /*all*/) {
+  refuse();
+}
+
+}  // namespace untax

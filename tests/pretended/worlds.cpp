@@ -1,0 +1,107 @@
+// Worlds of GPUs and operators on them, as far as a build without CUDA comes.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <untax/tile/program.hpp>
+#include <untax/tile/row_program.hpp>
+#include <untax/untax.hpp>
+
+#include "engines/host/engine.hpp"
+#include "engines/schedule/lanes.hpp"
+#include "tests/errors.hpp"
+
+namespace {
+
+using namespace untax;
+using untax_test::error_of;
+using untax_test::expect_error;
+
+world_options small() {
+  world_options options;
+  options.heap_bytes = std::size_t{1} << 20;
+  options.wait_limit = std::chrono::seconds(20);
+  return options;
+}
+
+TEST(pretended_gpus, are_a_world_in_device_memory) {
+  const auto ranks = world::local_gpus(3, small());
+  for (int rank = 0; rank < 3; ++rank) {
+    const world& w = ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(w.memory(), memory_kind::cuda);
+    EXPECT_EQ(w.kind(), "GPUs");
+    EXPECT_EQ(w.device(), rank);
+    EXPECT_EQ(w.ranks_per_gpu(), 1);
+  }
+  expect_error(error_of([] { (void)world::local_gpus(9, small()); }), errc::unsupported,
+               {"a world of 9 GPUs", "8 are visible"});
+}
+
+TEST(pretended_gpus, meet_and_give_memory_back) {
+  run_gpus(
+      2,
+      [](world& w) {
+        {
+          const auto mine = w.allocate_owned_cleared<int>(100, "mine");
+          *mine->at(1 - w.rank()) = 7 + w.rank();
+          w.barrier();
+          EXPECT_EQ(*mine->local(), 8 - w.rank());
+        }
+        w.barrier();
+        EXPECT_EQ(w.heap().used(), 0U);
+      },
+      small());
+}
+
+void expect_kernels_missing(const std::function<void(world&)>& make) {
+  for (world& w : world::local_gpus(1, small()))
+    expect_error(error_of([&] { make(w); }), errc::unsupported, {"built without CUDA"});
+}
+
+TEST(pretended_gpus, have_operators_that_ask_for_kernels) {
+  expect_kernels_missing([](world& w) { all_gather_gemm(w, {.m = 64, .n = 64, .k = 64}); });
+  expect_kernels_missing([](world& w) { gemm_all_scatter(w, {.m = 64, .n = 64, .k = 64}); });
+  expect_kernels_missing([](world& w) { gemm_reduce_scatter(w, {.m = 64, .n = 64, .k = 64}); });
+  expect_kernels_missing([](world& w) { gemm_all_reduce(w, {.m = 64, .n = 64, .k = 64}); });
+  expect_kernels_missing([](world& w) { all_gather(w, {.count = 64}); });
+  expect_kernels_missing([](world& w) { reduce_scatter(w, {.count = 64}); });
+  expect_kernels_missing([](world& w) { all_reduce(w, {.count = 64}); });
+  expect_kernels_missing([](world& w) { all_to_all(w, {.count = 64}); });
+  expect_kernels_missing([](world& w) { broadcast(w, {.count = 64}); });
+}
+
+TEST(pretended_gpus, are_refused_by_what_computes_on_the_host) {
+  for (world& w : world::local_gpus(1, small())) {
+    expect_error(error_of([&] { all_reduce(w, {.count = 64}, {.varying_count = true}); }),
+                 errc::unsupported, {"varying_count is of the host only"});
+    const schedule::lane_program nothing({});
+    const auto refused = [&](const auto& made) {
+      expect_error(
+          error_of([&] { host::engine(w, made, host::engine_options{.operator_name = "op"}); }),
+          errc::unsupported, {"op computes on the host", "GPU memory"});
+    };
+    refused(program(nothing));
+    refused(row_program({1}, 1, [=](std::int64_t /*rows*/, auto&& use) { use(nothing); }));
+  }
+}
+
+TEST(pretended_gpus, are_left_behind_by_a_child) {
+  auto ranks = std::optional(world::local_gpus(2, small()));
+  const pid_t child = fork();
+  if (child == 0) {
+    ranks.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "it ended what the parent still has";
+  EXPECT_EQ((*ranks)[0].memory(), memory_kind::cuda);
+}
+
+}  // namespace
