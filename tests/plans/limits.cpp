@@ -1,5 +1,5 @@
-// Where the planner's choices end: how many blocks move or add, how wide tiles may be, how many
-// rows are collected first, and from where on shares of tiles could not be counted.
+// Where the planner's choices end: how many blocks move, how wide tiles may be, how many rows are
+// collected first, where operands end, and from where on shares of tiles could not be counted.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -33,63 +32,6 @@ TEST(limits, every_even_number_of_blocks_that_move_is_tried) {
       EXPECT_EQ(*moving.begin(), 4);
       EXPECT_EQ(*moving.rbegin(), std::min(20, most_beside(places)));
       for (const int number : moving) EXPECT_EQ(number % 2, 0);
-    }
-  }
-}
-
-TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
-  for (const pattern how :
-       {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
-    for (const int senders : {0, 1, 2, 5, 40}) {
-      for (int places = 6; places <= 40; ++places) {
-        SCOPED_TRACE(fmt::format("{}, {} senders, {} SMs", name_of(how), senders, places));
-        const device_sum sum{"a sum", 300, 264, 328};
-        const auto plans = sums_plans(sum, 2, 1, {.how = how, .senders = senders}, places);
-        const int asked = senders == 0 ? 8 : (senders + 1) / 2 * 2;
-        for (const sums_plan& p : plans) {
-          ASSERT_EQ(p.own_grid, std::min(asked, most_beside(places)));
-          ASSERT_EQ(p.comm_ctas, how == pattern::fused_specialized ? p.own_grid : 0);
-          ASSERT_EQ(p.beside, how == pattern::producer_consumer);
-          const bool alone = how == pattern::fused_sequential;
-          ASSERT_LE(p.gemm.blocks() + (alone ? 0 : p.own_grid), places);
-          // Those that add when they have multiplied are all, of one kernel or of two.
-          const int warps = alone ? p.gemm.blocks() * 8 : p.own_grid * 12;
-          ASSERT_EQ(p.adding_warps(true), warps);
-          ASSERT_EQ(p.adding_warps(false), p.own_grid * 12);
-        }
-      }
-    }
-  }
-}
-
-TEST(limits, ranks_begin_with_sums_of_the_rows_of_the_next) {
-  for (const int ranks : {2, 3, 4}) {
-    for (const std::int64_t m : {130, 300, 1000, 4096}) {
-      for (int rank = 0; rank < ranks; ++rank) {
-        const device_sum sum{"a sum", m, 1024, 2048};
-        for (const sums_plan& p :
-             sums_plans(sum, ranks, rank, {.how = pattern::fused_sequential}, num_sms)) {
-          SCOPED_TRACE(fmt::format("{} rows, rank {} of {}, {}", m, rank, ranks, p.text()));
-          const gpu::sum_fragments& how = p.how;
-          const int cluster = p.gemm.config.cluster;
-          ASSERT_LT(how.first_row_tile, std::max(how.row_tiles, 1));
-          if (how.swap_ab) {
-            ASSERT_EQ(how.first_row_tile, 0);
-            continue;
-          }
-          ASSERT_EQ(how.raster_rows, p.gemm.schedule.raster_group * cluster);
-          ASSERT_EQ(how.first_row_tile % cluster, 0) << "clusters stay whole";
-          const int row = how.first_row_tile * how.tile_m;
-          const int before = row - cluster * how.tile_m;
-          if (how.first_row_tile == 0) {
-            // Behind the own rows there is no whole cluster.
-            ASSERT_GT(how.end_row(rank), (how.row_tiles - cluster) * how.tile_m);
-          } else {
-            ASSERT_GE(row, how.end_row(rank));
-            ASSERT_LT(before, how.end_row(rank)) << "the first such cluster";
-          }
-        }
-      }
     }
   }
 }
@@ -154,6 +96,45 @@ TEST(limits, shares_of_tiles_are_counted_in_32_bits) {
   }
   EXPECT_GT(cut, 0);
   EXPECT_GT(whole, 0);
+}
+
+/// A GEMM's operands end with a tile, or within one, of which so much is read.
+TEST(operand_ends, are_where_the_last_tile_is_not_full) {
+  for (const std::int64_t m : {1, 16, 40, 128, 129, 200, 256, 300, 1000, 2048}) {
+    for (const std::int64_t n : {64, 256, 520, 3584}) {
+      for (const gpu::gemm_plan& p : gpu::gemm_plans({m, n, 1024}, 132)) {
+        SCOPED_TRACE(p.text());
+        const gpu::tile_config& c = p.config;
+        const std::int64_t of_m = c.swap_ab ? n : m;
+        const std::int64_t of_n = c.swap_ab ? m : n;
+        const int rows = c.warpgroup_split_k ? 64 : 128;
+        const auto m_end = gpu::m_end_of(p, of_m);
+        ASSERT_EQ(m_end.begin % rows, 0);
+        ASSERT_EQ(m_end.begin + m_end.rows, of_m);
+        ASSERT_LT(m_end.rows, rows);
+        const auto n_end = gpu::n_end_of(p, of_n);
+        if (of_n <= c.block_n || of_n % c.block_n == 0) {
+          ASSERT_EQ(n_end.rows, 0);
+          ASSERT_GE(n_end.begin, of_n) << "no row is behind it";
+        } else {
+          const auto left = static_cast<int>(of_n % c.block_n);
+          ASSERT_EQ(n_end.begin, of_n - left);
+          ASSERT_EQ(n_end.rows % 8, 0);
+          ASSERT_GE(n_end.rows * c.cluster, left) << "the blocks of a cluster read all of them";
+          ASSERT_LT((n_end.rows - 8) * c.cluster, left) << "and hardly more";
+        }
+      }
+    }
+  }
+}
+
+TEST(kept_weights, are_those_of_the_widest_tiles) {
+  gpu::tile_config c{.block_n = 129, .swap_ab = true};
+  EXPECT_TRUE(gpu::keeps_weights(c));
+  c.block_n = 128;
+  EXPECT_FALSE(gpu::keeps_weights(c));
+  EXPECT_FALSE(gpu::keeps_weights({.block_n = 256}));
+  EXPECT_FALSE(gpu::keeps_weights({.block_n = 256, .swap_ab = true, .warpgroup_split_k = true}));
 }
 
 }  // namespace
