@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <untax/tile/program.hpp>
@@ -57,6 +59,26 @@ class lane_program {
   /// Whether a flag of this rank orders anything.
   [[nodiscard]] bool orders(int flag) const noexcept {
     return flag < memory_.counters || flag >= memory_.counters + waits_only_;
+  }
+
+  /// Runs of one rank that have the same lanes and flags, one after the other: epoch e is that of
+  /// number e - 1. They have to outlive nothing.
+  [[nodiscard]] static lane_program in_turn(std::vector<lane_program> runs) {
+    const lane_program& first = runs.front();
+    lane_program all(first.memory_);
+    for (int flag = first.memory_.counters; flag < first.counters(); ++flag)
+      static_cast<void>(all.add_flag(first.orders(flag)));
+    const auto shared = std::make_shared<const std::vector<lane_program>>(std::move(runs));
+    for (int i = 0; i < shared->front().kernels(); ++i) {
+      const kernel about = shared->front().kernel_at(i);
+      all.begin_kernel(about.name, about.stage);
+      for (int worker = 0; worker < about.workers; ++worker) {
+        all.add([=](std::uint64_t epoch, const program::sink& emit) {
+          (*shared)[static_cast<std::size_t>(epoch - 1)].program(i, worker, epoch, emit);
+        });
+      }
+    }
+    return all;
   }
 
   [[nodiscard]] int rank() const noexcept { return memory_.rank; }

@@ -62,6 +62,7 @@ class planner {
       : problem_(problem), options_(options), num_sms_(num_sms) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
+    if (options.varying_rows) made_.protocol.capacity = problem.m;
     // To the program: senders beside one worker, in its kernel or in their own.
     const bool own_grid = concurrent() || bulk();
     made_.protocol.how = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
@@ -222,7 +223,9 @@ class planner {
     std::int64_t rows = round_up(split.full(), tall_rows);
     const std::int64_t halves = round_up(split.full(), block_rows);
     if (waste(rows) > most_waste && parts * halves % tall_rows == 0) rows = halves;
-    if (problem_.m <= most_short_rows ||
+    // Where runs have fewer rows, every source has to have some of them.
+    const bool few = made_.protocol.capacity > 0 && problem_.m < 2 * parts * parts;
+    if (problem_.m <= most_short_rows || few ||
         (waste(rows) > most_waste && problem_.m <= most_collected_rows)) {
       made_.protocol.gather_own = true;
       made_.sources = {0};

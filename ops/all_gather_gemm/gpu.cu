@@ -50,6 +50,7 @@ class device_gather final : public device_operator {
         launcher_(w, name, {.side = 1 + 2 * plan_.streams}) {
     launcher_.require_at_most(gpu::most_ranks);
     allocate();
+    list_chunks();
     describe();
     launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
   }
@@ -67,6 +68,14 @@ class device_gather final : public device_operator {
     if (how_ == pattern::copy_engine) all.all_of([&] { start_copies(on); });
     all([&] { gemm_.launch(maps_, &io_, on); });
     all([&] { join_sides(on); });
+  }
+
+  void set_rows(std::int64_t rows) override {
+    if (rows == problem_.m) return;
+    problem_.m = rows;
+    io_.how = protocol_ = all_gather_gemm_protocol(problem_, plan_.protocol);
+    describe();
+    operands_ = {};
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -94,6 +103,16 @@ class device_gather final : public device_operator {
                       "cannot prepare the signals of copy engines");
   }
 
+  /// Of the most rows that a run has.
+  void list_chunks() {
+    if (!walks_lists(plan_, protocol_)) return;
+    const comm::packed_lists lists =
+        packed_chunks(comm::lower(comm::senders_of(protocol_)), protocol_);
+    lists_ = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
+    nothing_ = {lists_.entries,
+                launcher_.own_table(std::vector<std::int32_t>(lists.begins.size(), 0))};
+  }
+
   void describe() {
     describe_moved(io_.moved, plan_, protocol_);
     io_.who = plan_.who;
@@ -106,11 +125,8 @@ class device_gather final : public device_operator {
     io_.segments = gather_segments::of(plan_, protocol_);
     io_.arrivals = arrival_grid::of(protocol_);
     io_.shard = sent_shard::of(protocol_);
-    if (walks_lists(plan_, protocol_)) {
-      const comm::packed_lists lists =
-          packed_chunks(comm::lower(comm::senders_of(protocol_)), protocol_);
-      io_.lists = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
-    }
+    // What a rank has of no rows is not described for TMA.
+    io_.lists = protocol_.shard(protocol_.rank()).empty() ? nothing_ : lists_;
     io_.polled = plan_.polls;
     if (plan_.packets) io_.panel = packet_panel::of(protocol_);
     bulk_ = {io_.moved, protocol_.sets(), plan_.protocol.senders,
@@ -172,7 +188,9 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   gpu::gemm_launcher gemm_;
-  gather_io io_;      // and what packets are gathered with: see gather.hpp
+  gather_io io_;  // and what packets are gathered with: see gather.hpp
+  comm::sender_lists lists_;
+  comm::sender_lists nothing_;
   bulk_gather bulk_;  // of bulk_synchronous
   gpu::gemm_arguments maps_{};
   gather_operands operands_;  // what the maps describe

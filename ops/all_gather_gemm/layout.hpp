@@ -27,9 +27,10 @@ class all_gather_gemm_layout {
       : problem_(problem), plan_(plan), shards_(a_sharding(problem, plan.world)), sets_{plan.sets} {
     const int peers = plan.world;
     counter_layout layout;
-    ready_ = layout.take(sets_.sets, peers, most_chunks());
+    const int rooms = peers * listed_rows(0) * col_chunks(0).count();
+    ready_ = layout.take(sets_.sets, 1, rooms);
     free_ = layout.take(sets_.sets, peers, plan.workers);
-    offered_ = layout.take(sets_.sets, peers, most_chunks());
+    offered_ = layout.take(sets_.sets, 1, rooms);
     withdrawn_ = layout.take(sets_.sets, peers, plan.senders);
     barrier_ = {plan.rank, plan.world, layout.take(1, peers, 1)};
     counters_ = layout.size();
@@ -39,12 +40,19 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept {
-    return {sets_.sets * problem_.m, problem_.k};
+    return {sets_.sets * set_rows(), problem_.k};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
+    return problem_.m;
+  }
+  /// Of a set of rooms: as many as any run has.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_rows() const noexcept {
+    return plan_.capacity > 0 ? plan_.capacity : problem_.m;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept {
     if (!pulls()) return {};
     return by_rows() ? extent{sets_.sets * shards_.full(), problem_.k}
-                     : extent{sets_.sets * problem_.m, shards_.full()};
+                     : extent{sets_.sets * set_rows(), shards_.full()};
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept {
     return library() ? extent{problem_.m, problem_.n} : extent{plan_.tile_m, plan_.tile_n};
@@ -83,7 +91,7 @@ class all_gather_gemm_layout {
   /// How many chunks of a shard, one below the other, go out column by column, since the tiles that
   /// are multiplied at the same time begin with the first ones.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int raster_rows(int source) const noexcept {
-    const int rows = row_chunks(source).count();
+    const int rows = listed_rows(source);
     return plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
   /// How many chunks of a row go out before those behind them, equally far apart.
@@ -125,12 +133,18 @@ class all_gather_gemm_layout {
             cols.at(index % cols.count())};
   }
 
+  /// Chunks of a shard, one below the other, in the order in which it goes out. Where runs have
+  /// different rows that is one order for all, of which each leaves out what it has not.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int listed_rows(int source) const noexcept {
+    if (plan_.capacity == 0) return row_chunks(source).count();
+    const std::int64_t rows = by_rows() ? sharding{plan_.capacity, world()}.full() : plan_.capacity;
+    return static_cast<int>(ceil_div(rows, row_chunks(source).step));
+  }
   /// The chunk that goes out as number i of a shard.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_in_turn(int source, int i) const noexcept {
     const int across = col_chunks(source).count();
     const auto at =
-        raster_grid{row_chunks(source).count(), across, raster_rows(source), k_interleave(source)}
-            .at(i);
+        raster_grid{listed_rows(source), across, raster_rows(source), k_interleave(source)}.at(i);
     return at.row * across + at.column;
   }
 
@@ -152,12 +166,12 @@ class all_gather_gemm_layout {
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_inbox(int at, const chunk& p,
                                                            std::uint64_t epoch) const noexcept {
-    return {operand::inbox, at, sets_.set_of(epoch) * problem_.m + p.rows.begin, p.cols.begin};
+    return {operand::inbox, at, sets_.set_of(epoch) * set_rows() + p.rows.begin, p.cols.begin};
   }
   /// The row of the inbox at which the rows of a source begin; in set 0 or 1.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_row(int source,
                                                                    int set) const noexcept {
-    return set * problem_.m + (by_rows() ? shards_.of(source).begin : 0);
+    return set * set_rows() + (by_rows() ? shards_.of(source).begin : 0);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr const room_sets& sets() const noexcept { return sets_; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_outbox(const chunk& p,
@@ -166,7 +180,7 @@ class all_gather_gemm_layout {
     const std::int64_t set = sets_.set_of(epoch);
     return by_rows() ? place{operand::outbox, p.source, set * shards_.full() + p.rows.begin - begin,
                              p.cols.begin}
-                     : place{operand::outbox, p.source, set * problem_.m + p.rows.begin,
+                     : place{operand::outbox, p.source, set * set_rows() + p.rows.begin,
                              p.cols.begin - begin};
   }
 
@@ -180,15 +194,22 @@ class all_gather_gemm_layout {
 
   /// Whether readers of an inbox have to say that they have read. Where every rank has a part of A,
   /// what it sends says so: who fills a room again two epochs later has had what its reader sent in
-  /// the epoch between, after it had read. With pull it is the reader who fills it.
+  /// the epoch between, after it had read. With pull it is the reader who fills it. Where runs
+  /// have different rows, nobody knows what the run between had.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool counts_readers() const noexcept {
-    return !pulls() && (sets_.sets != 2 || last_source() < world() - 1);
+    return !pulls() && (plan_.capacity > 0 || sets_.sets != 2 || last_source() < world() - 1);
+  }
+
+  /// Whether a rank says to another one that it has read what that one sent: where runs have
+  /// different rows also if it sent nothing, since the next run asks for that.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool answers(int source) const noexcept {
+    return plan_.capacity > 0 || chunks_of(source) > 0;
   }
 
   /// The counter that tells of a chunk, in a set.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int source,
                                                               int index) const noexcept {
-    return ready_.at(set, source, index);
+    return ready_.at(set, 0, source * most_chunks() + index);
   }
   /// The counter, at a source, that tells that a consumer has read; with one worker each.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int consumer) const noexcept {
@@ -201,7 +222,7 @@ class all_gather_gemm_layout {
                                                             std::uint64_t epoch) const noexcept {
     if (!has_rooms()) return {};
     const int set = sets_.set_of(epoch);
-    const int ready = ready_.at(set, source, index);
+    const int ready = ready_counter(set, source, index);
     return {.producer = pulls() ? consumer : source,
             .consumer = consumer,
             .number = ready,
@@ -214,7 +235,7 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room offer_room(int source, int reader, int index,
                                                             std::uint64_t epoch) const noexcept {
     const int set = sets_.set_of(epoch);
-    const int ready = offered_.at(set, source, index);
+    const int ready = offered_.at(set, 0, source * most_chunks() + index);
     return {.producer = source,
             .consumer = reader,
             .number = ready,

@@ -15,13 +15,12 @@ void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& proble
                         const symmetric<std::byte>& inbox) {
   const bool rows = how.by_rows();
   const range part = how.shard(how.rank());
-  const auto chunk = how.chunk_at(0, 0);
   gpu::tma_tiles_at tma_tiles{.first = {a, rows ? part.size : problem.m,
                                         rows ? problem.k : part.size, rows ? problem.k : part.size},
                               .layers = 1,
-                              .between = problem.m * problem.k,
-                              .tma_tile_rows = static_cast<int>(chunk.rows.size),
-                              .tma_tile_columns = static_cast<int>(chunk.cols.size)};
+                              .between = how.set_rows() * problem.k,
+                              .tma_tile_rows = static_cast<int>(how.row_chunks(0).step),
+                              .tma_tile_columns = static_cast<int>(how.col_chunks(0).step)};
   maps.shard_tma_tiles = tma_tiles;
   tma_tiles.layers = how.sets().sets;
   tma_tiles.first.stride = problem.k;

@@ -67,18 +67,25 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
 }
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
-  refuse_varying_rows(name, rank_, options);
   const operator_entry entry = all_gather_gemm_entry();
   const auto& [m, n, k, type, gather] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
   plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_), options);
-  const auto make = [&](pattern how) {
-    if (how == pattern::bulk_library) return all_gather_gemm_by_library(w, problem_);
+  const auto make_for = [&](std::int64_t rows, pattern how) {
+    if (how == pattern::bulk_library) {
+      refuse_varying_rows(name, rank_, options);
+      return all_gather_gemm_by_library(w, problem_);
+    }
     operator_options chosen = options;
     chosen.how = how;
-    return all_gather_gemm_on_device(w, problem_, chosen);
+    return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen);
   };
-  auto made = make_on_device(w, entry, problem, options.how, make, nullptr);
+  const auto make = [&](pattern how) { return make_for(m, how); };
+  if (options.varying_rows) plans_ = rows_on_device(name, rank_, options, plan_, m);
+  // With shards that are full every rank's list has what any run has.
+  const std::int64_t unit = gather == gather_axis::rows ? w.size() : 1;
+  auto made = plans_ ? make_for_rows(w, entry, problem, unit, options.how, make_for)
+                     : make_on_device(w, entry, problem, options.how, make, nullptr);
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);
   device_ = std::move(made.runner);
@@ -106,7 +113,7 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
   check.apart("a", a, as_const(c));
   check.apart("weights", weights, as_const(c));
 
-  if (device_) return device_->run(a, weights, c, stream);
+  if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);

@@ -74,12 +74,13 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
     const int hops = world() - first_hop();
-    const int mine = share.share_of(chunks_of(rank()));
+    const int mine = share.share_of(listed_rows(rank()) * col_chunks(rank()).count());
     const bool peer_by_peer = !fans_out();
     for (int i = 0; i < mine * hops; ++i) {
       const int peer =
           receiver_at_hop(rank(), first_hop() + (peer_by_peer ? i / mine : i % hops), world());
       const int index = chunk_in_turn(rank(), share.at(peer_by_peer ? i % mine : i / hops));
+      if (index >= chunks_of(rank())) continue;
       const chunk p = chunk_at(rank(), index);
       const room r = inbox_room(rank(), peer, index, epoch);
       emit(step{.what = action::copy,
@@ -123,10 +124,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
-      if (chunks_of(source) == 0) continue;
+      if (!answers(source)) continue;
       emit(step{.retire = inbox_room(source, rank(), 0, epoch), .reader = worker});
     }
-    if (!plan_.reserves_next || worker > 0 || chunks_of(rank()) == 0) return;
+    if (!plan_.reserves_next || worker > 0 || !answers(rank())) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int peer = receiver_at_hop(rank(), hop, world());
       emit(step{.reserve = inbox_room(rank(), peer, 0, epoch + 1)});
@@ -221,7 +222,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                 .rows = problem_.m,
                 .cols = cols.size,
                 .depth = problem_.k,
-                .from = {operand::inbox, rank(), sets_.set_of(epoch) * problem_.m, 0},
+                .from = {operand::inbox, rank(), sets_.set_of(epoch) * set_rows(), 0},
                 .weights = {operand::b, rank(), cols.begin, 0},
                 .to = {operand::c, rank(), 0, cols.begin}});
     });

@@ -7,8 +7,21 @@
 #include "ops/choice/device_name.hpp"
 #include "ops/choice/gemm_timer.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/row_operators.hpp"
 
 namespace untax {
+namespace {
+
+made_on_device made_of(world& w, const operator_entry& entry, std::unique_ptr<device_operator> op) {
+  made_on_device made;
+  made.how = op->how();
+  made.explanation = op->text();
+  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(op));
+  w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
+  return made;
+}
+
+}  // namespace
 
 protocol_plan plan_on_device(world& w, const operator_entry& entry, const gemm_problem& problem,
                              const std::string& text, const operator_options& options) {
@@ -30,12 +43,19 @@ made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_
   } else {
     op = make(asked);
   }
-  made_on_device made;
-  made.how = op->how();
-  made.explanation = op->text();
-  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(op));
-  w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
-  return made;
+  return made_of(w, entry, std::move(op));
+}
+
+made_on_device make_for_rows(world& w, const operator_entry& entry, const gemm_problem& problem,
+                             std::int64_t unit, pattern asked,
+                             const operator_maker_for_rows& make) {
+  return made_of(
+      w, entry, std::make_unique<row_operators>(problem.m, unit, [&](std::int64_t rows) {
+        const operator_maker make_in = [&](pattern how) { return make(rows, how); };
+        if (asked != pattern::automatic) return make_in(asked);
+        const tuned_problem tuned{entry.name, problem.gather, w.size(), rows, problem.n, problem.k};
+        return make_chosen(w, tuned, device_name_here(), make_in, [] { return operator_timer(); });
+      }));
 }
 
 }  // namespace untax

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include <untax/core/process_owned.hpp>
@@ -34,5 +37,15 @@ struct made_on_device {
 [[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
                                             const gemm_problem& problem, pattern asked,
                                             const operator_maker& make, void* result);
+
+/// Makes an operator for so many rows, in a pattern.
+using operator_maker_for_rows =
+    std::function<std::unique_ptr<device_operator>(std::int64_t rows, pattern)>;
+/// The second half where runs have any number of rows up to the problem's m: an operator for each
+/// end of a table, each end a multiple of `unit`. `automatic` stands for what tables say of each,
+/// and nothing is timed.
+[[nodiscard]] made_on_device make_for_rows(world& w, const operator_entry& entry,
+                                           const gemm_problem& problem, std::int64_t unit,
+                                           pattern asked, const operator_maker_for_rows& make);
 
 }  // namespace untax

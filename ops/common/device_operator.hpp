@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <untax/core/pattern.hpp>
@@ -24,6 +25,10 @@ class device_operator {
   /// gaps (null where there are no elements). The GPU is the current device, `stream` is never
   /// empty.
   virtual void run(const void* a, const void* weights, void* c, stream_ref stream) = 0;
+
+  /// How many rows of the problem runs have from here on, at least 1. Only of one that was made for
+  /// `varying_rows`, and up to what it was made for.
+  virtual void set_rows(std::int64_t /*rows*/) {}
 
   /// What it is; never `automatic`.
   [[nodiscard]] virtual pattern how() const = 0;

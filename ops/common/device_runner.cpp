@@ -80,6 +80,14 @@ void device_runner::require_usable(std::string_view what, const const_matrix& m)
   known_.insert(m.data);
 }
 
+void device_runner::set_rows(std::int64_t rows, stream_ref stream) {
+  if (rows == rows_) return;
+  world_->check();
+  if (!is_captured(stream)) world_->note(name_, fmt::format("runs of {} rows", rows));
+  rows_ = rows;
+  if (rows > 0) op_->set_rows(rows);
+}
+
 void device_runner::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                         stream_ref stream) {
   world_->check();

@@ -32,6 +32,11 @@ class device_runner {
   /// Collective, as the operator's end is. Waits for what runs on the GPU.
   ~device_runner();
 
+  /// How many rows of the problem the runs have from here on, 1 to what it was planned for; only
+  /// where that was done for `varying_rows`. If they are others than before, the ledger gets them,
+  /// which finds ranks that have others; not where `stream` is being captured.
+  void set_rows(std::int64_t rows, stream_ref stream);
+
   /// One epoch. Throws `invalid_argument` for rows with gaps between them, addresses that are not
   /// multiples of 16 bytes, and memory that the GPU cannot reach; what stopped the world.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c, stream_ref stream);
@@ -41,6 +46,7 @@ class device_runner {
 
   world* world_;
   std::string name_;
+  std::int64_t rows_ = -1;  ///< of runs, where they vary
   own_stream stream_;
   std::unique_ptr<device_operator> op_;
   std::unordered_set<const void*> known_;  ///< addresses that were right

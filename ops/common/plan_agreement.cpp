@@ -9,16 +9,16 @@ namespace untax {
 std::string fields_of(const protocol_plan& plan) {
   const auto& [world, rank, how, move, workers, senders, phases, tile_m, tile_n, panel_k,
                chunk_cross, gather_own, fan_out, senders_acquire, reserves_next, raster_rows,
-               k_interleave, sets] = plan;
+               k_interleave, sets, capacity] = plan;
   static_cast<void>(rank);
   return fmt::format(
       "ranks {}, program {}, direction {}, workers {}, senders {}, phases {}, tile rows {}, tile "
       "columns {}, "
       "panel {}, chunk cross {}, gather own {}, fan out {}, senders acquire {}, reserves next {}, "
-      "raster rows {}, k interleave {}, sets {}",
+      "raster rows {}, k interleave {}, sets {}{}",
       world, name_of(how), name_of(move), workers, senders, phases, tile_m, tile_n, panel_k,
       chunk_cross, gather_own, fan_out, senders_acquire, reserves_next, raster_rows, k_interleave,
-      sets);
+      sets, capacity > 0 ? fmt::format(", any rows up to {}", capacity) : "");
 }
 
 std::string fields_of(const gpu::gemm_plan& plan) {

@@ -14,6 +14,7 @@ class reasoned_operator final : public device_operator {
   reasoned_operator(std::unique_ptr<device_operator> chosen, std::string reason)
       : chosen_(std::move(chosen)), reason_(std::move(reason)) {}
 
+  void set_rows(std::int64_t rows) override { chosen_->set_rows(rows); }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     chosen_->run(a, weights, c, stream);
   }

@@ -34,9 +34,29 @@ void refuse_varying_rows(std::string_view operator_name, int rank,
   if (!options.varying_rows) return;
   throw error(
       errc::unsupported,
-      fmt::format("rank {}: {}: option varying_rows is of the host only; in a world of GPUs "
-                  "plan an operator for each number of rows",
-                  rank, operator_name));
+      fmt::format(
+          "rank {}: {}: option varying_rows is not there in a world of GPUs, or not in this "
+          "pattern; plan an operator for each number of rows",
+          rank, operator_name));
+}
+
+std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name, int rank,
+                                                const operator_options& options,
+                                                const protocol_plan& plan, std::int64_t capacity) {
+  if (options.move == direction::pull) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: with option varying_rows senders of GPUs do not pull; "
+                            "push would do",
+                            rank, operator_name));
+  }
+  return std::make_shared<const row_plans>(capacity, [&](std::int64_t) { return plan; });
+}
+
+void run_on_device(device_runner& runner, const row_plans* plans, std::int64_t rows,
+                   const const_matrix& a, const const_matrix& weights, const matrix& c,
+                   stream_ref stream) {
+  if (plans != nullptr) runner.set_rows(rows, stream);
+  if (rows > 0 || plans == nullptr) runner.run(a, weights, c, stream);
 }
 
 std::string told_of(const row_plans& plans) {

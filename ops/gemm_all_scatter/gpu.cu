@@ -82,6 +82,16 @@ class device_scatter final : public device_operator {
     }
   }
 
+  /// Tiles are flagged, and gone through, as for the most rows that a run has: those beyond its
+  /// rows are written nowhere. Else tiles are those that there are.
+  void set_rows(std::int64_t rows) override {
+    if (rows == problem_.m) return;
+    problem_.m = rows;
+    if (plan_.way != scatter_way::tile_flags)
+      io_.how = gemm_all_scatter_protocol(problem_, plan_.protocol);
+    operands_ = {};
+  }
+
   [[nodiscard]] pattern how() const override { return how_; }
   [[nodiscard]] std::string text() const override {
     return fmt::format("{}: {}, {}", name, name_of(how_), plan_.text());

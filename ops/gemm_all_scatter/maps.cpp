@@ -29,8 +29,7 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   };
   scatter_maps maps;
   maps.b = {operands.weights, columns.size, k, k};
-  for (int i = 0; i < plan.row_splits; ++i) {
-    const std::int64_t begin = i * plan.split_rows;
+  for (std::int64_t begin = 0; begin < problem.m; begin += plan.split_rows) {
     const range rows{begin, std::min(problem.m - begin, plan.split_rows)};
     maps.row_splits.push_back(
         {{at(operands.a, rows.begin * k * 2), rows.size, k, k}, own_columns(0, rows)});

@@ -76,7 +76,6 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
 
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
   world& w = *world_;
-  refuse_varying_rows(name, w.rank(), options);
   const operator_entry entry = gemm_all_scatter_entry();
   const auto& [m, n, k, type] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type};
@@ -84,13 +83,19 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   result_ = allocate_result(w, problem_);
   agreed_ = result_->local();
   const std::int64_t between = w.size() == 1 ? 0 : result_->span();
-  const auto make = [&](pattern how) {
-    if (how == pattern::bulk_library) return gemm_all_scatter_by_library(w, problem_);
+  const auto make_for = [&](std::int64_t rows, pattern how) {
+    if (how == pattern::bulk_library) {
+      refuse_varying_rows(name, w.rank(), options);
+      return gemm_all_scatter_by_library(w, problem_);
+    }
     operator_options chosen = options;
     chosen.how = how;
-    return gemm_all_scatter_on_device(w, problem_, chosen, between);
+    return gemm_all_scatter_on_device(w, with_rows(problem_, rows), chosen, between);
   };
-  auto made = make_on_device(w, entry, problem, options.how, make, result_->local());
+  const auto make = [&](pattern how) { return make_for(m, how); };
+  if (options.varying_rows) plans_ = rows_on_device(name, w.rank(), options, plan_, m);
+  auto made = plans_ ? make_for_rows(w, entry, problem, 1, options.how, make_for)
+                     : make_on_device(w, entry, problem, options.how, make, result_->local());
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);
   device_ = std::move(made.runner);
@@ -168,7 +173,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   check.apart("weights", weights, as_const(c));
   // Whoever has another number of rows still writes into memory that is there for it.
   agree_on(rows_of(c, problem_.m), stream);
-  if (device_) return device_->run(a, weights, c, stream);
+  if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
 
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank);

@@ -51,7 +51,13 @@ gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_pl
       arrivals(arrival_grid::of(how)),
       segments(gather_segments::of(plan, how)),
       planned_(made) {
-  if (walks_lists(plan, how)) sent = packed_chunks(lists, how);
+  if (walks_lists(plan, how)) {
+    // Kernels have the lists of the most rows that a run has.
+    all_gather_gemm_problem most = problem;
+    most.m = how.set_rows();
+    const all_gather_gemm_protocol all(most, plan.protocol);
+    sent = packed_chunks(comm::lower(comm::senders_of(all)), all);
+  }
   moved.run.world.rank = how.rank();
   moved.run.in = static_cast<const std::byte*>(nowhere::pointer(nowhere::a));
   moved.run.inbox = nowhere::inbox_of(how.rank());
@@ -94,7 +100,8 @@ void gather_model::send(const operand_space& memory, int sender, std::uint64_t e
   const std::uint64_t use = how.sets().use_of(epoch);
   const auto send_to = [&](const comm::packed_transfer& chunk, int hop) {
     const int peer = receiver_at_hop(me, hop, how.world());
-    step s{.what = action::copy, .rows = chunk.rows, .cols = chunk.cols};
+    step s{.what = action::copy, .rows = shard.rows_of(chunk), .cols = chunk.cols};
+    if (s.rows == 0) return;
     if (plan.tma_tiles) {
       const gpu::tma_tiles_at& own = maps.shard_tma_tiles;
       const gpu::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];

@@ -73,12 +73,14 @@ class gathering_block {
   __device__ void send_chunk(const comm::packed_transfer& p) {
     const int hop = p.first_hop;
     const int hops = p.hops;
+    const int rows = w_.shard.rows_of(p);
+    if (rows == 0) return;
     const gpu::moved_operands& moved = w_.moved;
     const sent_shard& shard = w_.shard;
     const auto* const own = reinterpret_cast<const std::uint16_t*>(moved.run.in);
     // What is read is on its way while the readers are asked, and while the epoch is.
     gpu::block_copy words(
-        {own + p.row * moved.a_stride + p.col, moved.a_stride, moved.inbox_stride, p.rows, p.cols});
+        {own + p.row * moved.a_stride + p.col, moved.a_stride, moved.inbox_stride, rows, p.cols});
     const int set = w_.sets.set_of(epoch_);
     const std::uint64_t use = w_.sets.use_of(epoch_);
     if (!reserved_ && shard.counted)

@@ -26,9 +26,10 @@ struct packet_panel {
   template <class Layout>
   [[nodiscard]] static constexpr packet_panel of(const Layout& how) noexcept {
     packet_panel panel;
-    panel.rows = static_cast<int>(how.inbox().rows / how.sets().sets);
+    panel.rows = static_cast<int>(how.rows());
     panel.columns = static_cast<int>(how.inbox().cols);
-    panel.in_set = ceil_div(panel.columns, gpu::block_k) * panel.rows * across;
+    panel.in_set =
+        ceil_div(panel.columns, gpu::block_k) * static_cast<int>(how.set_rows()) * across;
     panel.shard_rows = static_cast<int>(how.shard(0).size);
     return panel;
   }

@@ -5,6 +5,8 @@
 #include <untax/core/host_device.hpp>
 #include <untax/flow/room.hpp>
 
+#include "engines/gpu/comm/packed_list.hpp"
+
 namespace untax {
 
 /// What senders of `all_gather_gemm_protocol::push` go by beside their lists, as plain numbers: the
@@ -18,6 +20,8 @@ struct sent_shard {
   int set_rows = 0;  ///< of the inbox
   int ready = 0;     ///< counter of the first chunk at every consumer, in set 0
   int ready_set = 0;
+  /// What is to be added to the counters of lists, which were made for the most rows of any run.
+  int listed_from = 0;
   int free = 0;  ///< counter of rank 0 as a consumer, at this rank, in set 0
   int free_set = 0;
   int chunk_bytes = 2;  ///< of a whole chunk, also where one ends with the shard
@@ -36,6 +40,7 @@ struct sent_shard {
     shard.inbox_column = static_cast<int>(how.by_rows() ? 0 : part.begin);
     shard.set_rows = static_cast<int>(how.inbox().rows / how.sets().sets);
     shard.ready = how.ready_counter(0, me, 0);
+    shard.listed_from = me * (how.most_chunks() - how.listed_rows(0) * how.col_chunks(0).count());
     shard.ready_set = how.ready_counter(1, me, 0) - shard.ready;
     shard.free = how.free_counter(0, 0);
     shard.free_set = how.free_counter(1, 0) - shard.free;
@@ -49,16 +54,21 @@ struct sent_shard {
                                                             std::uint64_t use) const noexcept {
     room r;
     r.consumer = consumer;
-    r.number = publish_counter(set, ready);
+    r.number = ready + set * ready_set;
     r.ready = publish_counter(set, listed);
     r.free = free_counter(set, consumer);
     r.use = use;
     return r;
   }
+  /// Rows that there are of those that a list names: it was made for the most rows of any run.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(
+      const comm::packed_transfer& p) const noexcept {
+    return p.row + p.rows <= rows ? p.rows : p.row < rows ? rows - p.row : 0;
+  }
   /// In another set, the counter that a list names.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publish_counter(int set,
                                                                 int listed) const noexcept {
-    return listed + set * ready_set;
+    return listed + set * ready_set + listed_from;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int peer) const noexcept {
     return free + set * free_set + peer;

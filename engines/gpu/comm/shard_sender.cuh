@@ -50,7 +50,7 @@ class shard_sender {
 
   /// By one thread: the chunk lies at the peer that is so many hops away. A release.
   __device__ void publish(const comm::packed_transfer& chunk, int hop) const {
-    if (gpu::left_out(gpu::mutant::gather_publish)) return;
+    if (gpu::left_out(gpu::mutant::gather_publish) || t_.shard.rows_of(chunk) == 0) return;
     channel_.publish(t_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
   }
 
@@ -76,7 +76,8 @@ class chunk_sender {
   __device__ void operator()(const comm::packed_transfer& p) {
     const int hop = p.first_hop;
     const int hops = p.hops;
-    if (!sender_.reserve(hop, hops)) return;
+    const int rows = t_.shard.rows_of(p);
+    if (rows == 0 || !sender_.reserve(hop, hops)) return;
     const gpu::moved_operands& moved = t_.moved;
     const sent_shard& shard = t_.shard;
     const auto* const from =
@@ -90,7 +91,7 @@ class chunk_sender {
           return reinterpret_cast<std::uint16_t*>(moved.run.inbox.at(sender_.peer(hop + copy))) +
                  there;
         },
-        moved.inbox_stride, from, moved.a_stride, p.rows, p.cols);
+        moved.inbox_stride, from, moved.a_stride, rows, p.cols);
     copier_.complete();
     __syncwarp();
     const int lane = device_warp::thread_rank();

@@ -21,8 +21,9 @@ struct operator_options {
   /// sum on.
   int phases = 0;
   /// The problem's m, or its tokens, is a capacity: a run takes any number of rows from 0 to it,
-  /// the same at all ranks, each in its own best way; the matrices say how many. Of the host only:
-  /// `unsupported` in worlds of GPUs.
+  /// the same at all ranks, each in its own best way; the matrices say how many. On GPUs of
+  /// all_gather_gemm and gemm_all_scatter, not in bulk_library, and not with pull; else
+  /// `unsupported` there.
   bool varying_rows = false;
   /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
   /// launched, writes the weights. Then, with few rows of A, the first of them are read while what

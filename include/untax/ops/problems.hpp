@@ -93,6 +93,10 @@ struct protocol_plan {
   /// turns, where it divides the chunks of a row.
   int k_interleave = 1;
   int sets = 2;  ///< of rooms for A, used in turn
+  /// Where the problem's rows are those of one run, and other runs between the same ranks have
+  /// others: the most that any has. Rooms of all of them have the same place and the same counters.
+  /// 0: all runs have those of the problem.
+  std::int64_t capacity = 0;
 };
 
 }  // namespace untax

@@ -56,7 +56,7 @@ struct arrival_grid {
     grid.base = how.ready_counter(0, 0, 0);
     grid.set_size = how.ready_counter(1, 0, 0) - grid.base;
     grid.source_size = how.ready_counter(0, 1, 0) - grid.base;
-    grid.rows = static_cast<int>(how.inbox().rows / how.sets().sets);
+    grid.rows = static_cast<int>(how.rows());
     grid.shard_rows = static_cast<int>(rows.whole.size);
     grid.shard_row_chunks = rows.count();
     grid.chunk_rows = static_cast<int>(rows.step);

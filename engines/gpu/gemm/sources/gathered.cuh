@@ -45,11 +45,11 @@ class gathered<Protocol>::view {
     if (!gpu::left_out(gpu::mutant::gather_retire)) {
       channel_.retire(how.world() - 1, [&](int i) {
         const int source = source_at_hop(how.rank(), i + 1, how.world());
-        return how.chunks_of(source) > 0 ? how.inbox_room(source, how.rank(), 0, epoch_) : room{};
+        return how.answers(source) ? how.inbox_room(source, how.rank(), 0, epoch_) : room{};
       });
     }
     if (t_.next_use == nullptr) return;
-    const int readers = how.chunks_of(how.rank()) > 0 ? how.world() - 1 : 0;
+    const int readers = how.answers(how.rank()) ? how.world() - 1 : 0;
     const bool read = channel_.reserve(readers, [&](int i) {
       const int peer = receiver_at_hop(how.rank(), i + 1, how.world());
       room next = how.inbox_room(how.rank(), peer, 0, epoch_);

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/tile/shard.hpp>
+
+#include "ops/common/device_operator.hpp"
+#include "ops/common/row_table.hpp"
+
+namespace untax {
+
+/// An operator on GPUs that was planned for any number of rows up to a capacity: one for each end
+/// of a table (`row_ends`), made when it is planned. Each has its kernel, its lists, its counters
+/// and its rooms; so to the others a run of one of them is nothing, and what is proved of each by
+/// itself is true in any sequence. A run goes to the first that is made for as many rows.
+class row_operators final : public device_operator {
+ public:
+  /// Up to `row_table`'s ends, each raised to a multiple of `unit`, `make(rows)` makes one.
+  template <class Make>
+  row_operators(std::int64_t capacity, std::int64_t unit, const Make& make)
+      : table_(capacity, [&](std::int64_t end) { return make(round_up(end, unit)); }),
+        now_(table_.at(capacity).get()) {}
+
+  void set_rows(std::int64_t rows) override {
+    now_ = table_.at(rows).get();
+    now_->set_rows(rows);
+  }
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    now_->run(a, weights, c, stream);
+  }
+  /// Of the capacity.
+  [[nodiscard]] pattern how() const override { return table_.at(table_.capacity())->how(); }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("any number of rows up to {} by {} plans; with the most: {}",
+                       table_.capacity(), table_.ends().size(),
+                       table_.at(table_.capacity())->text());
+  }
+
+ private:
+  row_table<std::unique_ptr<device_operator>> table_;
+  device_operator* now_;
+};
+
+}  // namespace untax

@@ -1,0 +1,187 @@
+// Plans of all_gather_gemm for any number of rows: what the kernels of a plan do in runs of
+// different rows, one after the other, proved lane by lane.
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engines/schedule/check.hpp"
+#include "ops/plan_check/gather.hpp"
+#include "tests/plans/cases.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::numbers;
+using plans_test::own_patterns;
+
+constexpr int num_sms = 8;
+
+/// Runs of one plan: the same models at all ranks, one for each run.
+struct gather_runs {
+  all_gather_gemm_problem problem;  ///< of the most rows
+  std::vector<std::int64_t> rows;
+  std::vector<std::deque<plan_check::gather_model>> ranks;
+
+  gather_runs(const all_gather_gemm_problem& most, int world, const operator_options& asked,
+              std::vector<std::int64_t> of_runs)
+      : problem(most), rows(std::move(of_runs)) {
+    operator_options options = asked;
+    options.varying_rows = true;
+    for (int rank = 0; rank < world; ++rank) {
+      const gather_plan plan = gather_plans(problem, world, rank, options, num_sms).front();
+      auto& runs = ranks.emplace_back();
+      for (const std::int64_t m : rows) {
+        all_gather_gemm_problem now = problem;
+        now.m = m;
+        runs.emplace_back(now, plan);
+      }
+    }
+  }
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const std::int64_t m : rows) all += fmt::format(" {}", m);
+    return fmt::format("up to {} x {} x {}, gather {}, {} ranks, runs of{} rows: {}", problem.m,
+                       problem.n, problem.k, name_of(problem.gather), ranks.size(), all,
+                       ranks.front().front().plan.text());
+  }
+  [[nodiscard]] std::vector<std::string> faults() const {
+    std::vector<std::string> all;
+    for (const auto& runs : ranks)
+      for (const auto& run : runs)
+        for (const std::string& fault : run.faults()) all.push_back(fault);
+    return all;
+  }
+  /// What the checker finds after `change(step, epoch)` of every step; false: it is left out.
+  template <class Change>
+  [[nodiscard]] std::vector<std::string> problems(const Change& change) const {
+    device_schedule lanes;
+    std::vector<schedule::rank_plan> plans;
+    std::vector<extent> results;
+    for (const std::int64_t m : rows) results.push_back({m, problem.n});
+    for (const auto& runs : ranks) {
+      std::vector<schedule::lane_program> all;
+      schedule::operand_extents operands;
+      for (const auto& run : runs) {
+        all.push_back(run.lanes());
+        const auto now = run.operands();
+        operands.a = {std::max(operands.a.rows, now.a.rows), now.a.cols};
+        operands.b = now.b;
+        operands.c = {std::max(operands.c.rows, now.c.rows), now.c.cols};
+      }
+      lanes.push_back(schedule::lane_program::in_turn(std::move(all)));
+      auto& plan = plans.emplace_back(program(lanes.back()), operands, rows.size(), results);
+      for (const auto& stage : plan.stages()) {
+        for (const auto who : stage) {
+          for (std::uint64_t epoch = 1; epoch <= rows.size(); ++epoch)
+            for (step& s : plan.steps(who, epoch)) change(s, epoch);
+        }
+      }
+    }
+    return schedule::check_schedule(
+               plans,
+               [&](const schedule::step_position& at, const step& s, channel_verb verb) {
+                 const room& r = s.*schedule::room_of(verb);
+                 const bool flag = verb == channel_verb::acquire || verb == channel_verb::publish;
+                 return !flag || r.producer != r.consumer ||
+                        lanes[static_cast<std::size_t>(at.rank)].orders(r.ready);
+               })
+        .problems;
+  }
+  [[nodiscard]] std::vector<std::string> problems() const {
+    return problems([](step&, std::uint64_t) {});
+  }
+};
+
+gather_runs random_runs(numbers& number, pattern how, gather_axis gather) {
+  static constexpr std::int64_t most_rows[] = {16, 64, 300};
+  const auto world = static_cast<int>(number(1, 4));
+  const std::int64_t rows = round_up<std::int64_t>(number(1, number.one_of(most_rows)), world);
+  std::vector<std::int64_t> runs;
+  for (int i = 0; i < 6; ++i) runs.push_back(number(1, number(0, 1) == 0 ? rows : world));
+  for (std::int64_t& m : runs) m = std::min(m, rows);
+  operator_options options{.how = how};
+  if (number(0, 2) == 0) options.senders = static_cast<int>(number(1, 4));
+  return {{.m = rows, .n = 8 * number(1, 40), .k = 8 * number(1, 60), .gather = gather},
+          world,
+          options,
+          runs};
+}
+
+TEST(capacity, runs_of_different_rows_follow_each_other) {
+  for (const unsigned seed : plans_test::seeds()) {
+    numbers number(900 + seed);
+    for (int round = 0; round < 8; ++round) {
+      for (const pattern how : own_patterns) {
+        for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+          const gather_runs runs = random_runs(number, how, gather);
+          SCOPED_TRACE(fmt::format("seed {}, round {}, {}", seed, round, runs.text()));
+          const auto faults = runs.faults();
+          ASSERT_TRUE(faults.empty()) << faults.front();
+          const auto problems = runs.problems();
+          ASSERT_TRUE(problems.empty()) << problems.front();
+        }
+      }
+    }
+  }
+}
+
+/// One rank has rows, then all, then one again.
+gather_runs one_sided(pattern how) {
+  return {{.m = 9, .n = 64, .k = 256, .gather = gather_axis::rows},
+          3,
+          {.how = how},
+          {1, 9, 2, 1, 9, 3}};
+}
+
+/// Whether a rank has rows in a run of `one_sided`.
+bool has_rows(const gather_runs& runs, int rank, std::uint64_t epoch) {
+  return !runs.ranks[static_cast<std::size_t>(rank)][epoch - 1].how.shard(rank).empty();
+}
+
+TEST(capacity, who_answers_only_senders_is_caught) {
+  for (const pattern how : {pattern::fused_sequential, pattern::producer_consumer}) {
+    const gather_runs runs = one_sided(how);
+    ASSERT_TRUE(runs.problems().empty()) << runs.text();
+    // As a plan for these rows alone would have it: the next run waits for ever.
+    const auto found = runs.problems([&](step& s, std::uint64_t epoch) {
+      if (s.retire.named() && !has_rows(runs, s.retire.producer, epoch)) s.retire = room{};
+    });
+    EXPECT_FALSE(found.empty()) << runs.text();
+  }
+}
+
+TEST(capacity, who_does_not_reserve_is_caught) {
+  for (const pattern how : {pattern::fused_sequential, pattern::producer_consumer}) {
+    const gather_runs runs = one_sided(how);
+    const auto found = runs.problems([](step& s, std::uint64_t) { s.reserve = room{}; });
+    EXPECT_FALSE(found.empty()) << runs.text();
+  }
+}
+
+TEST(capacity, counters_that_begin_anew_are_caught) {
+  const gather_runs runs = one_sided(pattern::producer_consumer);
+  // As if each plan that a run changes to forgot what others had used.
+  const auto found = runs.problems([](step& s, std::uint64_t epoch) {
+    for (room step::*verb : {&step::reserve, &step::acquire, &step::publish, &step::retire})
+      if ((s.*verb).named() && (s.*verb).producer != (s.*verb).consumer && epoch >= 5)
+        (s.*verb).use = 1;
+  });
+  EXPECT_FALSE(found.empty()) << runs.text();
+}
+
+TEST(capacity, what_kernels_are_given_is_looked_at) {
+  gather_runs runs = one_sided(pattern::producer_consumer);
+  ASSERT_TRUE(runs.faults().empty());
+  plan_check::gather_model& second = runs.ranks[1][2];
+  ++second.shard.listed_from;
+  EXPECT_FALSE(second.faults().empty()) << "counters of another rank's chunks";
+  --second.shard.listed_from;
+  second.shard.rows = 3;
+  EXPECT_FALSE(second.faults().empty()) << "rows that this run has not";
+}
+
+}  // namespace
