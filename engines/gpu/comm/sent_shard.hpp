@@ -5,7 +5,7 @@
 #include <untax/core/host_device.hpp>
 #include <untax/flow/room.hpp>
 
-#include "engines/gpu/comm/packed_list.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
 
 namespace untax {
 
