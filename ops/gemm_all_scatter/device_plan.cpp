@@ -116,6 +116,7 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
   scatter_plan made;
   made.protocol.world = world;
   made.protocol.rank = rank;
+  if (options.varying_rows) made.protocol.capacity = problem.m;
   int free = num_sms;
   switch (options.how) {
     case pattern::fused_specialized:

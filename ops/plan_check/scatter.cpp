@@ -11,15 +11,29 @@
 #include "ops/plan_check/check.hpp"
 
 namespace untax::plan_check {
+namespace {
+
+/// With the most rows that a run has.
+gemm_all_scatter_problem most_of(gemm_all_scatter_problem problem, const scatter_plan& plan) {
+  if (plan.protocol.capacity > 0) problem.m = plan.protocol.capacity;
+  return problem;
+}
+/// Flagged tiles are those of the most rows.
+gemm_all_scatter_problem flagged(const gemm_all_scatter_problem& problem,
+                                 const scatter_plan& plan) {
+  return plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem;
+}
+
+}  // namespace
 
 scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned)
     : problem(asked),
       plan(planned),
-      how(problem, plan.protocol),
-      lists(comm::lower(comm::senders_of(how))),
+      how(flagged(problem, plan), plan.protocol),
+      lists(comm::lower(senders())),
       own_(how.tiles().cols.whole) {
   if (plan.way == scatter_way::tile_flags) {
-    sent = packed_tiles(lists, how);
+    sent = packed_tiles(comm::lower(comm::senders_of(how)), how);
     tma_tile = tma_tile_of(how);
   }
   auto* const c =
@@ -30,6 +44,22 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
   moved.run.out = c;
   moved.run.between = nowhere::span;
   moved.c_stride = problem.n;
+}
+
+/// Those of the program, but for what lies beyond the rows of the run.
+comm::sender_program scatter_model::senders() const {
+  comm::sender_program all = comm::senders_of(how);
+  all.steps = [this, steps = all.steps](int sender, std::uint64_t epoch,
+                                        const program::sink& emit) {
+    steps(sender, epoch, [&](step s) {
+      const bool of_tile = s.acquire.named() && s.acquire.producer == s.acquire.consumer;
+      const int tile = of_tile ? s.acquire.ready - how.tile_flag(0, 1).ready : 0;
+      if (of_tile && how.tiles().rows_of(tile).begin >= problem.m) return;
+      if (s.what == action::copy) s.rows = std::min(s.rows, problem.m - s.to.row);
+      if (s.what != action::copy || s.rows > 0) emit(s);
+    });
+  };
+  return all;
 }
 
 schedule::operand_extents scatter_model::operands() const {
@@ -55,7 +85,7 @@ void scatter_model::send(const operand_space& memory, int sender, std::uint64_t 
     how.close(sender, epoch, emit);
     return;
   }
-  memory.each_moved(moved, comm::senders_of(how).steps, sender, epoch, emit);
+  memory.each_moved(moved, senders().steps, sender, epoch, emit);
 }
 
 void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
@@ -63,14 +93,15 @@ void scatter_model::send_tiles(const operand_space& memory, int sender, std::uin
   const auto at = static_cast<std::size_t>(sender);
   for (int i = sent.begins.at(at); i < sent.begins.at(at + 1); ++i) {
     const comm::packed_transfer& tile = sent.entries.at(static_cast<std::size_t>(i));
+    // TMA clips its tiles where C ends, on the right and below.
+    const gpu::tma_tiles_at& own = maps.tma_tiles.front();
+    if (tile.row >= own.first.rows) continue;
     room flag = how.tile_flag(0, epoch);
     flag.number = flag.ready = tile.acquire;
     emit(step{.acquire = flag});
-    // TMA clips its tiles where C ends, on the right and below.
-    const gpu::tma_tiles_at& own = maps.tma_tiles.front();
     std::int64_t rows = 0;
     for (std::int64_t row = 0; row < tile.rows; row += tma_tile.rows)
-      rows += std::min<std::int64_t>(own.tma_tile_rows, own.first.rows - tile.row - row);
+      rows += std::clamp<std::int64_t>(own.first.rows - tile.row - row, 0, own.tma_tile_rows);
     const std::int64_t cols =
         std::min<std::int64_t>(own.tma_tile_columns, own.first.columns - tile.col);
     for (int hop = 1; hop < how.world(); ++hop) {
@@ -91,7 +122,7 @@ std::vector<std::string> scatter_model::faults() const {
   const auto expect = [&](bool right, const std::string& fault) {
     if (!right) found.push_back(fault);
   };
-  comm::sender_program sending = comm::senders_of(how);
+  comm::sender_program sending = senders();
   const std::string lowered = comm::difference(lists, sending);
   expect(lowered.empty(), lowered);
   const int senders = plan.way == scatter_way::store_to_peers
@@ -121,7 +152,7 @@ schedule::lane_program scatter_model::lanes() const {
   const std::int64_t rows = tile_rows(c);
   rank_lanes all({how.rank(),
                   how.world(),
-                  how.counters(),
+                  gemm_all_scatter_protocol(most_of(problem, plan), plan.protocol).counters(),
                   {},
                   {},
                   c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n}});
@@ -200,7 +231,8 @@ void scatter_model::add_copies(rank_lanes& all) const {
       {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
       opened);
   std::vector<std::vector<int>> ended;
-  for (int split = 0; split < plan.row_splits; ++split)
+  const auto splits = static_cast<int>(maps.row_splits.size());
+  for (int split = 0; split < splits; ++split)
     ended.push_back(
         add_gemm(all, "gemm", 0, split, ended.empty() ? std::vector<int>() : ended.back()));
   all.begin_kernel("copies", 0);
@@ -210,11 +242,11 @@ void scatter_model::add_copies(rank_lanes& all) const {
     copied.push_back(all.flag());
     all.add(
         {opened},
-        [this, i, ended](std::uint64_t epoch, const program::sink& emit) {
+        [this, i, ended, splits](std::uint64_t epoch, const program::sink& emit) {
           std::set<std::int64_t> known;
           lists.steps(i, epoch, [&](const step& s) {
             const std::int64_t split = s.from.row / plan.split_rows;
-            if (known.insert(split).second && split < plan.row_splits)
+            if (known.insert(split).second && split < splits)
               for (const int flag : ended[static_cast<std::size_t>(split)])
                 emit(schedule::lane_program::awaits(how.rank(), flag, epoch));
             emit(s);

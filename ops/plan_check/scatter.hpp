@@ -34,6 +34,7 @@ class scatter_model {
   gpu::moved_operands moved;  ///< of DMA engines
 
  private:
+  [[nodiscard]] comm::sender_program senders() const;
   [[nodiscard]] operand_space space() const;
   void send(const operand_space& memory, int sender, std::uint64_t epoch,
             const program::sink& emit) const;

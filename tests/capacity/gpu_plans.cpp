@@ -1,4 +1,4 @@
-// Plans of all_gather_gemm for any number of rows: what the kernels of a plan do in runs of
+// Plans for GPUs for any number of rows: what the kernels of a plan do in runs of
 // different rows, one after the other, proved lane by lane.
 #include <algorithm>
 #include <deque>
@@ -10,6 +10,7 @@
 
 #include "engines/schedule/check.hpp"
 #include "ops/plan_check/gather.hpp"
+#include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
@@ -20,22 +21,36 @@ using plans_test::own_patterns;
 
 constexpr int num_sms = 8;
 
-/// Runs of one plan: the same models at all ranks, one for each run.
-struct gather_runs {
-  all_gather_gemm_problem problem;  ///< of the most rows
-  std::vector<std::int64_t> rows;
-  std::vector<std::deque<plan_check::gather_model>> ranks;
+gather_plan plan_of(const all_gather_gemm_problem& p, int world, int rank,
+                    const operator_options& options) {
+  return gather_plans(p, world, rank, options, num_sms).front();
+}
+scatter_plan plan_of(const gemm_all_scatter_problem& p, int world, int rank,
+                     const operator_options& options) {
+  return scatter_plans(p, world, rank, options, num_sms).front();
+}
+std::string text_of(const all_gather_gemm_problem& p) {
+  return fmt::format("gather {}", name_of(p.gather));
+}
+std::string text_of(const gemm_all_scatter_problem&) { return "scatter"; }
 
-  gather_runs(const all_gather_gemm_problem& most, int world, const operator_options& asked,
-              std::vector<std::int64_t> of_runs)
+/// Runs of one plan: the same models at all ranks, one for each run.
+template <class Problem, class Model>
+struct runs_of {
+  Problem problem;  ///< of the most rows
+  std::vector<std::int64_t> rows;
+  std::vector<std::deque<Model>> ranks;
+
+  runs_of(const Problem& most, int world, const operator_options& asked,
+          std::vector<std::int64_t> of_runs)
       : problem(most), rows(std::move(of_runs)) {
     operator_options options = asked;
     options.varying_rows = true;
     for (int rank = 0; rank < world; ++rank) {
-      const gather_plan plan = gather_plans(problem, world, rank, options, num_sms).front();
+      const auto plan = plan_of(problem, world, rank, options);
       auto& runs = ranks.emplace_back();
       for (const std::int64_t m : rows) {
-        all_gather_gemm_problem now = problem;
+        Problem now = problem;
         now.m = m;
         runs.emplace_back(now, plan);
       }
@@ -44,8 +59,8 @@ struct gather_runs {
   [[nodiscard]] std::string text() const {
     std::string all;
     for (const std::int64_t m : rows) all += fmt::format(" {}", m);
-    return fmt::format("up to {} x {} x {}, gather {}, {} ranks, runs of{} rows: {}", problem.m,
-                       problem.n, problem.k, name_of(problem.gather), ranks.size(), all,
+    return fmt::format("up to {} x {} x {}, {}, {} ranks, runs of{} rows: {}", problem.m, problem.n,
+                       problem.k, text_of(problem), ranks.size(), all,
                        ranks.front().front().plan.text());
   }
   [[nodiscard]] std::vector<std::string> faults() const {
@@ -96,37 +111,49 @@ struct gather_runs {
   }
 };
 
-gather_runs random_runs(numbers& number, pattern how, gather_axis gather) {
+using gather_runs = runs_of<all_gather_gemm_problem, plan_check::gather_model>;
+using scatter_runs = runs_of<gemm_all_scatter_problem, plan_check::scatter_model>;
+
+/// Runs of random rows, of a problem with some random n and k.
+template <class Runs, class Problem>
+Runs random_runs(numbers& number, pattern how, Problem problem) {
   static constexpr std::int64_t most_rows[] = {16, 64, 300};
   const auto world = static_cast<int>(number(1, 4));
-  const std::int64_t rows = round_up<std::int64_t>(number(1, number.one_of(most_rows)), world);
+  problem.m = round_up<std::int64_t>(number(1, number.one_of(most_rows)), world);
+  problem.n = 8 * number(1, 40);
+  problem.k = 8 * number(1, 60);
   std::vector<std::int64_t> runs;
-  for (int i = 0; i < 6; ++i) runs.push_back(number(1, number(0, 1) == 0 ? rows : world));
-  for (std::int64_t& m : runs) m = std::min(m, rows);
+  for (int i = 0; i < 6; ++i)
+    runs.push_back(
+        number(1, number(0, 1) == 0 ? problem.m : std::min<std::int64_t>(world, problem.m)));
   operator_options options{.how = how};
   if (number(0, 2) == 0) options.senders = static_cast<int>(number(1, 4));
-  return {{.m = rows, .n = 8 * number(1, 40), .k = 8 * number(1, 60), .gather = gather},
-          world,
-          options,
-          runs};
+  return {problem, world, options, runs};
 }
 
-TEST(gpu_plans, runs_of_different_rows_follow_each_other) {
-  for (unsigned seed = 1; seed <= 6; ++seed) {
-    numbers number(900 + seed);
+template <class Runs, class Problem>
+void expect_right(unsigned first_seed, const Problem& problem) {
+  for (unsigned seed = first_seed; seed < first_seed + 6; ++seed) {
+    numbers number(seed);
     for (int round = 0; round < 8; ++round) {
       for (const pattern how : own_patterns) {
-        for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
-          const gather_runs runs = random_runs(number, how, gather);
-          SCOPED_TRACE(fmt::format("seed {}, round {}, {}", seed, round, runs.text()));
-          const auto faults = runs.faults();
-          ASSERT_TRUE(faults.empty()) << faults.front();
-          const auto problems = runs.problems();
-          ASSERT_TRUE(problems.empty()) << problems.front();
-        }
+        const Runs runs = random_runs<Runs>(number, how, problem);
+        SCOPED_TRACE(fmt::format("seed {}, round {}, {}", seed, round, runs.text()));
+        const auto faults = runs.faults();
+        ASSERT_TRUE(faults.empty()) << faults.front();
+        const auto problems = runs.problems();
+        ASSERT_TRUE(problems.empty()) << problems.front();
       }
     }
   }
+}
+
+TEST(gpu_plans, gathers_of_different_rows_follow_each_other) {
+  for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
+    expect_right<gather_runs>(900, all_gather_gemm_problem{.gather = gather});
+}
+TEST(gpu_plans, scatters_of_different_rows_follow_each_other) {
+  expect_right<scatter_runs>(950, gemm_all_scatter_problem{});
 }
 
 /// One rank has rows, then all, then one again.

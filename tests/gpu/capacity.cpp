@@ -1,10 +1,14 @@
 // Operators on GPUs that were planned for any number of rows: runs of random ones, each against a
 // plain loop, with poisoned results, eagerly and in graphs.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,6 +52,9 @@ class row_inputs {
 
   void launch(untax::runnable& op, const stream& s) const {
     untax::gpu::fill_nan(c_.data, c_.span_bytes(), s.get());
+    run(op, s);
+  }
+  void run(untax::runnable& op, const stream& s) const {
     op.run(as_const(a_), as_const(b_), c_, s.get());
   }
   void expect_right(const stream& s) const {
@@ -151,6 +158,63 @@ TEST(gpu_capacity, all_gather_gemm_by_k_has_any_number_of_rows) {
 }
 TEST(gpu_capacity, gemm_all_scatter_has_any_number_of_rows) {
   check_rows(untax::gemm_all_scatter_entry(), any_rows(gather_axis::rows));
+}
+
+/// Microseconds of each of some runs that follow each other.
+double time_of(const row_inputs& inputs, untax::runnable& op, const stream& s) {
+  constexpr int runs = 50;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < runs; ++i) inputs.run(op, s);
+  EXPECT_TRUE(s.done());
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  return took.count() / runs;
+}
+
+/// Prints what planning takes, and runs of m rows of a plan for 4 m rows beside those of a plan for
+/// m; what they should take depends on the machine.
+TEST(gpu_capacity, says_what_it_takes) {
+  NEEDS_GPUS(1);
+  for (const operator_entry& entry :
+       {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+    for (const std::int64_t m : {16, 200, 1024}) {
+      untax::run_gpus(
+          gpus(),
+          [&](world& w) {
+            const gemm_problem p{.m = m, .n = 3584, .k = 4096, .type = dtype::bf16};
+            gemm_problem most = p;
+            most.m = 4 * m;
+            const pattern how = pattern::fused_sequential;
+            const stream s;
+            const auto exact = entry.make(w, p, {.how = how});
+            const auto begin = std::chrono::steady_clock::now();
+            const auto any = entry.make(w, most, {.how = how, .varying_rows = true});
+            const std::chrono::duration<double, std::milli> planning =
+                std::chrono::steady_clock::now() - begin;
+            const row_inputs by_exact(w, entry, p, exact->result(), 1, s);
+            const row_inputs by_any(w, entry, p, any->result(), 1, s);
+            w.barrier();
+            std::vector<double> exact_times;
+            std::vector<double> any_times;
+            for (int round = 0; round < 11; ++round) {
+              exact_times.push_back(time_of(by_exact, *exact, s));
+              w.barrier();
+              any_times.push_back(time_of(by_any, *any, s));
+              w.barrier();
+            }
+            w.check();
+            by_any.expect_right(s);
+            std::ranges::sort(exact_times);
+            std::ranges::sort(any_times);
+            if (w.rank() > 0) return;
+            std::cout << fmt::format(
+                "{}, {} ranks, m {}: planned for {} rows in {:.1f} ms; a run {:.2f} us, of a plan "
+                "for m {:.2f} us: {:.3f}\n",
+                entry.name, w.size(), m, most.m, planning.count(), any_times[5], exact_times[5],
+                any_times[5] / exact_times[5]);
+          },
+          roomy_world());
+    }
+  }
 }
 
 TEST(gpu_capacity, a_graph_has_the_rows_that_it_was_captured_with) {
