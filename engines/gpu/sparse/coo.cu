@@ -1,11 +1,13 @@
-// COO by units of as many elements. Rows that several units have are added by atomics, in no order.
+// COO by warps of as many elements. Rows that several warps have are added by atomics, in no order.
 
 #include <cub/device/device_scan.cuh>
 #include <cuda/std/functional>
 
 #include "engines/gpu/sparse/formats.hpp"
-#include "engines/gpu/sparse/segments.cuh"
+#include "engines/gpu/sparse/sums.cuh"
+#include "engines/gpu/sparse/units.cuh"
 #include "src/sparse/instantiate.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::sparse {
 namespace {
@@ -24,28 +26,96 @@ __global__ void scale(std::int64_t rows, Value beta, Value* y) {
   if (row < rows) y[row] = beta == Value(0) ? Value(0) : beta * y[row];
 }
 
+/// Elements of a lane, which follow each other.
+constexpr int lane_elements = 4;
+
+/// What a lane has of an array, of which `left` are there from `from` on; `none` stands for others.
+/// `from` is at a multiple of `lane_elements`.
+__device__ void read_four(const std::int32_t* from, std::int64_t left, std::int32_t none,
+                          std::int32_t (&to)[lane_elements]) {
+  if (left >= lane_elements) {
+    const int4 four = read_once(reinterpret_cast<const int4*>(from));
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    return;
+  }
+  for (int k = 0; k < lane_elements; ++k) to[k] = k < left ? from[k] : none;
+}
+__device__ void read_four(const float* from, std::int64_t left, float (&to)[lane_elements]) {
+  if (left >= lane_elements) {
+    const float4 four = read_once(reinterpret_cast<const float4*>(from));
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    return;
+  }
+  for (int k = 0; k < lane_elements; ++k) to[k] = k < left ? from[k] : 0;
+}
+__device__ void read_four(const double* from, std::int64_t left, double (&to)[lane_elements]) {
+  if (left >= lane_elements) {
+    const double2 two = read_once(reinterpret_cast<const double2*>(from));
+    const double2 more = read_once(reinterpret_cast<const double2*>(from) + 1);
+    to[0] = two.x, to[1] = two.y, to[2] = more.x, to[3] = more.y;
+    return;
+  }
+  for (int k = 0; k < lane_elements; ++k) to[k] = k < left ? from[k] : 0;
+}
+
+/// A warp adds 128 elements that follow each other. A lane adds what it has of a row; what several
+/// lanes have of one is joined by a scan over the warp; what warps have of one by atomics.
 template <class Value>
 __global__ void __launch_bounds__(unit_threads)
     coo_kernel(std::int64_t elements, const std::int32_t* rows, const std::int32_t* columns,
                const Value* values, spmv_vectors<Value> v) {
-  __shared__ typename unit_terms<Value>::storage shared;
-  unit_terms<Value> terms(shared);
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * unit_size;
+  const std::int64_t begin =
+      (static_cast<std::int64_t>(blockIdx.x) * unit_threads + threadIdx.x) * lane_elements;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (begin - lane * lane_elements >= elements) return;
   const std::int64_t left = elements - begin;
-  const int count = left < unit_size ? static_cast<int>(left) : unit_size;
-  terms.fetch(values + begin, columns + begin, count);
-  const auto begins = [&](int term) {
-    return term == 0 || rows[begin + term] != rows[begin + term - 1];
-  };
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += unit_threads) {
-    if (begins(i)) terms.begin_at(i);
+  std::int32_t row[lane_elements];
+  std::int32_t column[lane_elements];
+  Value term[lane_elements];
+  // Elements that are not there are nothing of the last row.
+  read_four(rows + begin, left, rows[elements - 1], row);
+  read_four(columns + begin, left, -1, column);
+  read_four(values + begin, left, term);
+  Value factor[lane_elements];
+#pragma unroll
+  for (int k = 0; k < lane_elements; ++k)
+    factor[k] = column[k] >= 0 ? __ldg(v.x + column[k]) : Value(0);
+#pragma unroll
+  for (int k = 0; k < lane_elements; ++k) term[k] = column[k] >= 0 ? term[k] * factor[k] : Value(0);
+  // Behind this, y is what the scaling left.
+  cudaGridDependencySynchronize();
+  const auto add = [&](std::int32_t to, Value sum) { atomicAdd(v.y + to, v.alpha * sum); };
+  // The lane's first row, if it ends here, and its last one. Those between are complete.
+  Value head = 0;
+  bool ends = false;
+  Value sum = term[0];
+#pragma unroll
+  for (int k = 1; k < lane_elements; ++k) {
+    if (row[k] == row[k - 1]) {
+      sum += term[k];
+      continue;
+    }
+    if (ends) {
+      add(row[k - 1], sum);
+    } else {
+      head = sum;
+      ends = true;
+    }
+    sum = term[k];
   }
-  terms.multiply(v.x);
-  __syncthreads();
-  terms.add_segments(count);
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += unit_threads) {
-    if (begins(i)) atomicAdd(v.y + rows[begin + i], v.alpha * terms.sum_from(i));
+  // Rows ascend, so lanes with the same last row have nothing else between them.
+  const std::int32_t last = row[lane_elements - 1];
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const std::int32_t its_last = __shfl_up_sync(whole_warp, last, distance);
+    const Value its_sum = __shfl_up_sync(whole_warp, sum, distance);
+    if (lane >= distance && its_last == last) sum += its_sum;
   }
+  const std::int32_t last_before = __shfl_up_sync(whole_warp, last, 1);
+  const Value sum_before = __shfl_up_sync(whole_warp, sum, 1);
+  const std::int32_t first_behind = __shfl_down_sync(whole_warp, row[0], 1);
+  if (ends) add(row[0], lane > 0 && last_before == row[0] ? head + sum_before : head);
+  if (lane == 31 || first_behind != last) add(last, sum);
 }
 
 template <class Value>
@@ -55,7 +125,7 @@ class coo final : public device_kernel<Value> {
   coo(const device_csr<Value, Offset>& m, cudaStream_t stream)
       : rows_(m.rows),
         elements_(m.elements),
-        blocks_(blocks_for(m.elements, unit_size)),
+        blocks_(blocks_for(m.elements, unit_threads * lane_elements)),
         row_of_(rows_of_elements(m, stream)),
         columns_(m.elements, stream),
         values_(m.elements, stream) {
@@ -65,14 +135,16 @@ class coo final : public device_kernel<Value> {
 
   void run(const spmv_vectors<Value>& v, cudaStream_t stream) const override {
     if (rows_ == 0) return;
-    if (v.beta != Value(1)) {
+    const bool scales = v.beta != Value(1);
+    if (scales) {
       scale<<<blocks_for(rows_, unit_threads), unit_threads, 0, stream>>>(rows_, v.beta, v.y);
       gpu::require(cudaGetLastError(), "spmv cannot scale y");
     }
     if (elements_ == 0) return;
-    coo_kernel<<<blocks_, unit_threads, 0, stream>>>(elements_, row_of_.data(), columns_.data(),
-                                                     values_.data(), v);
-    gpu::require(cudaGetLastError(), "spmv by COO cannot start");
+    // It reads the matrix while y is scaled.
+    gpu::start_pdl(scales, coo_kernel<Value>, static_cast<int>(blocks_), unit_threads, stream,
+                   "spmv by COO cannot start", elements_, row_of_.data(), columns_.data(),
+                   values_.data(), v);
   }
 
  private:
