@@ -14,8 +14,12 @@ constexpr double tail_begins = 1.25;  // times the least cost
 cost_model::cost_model(const table& from, const loss_weights& weights)
     : from_(from), weights_(weights) {
   const feature_set features(from.what);
-  for (std::size_t c = 0; c < from.what.candidates.size(); ++c)
-    by_known_.push_back(features.is_guarded_by_known(c) ? 1 : 0);
+  const std::size_t known = known_features(from.what);
+  for (std::size_t i = 0; i < from.records(); ++i) {
+    by_known_.emplace_back();
+    for (std::size_t c = 0; c < from.what.candidates.size(); ++c)
+      by_known_.back().push_back(features.allows(c, from.features.row(i).first(known)) ? 1 : 0);
+  }
   const auto records = static_cast<double>(from.records());
   for (std::size_t i = 0; i < from.records(); ++i) mean_least_ += least(i, 1) / records;
   double best = std::numeric_limits<double>::infinity();
@@ -33,8 +37,9 @@ cost_model::cost_model(const table& from, const loss_weights& weights)
 
 std::size_t cost_model::carried_out(std::size_t record, std::size_t candidate,
                                     bool gathered) const {
-  const bool asked = gathered || by_known_[candidate] != 0;
-  return asked && from_.allowed(record, candidate) != 0 ? candidate : fallback_;
+  const bool taken =
+      gathered ? from_.allowed(record, candidate) != 0 : by_known_[record][candidate] != 0;
+  return taken ? candidate : fallback_;
 }
 
 double cost_model::bare_cost(std::size_t record, std::size_t candidate, double iterations) const {

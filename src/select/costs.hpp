@@ -18,7 +18,7 @@ class cost_model {
   [[nodiscard]] std::size_t fallback() const noexcept { return fallback_; }
 
   /// Seconds of a choice: of the candidate, or of the fallback where its guard refuses it. With the
-  /// known features only, a guard that takes gathered ones refuses. A failure costs a multiple of
+  /// known features only, they answer for its guard. A failure costs a multiple of
   /// the slowest that does not fail.
   [[nodiscard]] double cost(std::size_t record, std::size_t candidate, double iterations,
                             bool gathered) const;
@@ -41,7 +41,7 @@ class cost_model {
 
   const table& from_;
   loss_weights weights_;
-  std::vector<char> by_known_;  // guards of candidates that known features answer
+  std::vector<std::vector<char>> by_known_;  // of a record: candidates that known features allow
   std::size_t fallback_ = 0;
   double mean_least_ = 0;  // of one iteration
 };

@@ -122,10 +122,11 @@ class header_writer {
     for (std::size_t c = 0; c < what.candidates.size(); ++c) {
       const candidate& one = what.candidates[c];
       if (one.guard.empty()) continue;
-      // A guard that takes what was not gathered refuses.
+      // A guard that takes what was not gathered refuses, unless another condition answers for it.
       const bool answered = gathered || s_.features().is_guarded_by_known(c);
+      const std::string& guard = answered ? one.guard : one.known_guard;
       const std::string holds =
-          answered ? expression::parse(one.guard, names_).cpp(names_) : std::string("false");
+          guard.empty() ? std::string("false") : expression::parse(guard, names_).cpp(names_);
       text_ += fmt::format("  if (chosen == candidate::{} && !{}) return candidate::{};\n",
                            one.name, holds, fallback);
     }

@@ -85,7 +85,9 @@ std::string to_text(const selector& s) {
   }
   for (const candidate& c : s.what().candidates) {
     if (c.guard.empty()) continue;
-    text += fmt::format("{} only where {}, else {}\n", c.name, c.guard,
+    const std::string known =
+        c.known_guard.empty() ? "" : fmt::format(" (without gathering: {})", c.known_guard);
+    text += fmt::format("{} only where {}{}, else {}\n", c.name, c.guard, known,
                         s.what().candidates[static_cast<std::size_t>(s.fallback())].name);
   }
   return text;

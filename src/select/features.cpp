@@ -23,6 +23,9 @@ feature_set::feature_set(const schema& s) : known_(known_features(s)) {
   for (const candidate& c : s.candidates) {
     guards_.emplace_back();
     if (!c.guard.empty()) guards_.back() = expression::parse(c.guard, names);
+    known_guards_.emplace_back();
+    if (!c.known_guard.empty())
+      known_guards_.back() = expression::parse(c.known_guard, std::span(names).first(known_));
   }
 }
 
@@ -44,9 +47,9 @@ std::vector<double> feature_set::complete(std::span<const double> given) const {
 bool feature_set::allows(std::size_t candidate, std::span<const double> features) const {
   const auto& guard = guards_[candidate];
   if (!guard) return true;
-  const auto there = static_cast<int>(features.size());
-  return std::ranges::all_of(guard->uses(), [there](int f) { return f < there; }) &&
-         guard->value(features) != 0;
+  if (features.size() == computed_.size() || is_guarded_by_known(candidate))
+    return guard->value(features) != 0;
+  return known_guards_[candidate] && known_guards_[candidate]->value(features) != 0;
 }
 
 bool feature_set::is_guarded_by_known(std::size_t candidate) const {

@@ -146,9 +146,10 @@ schema read_schema(std::string_view text, std::string_view origin) {
   read_features(whole, "known", false, origin, s);
   read_features(whole, "gathered", true, origin, s);
   for (const json& entry : whole.list("candidates")) {
-    const object_reader one(entry, origin, "a candidate", {"name", "time", "setup", "guard"});
-    s.candidates.push_back(
-        {one.text("name"), one.text("time"), one.text("setup", "0"), one.text("guard", "")});
+    const object_reader one(entry, origin, "a candidate",
+                            {"name", "time", "setup", "guard", "known_guard"});
+    s.candidates.push_back({one.text("name"), one.text("time"), one.text("setup", "0"),
+                            one.text("guard", ""), one.text("known_guard", "")});
   }
   s.gathering = whole.text("gathering", "0");
   if (whole.has("unit")) s.unit = whole.positive(whole.at("unit"), "unit");
@@ -177,9 +178,11 @@ std::string to_json(const schema& s) {
   for (const feature& f : s.features)
     whole[f.gathered ? "gathered" : "known"].push_back(
         {{"name", f.name}, {f.given ? "column" : "is", f.is}});
-  for (const candidate& c : s.candidates)
+  for (const candidate& c : s.candidates) {
     whole["candidates"].push_back(
         {{"name", c.name}, {"time", c.time}, {"setup", c.setup}, {"guard", c.guard}});
+    if (!c.known_guard.empty()) whole["candidates"].back()["known_guard"] = c.known_guard;
+  }
   return whole.dump(2) + "\n";
 }
 

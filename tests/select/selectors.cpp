@@ -93,6 +93,27 @@ TEST(selectors, never_pass_a_guard) {
   }
 }
 
+TEST(selectors, are_answered_by_a_known_guard_while_nothing_is_gathered) {
+  schema s = sample_schema();
+  s.candidates[2].known_guard = "n <= 8";
+  const auto allowed = [&](std::vector<double> given) {
+    const feature_set features(s);
+    return features.allows(2, features.complete(given));
+  };
+  EXPECT_TRUE(allowed({8}));
+  EXPECT_FALSE(allowed({9}));
+  EXPECT_TRUE(allowed({9, 8}));
+  EXPECT_FALSE(allowed({8, 9}));
+  EXPECT_EQ(read_schema(to_json(s), "s.json").candidates[2].known_guard, "n <= 8");
+  table records = sample(1);
+  records.what = s;
+  const std::string header = to_header(train(records), "made");
+  EXPECT_NE(header.find("candidate::padded && !(n <= 8.0)"), std::string::npos);
+  EXPECT_EQ(header.find("!false"), std::string::npos);
+  s.candidates[2].known_guard = "longest <= 8";
+  EXPECT_THROW(feature_set{s}, error);
+}
+
 TEST(selectors, gather_at_most_once_and_only_where_it_pays) {
   const selector s = train(sample(1));
   int gathered = 0;

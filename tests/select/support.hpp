@@ -28,9 +28,9 @@ inline schema sample_schema() {
   s.title = "sample";
   s.features = {
       {"n", "n", false, true}, {"half", "n / 2", false, false}, {"longest", "longest", true, true}};
-  s.candidates = {{"plain", "t_plain", "0", ""},
-                  {"wide", "t_wide", "0", ""},
-                  {"padded", "t_padded", "n * 1e-9", "longest <= 8"}};
+  s.candidates = {{"plain", "t_plain", "0", "", ""},
+                  {"wide", "t_wide", "0", "", ""},
+                  {"padded", "t_padded", "n * 1e-9", "longest <= 8", ""}};
   s.gathering = "1e-6 + n * 1e-10";
   s.iterations = {1, 1000};
   return s;

@@ -12,8 +12,8 @@ namespace untax::select {
 /// Computes the features of a schema from those that are given, and asks guards.
 class feature_set {
  public:
-  /// Throws `invalid_argument` for expressions that cannot be read, known features that take
-  /// gathered ones, and guards over anything but features.
+  /// Throws `invalid_argument` for expressions that cannot be read, known features and known
+  /// guards that take gathered ones, and guards over anything but features.
   explicit feature_set(const schema& s);
 
   /// All features, from the values of those that are given, in their order; or only the known ones,
@@ -24,7 +24,7 @@ class feature_set {
   [[nodiscard]] std::size_t given() const noexcept { return given_; }
 
   /// Whether `candidate` may be taken with these features. With the known features only, one whose
-  /// guard takes gathered ones may not.
+  /// guard takes gathered ones may where its known guard holds.
   [[nodiscard]] bool allows(std::size_t candidate, std::span<const double> features) const;
   /// Whether the guard of `candidate` is answered by known features.
   [[nodiscard]] bool is_guarded_by_known(std::size_t candidate) const;
@@ -35,6 +35,7 @@ class feature_set {
   std::size_t given_ = 0;
   std::vector<std::optional<expression>> computed_;  // of each feature that is not given
   std::vector<std::optional<expression>> guards_;    // of each candidate
+  std::vector<std::optional<expression>> known_guards_;
 };
 
 }  // namespace untax::select

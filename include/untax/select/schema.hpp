@@ -23,6 +23,9 @@ struct candidate {
   /// A condition on features, where the candidate may blow up or fail; empty: it never does. It is
   /// not taken where the condition does not hold.
   std::string guard;
+  /// A condition on known features under which the guard holds, whatever the gathered ones are. It
+  /// answers for a guard that takes those while they are not gathered; empty: nothing does.
+  std::string known_guard;
 };
 
 /// What the columns of a table of run times mean, and what is asked of a selector.
