@@ -1,5 +1,6 @@
 """The examples do what they say."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -22,3 +23,17 @@ def test_decode_step():
     done = subprocess.run([sys.executable, EXAMPLES / "decode_step.py"], capture_output=True, text=True, check=True,
                           timeout=120)
     assert "the same bits" in done.stdout and "all_reduce_norm" in done.stdout and "gemm_all_reduce" in done.stdout
+
+
+def test_notebook_on_the_taxes():
+    """Its cells, one after the other; the last line of a cell is what it shows."""
+    cells = json.loads((EXAMPLES / "taxes.ipynb").read_text())["cells"]
+    names, shown = {}, []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"], "figures are measured where it is read"
+            *lines, last = "".join(cell["source"]).split("\n")
+            exec("\n".join(lines), names)
+            shown.append(eval(last, names))
+    assert "all_gather_gemm" in str(shown[0]) and "An average layer" in str(shown[1]) and "rows" in shown[2]
+    assert all("&lt;svg" in report._repr_html_() for report in shown[:2])

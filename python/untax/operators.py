@@ -112,8 +112,8 @@ class GemmReduceScatter(_Gemm):
     """Rows of C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, summed in fp32 in rank order.
 
     k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8; a rank ends with its
-    ceil(m / W) rows. `partials` is the type of partial results on the way: "fp32", or that of the problem. Worlds of the
-    host only.
+    ceil(m / W) rows. `partials` is the type of partial results on the way: "fp32", or that of the problem. On GPUs there
+    is no fp32, and n and k are multiples of 8.
     """
 
     name = "gemm_reduce_scatter"
@@ -133,7 +133,7 @@ class GemmAllReduce(_OwnResult):
     k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8. `partials` is the type of
     partial results on the way: "fp32", or that of the problem. `phases=1` has everybody add everything, `phases=2` has
     owners add their rows and pass the sum on, 0 chooses. C lies anywhere; in the operator's own, `result`, two phases
-    save a copy. Worlds of the host only.
+    save a copy. On GPUs there is no fp32, and n and k are multiples of 8.
     """
 
     name = "gemm_all_reduce"
@@ -150,7 +150,8 @@ class AllReduceNorm(Operator):
     Both are [tokens, hidden], complete at every rank, with the same bits. `output` says what `out` is: "same", elements
     of the problem's type; "e4m3", bytes of fp8 that were divided by `scale`; or "e4m3_per_token", with a scale for each
     row that comes out, too. `phases=1` has everybody add everything, `phases=2` has owners add their rows, normalise
-    them and pass both results on, 0 chooses. Worlds of the host only.
+    them and pass both results on, 0 chooses. On GPUs there is no fp32, hidden is a multiple of 8, and everything lies at
+    multiples of 16 bytes.
     """
 
     name = "all_reduce_norm"

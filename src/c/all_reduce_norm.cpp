@@ -48,13 +48,13 @@ int32_t untax_all_reduce_norm_plan(untax_world* world, const untax_all_reduce_no
 int32_t untax_all_reduce_norm_run(untax_operator* op, const untax_norm_arguments* arguments,
                                   void* stream) {
   return run<normalising>(op, [&](untax::all_reduce_norm& it) {
-    refuse_stream(normalising::name, stream);
+    refuse_stream_on_host(*op, stream);
     require(arguments, "arguments");
     const auto a = taken(arguments, "untax_norm_arguments");
     const bool own = a.x == nullptr && a.out == nullptr;
     it.run({matrix_of("in", a.in), matrix_of("residual", a.residual), a.weight,
             a.scale == 0 ? 1 : a.scale},
-           own ? it.result() : untax::norm_results{a.x, a.out, a.scales});
+           own ? it.result() : untax::norm_results{a.x, a.out, a.scales}, stream_of(stream));
   });
 }
 

@@ -141,8 +141,8 @@ int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matr
                                       const untax_const_matrix* weights, const untax_matrix* c,
                                       void* stream) {
   return run<reducing>(op, [&](untax::gemm_reduce_scatter& it) {
-    refuse_stream(reducing::name, stream);
-    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c));
+    refuse_stream_on_host(*op, stream);
+    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c), stream_of(stream));
   });
 }
 
@@ -165,9 +165,10 @@ int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* 
                                   const untax_const_matrix* weights, const untax_matrix* c,
                                   void* stream) {
   return run<summing>(op, [&](untax::gemm_all_reduce& it) {
-    refuse_stream(summing::name, stream);
-    if (c == nullptr) return it.run(matrix_of("a", a), matrix_of("weights", weights));
-    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c));
+    refuse_stream_on_host(*op, stream);
+    if (c == nullptr)
+      return it.run(matrix_of("a", a), matrix_of("weights", weights), stream_of(stream));
+    it.run(matrix_of("a", a), matrix_of("weights", weights), matrix_of("c", c), stream_of(stream));
   });
 }
 

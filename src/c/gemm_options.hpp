@@ -1,8 +1,10 @@
 #pragma once
 
 #include <untax/c/gemm.h>
+#include <untax/core/memory_kind.hpp>
 #include <untax/ops/options.hpp>
 
+#include "handles.hpp"
 #include "reading.hpp"
 
 namespace untax::c {
@@ -24,11 +26,11 @@ namespace untax::c {
 }
 
 /// Throws `unsupported`: on the host there are no streams.
-inline void refuse_stream(const char* operator_name, const void* stream) {
-  if (stream == nullptr) return;
-  throw error(errc::unsupported,
-              fmt::format("{} runs in worlds of the host, which have no streams; pass NULL",
-                          operator_name));
+inline void refuse_stream_on_host(const untax_operator& op, const void* stream) {
+  if (stream == nullptr || op.owner->ranks.memory() == memory_kind::cuda) return;
+  throw error(
+      errc::unsupported,
+      fmt::format("{} runs in a world of the host, which has no streams; pass NULL", op.kind()));
 }
 
 }  // namespace untax::c

@@ -2,7 +2,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "support.hpp"
 
@@ -198,11 +200,18 @@ TEST(c_refusals, worlds_and_plans_leave_nothing_behind) {
       }
     });
   };
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const char* const scale = std::getenv("UNTAX_TEST_SCALE");  // NOLINT(concurrency-mt-unsafe)
+  const bool slow = scale != nullptr && std::string(scale) != "1";
   for (int i = 0; i < 20; ++i) once(10);
   const long before = resident();
-  for (int i = 0; i < 100; ++i) once(10);
-  const char* const scale = std::getenv("UNTAX_TEST_SCALE");  // NOLINT(concurrency-mt-unsafe)
-  if (scale != nullptr && std::string(scale) != "1") GTEST_SKIP() << "sanitizers keep memory";
+  const auto open_before = descriptors();
+  for (int i = 0; i < (slow ? 100 : 1000); ++i) once(10);
+  EXPECT_EQ(descriptors(), open_before);
+  if (slow) GTEST_SKIP() << "sanitizers keep memory";
   EXPECT_LT(resident() - before, 2000) << "pages";
 }
 

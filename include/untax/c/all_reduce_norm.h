@@ -42,8 +42,10 @@ UNTAX_API int32_t untax_all_reduce_norm_plan(untax_world* world,
                                              const untax_all_reduce_norm_problem* problem,
                                              const untax_operator_options* options,
                                              untax_operator** op);
-/* With x and out NULL results go to the operator's own. Worlds of the host only, so `stream` is
- * NULL. */
+/* With x and out NULL results go to the operator's own. In a world of GPUs everything lies at
+ * multiples of 16 bytes, without gaps between rows; there is no fp32, and hidden is a multiple
+ * of 8.
+ */
 UNTAX_API int32_t untax_all_reduce_norm_run(untax_operator* op,
                                             const untax_norm_arguments* arguments, void* stream);
 /* The operator's own x, out and scales (NULL where there are none). With two phases peers write

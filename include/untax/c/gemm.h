@@ -84,8 +84,8 @@ UNTAX_API int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
                                                  const untax_gemm_reduce_scatter_problem* problem,
                                                  const untax_operator_options* options,
                                                  untax_operator** op);
-/* `a`: [m, k_r]. `weights`: [n, k_r]. `c`: this rank's rows. Worlds of the host only, so `stream`
- * is NULL. */
+/* `a`: [m, k_r]. `weights`: [n, k_r]. `c`: this rank's rows. In a world of GPUs there is no fp32,
+ * and n and k are multiples of 8. */
 UNTAX_API int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matrix* a,
                                                 const untax_const_matrix* weights,
                                                 const untax_matrix* c, void* stream);
@@ -105,8 +105,8 @@ UNTAX_API int32_t untax_gemm_all_reduce_plan(untax_world* world,
                                              const untax_operator_options* options,
                                              untax_operator** op);
 /* `a`: [m, k_r]. `weights`: [n, k_r]. `c`: [m, n], anywhere in memory; NULL for the operator's own,
- * which with two phases saves a copy, and is written by peers during a run in any case. Worlds of
- * the host only, so `stream` is NULL. */
+ * which with two phases saves a copy, and is written by peers during a run in any case. In a world
+ * of GPUs as above. */
 UNTAX_API int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* a,
                                             const untax_const_matrix* weights,
                                             const untax_matrix* c, void* stream);

@@ -59,6 +59,8 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
                        return_A: bool = True) -> tuple[Tensor | None, list[Tensor]]:  # noqa: N803
     name = "fused_all_gather_matmul"
     why = _why_not(A, Bs, group_name)
+    if not why and len(Bs) == 1 and not return_A:
+        why = tensors.kernels_lack(A, *Bs[0].shape)
     if why:
         _refused(name, why)
         others = symm_mem._fused_all_gather_matmul if A.is_cuda else symm_mem._fused_all_gather_matmul_fallback
@@ -78,8 +80,9 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
     why = _why_not(A, [B], group_name)
     if not why and reduce_op not in ("sum", "avg"):
         why = f"reduce_op {reduce_op}"
-    if not why and A.is_cuda:
-        why = "gemm_reduce_scatter has no kernels for GPUs yet"
+    if not why:  # columns that are scattered are rows of the transposed product
+        last = scatter_dim % A.dim() == A.dim() - 1
+        why = tensors.kernels_lack(A, A.shape[-1], A.shape[:-1].numel() if last else B.shape[1])
     if why:
         _refused(name, why)
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback

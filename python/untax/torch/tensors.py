@@ -16,7 +16,24 @@ def _rows(t: Tensor) -> Tensor:
     """A matrix whose rows lie as untax needs them; itself where they do."""
     rows, cols = t.shape
     side_by_side = cols <= 1 or t.stride(1) == 1
-    return t if side_by_side and (rows <= 1 or t.stride(0) >= cols) else t.contiguous()
+    t = t if side_by_side and (rows <= 1 or t.stride(0) >= cols) else t.contiguous()
+    return _aligned(t)
+
+
+def _aligned(t: Tensor) -> Tensor:
+    """Where kernels can read it: on a GPU at a multiple of 16 bytes."""
+    return t.clone(memory_format=torch.contiguous_format) if t.is_cuda and t.data_ptr() % 16 != 0 else t
+
+
+def kernels_lack(t: Tensor, *extents: int) -> str:
+    """Why kernels that multiply, add or normalise cannot take a tensor of a GPU; empty if they can, and on hosts. The
+    extents are those that have to be multiples of 8."""
+    if not t.is_cuda:
+        return ""
+    if t.dtype == torch.float32:
+        return "kernels have no torch.float32"
+    odd = [extent for extent in extents if extent % 8 != 0]
+    return f"kernels need multiples of 8, and there is {odd[0]}" if odd else ""
 
 
 def _operand(t: Tensor) -> tuple[int, int, int, int, int]:
@@ -166,7 +183,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
-    if a.is_cuda or reduce_op not in ("sum", "avg"):  # for which gemm_all_reduce is not there
+    if reduce_op not in ("sum", "avg") or kernels_lack(a, *b.shape):  # for which gemm_all_reduce is not there
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     engine = _engine(a, group_name)
     ranks, n = engine.world.size, b.shape[1]
@@ -183,15 +200,16 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
 def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
                         group_name: str) -> tuple[Tensor, Tensor]:
     hidden = x.shape[-1]
-    if x.is_cuda or hidden > 16384:  # for which all_reduce_norm is not there
+    if hidden > 16384 or kernels_lack(x, hidden):  # for which all_reduce_norm is not there
         total = all_reduce(x, "sum", group_name) + residual
         return torch.nn.functional.rms_norm(total, (hidden,), weight, eps), total
     total, normed = (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
     if x.numel() > 0:
         op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                                             epsilon=eps)
-        op.run(*(t.reshape(-1, hidden).contiguous() for t in (x, residual)), weight.contiguous(), total.view(-1, hidden),
-               normed.view(-1, hidden))
+        operands = (_aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
+        op.run(*operands, _aligned(weight.contiguous()), total.view(-1, hidden), normed.view(-1, hidden),
+               stream=_stream(x))
     return normed, total
 
 
