@@ -80,7 +80,7 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
     chosen.how = how;
     return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen);
   };
-  const auto make = [&](pattern how) { return make_for(m, how); };
+  const auto make = [&](pattern how) { return make_for(problem_.m, how); };
   if (options.varying_rows) plans_ = rows_on_device(name, rank_, options, plan_, m);
   // With shards that are full every rank's list has what any run has.
   const std::int64_t unit = gather == gather_axis::rows ? w.size() : 1;
