@@ -34,8 +34,8 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.ranks = world;
   how.m = static_cast<int>(sum.m);
   how.n = static_cast<int>(sum.n);
-  how.everywhere = sum.target == reduce_target::everywhere && sum.phases == 1;
-  how.passes_on = sum.target == reduce_target::everywhere && sum.phases == 2;
+  how.passes_on = sum.target == reduce_target::everywhere && sum.phases == 2 && world > 1;
+  how.everywhere = sum.target == reduce_target::everywhere && !how.passes_on;
   how.halves = sum.partials != dtype::f32;
   const int m_tiles = gemm.schedule.m_tiles * c.cluster;
   how.swap_ab = c.swap_ab;
@@ -75,6 +75,10 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
     sums_plan plan = made;
     plan.gemm = gemm;
     plan.gemm.config = *config;
+    // An owner's rows are gone through before the next one's.
+    gpu::tile_schedule& of = plan.gemm.schedule;
+    if (!config->swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
+      of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
     plan.how = fragments_of(sum, world, rank, plan.gemm);
     plans.push_back(plan);
   }

@@ -137,7 +137,7 @@ class device_sums final : public device_operator {
   gpu::operator_launcher launcher_;  // ends first
 };
 
-/// In a world of one rank the product is the sum.
+/// The product, which is the sum of one rank.
 class lonely_sum final : public device_operator {
  public:
   lonely_sum(const device_sum& sum, pattern how)
@@ -165,8 +165,12 @@ std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const symmetric_result& result) {
   auto plans = sums_plans(sum, w.size(), w.rank(), options, gpu::num_sms_of(w));
   agree_on_lines(w, sum.operator_name, plans.front().agreed());
-  if (w.size() == 1) return std::make_unique<lonely_sum>(sum, options.how);
   return std::make_unique<device_sums>(w, sum, options, std::move(plans.front()), result);
+}
+
+std::unique_ptr<device_operator> lonely_sum_on_device(world& /*w*/, const device_sum& sum,
+                                                      pattern how) {
+  return std::make_unique<lonely_sum>(sum, how);
 }
 
 }  // namespace untax

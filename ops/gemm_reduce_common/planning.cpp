@@ -82,6 +82,8 @@ made_on_device make_summed_on_device(world& w, const operator_entry& entry,
                        problem.type,          problem.partials, where.target, where.phases};
   const auto make = [&](pattern how) {
     if (how == pattern::bulk_library) return sums_by_library(w, sum);
+    if (w.size() == 1 && options.how == pattern::automatic)
+      return lonely_sum_on_device(w, sum, how);
     operator_options chosen = options;
     chosen.how = how;
     return sums_on_device(w, sum, chosen, where.result);

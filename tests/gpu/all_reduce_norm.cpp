@@ -169,7 +169,8 @@ void check(world& w, const all_reduce_norm_problem& p, int phases, bool in_place
   const stream s;
   norm_trial<T> trial(w, p, phases, in_place);
   std::mt19937_64 stalls(seed + static_cast<std::uint64_t>(w.rank()));
-  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+  const auto epochs = static_cast<std::uint64_t>(runs(5));
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     stall(s, static_cast<std::int64_t>(stalls() % 200));
     trial.launch(s, seed + epoch);
     EXPECT_TRUE(s.done());

@@ -64,6 +64,11 @@ int cases(int usual) {
   return number != nullptr ? std::stoi(number) : usual;
 }
 
+int runs(int usual) {
+  const char* number = asked("UNTAX_GPU_RUNS");
+  return number != nullptr ? std::stoi(number) : usual;
+}
+
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {
   untax::world_options options;
   options.heap_bytes = std::size_t{4} << 20;

@@ -35,6 +35,8 @@ std::string watched(const std::string& reason);
 /// How many random cases a test takes: `usual`, or what UNTAX_GPU_CASES asks for: many for a proof,
 /// few under a tool that makes kernels slow.
 int cases(int usual);
+/// How often a test of equal bits runs an operator: UNTAX_GPU_RUNS, or so often.
+int runs(int usual);
 
 /// Heaps of 4 MiB in GPU memory. UNTAX_WAIT_LIMIT_MS wins over the limit.
 untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);

@@ -2,61 +2,14 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
+#include "engines/gpu/channel/slab_words.cuh"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 
 namespace untax::gpu {
-
-/// What a lane waits for: 16 bytes of a row from each other rank, eight ranks at a time.
-struct row_words {
-  static constexpr int most = 8;
-
-  uint4* first = nullptr;  ///< of the first of these ranks
-  std::int64_t apart = 0;  ///< to the next one's
-  int count = 0;
-  int own = -1;  ///< of these, the one that sends nothing
-  uint4 found[most];
-
-  std::uint64_t expected = 0;  ///< the epoch
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
-  int first_rank = 0;
-
-  [[nodiscard]] __device__ bool asks(int i) const { return i < count && i != own; }
-  __device__ void ask() {
-#pragma unroll
-    for (int i = 0; i < most; ++i) found[i] = load_sum_words_if(asks(i), first + i * apart);
-  }
-  [[nodiscard]] __device__ bool have_come() {
-    bool came = true;
-#pragma unroll
-    for (int i = most - 1; i >= 0; --i) {
-      const uint4& w = found[i];
-      if (w.x != 0 && w.y != 0 && w.z != 0 && w.w != 0) continue;
-      came = false;
-      peer = first_rank + i;
-    }
-    return came;
-  }
-  [[nodiscard]] __device__ std::uint64_t look() {
-    ask();
-    return have_come() ? 1 : 0;
-  }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
-  /// For the epoch after the next.
-  __device__ void put_back() const {
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-      if (asks(i)) store_sum_words(first + i * apart, make_uint4(0, 0, 0, 0));
-    }
-  }
-};
 
 namespace {
 
@@ -184,40 +137,38 @@ class norm_block {
 
   /// (row of rank 0 + row of rank 1) + ..., of eight elements a lane. By all lanes of a warp.
   [[nodiscard]] __device__ bool add(int row, int i, bool mine, eight<T>& sums) const {
-    row_words ranks;
-    ranks.apart = how_.in_slab() / norm_rows::elements;
-    ranks.expected = epoch_;
-    ranks.seen = epoch_ > 2 ? epoch_ - 2 : 0;
-    for (int rank = 0; rank < how_.ranks; rank += row_words::most) {
-      const int left = how_.ranks - rank;
-      ranks.count = !mine ? 0 : left < row_words::most ? left : row_words::most;
-      ranks.own = how_.own_rank - rank;
-      ranks.first_rank = rank;
-      ranks.room = how_.slab_of(rank, epoch_);
-      ranks.first = slab_row(how_.own_rank, rank, row) + i;
-      const uint4 own = mine ? row_of(t_.run.in, row)[i] : make_uint4(0, 0, 0, 0);
-      if (!await(ranks)) return false;
-      if (!left_out(mutant::sums_put_back)) ranks.put_back();
+    constexpr int together = 8;  // ranks
+    const int others = how_.ranks - 1;
+    // What all ranks add is the same, also of NaN.
+    const auto own = eight<T>::of(
+        from_words(as_words(mine ? row_of(t_.run.in, row)[i] : make_uint4(0, 0, 0, 0))));
+    const auto add_more = [&](const eight<T>& more, int rank) {
+      if (rank == 0) {
+        sums = more;
+      } else {
+        sums.add(more);
+      }
+    };
+    slab_place<partial_words<T, false>> at;
+    at.first = slab_row(how_.own_rank, 0, row) + i;
+    at.apart = how_.in_slab() / norm_rows::elements;
+    at.skipped = how_.own_rank;
+    at.epoch = epoch_;
+    at.room = how_.slab_of(0, epoch_);
+    for (at.begin = 0; at.begin < others; at.begin += together) {
+      at.count = mine ? min(others - at.begin, together) : 0;
+      slab_words<partial_words<T, false>, together> words(at);
+      if (!words.await(t_.run, slot_)) return false;
+      if (!left_out(mutant::sums_put_back)) words.put_back();
 #pragma unroll
-      for (int k = 0; k < row_words::most; ++k) {
-        if (k >= ranks.count) break;
-        // What all ranks add is the same, also of NaN.
-        const eight<T> more =
-            eight<T>::of(from_words(k == ranks.own ? as_words(own) : ranks.found[k]));
-        if (rank + k == 0) {
-          sums = more;
-        } else {
-          sums.add(more);
-        }
+      for (int k = 0; k < together; ++k) {
+        if (k >= at.count) break;
+        if (at.begin + k == how_.own_rank) add_more(own, how_.own_rank);
+        add_more(eight<T>::of(from_words(words.found[k][0])), at.rank_of(k));
       }
     }
+    if (how_.own_rank == others) add_more(own, how_.own_rank);
     return true;
-  }
-  [[nodiscard]] __device__ bool await(row_words& ranks) const {
-    ranks.ask();
-    if (__any_sync(everybody, ranks.have_come() ? 0 : 1) == 0) return true;
-    lazy_watch watch(device_watch(t_.run.world, slot_));
-    return wait_for_parts(ranks, watch, t_.run.operator_name()) == wait_outcome::ok;
   }
 
   __device__ void normalise(int row, const uint4 (&x)[most_chunks], float inverse) {

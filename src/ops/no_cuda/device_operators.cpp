@@ -40,5 +40,9 @@ std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const symmetric_result& /*result*/) {
   refuse(w, sum.operator_name);
 }
+std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,
+                                                      pattern /*how*/) {
+  refuse(w, sum.operator_name);
+}
 
 }  // namespace untax

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/rma/device_group.cuh>
+
+#include "engines/gpu/channel/lazy_watch.cuh"
+#include "engines/gpu/channel/pending_waits.cuh"
+#include "engines/gpu/channel/run_arguments.hpp"
+#include "engines/gpu/sm90/ptx/sum_words.cuh"
+
+namespace untax::gpu {
+
+/// Where a lane's words lie that some ranks have for it: in slabs of the same form
+/// (peer_slabs.hpp), at the same place of each.
+template <class Words>
+struct slab_place {
+  using words = typename Words::words;
+
+  words* first = nullptr;  ///< in the slab of rank 0
+  std::int64_t apart = 0;  ///< words from a slab to the next
+  int skipped = -1;        ///< a rank that has none here; -1: all have
+  int begin = 0;           ///< the first rank, without that one
+  int count = 0;           ///< of ranks
+  unsigned wanted = 1;     ///< a bit for each word of a rank that there is
+  std::uint64_t epoch = 0;
+  int room = -1;  ///< of rank 0
+
+  [[nodiscard]] __device__ int rank_of(int i) const {
+    const int rank = begin + i;
+    return skipped >= 0 && rank >= skipped ? rank + 1 : rank;
+  }
+};
+
+/// What a lane waits for: `together` words of `ranks` ranks at most. They are asked for all at once
+/// before the first one is looked at. Data are taken from the very loads that found them, so that
+/// nothing else has to be ordered.
+template <class Words, int ranks, int together = 1>
+struct slab_words {
+  using words = typename Words::words;
+  static constexpr int lanes = 32;  ///< between words of a lane
+
+  slab_place<Words> at;
+  words found[ranks][together];
+
+  // What a wait reports.
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  __device__ explicit slab_words(const slab_place<Words>& where)
+      : at(where), expected(where.epoch), seen(where.epoch > 2 ? where.epoch - 2 : 0) {}
+
+  [[nodiscard]] __device__ bool asks(int i, int part) const {
+    return i < at.count && (at.wanted >> part & 1U) != 0;
+  }
+  [[nodiscard]] __device__ words* word(int i, int part) const {
+    return at.first + at.rank_of(i) * at.apart + part * lanes;
+  }
+  __device__ void ask() {
+#pragma unroll
+    for (int i = 0; i < ranks; ++i) {
+#pragma unroll
+      for (int part = 0; part < together; ++part)
+        found[i][part] = load_sum_words_if(asks(i, part), word(i, part));
+    }
+  }
+  [[nodiscard]] __device__ bool have_come() {
+    bool came = true;
+#pragma unroll
+    for (int i = ranks - 1; i >= 0; --i) {
+#pragma unroll
+      for (int part = 0; part < together; ++part) {
+        if (Words::have_come(found[i][part])) continue;
+        came = false;
+        peer = at.rank_of(i);
+        room = at.room + peer;
+      }
+    }
+    return came;
+  }
+  [[nodiscard]] __device__ std::uint64_t look() {
+    ask();
+    return have_come() ? 1 : 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+
+  /// Whether those of all lanes of the warp have come, as far as one look tells.
+  [[nodiscard]] __device__ bool are_there() {
+    ask();
+    return __any_sync(0xffffffffU, have_come() ? 0 : 1) == 0;
+  }
+  /// Waits until those of all lanes of the warp have come; false if that ended badly.
+  [[nodiscard]] __device__ bool await(const run_arguments& run, int slot) {
+    if (are_there()) return true;
+    lazy_watch watch(device_watch(run.world, slot));
+    return wait_for_parts(*this, watch, run.operator_name()) == wait_outcome::ok;
+  }
+  /// For the epoch after the next.
+  __device__ void put_back() const {
+#pragma unroll
+    for (int i = 0; i < ranks; ++i) {
+#pragma unroll
+      for (int part = 0; part < together; ++part) {
+        if (asks(i, part)) store_sum_words(word(i, part), Words::nothing());
+      }
+    }
+  }
+};
+
+}  // namespace untax::gpu
