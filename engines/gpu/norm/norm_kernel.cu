@@ -4,8 +4,8 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
-#include "engines/gpu/channel/slab_words.cuh"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
+#include "engines/gpu/gemm/sinks/slab_words.cuh"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 

@@ -5,9 +5,9 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
-#include "engines/gpu/channel/slab_words.cuh"
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
+#include "engines/gpu/gemm/sinks/slab_words.cuh"
 #include "engines/gpu/gemm/sinks/sum_results.cuh"
 
 namespace untax::gpu {

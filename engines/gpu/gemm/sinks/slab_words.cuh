@@ -12,7 +12,7 @@
 namespace untax::gpu {
 
 /// Where a lane's words lie that some ranks have for it: in slabs of the same form
-/// (peer_slabs.hpp), at the same place of each.
+/// (engines/gpu/channel/peer_slabs.hpp), at the same place of each.
 template <class Words>
 struct slab_place {
   using words = typename Words::words;
