@@ -15,8 +15,6 @@
 namespace untax {
 namespace {
 
-/// Rows up to which one tile has all of them.
-constexpr std::int64_t few_rows = 128;
 constexpr int usual_adding = 8;
 
 constexpr gpu::tile_config kernels[] = {
@@ -91,10 +89,6 @@ int sums_plan::adding_warps(bool multiplies) const {
   constexpr int warps = gpu::sum_fragments::warps;
   if (multiplies && comm_ctas == 0 && !beside) return gemm.blocks() * gpu::mma_warpgroups * warps;
   return (multiplies && comm_ctas > 0 ? comm_ctas : own_grid) * (gpu::block_threads / 32);
-}
-
-pattern usual_pattern(const device_sum& sum) noexcept {
-  return sum.m <= few_rows ? pattern::fused_sequential : pattern::fused_specialized;
 }
 
 std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,

@@ -40,9 +40,8 @@ struct sums_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// What `automatic` stands for: with few rows every block adds when it has multiplied, elsewhere
-/// some do nothing else.
-[[nodiscard]] pattern usual_pattern(const device_sum& sum) noexcept;
+/// What `automatic` stands for: all blocks multiply, and all add.
+inline constexpr pattern usual_pattern = pattern::fused_sequential;
 
 /// Plans for a GPU of `num_sms` multiprocessors, the one that the model of the GEMM likes best
 /// first. Throws `unsupported` for a pattern that there is not, and where no kernel can multiply.

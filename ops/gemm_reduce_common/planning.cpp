@@ -88,7 +88,7 @@ made_on_device make_summed_on_device(world& w, const operator_entry& entry,
     chosen.how = how;
     return sums_on_device(w, sum, chosen, where.result);
   };
-  const pattern how = options.how == pattern::automatic ? usual_pattern(sum) : options.how;
+  const pattern how = options.how == pattern::automatic ? usual_pattern : options.how;
   made_on_device made = make_on_device(w, entry, same, how, make, where.result.data);
   plan.how = made.how;
   return made;
