@@ -9,6 +9,7 @@
 
 #include "html_text.hpp"
 #include "report_style.hpp"
+#include "report_timeline.hpp"
 #include "time_text.hpp"
 #include "waterfall.hpp"
 
@@ -307,7 +308,7 @@ std::string render_html(const tax_report& report) {
   for (const tax_row& row : report.rows) out += card(report, row);
   out +=
       "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
-  out += traced_section(report);
+  out += traced_section(report) + timeline_section(report);
   out += reading_guide(verdict_of(report)) + measuring_facts(report);
   out += unmeasured_list(report);
   if (!report.notes.empty()) {

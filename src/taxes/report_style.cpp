@@ -68,6 +68,22 @@ code { font: .88em ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono",
 .locality { fill: var(--locality); stroke: var(--locality); background: var(--locality); }
 .remainder { fill: var(--remainder); stroke: var(--remainder); background: var(--remainder); }
 .bound { fill: var(--bound); stroke: var(--bound); background: var(--bound); }
+.timeline { margin: 1rem 0 0; padding: 0; }
+.timeline figcaption { font-size: .93rem; margin-bottom: .3rem; }
+.strip { display: grid; grid-template-columns: max-content 1fr; column-gap: .7rem; }
+.strip ol { list-style: none; margin: 0; padding: 0; font-size: .8rem; color: var(--soft); }
+.strip div { overflow-x: auto; min-width: 0; }
+.strip svg { display: block; width: 100%; background: var(--faint); }
+.zoom:checked + label { font-weight: 600; }
+#zoom4:checked ~ .timeline svg { width: 400%; }
+#zoom16:checked ~ .timeline svg { width: 1600%; }
+.in_flight line, .in_flight circle { visibility: hidden; stroke: var(--ink); stroke-width: 1.5; fill: var(--ink); }
+.in_flight:hover line, .in_flight:hover circle { visibility: visible; }
+.compute { fill: var(--bound); background: var(--bound); }
+.late_peer { fill: var(--bulk_synchronous); background: var(--bulk_synchronous); }
+.in_flight, .in_flight rect { fill: var(--locality); background: var(--locality); }
+.own_movement { fill: var(--remainder); background: var(--remainder); }
+.skew_at_entry { fill: var(--engine); background: var(--engine); }
 details { margin-top: .7rem; font-size: .88rem; }
 summary { cursor: pointer; color: var(--soft); }
 summary:hover { color: var(--ink); }

@@ -76,10 +76,20 @@ std::string difference(const tax_row& row, const tax_of_trace& tax) {
       tax.after, name_of(other), with_unit(most, unit), tax.before, before->cause);
 }
 
+/// The operation that takes most of E0 in a layer.
+const tax_row* largest(const tax_report& report) {
+  const auto time = [](const tax_row& row) {
+    return row.step("E0")->time.median * static_cast<double>(row.op.occurrences());
+  };
+  const auto found = std::ranges::max_element(report.rows, {}, time);
+  return found == report.rows.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void add_traces(tax_report& report, const trace_record& record) {
   const auto accounts = accounts_of(record);
+  const tax_row* const shown = largest(report);
   for (tax_row& row : report.rows) {
     row.traced.clear();
     for (const tax_step& step : row.steps) {
@@ -87,7 +97,9 @@ void add_traces(tax_report& report, const trace_record& record) {
                                              &operator_account::label);
       if (account == accounts.end()) continue;
       row.traced.push_back(
-          {step.id, account->path, account->ranks, account->causes.front().text()});
+          {step.id, account->path, account->ranks, account->causes.front().text(), {}});
+      if (&row == shown && (step.id == "E1" || step.id == "E4"))
+        row.traced.back().timeline = typical_timeline(record, *account);
     }
   }
 }

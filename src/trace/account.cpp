@@ -53,6 +53,13 @@ void summarise(operator_account& account) {
 
 }  // namespace
 
+std::vector<timeline_piece> typical_timeline(const trace_record& record,
+                                             const operator_account& account) {
+  std::vector<const run_account*> sorted = typical(account.runs);
+  const run_account& middle = *sorted[sorted.size() / 2];
+  return run_timelines(record, account.id).pieces(middle.epoch, signal_index(record));
+}
+
 std::string_view name_of(trace_part part) noexcept {
   constexpr std::string_view names[] = {"compute",      "launch", "late peer", "in flight",
                                         "own movement", "tail",   "idle",      "skew at entry"};

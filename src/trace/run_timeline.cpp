@@ -95,6 +95,8 @@ class rank_time {
     }
     return last;
   }
+  /// By worker.
+  [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }
   [[nodiscard]] int unmatched() const noexcept { return unmatched_; }
   [[nodiscard]] const trace_span& call() const noexcept { return call_; }
   [[nodiscard]] const traced_operator& op() const noexcept { return op_; }
@@ -285,6 +287,38 @@ run_account run_timelines::account(std::int64_t epoch, const signal_index& signa
   }
   path_walk(ranks, signals, account).walk();
   return account;
+}
+
+std::vector<timeline_piece> run_timelines::pieces(std::int64_t epoch,
+                                                  const signal_index& signals) const {
+  const std::vector<rank_run> runs = run_of(epoch);
+  const run_account whole = account(epoch, signals);
+  const auto seconds = [&](std::uint64_t time) {
+    return (static_cast<double>(time) - static_cast<double>(whole.begin)) * 1e-9;
+  };
+  std::vector<timeline_piece> all;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const traced_operator& op = record_->operators[runs[r].op];
+    const rank_time time(op, signals, runs[r].call, runs[r].stages, whole.begin, whole.end);
+    for (std::size_t w = 0; w < time.workers().size(); ++w) {
+      for (const piece& p : time.workers()[w]) {
+        if (p.part == trace_part::idle || p.part == trace_part::tail) continue;
+        timeline_piece& one = all.emplace_back();
+        one.part = p.part;
+        one.rank = static_cast<int>(r);
+        one.worker = static_cast<int>(w);
+        one.begin = seconds(p.begin);
+        one.end = seconds(p.end);
+        if (p.part != trace_part::in_flight) continue;
+        if (const auto signal = signals.signal_of(op, *p.wait)) {
+          one.from_rank = signals.op_of(*signal)->rank;
+          one.from_worker = static_cast<int>(signal->worker);
+          one.sent = seconds(signals.at(*signal).begin);
+        }
+      }
+    }
+  }
+  return all;
 }
 
 }  // namespace untax

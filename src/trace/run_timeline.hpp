@@ -17,6 +17,8 @@ class run_timelines {
   /// Those that are whole: every rank has noted its call, its return, and everything between.
   [[nodiscard]] std::vector<std::int64_t> epochs() const;
   [[nodiscard]] run_account account(std::int64_t epoch, const signal_index& signals) const;
+  [[nodiscard]] std::vector<timeline_piece> pieces(std::int64_t epoch,
+                                                   const signal_index& signals) const;
 
  private:
   /// One rank's part of a run.

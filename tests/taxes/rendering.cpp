@@ -264,6 +264,29 @@ TEST(html, bars_stay_inside) {
   EXPECT_EQ(bars, 3 * 7);
 }
 
+TEST(html, shows_one_run_of_each_step_with_its_signals) {
+  tax_report report = sample_report();
+  EXPECT_FALSE(contains(render_html(report), "One run of each"));
+  traced_step e1{"E1", {}, {{}, {}}, "compute at rank 0", {}};
+  e1.path[trace_part::compute] = 4e-6;
+  traced_step e4 = e1;
+  e4.id = "E4";
+  e1.timeline = {{trace_part::compute, 0, 0, 0, 4e-6, -1, -1, 0},
+                 {trace_part::in_flight, 1, 2, 2e-6, 3e-6, 0, 0, 1e-6}};
+  for (int i = 0; i < 5000; ++i)
+    e4.timeline.push_back(
+        {trace_part::movement, 1, i % 8, i * 4e-10, i * 4e-10 + 1e-10, -1, -1, 0});
+  report.rows[0].traced = {e1, e4};
+  const std::string page = render_html(report);
+  EXPECT_EQ(unbalanced(page), "");
+  EXPECT_TRUE(contains(page, "qkv, E1: bulk_library, planned, 4.000\u202f\u00b5s")) << page;
+  EXPECT_TRUE(contains(page, "in flight from rank 0, 1.000")) << "what a pointer shows";
+  EXPECT_TRUE(contains(page, "<line x1=\"25.000%\" y1=\"5\" x2=\"75.000%\" y2=\"63\"/>"));
+  EXPECT_TRUE(contains(page, "The 3000 shortest pieces are not drawn."));
+  EXPECT_FALSE(contains(page, "<script"));
+  EXPECT_LT(page.size(), 1'000'000U);
+}
+
 TEST(plot, is_a_picture_of_the_layer_that_needs_nothing_else) {
   tax_report report = sample_report();
   report.model = "a < b";

@@ -193,6 +193,14 @@ TEST(trace_account, the_critical_path_goes_on_at_the_peer_that_signalled) {
   EXPECT_EQ(in_ns(run.ranks[1][trace_part::entry]), 100);
   EXPECT_EQ(in_ns(run.ranks[1][trace_part::idle]), 10 + 70);
   EXPECT_EQ(accounts[0].causes.front().text(), "compute at rank 1");
+  const auto pieces = typical_timeline({{early, late}}, accounts[0]);
+  const auto flight = std::ranges::find(pieces, trace_part::in_flight, &timeline_piece::part);
+  ASSERT_NE(flight, pieces.end());
+  EXPECT_EQ(in_ns(flight->begin), 310);
+  EXPECT_EQ(in_ns(flight->end), 360);
+  EXPECT_EQ(flight->rank, 0);
+  EXPECT_EQ(flight->from_rank, 1);
+  EXPECT_EQ(in_ns(flight->sent), 310);
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ struct traced_step {
   trace_breakdown path;
   std::vector<trace_breakdown> ranks;
   std::string cause;  ///< what is most of the path: "launch at rank 1"
+  /// Of one run, for pages only: of E1 and E4 of the operation that takes most of E0. JSON does not
+  /// have it; the trace does.
+  std::vector<timeline_piece> timeline = {};
   bool operator==(const traced_step&) const = default;
 };
 

@@ -90,6 +90,25 @@ struct operator_account {
   std::vector<trace_cause> causes;  ///< along the path, the largest first
 };
 
+/// What one worker was at in a run, in seconds since the run's begin.
+struct timeline_piece {
+  trace_part part = trace_part::idle;
+  int rank = 0;
+  int worker = 0;
+  double begin = 0;
+  double end = 0;
+  /// Of what was in flight: who signalled, and when. -1: not recorded, or nothing of the kind.
+  int from_rank = -1;
+  int from_worker = -1;
+  double sent = 0;
+  bool operator==(const timeline_piece&) const = default;
+};
+
+/// Of the run whose time is the median, all pieces of all workers but idle ones and tails.
+/// `account` is one of those of the record.
+[[nodiscard]] std::vector<timeline_piece> typical_timeline(const trace_record& record,
+                                                           const operator_account& account);
+
 /// The accounts of all operators that have a whole run, in the order in which they were made at
 /// rank 0.
 [[nodiscard]] std::vector<operator_account> accounts_of(const trace_record& record);

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include <untax/taxes/report.hpp>
+
+namespace untax {
+
+/// One run of E1 and one of E4 of an operation, one below the other on the same scale, as HTML:
+/// ranks are rows, and signals are arrows that show when their wait is pointed at. Zooming takes no
+/// script. Empty for a report without timelines.
+[[nodiscard]] std::string timeline_section(const tax_report& report);
+
+}  // namespace untax
