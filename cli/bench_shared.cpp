@@ -15,6 +15,12 @@ std::string problem_text(const bench::shared_row& row) {
                      p.gather == gather_axis::k ? ", k" : "");
 }
 
+/// How much longer it takes than the first pattern: of one rank, than the GEMM alone.
+std::string of_the_first(const bench::shared_row& row, const pattern_figure& f) {
+  const auto& first = row.figures.front().time;
+  return first ? fmt::format("{:.3f}", f.time->median / first->median) : "";
+}
+
 /// Where the rows of the same operator and number of ranks end that begin at `from`.
 std::size_t end_of_group(const bench::shared_report& report, std::size_t from) {
   std::size_t end = from;
@@ -36,12 +42,14 @@ std::string text_of(const bench::shared_report& report, int columns, text_style 
   const auto us = [](double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); };
   int refused = 0;
   for (std::size_t at = 0; at < report.rows.size();) {
-    text += fmt::format("\n{}, {} ranks\n", report.rows[at].operator_name, report.rows[at].ranks);
+    text += fmt::format("\n{}, {} {}\n", report.rows[at].operator_name, report.rows[at].ranks,
+                        report.rows[at].ranks == 1 ? "rank" : "ranks");
     table rows({{"m x n x k"},
                 {"pattern"},
                 {"us", side::right},
                 {"p10", side::right},
-                {"p90", side::right}},
+                {"p90", side::right},
+                {"ratio", side::right}},
                2);
     for (const std::size_t end = end_of_group(report, at); at < end; ++at) {
       const bench::shared_row& row = report.rows[at];
@@ -52,7 +60,7 @@ std::string text_of(const bench::shared_report& report, int columns, text_style 
         }
         rows.add({problem_text(row), f.by,
                   us(f.time->median) + (f.error <= row.tolerance ? "" : " WRONG"), us(f.time->p10),
-                  us(f.time->p90)});
+                  us(f.time->p90), of_the_first(row, f)});
       }
     }
     text += rows.render(columns, how.utf8);

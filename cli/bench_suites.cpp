@@ -59,7 +59,7 @@ constexpr const char* footer =
     "cuSPARSE, in every way; --json is a table for `untax select`, and --seconds with --resume "
     "measures a long one in parts\n"
     "shared            operators between ranks that share one GPU, which compares builds of untax; "
-    "--ranks 2 and 4 by default\n"
+    "--ranks 2 and 4 by default; with --ranks 1 sums over ranks beside the GEMM alone\n"
     "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
     "random; with --orders in every order of tiles\n"
     "\n"

@@ -14,10 +14,10 @@ namespace untax::bench {
 /// comparing builds of untax with each other: what a change costs kernels that also send, wait and
 /// signal.
 struct shared_options {
-  std::vector<int> rank_counts = {2, 4};
-  int problems = 12;       ///< of each operator
-  std::uint64_t seed = 1;  ///< of the problems and of what is in the matrices
-  int repeats = 20;        ///< times of each pattern
+  std::vector<int> rank_counts = {2, 4};  ///< 1: what sums over ranks cost that send to themselves
+  int problems = 12;                      ///< of each operator
+  std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
+  int repeats = 20;                       ///< times of each pattern
   /// Called after each problem. May be empty.
   std::function<void()> progress;
 };
@@ -48,7 +48,12 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> shared_problems(const std::string& operator_name,
                                                         std::uint64_t seed, int count);
 
-/// Times the fused patterns of all_gather_gemm and gemm_all_scatter by the clock of the GPU,
+/// The problems of one rank that sends to itself: few rows and many.
+[[nodiscard]] std::vector<gemm_problem> alone_problems();
+
+/// Times the fused patterns of all_gather_gemm and gemm_all_scatter, and between one rank and
+/// itself those of gemm_reduce_scatter and gemm_all_reduce beside the GEMM alone (`automatic`,
+/// which comes first), by the clock of the GPU,
 /// several runs that follow each other at a time, without NCCL. Every result is compared with a
 /// reference before and after. Throws `unsupported` where there is no GPU, or no CUDA.
 [[nodiscard]] shared_report run_shared_suite(const shared_options& options);

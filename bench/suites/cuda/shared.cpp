@@ -122,9 +122,11 @@ pattern_figure measured(const operator_entry& entry, const gemm_problem& problem
 }  // namespace
 
 shared_report run_shared_suite(const shared_options& options) {
-  constexpr pattern fused[] = {pattern::bulk_synchronous, pattern::producer_consumer,
-                               pattern::fused_sequential, pattern::fused_specialized,
-                               pattern::fused_warp_specialized};
+  const std::vector<pattern> fused = {pattern::bulk_synchronous, pattern::producer_consumer,
+                                      pattern::fused_sequential, pattern::fused_specialized,
+                                      pattern::fused_warp_specialized};
+  const std::vector<pattern> sums = {pattern::automatic, pattern::producer_consumer,
+                                     pattern::fused_sequential, pattern::fused_specialized};
   prepare_sharing();
   shared_report report;
   const device_survey here = survey_devices(false);
@@ -133,11 +135,14 @@ shared_report run_shared_suite(const shared_options& options) {
   report.device = here.devices.front().name;
   report.seed = options.seed;
   for (const int ranks : options.rank_counts) {
-    for (const char* name : {"all_gather_gemm", "gemm_all_scatter"}) {
+    const bool alone = ranks == 1;
+    for (const char* name : {alone ? "gemm_reduce_scatter" : "all_gather_gemm",
+                             alone ? "gemm_all_reduce" : "gemm_all_scatter"}) {
       const operator_entry& entry = operator_named(name);
-      for (const gemm_problem& problem : shared_problems(name, options.seed, options.problems)) {
+      for (const gemm_problem& problem :
+           alone ? alone_problems() : shared_problems(name, options.seed, options.problems)) {
         shared_row row{name, ranks, problem, tolerance_of(problem), {}};
-        for (const pattern how : fused)
+        for (const pattern how : alone ? sums : fused)
           row.figures.push_back(measured(entry, problem, how, ranks, options));
         report.rows.push_back(std::move(row));
         if (options.progress) options.progress();
