@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -110,6 +111,9 @@ TEST(first_plans, of_tiles_and_sums) {
   EXPECT_EQ(sums.groups, 2);
   EXPECT_EQ(sums.parts, 32);
   EXPECT_EQ(gpu::sum_fragment{}, (gpu::sum_fragment{0, 0, 0, 0, 0}));
+  const comm::sender_program senders;
+  EXPECT_EQ(senders.rank, 0);
+  EXPECT_EQ(senders.world * senders.count, 1);
 }
 
 TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
