@@ -27,8 +27,9 @@ void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int bloc
                       moving_bytes<Protocol>, stream, "cannot start a gather", io, epochs);
 }
 
+// Without the second bound ptxas keeps to 64 registers, which takes a spill.
 template <class Protocol>
-__global__ void __launch_bounds__(tma_push<Protocol>::threads)
+__global__ void __launch_bounds__(tma_push<Protocol>::threads, 1)
     gather_tma_kernel(const __grid_constant__ shard_io<Protocol> io,
                       const __grid_constant__ receiving_grid incoming, std::uint64_t* epochs) {
   using push = tma_push<Protocol>;
