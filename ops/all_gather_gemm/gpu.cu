@@ -103,11 +103,9 @@ class device_gather final : public device_operator {
                       "cannot prepare the signals of copy engines");
   }
 
-  /// Of the most rows that a run has.
   void list_chunks() {
-    if (!walks_lists(plan_, protocol_)) return;
-    const comm::packed_lists lists =
-        packed_chunks(comm::lower(comm::senders_of(protocol_)), protocol_);
+    const comm::transfer_lists lists = lists_of(problem_, plan_);
+    if (lists.begins.empty()) return;
     lists_ = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
     nothing_ = {lists_.entries,
                 launcher_.own_table(std::vector<std::int32_t>(lists.begins.size(), 0))};

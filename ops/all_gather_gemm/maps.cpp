@@ -76,13 +76,11 @@ void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
   moved.a_stride = how.by_rows() ? how.inbox().cols : how.shard(how.rank()).size;
 }
 
-bool walks_lists(const gather_plan& plan, const all_gather_gemm_protocol& how) {
-  return !plan.packets && !how.pulls() && plan.streams == 0;
-}
-
-comm::packed_lists packed_chunks(const comm::transfer_lists& lists,
-                                 const all_gather_gemm_protocol& how) {
-  return comm::pack(lists, 0, 0, how.fans_out());
+comm::transfer_lists lists_of(all_gather_gemm_problem problem, const gather_plan& plan) {
+  if (plan.protocol.capacity > 0) problem.m = plan.protocol.capacity;
+  const all_gather_gemm_protocol how(problem, plan.protocol);
+  if (plan.packets || how.pulls() || plan.streams > 0) return {};
+  return comm::lower(comm::senders_of(how), 0, how.fans_out());
 }
 
 }  // namespace untax

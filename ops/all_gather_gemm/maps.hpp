@@ -50,12 +50,10 @@ struct gather_bytes {
 void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how);
 
-/// Whether senders of a plan walk lists: packets find their places by arithmetic, and pulls and DMA
-/// engines take steps.
-[[nodiscard]] bool walks_lists(const gather_plan& plan, const all_gather_gemm_protocol& how);
-/// The lists of senders as kernels walk them, whose chunks are rectangles of the rank's own shard:
-/// to all peers before the next chunk, or to one.
-[[nodiscard]] comm::packed_lists packed_chunks(const comm::transfer_lists& lists,
-                                               const all_gather_gemm_protocol& how);
+/// What senders walk, of the most rows that a run has: chunks are rectangles of the rank's own
+/// shard, to all peers before the next chunk, or to one. There are no lists where packets find
+/// their places by arithmetic, or pulls and DMA engines take steps.
+[[nodiscard]] comm::transfer_lists lists_of(all_gather_gemm_problem problem,
+                                            const gather_plan& plan);
 
 }  // namespace untax

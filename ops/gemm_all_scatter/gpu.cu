@@ -127,7 +127,7 @@ class device_scatter final : public device_operator {
     io_.parts = plan_.parts;
     if (plan_.way != scatter_way::tile_flags) return;
     io_.tma_tile = tma_tile_of(io_.how);
-    const comm::packed_lists sent = packed_tiles(comm::lower(comm::senders_of(io_.how)), io_.how);
+    const comm::transfer_lists sent = lists_of(io_.how);
     io_.sent = {launcher_.own_table(sent.entries), launcher_.own_table(sent.begins)};
   }
 

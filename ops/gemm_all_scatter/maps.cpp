@@ -44,9 +44,8 @@ scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan
   return maps;
 }
 
-comm::packed_lists packed_tiles(const comm::transfer_lists& lists,
-                                const gemm_all_scatter_protocol& how) {
-  return comm::pack(lists, 0, how.tiles().cols.whole.begin, true);
+comm::transfer_lists lists_of(const gemm_all_scatter_protocol& how) {
+  return comm::lower(comm::senders_of(how), how.tiles().cols.whole.begin, true);
 }
 
 }  // namespace untax

@@ -46,9 +46,8 @@ struct scatter_maps {
 /// where their tile does, since what lies below may not be there yet.
 [[nodiscard]] gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how);
 
-/// The lists of senders of flagged tiles, as kernels walk them: rectangles of the rank's own
-/// columns of C.
-[[nodiscard]] comm::packed_lists packed_tiles(const comm::transfer_lists& lists,
-                                              const gemm_all_scatter_protocol& how);
+/// What senders of flagged tiles walk: rectangles of the rank's own columns of C, as `how` has
+/// them.
+[[nodiscard]] comm::transfer_lists lists_of(const gemm_all_scatter_protocol& how);
 
 }  // namespace untax

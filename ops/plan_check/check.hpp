@@ -1,21 +1,35 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/device_schedule.hpp"
 
 namespace untax::plan_check {
 
+/// Where what senders do and what their program says part: the first difference, over all epochs in
+/// which a set is used for the first time or for the second. Empty: they are the same.
+[[nodiscard]] std::string difference(const comm::sender_program& does,
+                                     const comm::sender_program& says);
+/// How many rectangles they move in a run.
+[[nodiscard]] std::size_t transfers_of(const comm::sender_program& says);
+
+/// Changes the steps of a sender in a run: how a test makes a mutant. Empty: it changes nothing.
+using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
+[[nodiscard]] comm::sender_program changed(comm::sender_program all, const sender_change& change);
+
 /// A planned operator of one rank, with all that is made of the plan: has
 ///
+///   says()       what its senders do, by its program
+///   does()       the same, by what kernels are given; then by `change`
 ///   faults()     what can be seen to be wrong without the other ranks
 ///   lanes()      what its kernels do, which has to outlive neither the model nor its plan
 ///   operands()   how large its matrices are
 ///   sets()       of its rooms
-///   transfers()  how many entries its lists have
 ///
 /// and a `plan`.
 template <class Model>
@@ -44,7 +58,7 @@ template <class ModelOf>
       if (m.plan.agreed() != models.front().plan.agreed())
         found.faults.push_back(who + " plans otherwise than rank 0");
       for (const std::string& fault : m.faults()) found.faults.push_back(who + ": " + fault);
-      found.transfers += m.transfers();
+      found.transfers += transfers_of(m.says());
     }
   } catch (const error& e) {
     if (e.code() != errc::unsupported) throw;

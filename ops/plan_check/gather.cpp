@@ -8,9 +8,7 @@
 
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/nowhere.hpp"
-#include "ops/plan_check/check.hpp"
 
 namespace untax::plan_check {
 namespace {
@@ -45,19 +43,12 @@ gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_pl
     : problem(asked),
       plan(modelled(made)),
       how(problem, plan.protocol),
-      lists(comm::lower(comm::senders_of(how))),
+      lists(lists_of(problem, plan)),
       shard(sent_shard::of(how)),
       receiving(receiving_grid::of(how)),
       arrivals(arrival_grid::of(how)),
       segments(gather_segments::of(plan, how)),
       planned_(made) {
-  if (walks_lists(plan, how)) {
-    // Kernels have the lists of the most rows that a run has.
-    all_gather_gemm_problem most = problem;
-    most.m = how.set_rows();
-    const all_gather_gemm_protocol all(most, plan.protocol);
-    sent = packed_chunks(comm::lower(comm::senders_of(all)), all);
-  }
   moved.run.world.rank = how.rank();
   moved.run.in = static_cast<const std::byte*>(nowhere::pointer(nowhere::a));
   moved.run.inbox = nowhere::inbox_of(how.rank());
@@ -89,16 +80,27 @@ operand_space gather_model::space() const {
   return memory;
 }
 
-/// The steps of a sender, by what its kernel is given: where bytes are read and written, and which
-/// counters are waited for and raised.
-void gather_model::send(const operand_space& memory, int sender, std::uint64_t epoch,
-                        const program::sink& emit) const {
-  if (how.pulls() || plan.streams > 0)
-    return memory.each_moved(moved, comm::senders_of(how).steps, sender, epoch, emit);
+comm::sender_program gather_model::does() const {
+  comm::sender_program all = says();
+  const operand_space memory = space();
+  if (how.pulls() || plan.streams > 0) {
+    all.steps = memory.moved_steps(moved, all.steps);
+  } else if (!plan.packets) {
+    all.steps = [=, this](int sender, std::uint64_t epoch, const program::sink& emit) {
+      walk_list(memory, sender, epoch, emit);
+    };
+  }
+  return changed(std::move(all), change);
+}
+
+/// The steps of a sender who walks its list: where bytes are read and written, and which counters
+/// are waited for and raised.
+void gather_model::walk_list(const operand_space& memory, int sender, std::uint64_t epoch,
+                             const program::sink& emit) const {
   const int me = how.rank();
   const int set = how.sets().set_of(epoch);
   const std::uint64_t use = how.sets().use_of(epoch);
-  const auto send_to = [&](const comm::packed_transfer& chunk, int hop) {
+  const auto send_to = [&](const comm::transfer& chunk, int hop) {
     const int peer = receiver_at_hop(me, hop, how.world());
     step s{.what = action::copy, .rows = shard.rows_of(chunk), .cols = chunk.cols};
     if (s.rows == 0) return;
@@ -126,8 +128,8 @@ void gather_model::send(const operand_space& memory, int sender, std::uint64_t e
     emit(s);
   };
   const auto at = static_cast<std::size_t>(sender);
-  for (int i = sent.begins.at(at); i < sent.begins.at(at + 1); ++i) {
-    const comm::packed_transfer& chunk = sent.entries.at(static_cast<std::size_t>(i));
+  for (int i = lists.begins.at(at); i < lists.begins.at(at + 1); ++i) {
+    const comm::transfer& chunk = lists.entries.at(static_cast<std::size_t>(i));
     for (int hop = 0; hop < chunk.hops; ++hop) send_to(chunk, chunk.first_hop + hop);
   }
   if (!plan.protocol.senders_acquire) return;
@@ -148,8 +150,6 @@ std::vector<std::string> gather_model::faults() const {
   const auto add = [&](const std::string& fault) {
     if (!fault.empty()) found.push_back(fault);
   };
-  comm::sender_program sending = comm::senders_of(how);
-  add(comm::difference(lists, sending));
   if (plan.packets) {
     add(fault_of_packets(problem, planned_));
     return found;
@@ -167,12 +167,7 @@ std::vector<std::string> gather_model::faults() const {
   if (static_cast<int>(senders.size()) != plan.protocol.senders)
     add(fmt::format("{} senders instead of {}", senders.size(), plan.protocol.senders));
   if (found.empty()) add_memory_faults(found);
-  if (!found.empty()) return found;
-  const operand_space memory = space();
-  sending.steps = [&](int sender, std::uint64_t epoch, const program::sink& emit) {
-    send(memory, sender, epoch, emit);
-  };
-  add(comm::difference(lists, sending));
+  if (found.empty()) add(difference(does(), says()));
   return found;
 }
 
@@ -198,8 +193,7 @@ void gather_model::add_memory_faults(std::vector<std::string>& faults) const {
   expect(plan.rate_limit > 0, "nothing is sent in finite time");
   // Epilogue warps are held back until what goes out before them has left.
   std::vector<std::pair<int, int>> times;
-  for (const comm::packed_transfer& chunk : sent.entries)
-    times.emplace_back(chunk.before, chunk.hops);
+  for (const comm::transfer& chunk : lists.entries) times.emplace_back(chunk.before, chunk.hops);
   std::ranges::sort(times);
   int next = 0;
   for (const auto& [before, hops] : times) {
@@ -213,7 +207,8 @@ schedule::lane_program gather_model::lanes() const {
   const std::int64_t rows = tile_rows(c);
   rank_lanes all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                   c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n}});
-  const std::size_t senders = lists.senders.size();
+  const comm::sender_program sends = does();
+  const auto senders = static_cast<std::size_t>(sends.count);
   const int rank = how.rank();
   // Flags by which the roles of a CTA wait for its own senders.
   std::vector<int> ended(senders, -1);
@@ -234,8 +229,8 @@ schedule::lane_program gather_model::lanes() const {
   const auto walk = [&](std::size_t sender, const auto& wanted) {
     all.add(
         {},
-        [this, sender, wanted](std::uint64_t epoch, const program::sink& emit) {
-          lists.steps(sender, epoch, [&](const step& s) {
+        [=](std::uint64_t epoch, const program::sink& emit) {
+          sends.steps(static_cast<int>(sender), epoch, [&](const step& s) {
             if (wanted(s)) emit(s);
           });
         },

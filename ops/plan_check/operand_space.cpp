@@ -34,15 +34,17 @@ place operand_space::rectangle(const gpu::matrix_at& in, std::int64_t row, std::
                    rows, cols);
 }
 
-void operand_space::each_moved(const gpu::moved_operands& operands, const comm::step_source& steps,
-                               int sender, std::uint64_t epoch, const program::sink& emit) const {
-  steps(sender, epoch, [&](step s) {
-    if (s.what == action::copy) {
-      s.from = moved(operands, s.from, s);
-      s.to = moved(operands, s.to, s);
-    }
-    emit(s);
-  });
+comm::step_source operand_space::moved_steps(const gpu::moved_operands& operands,
+                                             const comm::step_source& steps) const {
+  return [=, memory = *this](int sender, std::uint64_t epoch, const program::sink& emit) {
+    steps(sender, epoch, [&](step s) {
+      if (s.what == action::copy) {
+        s.from = memory.moved(operands, s.from, s);
+        s.to = memory.moved(operands, s.to, s);
+      }
+      emit(s);
+    });
+  };
 }
 
 }  // namespace untax::plan_check

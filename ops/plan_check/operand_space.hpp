@@ -30,9 +30,9 @@ class operand_space {
                             const step& s) const {
     return rectangle(operands.at(p), operands.stride_of(p.of), s.rows, s.cols);
   }
-  /// Emits the steps of a sender who takes those of its program, by where they move.
-  void each_moved(const gpu::moved_operands& operands, const comm::step_source& steps, int sender,
-                  std::uint64_t epoch, const program::sink& emit) const;
+  /// The steps of senders who take those of their program, by where they move.
+  [[nodiscard]] comm::step_source moved_steps(const gpu::moved_operands& operands,
+                                              const comm::step_source& steps) const;
 
  private:
   struct region {

@@ -146,16 +146,6 @@ void rank_lanes::add(const std::vector<int>& behind, const lane_program::lane& b
   });
 }
 
-void rank_lanes::add_list(const std::vector<int>& behind, const comm::transfer_lists& lists,
-                          std::size_t sender, int raises) {
-  add(
-      behind,
-      [&lists, sender](std::uint64_t epoch, const program::sink& emit) {
-        lists.steps(sender, epoch, emit);
-      },
-      raises);
-}
-
 std::vector<int> rank_lanes::add_gemm(const gemm_lanes& gemm,
                                       const std::vector<std::vector<int>>& behind) {
   const int ctas = gemm.plan->blocks();

@@ -7,7 +7,6 @@
 
 #include <untax/tile/shard.hpp>
 
-#include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/schedule/lanes.hpp"
 
@@ -63,9 +62,6 @@ class rank_lanes {
   /// A lane that begins behind some flags, and raises one at its end; -1: none.
   void add(const std::vector<int>& behind, const schedule::lane_program::lane& body,
            int raises = -1);
-  /// A lane that walks list number `sender`.
-  void add_list(const std::vector<int>& behind, const comm::transfer_lists& lists,
-                std::size_t sender, int raises = -1);
   /// A lane for each CTA of a GEMM; CTA i begins behind `behind[i]`. The flags that they raise at
   /// their ends.
   [[nodiscard]] std::vector<int> add_gemm(const gemm_lanes& gemm,

@@ -6,9 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/nowhere.hpp"
-#include "ops/plan_check/check.hpp"
 
 namespace untax::plan_check {
 namespace {
@@ -30,10 +28,9 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
     : problem(asked),
       plan(planned),
       how(flagged(problem, plan), plan.protocol),
-      lists(comm::lower(senders())),
       own_(how.tiles().cols.whole) {
   if (plan.way == scatter_way::tile_flags) {
-    sent = packed_tiles(comm::lower(comm::senders_of(how)), how);
+    lists = lists_of(how);
     tma_tile = tma_tile_of(how);
   }
   auto* const c =
@@ -46,8 +43,7 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
   moved.c_stride = problem.n;
 }
 
-/// Those of the program, but for what lies beyond the rows of the run.
-comm::sender_program scatter_model::senders() const {
+comm::sender_program scatter_model::says() const {
   comm::sender_program all = comm::senders_of(how);
   all.steps = [this, steps = all.steps](int sender, std::uint64_t epoch,
                                         const program::sink& emit) {
@@ -76,23 +72,26 @@ operand_space scatter_model::space() const {
   return memory;
 }
 
-/// The steps of a sender, by what its kernel, or a DMA engine, is given.
-void scatter_model::send(const operand_space& memory, int sender, std::uint64_t epoch,
-                         const program::sink& emit) const {
-  if (plan.streams == 0) {
-    how.open(sender, epoch, emit);
-    send_tiles(memory, sender, epoch, emit);
-    how.close(sender, epoch, emit);
-    return;
+comm::sender_program scatter_model::does() const {
+  comm::sender_program all = says();
+  const operand_space memory = space();
+  if (plan.streams > 0) {
+    all.steps = memory.moved_steps(moved, all.steps);
+  } else if (plan.way == scatter_way::tile_flags) {
+    all.steps = [=, this](int sender, std::uint64_t epoch, const program::sink& emit) {
+      how.open(sender, epoch, emit);
+      send_tiles(memory, sender, epoch, emit);
+      how.close(sender, epoch, emit);
+    };
   }
-  memory.each_moved(moved, senders().steps, sender, epoch, emit);
+  return changed(std::move(all), change);
 }
 
 void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
                                const program::sink& emit) const {
   const auto at = static_cast<std::size_t>(sender);
-  for (int i = sent.begins.at(at); i < sent.begins.at(at + 1); ++i) {
-    const comm::packed_transfer& tile = sent.entries.at(static_cast<std::size_t>(i));
+  for (int i = lists.begins.at(at); i < lists.begins.at(at + 1); ++i) {
+    const comm::transfer& tile = lists.entries.at(static_cast<std::size_t>(i));
     // TMA clips its tiles where C ends, on the right and below.
     const gpu::tma_tiles_at& own = maps.tma_tiles.front();
     if (tile.row >= own.first.rows) continue;
@@ -122,9 +121,6 @@ std::vector<std::string> scatter_model::faults() const {
   const auto expect = [&](bool right, const std::string& fault) {
     if (!right) found.push_back(fault);
   };
-  comm::sender_program sending = senders();
-  const std::string lowered = comm::difference(lists, sending);
-  expect(lowered.empty(), lowered);
   const int senders = plan.way == scatter_way::store_to_peers
                           ? how.publishers()
                           : plan.streams + plan.comm_ctas + plan.own_grid;
@@ -136,14 +132,10 @@ std::vector<std::string> scatter_model::faults() const {
     expect(tma_tile == gpu::tma_tile_size{tiles.tma_tile_rows, tiles.tma_tile_columns},
            "a TMA tile has another size than its map says");
   }
-  const bool takes_numbers = plan.streams > 0 || plan.way == scatter_way::tile_flags;
-  if (!found.empty() || !takes_numbers || own_.empty() || how.world() == 1) return found;
-  const operand_space memory = space();
-  sending.steps = [&](int sender, std::uint64_t epoch, const program::sink& emit) {
-    send(memory, sender, epoch, emit);
-  };
-  const std::string sends = comm::difference(lists, sending);
-  expect(sends.empty(), sends);
+  // Alone a rank sends nothing, and does not ask for flags.
+  if (!found.empty() || how.world() == 1) return found;
+  const std::string differs = difference(does(), says());
+  expect(differs.empty(), differs);
   return found;
 }
 
@@ -169,7 +161,10 @@ schedule::lane_program scatter_model::lanes() const {
     return all.take();
   }
   all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1);
-  for (std::size_t i = 0; i < lists.senders.size(); ++i) all.add_list({}, lists, i);
+  const comm::sender_program sends = does();
+  for (int i = 0; i < sends.count; ++i)
+    all.add({},
+            [=](std::uint64_t epoch, const program::sink& emit) { sends.steps(i, epoch, emit); });
   return all.take();
 }
 
@@ -238,13 +233,14 @@ void scatter_model::add_copies(rank_lanes& all) const {
   all.begin_kernel("copies", 0);
   std::vector<int> copied = ended.back();
   copied.push_back(opened);
-  for (std::size_t i = 0; i < lists.senders.size(); ++i) {
+  const comm::sender_program sends = does();
+  for (int i = 0; i < sends.count; ++i) {
     copied.push_back(all.flag());
     all.add(
         {opened},
-        [this, i, ended, splits](std::uint64_t epoch, const program::sink& emit) {
+        [=, this](std::uint64_t epoch, const program::sink& emit) {
           std::set<std::int64_t> known;
-          lists.steps(i, epoch, [&](const step& s) {
+          sends.steps(i, epoch, [&](const step& s) {
             const std::int64_t split = s.from.row / plan.split_rows;
             if (known.insert(split).second && split < splits)
               for (const int flag : ended[static_cast<std::size_t>(split)])

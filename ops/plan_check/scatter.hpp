@@ -6,8 +6,8 @@
 #include <untax/ops/options.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
-#include "ops/common/device_schedule.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
+#include "ops/plan_check/check.hpp"
 #include "ops/plan_check/operand_space.hpp"
 #include "ops/plan_check/rank_lanes.hpp"
 
@@ -18,26 +18,25 @@ class scatter_model {
  public:
   scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned);
 
+  /// But for what lies beyond the rows of the run.
+  [[nodiscard]] comm::sender_program says() const;
+  [[nodiscard]] comm::sender_program does() const;
   [[nodiscard]] std::vector<std::string> faults() const;
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return 1; }
-  [[nodiscard]] std::size_t transfers() const { return lists.entries(); }
 
   gemm_all_scatter_problem problem;
   scatter_plan plan;
   gemm_all_scatter_protocol how;
-  comm::transfer_lists lists;
-  comm::packed_lists sent;      ///< of senders of flagged tiles
+  comm::transfer_lists lists;   ///< of senders of flagged tiles
   gpu::tma_tile_size tma_tile;  ///< in which these go
   scatter_maps maps;
   gpu::moved_operands moved;  ///< of DMA engines
+  sender_change change;
 
  private:
-  [[nodiscard]] comm::sender_program senders() const;
   [[nodiscard]] operand_space space() const;
-  void send(const operand_space& memory, int sender, std::uint64_t epoch,
-            const program::sink& emit) const;
   void send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
                   const program::sink& emit) const;
   [[nodiscard]] std::vector<int> add_gemm(rank_lanes& all, const char* name, int stage, int split,

@@ -3,12 +3,12 @@
 // proves all ranks together; or ranks that compare their plans (see agreement.cpp).
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/plan_check/check.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
@@ -17,55 +17,66 @@ namespace {
 
 using namespace untax;
 using namespace plans_test;
-using comm::transfer;
 using plan_check::gather_model;
 using plan_check::scatter_model;
 
 constexpr int few_multiprocessors = 8;
 
-/// A change of one entry of a list, where it changes what that does.
-struct entry_change {
+/// A change of one step of a sender, where it changes what that does.
+struct step_change {
   const char* name;
-  bool (*where)(const std::vector<transfer>&, std::size_t i);
-  void (*make)(std::vector<transfer>&, std::size_t i);
+  bool (*where)(const std::vector<step>&, std::size_t i);
+  void (*make)(std::vector<step>&, std::size_t i, int ranks);
 };
-const std::vector<entry_change>& entry_changes() {
-  using list = std::vector<transfer>;
+const std::vector<step_change>& step_changes() {
+  using list = std::vector<step>;
   using at = std::size_t;
-  static constexpr auto always = [](const list&, at) { return true; };
-  static constexpr auto moves = [](const list& l, at i) { return l[i].rows > 0; };
-  static constexpr auto reserves = [](const list& l, at i) { return l[i].reserve >= 0; };
-  static constexpr auto acquires = [](const list& l, at i) { return l[i].acquire >= 0; };
-  static constexpr auto publishes = [](const list& l, at i) { return l[i].publish >= 0; };
-  static constexpr auto retires = [](const list& l, at i) { return l[i].retire >= 0; };
-  static constexpr auto concerns_a_peer = [](const list& l, at i) {
-    return l[i].rows > 0 || l[i].publish >= 0 || l[i].retire >= 0;
+  static constexpr auto moves = [](const list& l, at i) { return l[i].what == action::copy; };
+  static constexpr auto reserves = [](const list& l, at i) { return l[i].reserve.free >= 0; };
+  static constexpr auto acquires = [](const list& l, at i) { return l[i].acquire.named(); };
+  static constexpr auto publishes = [](const list& l, at i) { return l[i].publish.named(); };
+  static constexpr auto retires = [](const list& l, at i) { return l[i].retire.free >= 0; };
+  static constexpr auto acts = [](const list& l, at i) {
+    return moves(l, i) || reserves(l, i) || acquires(l, i) || publishes(l, i) || retires(l, i);
   };
   static constexpr auto another_follows = [](const list& l, at i) {
-    return i + 1 < l.size() && !(l[i] == l[i + 1]);
+    const auto all = [&](at which) {
+      const step& s = l[which];
+      return std::tuple(s.from.row, s.from.col, s.from.rank, s.to.rank, s.reserve.free,
+                        s.acquire.ready, s.publish.ready, s.publish.consumer, s.retire.free,
+                        s.retire.producer);
+    };
+    return i + 1 < l.size() && acts(l, i) && acts(l, i + 1) && all(i) != all(i + 1);
   };
-  static const std::vector<entry_change> all = {
-      {"a row above to read", moves, [](list& l, at i) { --l[i].from_row; }},
-      {"a row below to read", moves, [](list& l, at i) { ++l[i].from_row; }},
-      {"another column to read", moves, [](list& l, at i) { l[i].from_col += 8; }},
-      {"a row above to write", moves, [](list& l, at i) { --l[i].to_row; }},
-      {"a row below to write", moves, [](list& l, at i) { ++l[i].to_row; }},
-      {"another column to write", moves, [](list& l, at i) { l[i].to_col += 8; }},
-      {"fewer rows", moves, [](list& l, at i) { --l[i].rows; }},
-      {"more columns", moves, [](list& l, at i) { l[i].cols += 8; }},
-      {"another hop", concerns_a_peer, [](list& l, at i) { ++l[i].first_hop; }},
-      {"another counter to reserve", reserves, [](list& l, at i) { ++l[i].reserve; }},
-      {"another counter to acquire", acquires, [](list& l, at i) { ++l[i].acquire; }},
-      {"another counter to publish", publishes, [](list& l, at i) { ++l[i].publish; }},
-      {"another counter to retire", retires, [](list& l, at i) { ++l[i].retire; }},
-      {"no reserve", reserves, [](list& l, at i) { l[i].reserve = -1; }},
-      {"no acquire", acquires, [](list& l, at i) { l[i].acquire = -1; }},
-      {"no publish", publishes, [](list& l, at i) { l[i].publish = -1; }},
-      {"a use too early", reserves, [](list& l, at i) { ++l[i].credit; }},
-      {"two in the other order", another_follows, [](list& l, at i) { std::swap(l[i], l[i + 1]); }},
-      {"one left out", always,
-       [](list& l, at i) { l.erase(l.begin() + static_cast<std::ptrdiff_t>(i)); }},
-      {"one twice", always, [](list& l, at i) { l.push_back(transfer(l[i])); }},
+  static const std::vector<step_change> all = {
+      {"a row above to read", moves, [](list& l, at i, int) { --l[i].from.row; }},
+      {"a row below to read", moves, [](list& l, at i, int) { ++l[i].from.row; }},
+      {"another column to read", moves, [](list& l, at i, int) { l[i].from.col += 8; }},
+      {"a row above to write", moves, [](list& l, at i, int) { --l[i].to.row; }},
+      {"a row below to write", moves, [](list& l, at i, int) { ++l[i].to.row; }},
+      {"another column to write", moves, [](list& l, at i, int) { l[i].to.col += 8; }},
+      {"fewer rows", moves, [](list& l, at i, int) { --l[i].rows; }},
+      {"more columns", moves, [](list& l, at i, int) { l[i].cols += 8; }},
+      {"another rank to write", moves,
+       [](list& l, at i, int ranks) { l[i].to.rank = (l[i].to.rank + 1) % ranks; }},
+      {"another rank to signal", publishes,
+       [](list& l, at i, int ranks) {
+         l[i].publish.consumer = (l[i].publish.consumer + 1) % ranks;
+       }},
+      {"another counter to reserve", reserves, [](list& l, at i, int) { ++l[i].reserve.free; }},
+      {"another counter to acquire", acquires, [](list& l, at i, int) { ++l[i].acquire.ready; }},
+      {"another counter to publish", publishes, [](list& l, at i, int) { ++l[i].publish.ready; }},
+      {"another counter to retire", retires, [](list& l, at i, int) { ++l[i].retire.free; }},
+      {"no reserve", reserves, [](list& l, at i, int) { l[i].reserve = {}; }},
+      {"no acquire", acquires, [](list& l, at i, int) { l[i].acquire = {}; }},
+      {"no publish", publishes, [](list& l, at i, int) { l[i].publish = {}; }},
+      {"no retire", retires, [](list& l, at i, int) { l[i].retire = {}; }},
+      {"a use too early", reserves, [](list& l, at i, int) { ++l[i].reserve.credit; }},
+      {"two in the other order", another_follows,
+       [](list& l, at i, int) { std::swap(l[i], l[i + 1]); }},
+      {"one left out", acts,
+       [](list& l, at i, int) { l.erase(l.begin() + static_cast<std::ptrdiff_t>(i)); }},
+      {"one twice", acts, [](list& l, at i, int) { l.push_back(step(l[i])); }},
   };
   return all;
 }
@@ -112,9 +123,9 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
   static constexpr auto pushes = [](const model& m) {
     return !m.how.pulls() && m.plan.streams == 0 && !m.how.shard(m.how.rank()).empty();
   };
-  static constexpr auto walks = [](const model& m) { return !m.sent.entries.empty(); };
+  static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
   static constexpr auto several_walk = [](const model& m) {
-    return walks(m) && m.sent.begins.size() > 2;
+    return walks(m) && m.lists.begins.size() > 2;
   };
   static constexpr auto walks_in_time = [](const model& m) {
     return walks(m) && m.plan.who == gather_senders::epilogue_warps;
@@ -153,17 +164,17 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
       {"first column in inboxes", walks_by_address, [](model& m) { m.shard.inbox_column += 8; }},
       {"rows of a set", pushes, [](model& m) { ++m.shard.set_rows; }},
       {"bytes of a chunk", walks_by_tma, [](model& m) { m.shard.chunk_bytes += 16; }},
-      {"row of a chunk", walks, [](model& m) { ++m.sent.entries.front().row; }},
-      {"column of a chunk", walks, [](model& m) { m.sent.entries.back().col += 8; }},
-      {"rows of a chunk", walks_by_address, [](model& m) { ++m.sent.entries.front().rows; }},
-      {"columns of a chunk", walks_by_address, [](model& m) { m.sent.entries.back().cols -= 8; }},
-      {"a chunk of another sender", several_walk, [](model& m) { ++m.sent.begins[1]; }},
-      {"time of a chunk", walks_in_time, [](model& m) { ++m.sent.entries.back().before; }},
-      {"first hop of a chunk", walks, [](model& m) { ++m.sent.entries.back().first_hop; }},
-      {"a hop less", walks, [](model& m) { --m.sent.entries.back().hops; }},
+      {"row of a chunk", walks, [](model& m) { ++m.lists.entries.front().row; }},
+      {"column of a chunk", walks, [](model& m) { m.lists.entries.back().col += 8; }},
+      {"rows of a chunk", walks_by_address, [](model& m) { ++m.lists.entries.front().rows; }},
+      {"columns of a chunk", walks_by_address, [](model& m) { m.lists.entries.back().cols -= 8; }},
+      {"a chunk of another sender", several_walk, [](model& m) { ++m.lists.begins[1]; }},
+      {"time of a chunk", walks_in_time, [](model& m) { ++m.lists.entries.back().before; }},
+      {"first hop of a chunk", walks, [](model& m) { ++m.lists.entries.back().first_hop; }},
+      {"a hop less", walks, [](model& m) { --m.lists.entries.back().hops; }},
       {"two chunks in the other order", several_walk,
-       [](model& m) { std::swap(m.sent.entries.front(), m.sent.entries.back()); }},
-      {"counter to signal", walks, [](model& m) { ++m.sent.entries.back().publish; }},
+       [](model& m) { std::swap(m.lists.entries.front(), m.lists.entries.back()); }},
+      {"counter to signal", walks, [](model& m) { ++m.lists.entries.back().publish; }},
       {"counter to signal in the other set", pushes_in_two_sets,
        [](model& m) { ++m.shard.ready_set; }},
       {"counter to reserve", reserves, [](model& m) { ++m.shard.free; }},
@@ -199,25 +210,25 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
 std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   using model = scatter_model;
   static constexpr auto always = [](const model&) { return true; };
-  static constexpr auto walks = [](const model& m) { return !m.sent.entries.empty(); };
+  static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
   static constexpr auto several_walk = [](const model& m) {
-    return walks(m) && m.sent.begins.size() > 2 && m.sent.entries.size() > 1;
+    return walks(m) && m.lists.begins.size() > 2 && m.lists.entries.size() > 1;
   };
   static constexpr auto flags = [](const model& m) {
     return m.plan.way == scatter_way::tile_flags;
   };
   static constexpr auto stores_to_peers = [](const model& m) { return !m.maps.copies.empty(); };
   static constexpr auto copies = [](const model& m) {
-    return m.plan.streams > 0 && m.lists.entries() > 0;
+    return m.plan.streams > 0 && m.how.senders() > 0;
   };
   std::vector<model_change<model>> all = {
-      {"flag of a tile", walks, [](model& m) { ++m.sent.entries.back().acquire; }},
-      {"row of a tile", walks, [](model& m) { ++m.sent.entries.front().row; }},
-      {"column of a tile", walks, [](model& m) { m.sent.entries.back().col += 8; }},
-      {"rows of a tile", walks, [](model& m) { m.sent.entries.back().rows = 0; }},
-      {"a tile of another sender", several_walk, [](model& m) { ++m.sent.begins[1]; }},
+      {"flag of a tile", walks, [](model& m) { ++m.lists.entries.back().acquire; }},
+      {"row of a tile", walks, [](model& m) { ++m.lists.entries.front().row; }},
+      {"column of a tile", walks, [](model& m) { m.lists.entries.back().col += 8; }},
+      {"rows of a tile", walks, [](model& m) { m.lists.entries.back().rows = 0; }},
+      {"a tile of another sender", several_walk, [](model& m) { ++m.lists.begins[1]; }},
       {"two tiles in the other order", several_walk,
-       [](model& m) { std::swap(m.sent.entries.front(), m.sent.entries.back()); }},
+       [](model& m) { std::swap(m.lists.entries.front(), m.lists.entries.back()); }},
       {"rows of TMA tiles", flags, [](model& m) { ++m.tma_tile.rows; }},
       {"C at another address", always, [](model& m) { move_by(m.maps.row_splits.front().c, 16); }},
       {"a peer's C at another address", stores_to_peers,
@@ -305,21 +316,26 @@ void expect_noticed(const subject<Model>& one, std::size_t at, const std::string
   found.survivors += fmt::format("\n  {}, rank {}: {}: {}", one.name, at, change, m.plan.text());
 }
 
-/// Each change of one entry of a list that can be made, one at a time.
+/// Each change of one step of a sender that can be made, one at a time.
 template <class Model>
-void change_lists(subject<Model>& one, std::size_t at, numbers& number, tally& found) {
-  comm::transfer_lists& lists = one.ranks[at].lists;
-  if (lists.entries() == 0) return;
-  for (const entry_change& change : entry_changes()) {
+void change_steps(subject<Model>& one, std::size_t at, numbers& number, tally& found) {
+  Model& m = one.ranks[at];
+  const comm::sender_program sends = m.does();
+  if (sends.count == 0) return;
+  for (const step_change& change : step_changes()) {
     for (int attempt = 0; attempt < 4; ++attempt) {
-      auto& list = lists.senders[number.below(lists.senders.size())];
-      if (list.empty()) continue;
-      const std::size_t entry = number.below(list.size());
-      if (!change.where(list, entry)) continue;
-      const auto before = list;
-      change.make(list, entry);
-      expect_noticed(one, at, fmt::format("{}, entry {}", change.name, entry), found);
-      list = before;
+      const auto sender = static_cast<int>(number.below(static_cast<std::size_t>(sends.count)));
+      std::vector<step> steps;
+      sends.steps(sender, 1, [&](const step& s) { steps.push_back(s); });
+      if (steps.empty()) continue;
+      const std::size_t i = number.below(steps.size());
+      if (!change.where(steps, i)) continue;
+      m.change = [&](int who, std::vector<step>& of_run) {
+        if (who == sender) change.make(of_run, i, sends.world);
+      };
+      expect_noticed(one, at, fmt::format("{}, step {} of sender {}", change.name, i, sender),
+                     found);
+      m.change = nullptr;
       break;
     }
   }
@@ -336,7 +352,7 @@ void expect_none_survives(const std::function<std::vector<subject<Model>>(number
       for (const Model& m : one.ranks)
         ASSERT_TRUE(m.faults().empty()) << one.name << ": " << m.faults().front();
       const std::size_t at = number.below(one.ranks.size());
-      change_lists(one, at, number, found);
+      change_steps(one, at, number, found);
       const Model before = one.ranks[at];
       for (const auto& change : changes_of(before)) {
         if (!change.where(before)) continue;

@@ -77,7 +77,6 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_nothing<gpu::matrix_at>();
   expect_nothing<gpu::copied_rows>();
   expect_nothing<gather_segments>();
-  expect_nothing<comm::set_shift>();
   expect_nothing<packet_thread>();
   expect_nothing<gpu::cta_read>([](auto& r) { r.finishes = !r.finishes; });
   expect_nothing<gpu::work_tile>([](auto& w) { ++w.tile; });
@@ -106,7 +105,7 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
     s.counted = !s.counted;
     s.chunk_bytes -= 2;
   });
-  expect_nothing<comm::packed_transfer>([](auto& t) {
+  expect_nothing<comm::transfer>([](auto& t) {
     ++t.acquire;
     ++t.publish;
   });
@@ -128,14 +127,6 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   });
   expect_nothing<packet_panel>([](auto& p) { --p.shard_rows; });
   expect_nothing<packet_share::place>([](auto& p) { ++p.row; });
-  expect_nothing<comm::transfer>([](auto& t) {
-    --t.credit;
-    --t.hops;
-    ++t.reserve;
-    ++t.acquire;
-    ++t.publish;
-    ++t.retire;
-  });
 }
 
 TEST(plan_numbers, plans_that_are_not_filled_in) {
@@ -152,10 +143,10 @@ TEST(plan_numbers, plans_that_are_not_filled_in) {
   EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
   EXPECT_EQ(gather.gemm.cycles, 0);
-  comm::transfer_lists lists;
-  EXPECT_EQ(lists.rank, 0);
-  EXPECT_EQ(lists.world * lists.readers, 1);
-  EXPECT_EQ(lists.sets.sets, 2);
+  const comm::sender_program senders;
+  EXPECT_EQ(senders.rank, 0);
+  EXPECT_EQ(senders.world * senders.count, 1);
+  EXPECT_EQ(senders.sets.sets, 2);
   gather_segments::part part;
   EXPECT_EQ(part.segment + part.row + part.first + part.end, 0);
   const gpu::gemm_shape shape;

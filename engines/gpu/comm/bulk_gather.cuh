@@ -7,7 +7,7 @@
 
 #include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/comm/packed_list.cuh"
+#include "engines/gpu/comm/sender_list.cuh"
 #include "engines/gpu/copy/block_copy.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 
@@ -59,7 +59,7 @@ class gathering_block {
 
   /// For each chunk the verbs of the protocol: reserve, move, publish.
   __device__ void send() {
-    comm::sender_list(w_.lists, share_.worker).each([&](const comm::packed_transfer& p) {
+    comm::sender_list(w_.lists, share_.worker).each([&](const comm::transfer& p) {
       send_chunk(p);
     });
   }
@@ -70,7 +70,7 @@ class gathering_block {
   }
 
  private:
-  __device__ void send_chunk(const comm::packed_transfer& p) {
+  __device__ void send_chunk(const comm::transfer& p) {
     const int hop = p.first_hop;
     const int hops = p.hops;
     const int rows = w_.shard.rows_of(p);

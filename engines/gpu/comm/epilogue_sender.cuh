@@ -33,7 +33,7 @@ class epilogue_sender {
     if (lane < io.moved.run.world.ranks) gpu::prefetch(io.inbox_tma_tiles[lane]);
   }
 
-  __device__ void operator()(const comm::packed_transfer& p) {
+  __device__ void operator()(const comm::transfer& p) {
     if (!sender_.reserve(p.first_hop, p.hops)) return;
     const int lane = device_warp::thread_rank();
     if (lane == 0) move(p);
@@ -45,7 +45,7 @@ class epilogue_sender {
  private:
   static constexpr unsigned look_nanoseconds = 100;
 
-  __device__ void move(const comm::packed_transfer& p) {
+  __device__ void move(const comm::transfer& p) {
     const auto bytes = static_cast<unsigned>(t_.shard.chunk_bytes);
     own_.moved->arrive_and_expect(bytes);
     gpu::tma_load_layer(own_.bytes, t_.shard_tma_tiles, {p.col, p.row, 0}, *own_.moved);

@@ -5,7 +5,7 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
-#include "engines/gpu/comm/packed_list.cuh"
+#include "engines/gpu/comm/sender_list.cuh"
 #include "engines/gpu/comm/shard_senders.hpp"
 #include "engines/gpu/copy/copiers.cuh"
 
@@ -49,7 +49,7 @@ class shard_sender {
   }
 
   /// By one thread: the chunk lies at the peer that is so many hops away. A release.
-  __device__ void publish(const comm::packed_transfer& chunk, int hop) const {
+  __device__ void publish(const comm::transfer& chunk, int hop) const {
     if (gpu::left_out(gpu::mutant::gather_publish) || t_.shard.rows_of(chunk) == 0) return;
     channel_.publish(t_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
   }
@@ -73,7 +73,7 @@ class chunk_sender {
                           int slot)
       : t_(io), copier_(copier), sender_(io, epoch, slot) {}
 
-  __device__ void operator()(const comm::packed_transfer& p) {
+  __device__ void operator()(const comm::transfer& p) {
     const int hop = p.first_hop;
     const int hops = p.hops;
     const int rows = t_.shard.rows_of(p);

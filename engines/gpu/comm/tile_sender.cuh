@@ -8,7 +8,7 @@
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
 #include "engines/gpu/comm/output_channel.cuh"
-#include "engines/gpu/comm/packed_list.cuh"
+#include "engines/gpu/comm/sender_list.cuh"
 #include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/tma_copy_ring.cuh"
 
@@ -76,7 +76,7 @@ class tile_sender {
           cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
       }
       if (!leads) continue;
-      const comm::packed_transfer tile = list_.at(turn);
+      const comm::transfer tile = list_.at(turn);
       for (int row = 0; row < tile.rows; row += t_.tma_tile.rows) {
         const gpu::tma_layer_coord tma_tile{tile.col, tile.row + row, 0};
         tma_tiles_.move(tma_tile, t_.own_tma_tiles, tma_tile, t_.tma_tile.bytes(), store, stored);

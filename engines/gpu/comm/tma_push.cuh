@@ -66,7 +66,7 @@ class tma_push {
     const auto stored = [&] { shared_.arrived.add(arrived++); };
     bool going = true;
     const auto bytes = static_cast<std::uint32_t>(t_.shard.chunk_bytes);
-    list_.each([&](const comm::packed_transfer& p) {
+    list_.each([&](const comm::transfer& p) {
       going = going && sender_.reserve(p.first_hop, p.hops);
       if (!going || !leads) return;
       stream.move(sent_tma_tile{{p.col, p.row, sender_.set()}, p.first_hop, p.hops},
@@ -86,7 +86,7 @@ class tma_push {
     const int lane = device_warp::thread_rank();
     shared_.arrived.each(list_.count(), 32 / hops, [&](int first, int n) {
       if (lane >= n * hops) return;
-      const comm::packed_transfer p = list_.at(first + lane / hops);
+      const comm::transfer p = list_.at(first + lane / hops);
       sender_.publish(p, p.first_hop + lane % hops);
     });
   }

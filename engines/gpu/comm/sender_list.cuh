@@ -16,11 +16,11 @@ class sender_list {
         count_(__ldg(all.begins + sender + 1) - __ldg(all.begins + sender)) {}
 
   [[nodiscard]] __device__ int count() const { return count_; }
-  [[nodiscard]] __device__ packed_transfer at(int i) const {
+  [[nodiscard]] __device__ transfer at(int i) const {
     const auto* const halves = reinterpret_cast<const int4*>(first_ + i);
     const int4 where = __ldg(halves);
     const int4 what = __ldg(halves + 1);
-    packed_transfer t;
+    transfer t;
     t.row = where.x;
     t.col = where.y;
     t.rows = where.z;
@@ -36,9 +36,9 @@ class sender_list {
   template <class Send>
   __device__ void each(Send&& send) const {
     if (count_ == 0) return;
-    packed_transfer next = at(0);
+    transfer next = at(0);
     for (int i = 1; i <= count_; ++i) {
-      const packed_transfer now = next;
+      const transfer now = next;
       if (i < count_) next = at(i);
       send(now);
     }
@@ -49,7 +49,7 @@ class sender_list {
   [[nodiscard]] __device__ int acquire_of(int i) const { return __ldg(&first_[i].acquire); }
 
  private:
-  const packed_transfer* first_ = nullptr;
+  const transfer* first_ = nullptr;
   int count_ = 0;
 };
 
