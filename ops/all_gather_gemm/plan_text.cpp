@@ -30,16 +30,16 @@ std::string gather_plan::text() const {
 }
 
 plan_lines gather_plan::agreed() const {
-  const auto& [as_program, as_gemm, placement, communication_ctas, own_grid, dma_streams,
-               by_packets, rate, by_tma_tiles, polled, all_sources, rows_of_segment,
-               k_blocks_of_segment] = *this;
+  const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams, by_packets,
+               rate, by_tma_tiles, polled, all_sources, rows_of_segment, k_blocks_of_segment] =
+      *this;
   // Which sources these are follows from the rank; how many there are, from the plan.
   return {fmt::format(
               "placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "
               "packets {}, rate {}, TMA tiles {}, pollers {}, sources {}, segment rows {}, "
               "segment k-blocks {}",
-              static_cast<int>(placement), communication_ctas, own_grid, dma_streams, by_packets,
-              rate, by_tma_tiles, polled, all_sources.size(), rows_of_segment, k_blocks_of_segment),
+              static_cast<int>(placement), communication_ctas, apart, dma_streams, by_packets, rate,
+              by_tma_tiles, polled, all_sources.size(), rows_of_segment, k_blocks_of_segment),
           fields_of(as_program), fields_of(as_gemm)};
 }
 

@@ -193,13 +193,13 @@ std::string scatter_plan::text() const {
 }
 
 plan_lines scatter_plan::agreed() const {
-  const auto& [as_program, as_gemm, placement, communication_ctas, own_grid, dma_streams,
-               parts_of_tile, row_splits, rows_of_split] = *this;
+  const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams,
+               parts_of_tile, splits, rows_of_split] = *this;
   return {
       fmt::format("placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "
                   "parts of a tile {}, row splits {}, rows of a split {}",
-                  static_cast<int>(placement), communication_ctas, own_grid, dma_streams,
-                  parts_of_tile, row_splits, rows_of_split),
+                  static_cast<int>(placement), communication_ctas, apart, dma_streams,
+                  parts_of_tile, splits, rows_of_split),
       fields_of(as_program), fields_of(as_gemm)};
 }
 

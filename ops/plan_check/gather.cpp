@@ -133,7 +133,7 @@ void gather_model::walk_list(const operand_space& memory, int sender, std::uint6
     for (int hop = 0; hop < chunk.hops; ++hop) send_to(chunk, chunk.first_hop + hop);
   }
   if (!plan.protocol.senders_acquire) return;
-  const strided share{sender, plan.protocol.senders};
+  const strided share{sender, how.senders()};
   for (int i = 0; i < receiving.count(share); ++i) {
     const incoming_chunk p = receiving.at(share, set, i);
     if (p.ready < 0) continue;

@@ -76,10 +76,10 @@ struct world_case {
 /// CTAs of kernels that run at the same time, and wait for each other or for other ranks, have
 /// places, and somebody moves what has to move.
 template <class Plan>
-void expect_fits(const Plan& p, untax::pattern how, int workers, int num_sms) {
+void expect_fits(const Plan& p, untax::pattern how, int workers, int places) {
   const bool beside = how == untax::pattern::producer_consumer;
-  EXPECT_LE(p.comm_ctas + p.gemm.blocks() + (beside ? p.own_grid : 0), num_sms);
-  EXPECT_LE(p.own_grid, num_sms);
+  EXPECT_LE(p.comm_ctas + p.gemm.blocks() + (beside ? p.own_grid : 0), places);
+  EXPECT_LE(p.own_grid, places);
   EXPECT_TRUE(workers == 0 || p.gemm.blocks() <= workers);
   EXPECT_EQ(p.comm_ctas % cluster_blocks(p.gemm.config), 0);
   EXPECT_GE(p.gemm.blocks(), 1);

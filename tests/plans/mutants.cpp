@@ -166,7 +166,7 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
       {"bytes of a chunk", walks_by_tma, [](model& m) { m.shard.chunk_bytes += 16; }},
       {"row of a chunk", walks, [](model& m) { ++m.lists.entries.front().row; }},
       {"column of a chunk", walks, [](model& m) { m.lists.entries.back().col += 8; }},
-      {"rows of a chunk", walks_by_address, [](model& m) { ++m.lists.entries.front().rows; }},
+      {"rows of a chunk", walks_by_address, [](model& m) { --m.lists.entries.front().rows; }},
       {"columns of a chunk", walks_by_address, [](model& m) { m.lists.entries.back().cols -= 8; }},
       {"a chunk of another sender", several_walk, [](model& m) { ++m.lists.begins[1]; }},
       {"time of a chunk", walks_in_time, [](model& m) { ++m.lists.entries.back().before; }},
