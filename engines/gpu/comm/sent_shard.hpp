@@ -61,8 +61,7 @@ struct sent_shard {
     return r;
   }
   /// Rows that there are of those that a list names: it was made for the most rows of any run.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(
-      const comm::transfer& p) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(const comm::transfer& p) const noexcept {
     return p.row + p.rows <= rows ? p.rows : p.row < rows ? rows - p.row : 0;
   }
   /// In another set, the counter that a list names.
