@@ -13,7 +13,10 @@ fault_plan::~fault_plan() {
 }
 
 void fault_plan::settle() {
-  if (late_.joinable()) late_.join();
+  {
+    const std::scoped_lock lock(late_mutex_);
+    if (late_.joinable()) late_.join();
+  }
   const std::scoped_lock lock(mutex_);
   kept_.reset();
 }
@@ -67,6 +70,7 @@ void fault_plan::signal(const fault_site& site, const room& target,
     deliver();
     deliver();
   } else if (fault_.kind == fault_kind::delay) {
+    const std::scoped_lock lock(late_mutex_);
     late_ = start_thread("a delayed signal", [deliver, duration = fault_.duration] {
       std::this_thread::sleep_for(duration);
       deliver();

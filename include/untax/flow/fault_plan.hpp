@@ -59,9 +59,9 @@ struct fault {
   [[nodiscard]] bool matches(const fault_site& site) const noexcept;
 };
 
-/// Carries out one fault in one run of an operator at one rank. Every rank has a plan of its own,
-/// which may be made from the same fault: it does nothing at other ranks. It may outlive operator
-/// and world.
+/// Carries out one fault in one run of an operator at one rank; it does nothing at other ranks.
+/// Every rank has a plan of its own, made from the same fault, or ranks that are threads share one.
+/// It may outlive operator and world.
 class fault_plan final : public fault_tap {
  public:
   /// `strikes` is called just before the fault does its harm, on the worker's thread.
@@ -97,6 +97,7 @@ class fault_plan final : public fault_tap {
   bool struck_ = false;
   std::optional<room> target_;
   std::optional<kept_signal> kept_;  // to be repeated
+  std::mutex late_mutex_;            // ranks that share the plan settle at the same time
   std::thread late_;                 // raises a delayed signal
 };
 
