@@ -17,7 +17,7 @@ endfunction()
 function(untax_kernels prefix def io)
   set(file ${PROJECT_SOURCE_DIR}/${def})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  untax_includes(includes engines/gpu/gemm/variant_of.cuh ${ARGN})
+  untax_includes(includes engines/gpu/gemm/kernel.cuh ${ARGN})
   file(STRINGS ${file} lines REGEX "^UNTAX_KERNEL")
   foreach(line IN LISTS lines)
     if(NOT line MATCHES "^UNTAX_KERNEL\\(([a-z0-9_]+), ([a-z0-9, ]+)\\)$")
@@ -46,23 +46,23 @@ namespace untax {
 endfunction()
 
 untax_kernels(gemm engines/gpu/gemm/kernels.def untax::gpu::local_io engines/gpu/gemm/io.cuh)
-untax_kernels(gather engines/gpu/gemm/sources/gathered.def untax::gather_io
-  engines/gpu/gemm/sources/gathered.cuh engines/gpu/comm/shard_senders.cuh ops/all_gather_gemm/gather.hpp)
-untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def untax::packet_gather
-  engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/gather.hpp)
-untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def untax::scatter_io
-  engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/scatter.hpp)
+untax_kernels(gather engines/gpu/gemm/sources/gathered.def "untax::gather_io<untax::all_gather_gemm_protocol>"
+  engines/gpu/gemm/sources/gathered.cuh engines/gpu/comm/shard_senders.cuh ops/all_gather_gemm/protocol.hpp)
+untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def "untax::packet_gather_io<untax::all_gather_gemm_protocol>"
+  engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/protocol.hpp)
+untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def "untax::scatter_io<untax::gemm_all_scatter_protocol>"
+  engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
 untax_kernels(sums engines/gpu/gemm/sinks/owner_sums.def untax::gpu::summed_io engines/gpu/gemm/sinks/owner_sums.cuh)
 
 untax_comm_kernels(gather
   "template void move_gathered(const shard_io<all_gather_gemm_protocol>&, std::uint64_t*, int, cudaStream_t);"
-  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/gather.hpp)
+  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/protocol.hpp)
 untax_comm_kernels(gather_tma
   "template void gather_all_by_tma(const shard_io<all_gather_gemm_protocol>&, const receiving_grid&, std::uint64_t*, int, bool, cudaStream_t);"
-  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/gather.hpp)
+  engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/protocol.hpp)
 untax_comm_kernels(scatter
   "template void move_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, int, cudaStream_t);
 template void open_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
 template void close_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
 template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
-  engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/scatter.hpp)
+  engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/protocol.hpp)

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/dma_sender.hpp"
-#include "engines/gpu/comm/gather_kernels.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/all_gather_gemm/device.hpp"
-#include "ops/all_gather_gemm/gather.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -21,14 +21,18 @@ namespace {
 
 constexpr std::string_view name = "all_gather_gemm";
 
+using io_of_chunks = gather_io<all_gather_gemm_protocol>;
+using io_of_packets = packet_gather_io<all_gather_gemm_protocol>;
+static_assert(sizeof(io_of_chunks) == sizeof(io_of_packets));  // one struct is passed to either
+
 gpu::kernel_variant variant_of(const gather_plan& plan) {
   static const std::vector<gpu::kernel_variant> usual = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, gather_io>(),
+#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io_of_chunks>(),
 #include "engines/gpu/gemm/sources/gathered.def"
 #undef UNTAX_KERNEL
   };
   static const std::vector<gpu::kernel_variant> of_packets = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, packet_gather>(),
+#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io_of_packets>(),
 #include "engines/gpu/gemm/sources/packets.def"
 #undef UNTAX_KERNEL
   };
@@ -132,7 +136,7 @@ class device_gather final : public device_operator {
   }
 
   void start_dry(cudaStream_t on) {
-    gather_io dry = io_;
+    io_of_chunks dry = io_;
     dry.moved.run.launch = -1;
     gemm_.launch({}, &dry, on);
     move_gathered(dry, sender_epochs_, 2, on);
@@ -186,7 +190,7 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   gpu::gemm_launcher gemm_;
-  gather_io io_;  // and what packets are gathered with: see gather.hpp
+  io_of_chunks io_;  // and what packets are gathered with
   comm::sender_lists lists_;
   comm::sender_lists nothing_;
   bulk_gather bulk_;  // of bulk_synchronous

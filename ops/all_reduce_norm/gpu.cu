@@ -4,7 +4,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/norm/norm_rows.hpp"

@@ -5,7 +5,7 @@
 
 #include <untax/ops/collective_problems.hpp>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/packets/messages.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
 namespace untax {

@@ -10,7 +10,6 @@
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/plan_agreement.hpp"
-#include "ops/gemm_all_scatter/epilogue_drain.hpp"
 
 namespace untax {
 namespace {

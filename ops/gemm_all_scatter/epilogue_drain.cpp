@@ -1,4 +1,4 @@
-#include "ops/gemm_all_scatter/epilogue_drain.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 
 #include <algorithm>
 

@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/dma_sender.hpp"
-#include "engines/gpu/comm/scatter_kernels.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
@@ -15,7 +16,6 @@
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
-#include "ops/gemm_all_scatter/scatter.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax {
@@ -23,9 +23,11 @@ namespace {
 
 constexpr std::string_view name = "gemm_all_scatter";
 
+using io = scatter_io<gemm_all_scatter_protocol>;
+
 const std::vector<gpu::kernel_variant>& variants() {
   static const std::vector<gpu::kernel_variant> all = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, scatter_io>(),
+#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io>(),
 #include "engines/gpu/gemm/sinks/all_copies.def"
 #undef UNTAX_KERNEL
   };
@@ -132,7 +134,7 @@ class device_scatter final : public device_operator {
   }
 
   void start_dry(cudaStream_t on) {
-    scatter_io dry = io_;
+    io dry = io_;
     dry.moved.run.launch = -1;
     if (gemm_) gemm_->launch({}, &dry, on);
     move_scattered(dry, moved_, 2, on);
@@ -193,7 +195,7 @@ class device_scatter final : public device_operator {
   pattern how_;
   scatter_plan plan_;
   std::optional<gpu::gemm_launcher> gemm_;
-  scatter_io io_;
+  io io_;
   std::vector<gpu::gemm_arguments> row_splits_;  // maps of the matrices of each
   scatter_operands operands_;                    // what they describe
   std::uint64_t* moved_ = nullptr;

@@ -6,7 +6,7 @@
 
 #include <untax/tile/shard.hpp>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/comm/sum_kernels.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"

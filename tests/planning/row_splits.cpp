@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/gemm/plan.hpp"
-#include "ops/gemm_all_scatter/epilogue_drain.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 
 namespace untax {
 namespace {

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace {

@@ -11,7 +11,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "tests/plans/cases.hpp"
 

@@ -39,11 +39,11 @@ ALLOWED = {
     "bench/suites/cuda/shared.cpp": ({"yield"}, "holds a stream for a time, so that what is timed has been launched"),
     "engines/gpu/sm90/ptx/barrier.cuh": ({"load"}, "barriers in shared memory, which blocks of a cluster alone raise"),
     "include/untax/rma/bulk_ring.cuh": ({"load"}, "the barrier of a bulk copy, which TMA raises"),
-    "engines/gpu/gemm/flag_poller.cuh": ({"yield", "look"}, "looks so many times, apart, before a bounded wait begins"),
+    "engines/gpu/gemm/arrivals.cuh": ({"yield", "look"}, "looks so many times, apart, before a bounded wait begins"),
     "engines/gpu/gemm/tma_producer.cuh": ({"load"}, "looks between asking for weights, of which there are so many, and "
                                                "then begins a bounded wait"),
     "engines/gpu/gemm/store_throttle.cuh": ({"yield"}, "waits for a time, not for memory"),
-    "engines/gpu/comm/epilogue_sender.cuh": ({"yield"}, "waits for a time, not for memory"),
+    "engines/gpu/comm/shard_sender.cuh": ({"yield"}, "waits for a time, not for memory"),
     "tests/gpu/litmus_bulk.cu": ({"load"}, "the barrier of a bulk copy, waited for with and without what is tried"),
     "tests/": ({"yield"}, "tests hold ranks up on purpose"),
 }

@@ -13,7 +13,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/packets/messages.hpp"
 #include "ops/all_to_all/protocol.hpp"
 #include "ops/collectives_common/inner_shares.hpp"
 #include "ops/collectives_common/tables.hpp"

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/attention/shape.hpp"
-#include "engines/gpu/comm/messages.hpp"
 #include "engines/gpu/packets/layout.hpp"
+#include "engines/gpu/packets/messages.hpp"
 
 namespace {
 

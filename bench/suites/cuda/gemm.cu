@@ -13,8 +13,8 @@
 
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
-#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "src/symmetric/cuda/graph.hpp"

@@ -7,7 +7,6 @@
 #include "engines/gpu/attention/packet_waits.cuh"
 #include "engines/gpu/attention/partial.cuh"
 #include "engines/gpu/attention/rank_combination.cuh"
-#include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/pending_waits.cuh"
 
 namespace untax::gpu {

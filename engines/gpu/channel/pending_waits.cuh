@@ -122,43 +122,33 @@ class pending_waits {
   int count_ = 0;
 };
 
-/// Signals that wait until the worker warps have done what they tell of, in order. A lane each, so
-/// that one release serves several peers. By all lanes of a control warp's warp.
-class pending_signals {
+/// A device_watch that looks seldom, by a call of all lanes of a warp: its code would otherwise
+/// stand between the instructions of every wait, and so keeps rarely run code out of the
+/// instruction cache of the wait.
+class lazy_watch {
  public:
-  static constexpr int most = 32;
+  __device__ explicit lazy_watch(const device_watch& watch) : watch_(watch) {}
 
-  [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
-  /// To be sent when `after` commands are done, not fewer than for the signal before.
-  __device__ void add(std::uint64_t* counter, std::uint64_t value, std::uint32_t after) {
-    if (device_warp::thread_rank() == (first_ + count_) % most) {
-      counter_ = counter;
-      value_ = value;
-      after_ = after;
-    }
-    ++count_;
+  /// After some 10 ms for the first time. Many warps wait as a matter of course, for as long as
+  /// others read or multiply; what they would tell the host meanwhile concerns nobody.
+  [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
+    return polls % polls_between_looks == polls_between_looks - 1;
   }
-  /// How many commands the first of them waits for.
-  [[nodiscard]] __device__ std::uint32_t first_after() const {
-    return __shfl_sync(0xffffffffU, after_, first_);
+
+  [[nodiscard]] __device__ __noinline__ wait_outcome look_in_step(const wait_site& site,
+                                                                  std::uint64_t seen) {
+    wait_outcome outcome = wait_outcome::ok;
+    if (device_warp::thread_rank() == 0) outcome = watch_.look(site, seen);
+    return untax::detail::in_step<32>::from(0, outcome);
   }
-  /// Release: those that wait for no more than `done` commands.
-  __device__ void send(std::uint32_t done) {
-    const int turn = (device_warp::thread_rank() - first_ + most) % most;
-    const bool ready = turn < count_ && after_ <= done;
-    if (ready) cuda_memory::raise_release(*counter_, value_);
-    const int sent = __popc(__ballot_sync(0xffffffffU, ready));
-    first_ = (first_ + sent) % most;
-    count_ -= sent;
+  __device__ __noinline__ void leave_in_step() noexcept {
+    if (device_warp::thread_rank() == 0) watch_.leave();
   }
 
  private:
-  std::uint64_t* counter_ = nullptr;  // of this lane, like the next two
-  std::uint64_t value_ = 0;
-  std::uint32_t after_ = 0;
-  int first_ = 0;  // lane
-  int count_ = 0;
+  static constexpr poll_count polls_between_looks = 1 << 14;
+
+  device_watch watch_;
 };
 
 }  // namespace untax::gpu

@@ -11,6 +11,9 @@
 
 namespace untax::gpu {
 
+/// Ranks of a world whose GPUs reach each other's memory, at most.
+inline constexpr int most_ranks = 16;
+
 /// What every kernel of a run is given beside what it was compiled for.
 struct run_arguments {
   device_control world;

@@ -10,6 +10,45 @@
 
 namespace untax::gpu {
 
+/// Signals that wait until the worker warps have done what they tell of, in order. A lane each, so
+/// that one release serves several peers. By all lanes of a control warp's warp.
+class pending_signals {
+ public:
+  static constexpr int most = 32;
+
+  [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
+  /// To be sent when `after` commands are done, not fewer than for the signal before.
+  __device__ void add(std::uint64_t* counter, std::uint64_t value, std::uint32_t after) {
+    if (device_warp::thread_rank() == (first_ + count_) % most) {
+      counter_ = counter;
+      value_ = value;
+      after_ = after;
+    }
+    ++count_;
+  }
+  /// How many commands the first of them waits for.
+  [[nodiscard]] __device__ std::uint32_t first_after() const {
+    return __shfl_sync(0xffffffffU, after_, first_);
+  }
+  /// Release: those that wait for no more than `done` commands.
+  __device__ void send(std::uint32_t done) {
+    const int turn = (device_warp::thread_rank() - first_ + most) % most;
+    const bool ready = turn < count_ && after_ <= done;
+    if (ready) cuda_memory::raise_release(*counter_, value_);
+    const int sent = __popc(__ballot_sync(0xffffffffU, ready));
+    first_ = (first_ + sent) % most;
+    count_ -= sent;
+  }
+
+ private:
+  std::uint64_t* counter_ = nullptr;  // of this lane, like the next two
+  std::uint64_t value_ = 0;
+  std::uint32_t after_ = 0;
+  int first_ = 0;  // lane
+  int count_ = 0;
+};
+
 /// One lane's part in a wait of a control warp: whenever it looks, signals that have become due go
 /// out, so that nobody waits for a signal that waits here.
 struct conducted_wait : pending_wait {

@@ -1,9 +1,83 @@
-#include "engines/gpu/comm/bulk_gather.cuh"
-#include "engines/gpu/comm/gather_kernels.hpp"
-#include "src/symmetric/cuda/launching.hpp"
+#include "engines/gpu/comm/gather_kernels.cuh"
+#include "engines/gpu/copy/copiers.cuh"
 
 namespace untax {
 namespace {
+
+/// A block of a kernel that gathers all of A, by all its threads: a sender of the protocol, which
+/// then waits for its share of what others send. The end of the kernel is where blocks meet.
+class gathering_block {
+ public:
+  __device__ gathering_block(const bulk_gather& what, std::uint64_t epoch)
+      : w_(what),
+        share_{static_cast<int>(blockIdx.x), what.senders},
+        epoch_(epoch),
+        channel_(what.moved.run, static_cast<int>(blockIdx.x)) {}
+
+  /// For each chunk the verbs of the protocol: reserve, move, publish.
+  __device__ void send() {
+    comm::sender_list(w_.lists, share_.worker).each([&](const comm::transfer& p) {
+      send_chunk(p);
+    });
+  }
+
+  __device__ void receive() const {
+    if (going_ && threadIdx.x < 32)
+      await_incoming(w_.receiving, share_, w_.moved.run, w_.sets, epoch_);
+  }
+
+ private:
+  __device__ void send_chunk(const comm::transfer& p) {
+    const int hop = p.first_hop;
+    const int hops = p.hops;
+    const int rows = w_.shard.rows_of(p);
+    if (rows == 0) return;
+    const gpu::moved_operands& moved = w_.moved;
+    const sent_shard& shard = w_.shard;
+    const auto* const own = reinterpret_cast<const std::uint16_t*>(moved.run.in);
+    // What is read is on its way while the readers are asked, and while the epoch is.
+    gpu::block_copy words(
+        {own + p.row * moved.a_stride + p.col, moved.a_stride, moved.inbox_stride, rows, p.cols});
+    const int set = w_.sets.set_of(epoch_);
+    const std::uint64_t use = w_.sets.use_of(epoch_);
+    if (!reserved_ && shard.counted)
+      going_ = __syncthreads_and(reserve(set, use, hop, hops) ? 1 : 0) != 0;
+    reserved_ = true;
+    if (going_) {
+      const std::int64_t there =
+          (shard.inbox_row + std::int64_t{set} * shard.set_rows + p.row) * moved.inbox_stride +
+          shard.inbox_column + p.col;
+      words.write(hops, [&](int copy) {
+        return reinterpret_cast<std::uint16_t*>(moved.run.inbox.at(peer(hop + copy))) + there;
+      });
+    }
+    __syncthreads();
+    const auto to = static_cast<int>(threadIdx.x);
+    if (!going_ || to >= hops) return;
+    channel_.publish(shard.inbox_room(set, peer(hop + to), p.publish, use));
+  }
+
+  /// By the first warp: a rank's readers are the same for all of its rooms, so once is enough. What
+  /// a rank sends to itself is ordered by the end of the run.
+  [[nodiscard]] __device__ bool reserve(int set, std::uint64_t use, int hop, int hops) const {
+    if (threadIdx.x >= 32) return true;
+    return channel_.reserve(hops, [&](int i) {
+      const int to = peer(hop + i);
+      return to == w_.receiving.rank ? room{} : w_.shard.inbox_room(set, to, w_.shard.ready, use);
+    });
+  }
+
+  [[nodiscard]] __device__ int peer(int hop) const {
+    return receiver_at_hop(w_.receiving.rank, hop, w_.receiving.ranks);
+  }
+
+  const bulk_gather& w_;
+  strided share_;
+  std::uint64_t epoch_;
+  gpu::warp_channel channel_;
+  bool reserved_ = false;
+  bool going_ = true;
+};
 
 __global__ void __launch_bounds__(gpu::copying_threads)
     gather_kernel(const __grid_constant__ bulk_gather what, std::uint64_t* epochs) {

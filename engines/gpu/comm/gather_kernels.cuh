@@ -1,11 +1,51 @@
 #pragma once
 
-#include "engines/gpu/comm/bulk_gather.cuh"
-#include "engines/gpu/comm/gather_kernels.hpp"
+#include <cstdint>
+
+#include <cuda/ptx>
+
+#include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/shard_senders.cuh"
+#include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
+
+/// By all lanes of a warp: waits for what others send that falls to a sender, so that the kernel
+/// behind this one may read it, with TMA, too. The wait record has the sender's number.
+__device__ inline void await_incoming(const receiving_grid& incoming, strided share,
+                                      const gpu::run_arguments& run, const room_sets& sets,
+                                      std::uint64_t epoch) {
+  const int set = sets.set_of(epoch);
+  const std::uint64_t use = sets.use_of(epoch);
+  const gpu::warp_channel channel(run, share.worker);
+  // The host reports failed waits.
+  (void)channel.acquire(incoming.count(share), [&](int i) {
+    const incoming_chunk p = incoming.at(share, set, i);
+    room r;
+    r.producer = p.source;
+    r.number = r.ready = p.ready;
+    r.use = use;
+    return r;
+  });
+  // TMA reads what was acquired.
+  cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+}
+
+/// By all threads of a block: `run(block, epoch)` between the kernels before and the GEMM.
+template <class Run>
+__device__ void gather_in_block(std::uint64_t* epochs, const Run& run) {
+  gpu::griddepcontrol_wait();
+  // Now the GEMM may get ready. Earlier, its blocks would wait in places of what is before.
+  gpu::griddepcontrol_launch_dependents();
+  const auto block = static_cast<int>(blockIdx.x);
+  const std::uint64_t epoch = epochs[block] + 1;
+  run(block, epoch);
+  __syncthreads();
+  if (threadIdx.x == 0) epochs[block] = epoch;
+}
 
 template <class Protocol>
 __global__ void __launch_bounds__(gpu::sender_warps * 32)

@@ -4,10 +4,10 @@
 
 #include <untax/tile/order.hpp>
 
+#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/output_channel.cuh"
-#include "engines/gpu/comm/scatter_kernels.hpp"
-#include "engines/gpu/comm/tile_sender.cuh"
-#include "engines/gpu/copy/block_copy.cuh"
+#include "engines/gpu/comm/tile_senders.cuh"
+#include "engines/gpu/copy/copiers.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "src/symmetric/cuda/launching.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <untax/rma/bulk_ring.cuh>
 
-#include "engines/gpu/comm/epilogue_sender.cuh"
+#include "engines/gpu/comm/shard_sender.cuh"
 #include "engines/gpu/comm/step_sender.cuh"
 #include "engines/gpu/comm/tma_push.cuh"
 #include "engines/gpu/gemm/io.cuh"

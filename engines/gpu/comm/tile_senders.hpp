@@ -2,7 +2,7 @@
 
 #include <cuda.h>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/gemm/io.hpp"

@@ -1,14 +1,42 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 
 #include <untax/rma/bulk_ring.cuh>
 #include <untax/rma/device_group.cuh>
 
-#include "engines/gpu/copy/word_cursor.cuh"
+#include "engines/gpu/copy/block_share.hpp"
 
 namespace untax::gpu {
+
+/// A word in rows of them, and the one `step` words further on: what a thread goes through that
+/// takes one of each `step` words.
+template <int step>
+struct word_cursor {
+  int words;
+  int rows_on;
+  int words_on;
+  int row;
+  int word;
+
+  __device__ word_cursor(int in_row, int first)
+      : words(in_row),
+        rows_on(step / in_row),
+        words_on(step % in_row),
+        row(first / in_row),
+        word(first % in_row) {}
+  __device__ void advance() {
+    word += words_on;
+    row += rows_on;
+    if (word >= words) {
+      word -= words;
+      ++row;
+    }
+  }
+};
 
 /// Rows of 16-byte words that a warp moves with ordinary loads and stores: a few registers, so that
 /// it can do so beside tensor cores. Nobody is synchronised.
@@ -91,6 +119,85 @@ struct by_bulk_copies {
   __device__ void complete() const {
     if (device_warp::thread_rank() == 0) ring.finish();
   }
+};
+
+/// Rows of elements of 2 bytes. They begin at multiples of 16 bytes, and are multiples of 16 bytes
+/// long.
+struct rows_of_block {
+  const std::uint16_t* from = nullptr;
+  std::int64_t from_stride = 0;
+  std::int64_t to_stride = 0;
+  int rows = 0;
+  int columns = 0;
+};
+
+/// Rows that a block moves with ordinary loads and stores of its `copying_threads` threads. Reading
+/// begins at once, so that the block can ask for leave to write meanwhile. Nobody is synchronised.
+class block_copy {
+ public:
+  explicit __device__ block_copy(const rows_of_block& what)
+      : source_(reinterpret_cast<const uint4*>(what.from)),
+        from_step_(what.from_stride / elements),
+        to_step_(what.to_stride / elements),
+        total_(what.rows * (what.columns / elements)),
+        first_(static_cast<int>(threadIdx.x)),
+        // What lies without gaps on both sides is one row.
+        at_(what.from_stride == what.columns && what.to_stride == what.columns
+                ? total_
+                : what.columns / elements,
+            first_) {
+    read();
+  }
+
+  /// Writes all of it to `copies` places: copy i lies at `place_of(i)`, an address of elements.
+  template <class PlaceOf>
+  __device__ void write(int copies, const PlaceOf& place_of) {
+    while (true) {
+#pragma unroll 1
+      for (int copy = 0; copy < copies; ++copy)
+        write_pending(reinterpret_cast<uint4*>(place_of(copy)));
+      first_ += copying_threads * at_once;
+      if (first_ >= total_) return;
+      at_ = next_;
+      read();
+    }
+  }
+
+ private:
+  static constexpr int elements = 8;  // of a word
+  /// Words of a thread that are on their way together: 132 blocks have 4 MB under way then, many
+  /// times what a link takes while one of them comes.
+  static constexpr int at_once = 8;
+  using cursor = word_cursor<copying_threads>;
+
+  __device__ void read() {
+    next_ = at_;
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if (is_there(k)) held_[k] = source_[next_.row * from_step_ + next_.word];
+      next_.advance();
+    }
+  }
+  __device__ void write_pending(uint4* target) const {
+    cursor writing = at_;
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if (is_there(k)) target[writing.row * to_step_ + writing.word] = held_[k];
+      writing.advance();
+    }
+  }
+  [[nodiscard]] __device__ bool is_there(int k) const {
+    return first_ + copying_threads * k < total_;
+  }
+
+  const uint4* source_;
+  std::int64_t from_step_;
+  std::int64_t to_step_;
+  int total_;
+  int first_;         // of the words that are held
+  cursor at_;         // where that lies
+  cursor next_{at_};  // and the first one that is not held yet
+  uint4 held_[at_once];
 };
 
 }  // namespace untax::gpu

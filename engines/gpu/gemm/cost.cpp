@@ -1,4 +1,4 @@
-#include "engines/gpu/gemm/cost.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 
 #include <algorithm>
 

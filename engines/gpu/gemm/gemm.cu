@@ -5,9 +5,9 @@
 
 #include <untax/core/types.hpp>
 
-#include "engines/gpu/gemm/cost.hpp"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/num_sms.hpp"

@@ -1,9 +1,10 @@
 #pragma once
 
+#include "engines/gpu/gemm/arrivals.cuh"
 #include "engines/gpu/gemm/epilogue.cuh"
-#include "engines/gpu/gemm/flag_poller.cuh"
 #include "engines/gpu/gemm/mma_consumer.cuh"
 #include "engines/gpu/gemm/tma_producer.cuh"
+#include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/sm90/ptx/registers.cuh"
 
 // One block on each multiprocessor, and in it, side by side:
@@ -173,6 +174,17 @@ __global__ void __launch_bounds__(block_threads, 1)
 
   // Nobody leaves while another block may still write to its shared memory or arrive there.
   if constexpr (cluster_ctas > 1) cluster_sync();
+}
+
+template <tile_config c, class Io>
+inline constexpr auto kernel_of =
+    &gemm_kernel<c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k,
+                 c.cluster_split_k, typename Io::source_type, typename Io::sink_type,
+                 typename Io::senders_type>;
+
+template <tile_config config, class Io>
+kernel_variant variant_of() {
+  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>), shared_bytes<config>};
 }
 
 }  // namespace untax::gpu

@@ -6,7 +6,7 @@
 #include <untax/core/reduction.hpp>
 
 #include "engines/gpu/collectives/code.hpp"
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/packets/messages.hpp"
 
 namespace untax::gpu {
 

@@ -21,4 +21,8 @@ struct all_copies {
   class view;
 };
 
+/// What the GEMM is given that scatters with a protocol.
+template <class Protocol>
+using scatter_io = gpu::gemm_io<gpu::local_source, all_copies<Protocol>, tile_senders<Protocol>>;
+
 }  // namespace untax

@@ -4,7 +4,6 @@
 
 #include <untax/rma/device_group.cuh>
 
-#include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"

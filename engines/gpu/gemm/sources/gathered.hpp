@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engines/gpu/comm/messages.hpp"
+#include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/shard_senders.hpp"
 #include "engines/gpu/gemm/sources/segments.hpp"
@@ -51,5 +51,13 @@ struct segmented_result {
   template <class Io>
   class view;
 };
+
+/// What the GEMM is given that gathers with a protocol.
+template <class Protocol>
+using gather_io = gpu::gemm_io<gathered<Protocol>, segmented_result, shard_senders<Protocol>>;
+/// The same where A comes in packets.
+template <class Protocol>
+using packet_gather_io =
+    gpu::gemm_io<gathered_packets<Protocol>, segmented_result, packet_senders<Protocol>>;
 
 }  // namespace untax

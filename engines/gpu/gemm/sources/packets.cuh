@@ -5,7 +5,6 @@
 
 #include <untax/rma/packet.cuh>
 
-#include "engines/gpu/channel/lazy_watch.cuh"
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/comm/packet_senders.cuh"
 #include "engines/gpu/gemm/config.hpp"

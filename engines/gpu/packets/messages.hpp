@@ -8,10 +8,9 @@
 #include <untax/core/host_device.hpp>
 #include <untax/tile/shard.hpp>
 
-namespace untax::gpu {
+#include "engines/gpu/channel/run_arguments.hpp"
 
-/// Ranks of a world whose GPUs reach each other's memory, at most.
-inline constexpr int most_ranks = 16;
+namespace untax::gpu {
 
 /// What one rank sends and gets, as a table: small enough to be a kernel's argument, and nothing
 /// has to be worked out from sizes and ranks again. In elements.
