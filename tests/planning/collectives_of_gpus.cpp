@@ -61,6 +61,17 @@ TEST(collectives_of_gpus, go_by_packets_while_they_are_short) {
   EXPECT_EQ(wire(4, broadcast(6 * mib + 16, 4)), wire_kind::stores);
 }
 
+TEST(collectives_of_gpus, have_the_workers_that_were_asked_for) {
+  for (const int workers : {1, 3, 200}) {
+    for (const std::int64_t bytes : {kib, 64 * mib}) {
+      for (const pattern how : {pattern::automatic, pattern::fused_specialized})
+        EXPECT_EQ(plan_of(4, gather(bytes), {.how = how, .workers = workers}).workers, workers);
+      EXPECT_EQ(plan_of(4, reduce(bytes, 4), {.workers = workers, .direct = true}).workers,
+                workers);
+    }
+  }
+}
+
 TEST(collectives_of_gpus, take_two_phases_where_one_sends_too_much) {
   const auto phases = [](int world, const collective_need& need,
                          const collective_options& options = {}) {

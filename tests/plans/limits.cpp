@@ -49,6 +49,19 @@ TEST(limits, tiles_are_no_wider_than_twice_the_rows) {
   }
 }
 
+TEST(limits, a_cluster_shares_a_tile_from_a_stage_for_each_of_its_blocks_on) {
+  for (const gpu::tile_config& c : gpu::tile_configs()) {
+    if (c.cluster_split_k == 1) continue;
+    for (const int stages : {c.cluster_split_k - 1, c.cluster_split_k}) {
+      const std::int64_t k = std::int64_t{stages} * gpu::k_blocks_per_stage(c) * gpu::block_k;
+      const auto plans = gpu::gemm_plans({c.block_n, 512, k}, num_sms);
+      EXPECT_EQ(std::ranges::count(plans, c, &gpu::gemm_plan::config),
+                stages == c.cluster_split_k ? 1 : 0)
+          << c.block_n << " by " << c.cluster_split_k << ", k " << k;
+    }
+  }
+}
+
 TEST(limits, few_rows_are_collected_where_segments_would_waste_much) {
   const auto plan_of = [](std::int64_t m, int world) {
     return gather_plans({.m = m, .n = 3584, .k = 8192}, world, 0,

@@ -1,5 +1,6 @@
 // Sums of a GEMM over ranks that have GPUs: what is planned sends and takes every fragment once,
 // the schedule of all ranks is right, and a plan with something exchanged or left out is found out.
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -109,6 +110,39 @@ TEST(sums, mutants_of_plans_are_found_out) {
     if (p.how.own_rank == 2) p.how.own_rank = 1;
   });
   killed("passed on, though only owners want it", [](sums_plan& p) { p.how.passes_on = true; });
+}
+
+/// Only blocks that add are left out of those that multiply, and where nobody only adds, all do.
+TEST(sums, blocks_that_add_are_not_among_those_that_multiply) {
+  const device_sum sum = sum_of(8192, 4096, 328, reduce_target::owner, 1);
+  for (const pattern how : own_patterns) {
+    for (const int senders : {0, 3, 10}) {
+      operator_options options = in(how);
+      options.senders = senders;
+      int most = 0;
+      for (const sums_plan& plan : sums_plans(sum, 2, 1, options, 132)) {
+        most = std::max(most, plan.gemm.blocks());
+        EXPECT_EQ(plan.comm_ctas > 0, how == pattern::fused_specialized);
+        EXPECT_EQ(plan.beside, how == pattern::producer_consumer);
+        EXPECT_TRUE(senders == 0 || plan.own_grid == (senders == 3 ? 4 : 10));
+        EXPECT_TRUE(plan.comm_ctas == 0 || plan.comm_ctas == plan.own_grid);
+        EXPECT_LE(plan.gemm.blocks() + (how == pattern::fused_sequential ? 0 : plan.own_grid), 132);
+      }
+      EXPECT_TRUE(how != pattern::fused_sequential || most == 132) << most;
+    }
+  }
+}
+
+TEST(sums, too_few_blocks_are_refused_with_how_many_would_do) {
+  const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
+  for (const pattern how : own_patterns) {
+    operator_options options = in(how);
+    options.workers = 1;
+    expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, options, 132); }), errc::unsupported,
+                 {"rank 1: a sum", "(option workers is 1); 2 would do"});
+    expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, in(how), 1); }), errc::unsupported,
+                 {"rank 1: a sum", "the 1 multiprocessors"});
+  }
 }
 
 TEST(sums, refuse_patterns_that_there_are_not) {

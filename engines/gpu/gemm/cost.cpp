@@ -22,7 +22,6 @@ struct read_rates {
 read_rates rates_of(const tile_config& c, double share) {
   const double alone = std::min(cost.l2_alone * share, cost.most_l2_alone);
   if (c.cluster == 1) return {alone, cost.memory_alone, cost.most_alone};
-  if (c.warpgroup_split_k && c.cluster == 2) return {alone, cost.memory_halves, cost.most_halves};
   if (c.warpgroup_split_k) return {alone, cost.memory_quarters, cost.most_quarters};
   return {cost.l2_shared, cost.memory_shared, cost.most_shared};
 }
