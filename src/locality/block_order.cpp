@@ -37,6 +37,8 @@ const char* name_of(order::direction way) {
       return "sawtooth";
     case order::direction::staggered:
       return "staggered";
+    case order::direction::joined:
+      return "joined";
   }
   return "";
 }
@@ -80,7 +82,7 @@ class space {
   [[nodiscard]] std::vector<order::direction> ways() const {
     const bool has_steps = k_.steps(0) > 1 || !k_.has_equal_steps();
     if (!has_steps || !k_.drifts()) return {order::direction::forward};
-    return {order::direction::forward, order::direction::sawtooth};
+    return {order::direction::forward, order::direction::sawtooth, order::direction::joined};
   }
 
   /// 0: none.

@@ -211,8 +211,11 @@ statements statements_of(const block_order& order, bool is_python) {
 
 std::string steps_of(const block_order& order) {
   if (order.way == order::direction::forward) return {};
-  return fmt::format("; steps {}: every other block that a processor takes goes back",
-                     name_of(order.way));
+  const char* meaning = order.way == order::direction::joined
+                            ? "a block begins at the step that another one took last which reads "
+                              "the same in its domain and says so in memory, and goes round"
+                            : "every other block that a processor takes goes back";
+  return fmt::format("; steps {}: {}", name_of(order.way), meaning);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "src/locality/cache.hpp"
@@ -43,6 +44,7 @@ class events {
     found_.operands.resize(k.operands().size());
     found_.domains.resize(static_cast<std::size_t>(domains));
     port_free_.resize(static_cast<std::size_t>(domains));
+    under_way_.resize(static_cast<std::size_t>(domains));
     step_seconds_ = k.flops() * k.resident() / (d.flops / d.all_processors() * how.efficiency);
     const level& next = d.last_level ? *d.last_level : d.memory;
     port_rate_ = next.bytes_per_second / d.domains;
@@ -96,6 +98,7 @@ class events {
     int steps = 0;
     int step = 0;
     int turn = -1;
+    std::int64_t stream = -1;  // the first granule of what every step reads elsewhere
     std::vector<access> accesses;
     std::vector<kernel::run> runs;  // of the accesses
   };
@@ -132,9 +135,22 @@ class events {
     p.accesses = k_.accesses(block);
     p.runs.clear();
     for (const access& a : p.accesses) p.runs.push_back(k_.run_of(a, p.steps));
+    if (s_.way == order::direction::joined) join(p);
     ++found_.blocks;
     found_.steps += p.steps;
     return true;
+  }
+
+  /// The block begins at the step that a block of its domain took last which goes through the same.
+  void join(place& p) {
+    p.stream = -1;
+    for (std::size_t i = 0; i < p.runs.size() && p.stream < 0; ++i) {
+      const bool moves = p.accesses[i].when == moment::every_step && p.runs[i].per_step > 0;
+      if (moves) p.stream = p.runs[i].first;
+    }
+    const auto& under_way = under_way_[static_cast<std::size_t>(p.domain)];
+    const auto found = under_way.find(p.stream);
+    p.turn = found != under_way.end() && found->second < p.steps ? found->second : 0;
   }
 
   /// Returns when the step ends.
@@ -142,6 +158,7 @@ class events {
     double waited = 0;
     double bytes = 0;
     const int at = order::step_order{p.steps, s_.way, p.turn, 1}.block(p.step);
+    if (p.stream >= 0) under_way_[static_cast<std::size_t>(p.domain)][p.stream] = at;
     for (std::size_t i = 0; i < p.accesses.size(); ++i) {
       const access& a = p.accesses[i];
       if (!is_now(a.when, p.step, p.steps)) continue;
@@ -224,6 +241,7 @@ class events {
   double processor_rate_ = 1;
   std::vector<cache> caches_;
   std::vector<cache> shared_;
+  std::vector<std::unordered_map<std::int64_t, int>> under_way_;  // the last step of each stream
   std::vector<double> port_free_;
   double memory_free_ = 0;
   std::vector<std::vector<int>> queues_;

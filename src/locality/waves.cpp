@@ -56,6 +56,8 @@ class waves {
   void start(const std::vector<std::vector<int>>& queues, std::size_t wave, std::size_t slots) {
     running_.assign(caches_.size(), {});
     asked_.assign(caches_.size(), 0);
+    // Where all are at the same step, who joins the others begins with them.
+    const int turn = s_.way == order::direction::joined ? 0 : static_cast<int>(wave);
     steps_ = 0;
     next_ = 0;
     memory_ = 0;
@@ -63,7 +65,7 @@ class waves {
       const auto& queue = queues[domain];
       for (std::size_t i = wave * slots; i < std::min(queue.size(), (wave + 1) * slots); ++i) {
         const int steps = k_.steps(queue[i]);
-        running_[domain].push_back({steps, static_cast<int>(wave), k_.accesses(queue[i])});
+        running_[domain].push_back({steps, turn, k_.accesses(queue[i])});
         steps_ = std::max(steps_, steps);
         ++found_.blocks;
         found_.steps += steps;

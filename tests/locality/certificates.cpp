@@ -81,7 +81,7 @@ TEST(certificates, are_not_beaten_by_any_order) {
     std::shuffle(space.begin(), space.end(), dice.random());
     if (space.size() > 12) space.resize(12);
     for (const block_order& order : space) {
-      for (const auto way : {order.way, order::direction::sawtooth}) {
+      for (const auto way : {order.way, order::direction::sawtooth, order::direction::joined}) {
         const outcome o = simulate(k, d, {order.table(k.blocks()), way});
         ASSERT_LE(o.all.rate(), limit.limit + 1e-9) << order.name << ", steps " << name_of(way);
       }
@@ -97,7 +97,8 @@ TEST(certificates, are_near_what_the_search_finds) {
   for (const char* name : {"mi300x", "h200"}) {
     const device d = device_named(name);
     for (const kernel& k : {kernel_named("gemm", {{"m", 6144}, {"n", 6144}, {"k", 6144}}),
-                            kernel_named("attention", {{"heads", 16}, {"keys", 16384}})}) {
+                            kernel_named("attention", {{"heads", 16}, {"keys", 16384}}),
+                            kernel_named("attention_backward", {{"heads", 16}, {"keys", 16384}})}) {
       search_options options;
       options.how.steps = 1e6;
       options.keep = 3;

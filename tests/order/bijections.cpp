@@ -49,8 +49,8 @@ TEST(orders, of_lines_are_bijections) {
         expect_bijection(chunked_remap{size, domains, chunk}, size);
     }
     for (int turn = 0; turn < 5; ++turn) {
-      for (const direction way :
-           {direction::forward, direction::backward, direction::sawtooth, direction::staggered})
+      for (const direction way : {direction::forward, direction::backward, direction::sawtooth,
+                                  direction::staggered, direction::joined})
         expect_bijection(step_order{size, way, turn, turn + 3}, size);
     }
   }

@@ -116,6 +116,8 @@ TEST(orders, sawtooth_turns_round) {
   EXPECT_EQ((step_order{8, direction::sawtooth, 0}.block(7)), 7);
   EXPECT_EQ((step_order{8, direction::sawtooth, 1}.block(0)), 7);
   EXPECT_EQ((step_order{8, direction::staggered, 3, 2}.block(0)), 6);
+  EXPECT_EQ((step_order{8, direction::joined, 5, 2}.block(0)), 5);
+  EXPECT_EQ((step_order{8, direction::joined, 5, 2}.block(3)), 0);
 }
 
 TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
