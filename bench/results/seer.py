@@ -14,6 +14,10 @@ TAIL_BAR, SELECTOR_BAR = 1.6, 1.01
 OWN_MEAN_BAR, OWN_TAIL_BAR, FASTER_BAR, LEAST_BAR = 1.03, 1.25, 1.10, 0.95
 OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
 WITHIN_BAR = 0.95
+LEAVES_BAR = 60
+SIZES = ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9))  # numbers of elements: from, and below
+TREES = {"gather": "Does gathering pay?", "known": "Which way, by what is known?",
+         "gathered": "Which way, by what was gathered?"}
 
 
 def met(is_met):
@@ -84,12 +88,43 @@ def own_ways(folder):
     for name, text in OWN_SETS.items():
         with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
             records = json.load(file)
-        for least, behind in ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9)):
+        for least, behind in SIZES:
             ratios = [min(theirs) / min(own) for own, theirs in map(times_of, records_within(records, least, behind))]
             if ratios:
                 rows.append([text, f"from {least:,.0f}", str(len(ratios)), f"{statistics.geometric_mean(ratios):.3f}",
                              f"{min(ratios):.3f}", str(sum(r < 1 for r in ratios))])
     return table(["matrices", "elements", "number", "own over cuSPARSE", "least", "slower"], rows)
+
+
+def own_coo(folder):
+    """Own COO beside cuSPARSE's, and how often either is the quickest way of all."""
+    rows = []
+    for name, text in OWN_SETS.items():
+        with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+            records = json.load(file)
+        for least, behind in SIZES:
+            within = [r for r in records_within(records, least, behind) if r.get("t_coo") and r.get("t_cusparse_coo")]
+            if not within:
+                continue
+            ratios = [r["t_cusparse_coo"] / r["t_coo"] for r in within]
+            quickest = [min((key for key in r if key.startswith("t_") and r[key]), key=r.get) for r in within]
+            rows.append([text, f"from {least:,.0f}", str(len(ratios)), f"{statistics.geometric_mean(ratios):.3f}",
+                         str(sum(r > 1 for r in ratios)), str(quickest.count("t_coo")),
+                         str(quickest.count("t_cusparse_coo"))])
+    return table(["matrices", "elements", "number", "own COO over cuSPARSE's", "quicker", "quickest of all: own COO",
+                  "cuSPARSE's COO"], rows)
+
+
+def trees(folder):
+    """How large the trees are that are kept, and the trees themselves."""
+    kept = json.loads((folder / "selector.json").read_text(encoding="utf-8"))
+    rows = []
+    for name, question in TREES.items():
+        leaves = sum("feature" not in n for n in kept["trees"][name])
+        rows.append([question, str(leaves), met(leaves <= LEAVES_BAR)])
+    text = table(["tree", "leaves", f"at most {LEAVES_BAR}"], rows)
+    printed = (folder / "selector.txt").read_text(encoding="utf-8").rstrip("\n")
+    return f"{text}\n<details>\n<summary>The trees and the guards</summary>\n\n```text\n{printed}\n```\n\n</details>\n"
 
 
 def records_within(records, least, behind):
@@ -134,6 +169,7 @@ def texts(root, checks):
     folder = root / "bench" / "select"
     parts = {"public": public_tables(folder), "selectors": selectors(folder),
              "own-trees": own_trees(folder / "H200"), "own-ways": own_ways(folder / "H200"),
+             "own-coo": own_coo(folder / "H200"), "trees": trees(folder / "H200"),
              "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks)}
     for name, part in parts.items():
         begin, end = BEGIN.format(name), END.format(name)
