@@ -1,4 +1,4 @@
-# Kernels that are compiled from sources made here: sets UNTAX_KERNEL_SOURCES, the GEMMs, one of each line of a .def file,
+# Kernels that are compiled from sources made here: sets UNTAX_KERNEL_SOURCES, the GEMMs, one of each line of a list,
 # and UNTAX_COMM_SOURCES, the kernels that only send. They are made also where nvcc is not, since configuring then shows a
 # line that cannot be read.
 #
@@ -13,20 +13,24 @@ function(untax_includes out)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# untax_kernels(prefix def io headers...): the GEMMs of `def` with `io`, which `headers` define.
-function(untax_kernels prefix def io)
-  set(file ${PROJECT_SOURCE_DIR}/${def})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+# untax_kernels(prefix list io headers...): the GEMMs of a list in kernels.hpp with `io`, which `headers` define.
+set(UNTAX_KERNEL_LISTS ${PROJECT_SOURCE_DIR}/engines/gpu/gemm/kernels.hpp)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${UNTAX_KERNEL_LISTS})
+function(untax_kernels prefix list io)
   untax_includes(includes engines/gpu/gemm/kernel.cuh ${ARGN})
-  file(STRINGS ${file} lines REGEX "^UNTAX_KERNEL")
+  file(READ ${UNTAX_KERNEL_LISTS} text)
+  if(NOT text MATCHES "tile_config ${list}\\[\\] = {([^;]+)}\\;")
+    message(FATAL_ERROR "${UNTAX_KERNEL_LISTS}: there is no list ${list}")
+  endif()
+  string(REGEX MATCHALL "{[^\n]+" lines "${CMAKE_MATCH_1}")
   foreach(line IN LISTS lines)
-    if(NOT line MATCHES "^UNTAX_KERNEL\\(([a-z0-9_]+), ([a-z0-9, ]+)\\)$")
-      message(FATAL_ERROR "${def}: cannot read '${line}'")
+    if(NOT line MATCHES "^{([a-z0-9, ]+)}, +// ([a-z0-9_]+)$")
+      message(FATAL_ERROR "${UNTAX_KERNEL_LISTS}: cannot read '${line}'")
     endif()
-    set(source ${PROJECT_BINARY_DIR}/generated/kernels/${prefix}_${CMAKE_MATCH_1}.cu)
+    set(source ${PROJECT_BINARY_DIR}/generated/kernels/${prefix}_${CMAKE_MATCH_2}.cu)
     file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[@includes@
 template untax::gpu::kernel_variant
-untax::gpu::variant_of<untax::gpu::tile_config{@CMAKE_MATCH_2@}, @io@>();
+untax::gpu::variant_of<untax::gpu::tile_config{@CMAKE_MATCH_1@}, @io@>();
 ]])
     list(APPEND UNTAX_KERNEL_SOURCES ${source})
   endforeach()
@@ -45,14 +49,14 @@ namespace untax {
   set(UNTAX_COMM_SOURCES ${UNTAX_COMM_SOURCES} ${source} PARENT_SCOPE)
 endfunction()
 
-untax_kernels(gemm engines/gpu/gemm/kernels.def untax::gpu::local_io engines/gpu/gemm/io.cuh)
-untax_kernels(gather engines/gpu/gemm/sources/gathered.def "untax::gather_io<untax::all_gather_gemm_protocol>"
+untax_kernels(gemm gemm_kernels untax::gpu::local_io engines/gpu/gemm/io.cuh)
+untax_kernels(gather gather_kernels "untax::gather_io<untax::all_gather_gemm_protocol>"
   engines/gpu/gemm/sources/gathered.cuh engines/gpu/comm/shard_senders.cuh ops/all_gather_gemm/protocol.hpp)
-untax_kernels(gather_packets engines/gpu/gemm/sources/packets.def "untax::packet_gather_io<untax::all_gather_gemm_protocol>"
+untax_kernels(gather_packets packet_kernels "untax::packet_gather_io<untax::all_gather_gemm_protocol>"
   engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/protocol.hpp)
-untax_kernels(scatter engines/gpu/gemm/sinks/all_copies.def "untax::scatter_io<untax::gemm_all_scatter_protocol>"
+untax_kernels(scatter scatter_kernels "untax::scatter_io<untax::gemm_all_scatter_protocol>"
   engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
-untax_kernels(sums engines/gpu/gemm/sinks/owner_sums.def untax::gpu::summed_io engines/gpu/gemm/sinks/owner_sums.cuh)
+untax_kernels(sums sums_kernels untax::gpu::summed_io engines/gpu/gemm/sinks/owner_sums.cuh)
 
 untax_comm_kernels(gather
   "template void move_gathered(const shard_io<all_gather_gemm_protocol>&, std::uint64_t*, int, cudaStream_t);"

@@ -15,13 +15,12 @@ import argparse
 import dataclasses
 import json
 import math
-import os
 import random
 import sys
 
 import model
 
-OPERATORS = ["sources/gathered.def", "sinks/all_copies.def"]
+OPERATORS = ["gather_kernels", "scatter_kernels"]
 FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
 
 
@@ -111,7 +110,7 @@ def judge(problems, values, title, verbose=False):
 def kernels(problems):
     """Leaves kernels out, the least useful first."""
     left = {p.kernel for problem in problems for p, _ in problem.usual}
-    needed = {name for file in OPERATORS for name in model.kernels_in(os.path.join(model.ENGINE, file)).values()}
+    needed = {name for listed in OPERATORS for name in model.kernels_of(listed).values()}
 
     def cost(some):
         logs = []

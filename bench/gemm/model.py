@@ -62,23 +62,24 @@ class Plan:
 
     @property
     def kernel(self):
-        """Its line of kernels.def, or nothing if there is no such kernel any more."""
+        """Its name in kernels.hpp, or nothing if there is no such kernel any more."""
         fields = (self.block_n, self.cluster, self.stages, self.swap_ab, self.epilogue_buffers)
         return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k))
 
 
 ENGINE = os.path.join(os.path.dirname(__file__), "../../engines/gpu/gemm")
-KERNEL_LINE = re.compile(r"^UNTAX_KERNEL\((\w+), (.*)\)$", re.M)
+KERNEL_LINE = re.compile(r"^ +\{(.*)\}, +// (\w+)$", re.M)
 
 
-def kernels_in(file):
-    """Names by fields of tile_config."""
-    with open(file, encoding="utf-8") as text:
-        lines = KERNEL_LINE.findall(text.read())
-    return {tuple(json.loads(f) for f in fields.split(", ")): name for name, fields in lines}
+def kernels_of(name):
+    """Names by fields of tile_config, of a list in kernels.hpp."""
+    with open(os.path.join(ENGINE, "kernels.hpp"), encoding="utf-8") as text:
+        listed = re.search(name + r"\[\] = \{(.*?)\n\};", text.read(), re.S)
+    lines = KERNEL_LINE.findall(listed.group(1))
+    return {tuple(json.loads(f) for f in fields.split(", ")): kernel for fields, kernel in lines}
 
 
-KERNELS = kernels_in(os.path.join(ENGINE, "kernels.def"))
+KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
 COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+)\)")
 

@@ -44,17 +44,6 @@ constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends so many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
-constexpr gpu::tile_config kernels[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sources/gathered.def"
-#undef UNTAX_KERNEL
-};
-constexpr gpu::tile_config packet_kernels[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sources/packets.def"
-#undef UNTAX_KERNEL
-};
-
 class planner {
  public:
   planner(const all_gather_gemm_problem& problem, int world, int rank,
@@ -103,8 +92,8 @@ class planner {
     const int free = num_sms_ - begun.comm_ctas - (concurrent() ? begun.own_grid : 0);
     const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
     for (const gpu::gemm_plan& gemm : gpu::gemm_plans(shape(), multiplying)) {
-      const auto config = begun.packets ? gpu::compiled_for(packet_kernels, gemm.config)
-                                        : gpu::compiled_for(kernels, gemm.config);
+      const auto config = begun.packets ? gpu::compiled_for(gpu::packet_kernels, gemm.config)
+                                        : gpu::compiled_for(gpu::gather_kernels, gemm.config);
       if (!config || (begun.segment_rows > 0 && gemm.config.swap_ab)) continue;
       if (gpu::rereads_weights(gemm)) continue;
       if (begun.comm_ctas % cluster_blocks(gemm.config) != 0) continue;
@@ -174,7 +163,7 @@ class planner {
     const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
     const auto cycles = [&](int comm_ctas) {
       for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
-        if (gpu::compiled_for(kernels, plan.config) && !gpu::rereads_weights(plan) &&
+        if (gpu::compiled_for(gpu::gather_kernels, plan.config) && !gpu::rereads_weights(plan) &&
             comm_ctas % cluster_blocks(plan.config) == 0)
           return plan.cycles;
       return std::numeric_limits<double>::max();

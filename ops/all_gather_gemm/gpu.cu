@@ -26,17 +26,8 @@ using io_of_packets = packet_gather_io<all_gather_gemm_protocol>;
 static_assert(sizeof(io_of_chunks) == sizeof(io_of_packets));  // one struct is passed to either
 
 gpu::kernel_variant variant_of(const gather_plan& plan) {
-  static const std::vector<gpu::kernel_variant> usual = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io_of_chunks>(),
-#include "engines/gpu/gemm/sources/gathered.def"
-#undef UNTAX_KERNEL
-  };
-  static const std::vector<gpu::kernel_variant> of_packets = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io_of_packets>(),
-#include "engines/gpu/gemm/sources/packets.def"
-#undef UNTAX_KERNEL
-  };
-  return gpu::variant_for(plan.packets ? of_packets : usual, plan.gemm.config);
+  return plan.packets ? gpu::variant_for<gpu::packet_kernels, io_of_packets>(plan.gemm.config)
+                      : gpu::variant_for<gpu::gather_kernels, io_of_chunks>(plan.gemm.config);
 }
 
 /// All patterns of own kernels.

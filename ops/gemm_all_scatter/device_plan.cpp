@@ -21,12 +21,6 @@ constexpr int most_row_splits = 16;
 /// A row split's rows are those of whole tiles.
 constexpr std::int64_t split_unit = 256;
 
-constexpr gpu::tile_config kernels[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sinks/all_copies.def"
-#undef UNTAX_KERNEL
-};
-
 /// How many blocks may be those that only move: pairs, as clusters of blocks start together.
 std::vector<int> numbers_of_senders(const operator_options& options, int num_sms) {
   const int most = (num_sms - 2) / 2 * 2;
@@ -67,7 +61,7 @@ void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made
   const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
   for (const gpu::gemm_plan& gemm :
        gpu::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
-    const auto config = gpu::compiled_for(kernels, gemm.config);
+    const auto config = gpu::compiled_for(gpu::scatter_kernels, gemm.config);
     if (!config || gpu::rereads_weights(gemm)) continue;
     scatter_plan plan = made;
     plan.gemm = gemm;

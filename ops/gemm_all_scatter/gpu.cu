@@ -25,15 +25,6 @@ constexpr std::string_view name = "gemm_all_scatter";
 
 using io = scatter_io<gemm_all_scatter_protocol>;
 
-const std::vector<gpu::kernel_variant>& variants() {
-  static const std::vector<gpu::kernel_variant> all = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, io>(),
-#include "engines/gpu/gemm/sinks/all_copies.def"
-#undef UNTAX_KERNEL
-  };
-  return all;
-}
-
 /// All patterns of own kernels.
 class device_scatter final : public device_operator {
  public:
@@ -47,8 +38,9 @@ class device_scatter final : public device_operator {
     launcher_.require_at_most(gpu::most_ranks);
     // A rank without columns of its own takes part in the meetings.
     if (!sharding{problem.n, w.size(), shard_granularity}.of(w.rank()).empty())
-      gemm_.emplace(plan_.gemm, problem.type, gpu::variant_for(variants(), plan_.gemm.config),
-                    plan_.comm_ctas, start_of(w, options, false));
+      gemm_.emplace(plan_.gemm, problem.type,
+                    gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config), plan_.comm_ctas,
+                    start_of(w, options, false));
     allocate(between);
     describe();
     launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });

@@ -17,12 +17,6 @@ namespace {
 
 constexpr int usual_adding = 8;
 
-constexpr gpu::tile_config kernels[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sinks/owner_sums.def"
-#undef UNTAX_KERNEL
-};
-
 /// Where fragments of a planned GEMM lie, and who adds them.
 gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
                                 const gpu::gemm_plan& gemm) {
@@ -68,7 +62,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   if (adding == 0) return plans;
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
   for (const gpu::gemm_plan& gemm : gpu::gemm_plans({sum.m, sum.n, depth, sum.type}, free)) {
-    const auto config = gpu::compiled_for(kernels, gemm.config);
+    const auto config = gpu::compiled_for(gpu::sums_kernels, gemm.config);
     if (!config || gpu::rereads_weights(gemm)) continue;
     sums_plan plan = made;
     plan.gemm = gemm;

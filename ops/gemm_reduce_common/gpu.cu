@@ -20,15 +20,6 @@
 namespace untax {
 namespace {
 
-const std::vector<gpu::kernel_variant>& variants() {
-  static const std::vector<gpu::kernel_variant> all = {
-#define UNTAX_KERNEL(name, ...) gpu::variant_of<gpu::tile_config{__VA_ARGS__}, gpu::summed_io>(),
-#include "engines/gpu/gemm/sinks/owner_sums.def"
-#undef UNTAX_KERNEL
-  };
-  return all;
-}
-
 /// All patterns of own kernels.
 class device_sums final : public device_operator {
  public:
@@ -44,7 +35,8 @@ class device_sums final : public device_operator {
     launcher_.require_at_most(gpu::most_ranks);
     // A rank that has nothing of k sends zeros.
     if (depth_ > 0)
-      gemm_.emplace(plan_.gemm, sum.type, gpu::variant_for(variants(), plan_.gemm.config),
+      gemm_.emplace(plan_.gemm, sum.type,
+                    gpu::variant_for<gpu::sums_kernels, gpu::summed_io>(plan_.gemm.config),
                     plan_.comm_ctas, start_of(w, options, false));
     allocate();
     launcher_.dry_run([&](cudaStream_t on) {

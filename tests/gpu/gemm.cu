@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "gemm_check.cuh"
@@ -62,7 +63,8 @@ TEST(gemm, every_configuration) {
 
 TEST(gemm, every_kernel_where_tiles_are_not_full) {
   NEEDS_GPUS(1);
-  std::vector<tile_config> left = untax::gpu::tile_configs();
+  std::vector<tile_config> left(std::begin(untax::gpu::gemm_kernels),
+                                std::end(untax::gpu::gemm_kernels));
   for (const gemm_shape& s :
        {gemm_shape{13, 328, 1400, dtype::bf16}, gemm_shape{29, 328, 1400, dtype::f16},
         gemm_shape{150, 328, 1400, dtype::bf16}, gemm_shape{269, 712, 2056, dtype::f16},

@@ -34,13 +34,51 @@ using plans_test::own_patterns;
 
 constexpr std::string_view file = "tests/plans/chosen.txt";
 
-/// All fields of a plan, which are those that ranks agree on.
-template <class Plan>
-std::string text_of(const Plan& p) {
-  return fmt::format("{}", fmt::join(p.agreed(), "; "));
-}
-
 using lines = std::vector<std::string>;
+
+/// What somebody asks for.
+template <class Problem>
+struct asked {
+  Problem problem;
+  int world;
+  operator_options options;
+  int places = num_sms;
+  int rank = 0;
+};
+using asked_gather = asked<all_gather_gemm_problem>;
+using asked_scatter = asked<gemm_all_scatter_problem>;
+
+std::vector<gather_plan> plans_of(const asked_gather& a) {
+  return gather_plans(a.problem, a.world, a.rank, a.options, a.places);
+}
+std::vector<scatter_plan> plans_of(const asked_scatter& a) {
+  return scatter_plans(a.problem, a.world, a.rank, a.options, a.places);
+}
+std::string text_of(const asked_gather& a) {
+  return fmt::format("all_gather_gemm by {}, {}", name_of(a.problem.gather),
+                     name_of(a.options.move));
+}
+std::string text_of(const asked_scatter&) { return "gemm_all_scatter"; }
+
+/// What is chosen: all fields of the plan, which are those that ranks agree on.
+template <class Problem>
+auto add(lines& all, const asked<Problem>& a) {
+  auto plans = plans_of(a);
+  all.push_back(fmt::format(
+      "{} {} x {} x {}, rank {} of {}, {}, {} senders, {} workers, {} SMs: {}", text_of(a),
+      a.problem.m, a.problem.n, a.problem.k, a.rank, a.world, name_of(a.options.how),
+      a.options.senders, a.options.workers, a.places, fmt::join(plans.front().agreed(), "; ")));
+  return plans;
+}
+/// And what the plan says of itself, and what the model expects of those that come next.
+template <class Problem>
+void add_whole(lines& all, const asked<Problem>& a) {
+  const auto plans = add(all, a);
+  std::string text = "  " + plans.front().text() + "; cycles";
+  for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 8); ++i)
+    text += fmt::format(" {:.6g}", plans[i].gemm.cycles);
+  all.push_back(text);
+}
 
 void add_gemms(lines& all) {
   for (const std::int64_t m : {1, 16, 24, 48, 64, 96, 128, 200, 512, 1000, 4096}) {
@@ -54,58 +92,47 @@ void add_gemms(lines& all) {
   }
 }
 
-/// What the model expects of all plans of a shape, of GPUs whole, cut down, and shared.
-void add_expectations(lines& all) {
-  for (const int places : {132, 131, 114, 66, 34, 16, 7}) {
-    for (const std::int64_t m : {1, 24, 64, 100, 256, 700, 2048, 16384}) {
+/// What the model of GEMMs beside other work expects of all plans of a shape, or `alone` that of
+/// the GEMM alone, which was fitted to what was measured.
+void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
+                      const std::vector<std::int64_t>& rows) {
+  for (const int places : sm_counts) {
+    for (const std::int64_t m : rows) {
       for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7424, 1024}, {520, 264}}) {
         std::string text;
-        for (const gpu::gemm_plan& p : gpu::gemm_plans({m, n, k}, places))
-          text += fmt::format(" {:.6g}", p.cycles);
-        all.push_back(fmt::format("gemm {} x {} x {}, {} SMs, cycles:{}", m, n, k, places, text));
+        for (const gpu::gemm_plan& p :
+             alone ? gpu::plans_alone({m, n, k}, places) : gpu::gemm_plans({m, n, k}, places)) {
+          text += fmt::format(" {:.7g}", p.cycles);
+          if (alone) EXPECT_EQ(p.cycles, gpu::plan_cycles({m, n, k}, p, places));
+        }
+        all.push_back(fmt::format("gemm{} {} x {} x {}, {} SMs, cycles:{}", alone ? " alone" : "",
+                                  m, n, k, places, text));
       }
     }
   }
-}
-
-/// What a plan says of itself, and what the model expects of those that come next.
-template <class Plan>
-void add_all(lines& all, const std::vector<Plan>& plans) {
-  std::string text = plans.front().text() + "; cycles";
-  for (std::size_t i = 0; i < std::min<std::size_t>(plans.size(), 8); ++i)
-    text += fmt::format(" {:.6g}", plans[i].gemm.cycles);
-  all.push_back("  " + text);
 }
 
 void add_gathers(lines& all) {
   for (const std::int64_t m : {1, 16, 17, 64, 128, 256, 512, 1000, 2048, 8192}) {
     for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
       for (const pattern how : own_patterns) {
-        operator_options options;
-        options.how = how;
         const int world = all.size() % 5 < 3 ? 2 : 4;
         const std::int64_t n = world == 2 ? 7168 : 3584;
-        const auto plans =
-            gather_plans({.m = m, .n = n, .k = 8192, .gather = gather}, world, 1, options, num_sms);
-        all.push_back(fmt::format("all_gather_gemm {} x {} x 8192, {} of {} ranks, {}: {}", m, n,
-                                  name_of(gather), world, name_of(how), text_of(plans.front())));
-        add_all(all, plans);
+        add_whole(
+            all,
+            asked_gather{
+                {.m = m, .n = n, .k = 8192, .gather = gather}, world, {.how = how}, num_sms, 1});
       }
     }
   }
   // What is asked for, and small GPUs.
   for (const pattern how : own_patterns) {
     for (const direction move : {direction::push, direction::pull}) {
-      operator_options options;
-      options.how = how;
-      options.move = move;
-      options.senders = 6;
-      options.workers = 40;
-      for (const std::int64_t m : {48, 1024}) {
-        const auto plans = gather_plans({.m = m, .n = 4096, .k = 4096}, 3, 0, options, 64);
-        all.push_back(fmt::format("all_gather_gemm {} x 4096 x 4096, 3 ranks, {} {}, 6 of 40: {}",
-                                  m, name_of(how), name_of(move), text_of(plans.front())));
-      }
+      for (const std::int64_t m : {48, 1024})
+        add(all, asked_gather{{.m = m, .n = 4096, .k = 4096},
+                              3,
+                              {.how = how, .move = move, .workers = 40, .senders = 6},
+                              64});
     }
   }
 }
@@ -114,15 +141,9 @@ void add_gathers(lines& all) {
 void add_small(lines& all) {
   for (const int places : {8, 10, 12, 16, 22}) {
     for (const pattern how : own_patterns) {
-      operator_options options;
-      options.how = how;
       for (const std::int64_t m : {16, 600}) {
-        all.push_back(fmt::format(
-            "all_gather_gemm {} x 2048 x 1024, 2 ranks, {}, {} SMs: {}", m, name_of(how), places,
-            text_of(gather_plans({.m = m, .n = 2048, .k = 1024}, 2, 0, options, places).front())));
-        all.push_back(fmt::format(
-            "gemm_all_scatter {} x 2048 x 1024, 2 ranks, {}, {} SMs: {}", m, name_of(how), places,
-            text_of(scatter_plans({m, 2048, 1024}, 2, 0, options, places).front())));
+        add(all, asked_gather{{.m = m, .n = 2048, .k = 1024}, 2, {.how = how}, places});
+        add(all, asked_scatter{{m, 2048, 1024}, 2, {.how = how}, places});
       }
     }
   }
@@ -131,20 +152,11 @@ void add_small(lines& all) {
 void add_scatters(lines& all) {
   for (const std::int64_t m : {1, 16, 40, 64, 128, 300, 1024, 2048, 8192, 100'000}) {
     for (const pattern how : own_patterns) {
-      operator_options options;
-      options.how = how;
       const int world = all.size() % 5 < 3 ? 2 : 4;
-      const std::int64_t n = world == 2 ? 7168 : 8192;
-      const auto plans = scatter_plans({m, n, 4096}, world, 1, options, num_sms);
-      all.push_back(fmt::format("gemm_all_scatter {} x {} x 4096, {} ranks, {}: {}", m, n, world,
-                                name_of(how), text_of(plans.front())));
-      add_all(all, plans);
-      if (m != 1024) continue;
-      options.senders = 5;
-      options.workers = 50;
-      all.push_back(fmt::format(
-          "gemm_all_scatter {} x {} x 4096, {} ranks, {}, 5 of 50: {}", m, n, world, name_of(how),
-          text_of(scatter_plans({m, n, 4096}, world, 1, options, 64).front())));
+      const gemm_all_scatter_problem problem{m, world == 2 ? 7168 : 8192, 4096};
+      add_whole(all, asked_scatter{problem, world, {.how = how}, num_sms, 1});
+      if (m == 1024)
+        add(all, asked_scatter{problem, world, {.how = how, .workers = 50, .senders = 5}, 64, 1});
     }
   }
 }
@@ -190,18 +202,16 @@ void add_edges(lines& all) {
       {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 0, 33},
   };
   for (const edge& e : edges) {
-    for (const std::int64_t m : e.rows) {
-      const auto plans = gather_plans({.m = m, .n = e.n, .k = e.k, .gather = e.gather}, e.world, 0,
-                                      {.how = e.how, .senders = e.senders}, e.places);
-      all.push_back(fmt::format("all_gather_gemm {} x {} x {} by {}, {} ranks, {}, {} of {}: {}", m,
-                                e.n, e.k, name_of(e.gather), e.world, name_of(e.how), e.senders,
-                                e.places, text_of(plans.front())));
-    }
+    for (const std::int64_t m : e.rows)
+      add(all, asked_gather{{.m = m, .n = e.n, .k = e.k, .gather = e.gather},
+                            e.world,
+                            {.how = e.how, .senders = e.senders},
+                            e.places});
   }
 }
 
 void add_collectives(lines& all) {
-  const auto add = [&](int world, std::int64_t count, const collective_need& need) {
+  const auto add_one = [&](int world, std::int64_t count, const collective_need& need) {
     for (const bool direct : {false, true}) {
       for (const int sharing : {1, 2}) {
         if (sharing > 1 && count != std::int64_t{1} << 20) continue;
@@ -218,11 +228,11 @@ void add_collectives(lines& all) {
     for (const std::int64_t count :
          {std::int64_t{1} << 10, std::int64_t{100'000}, std::int64_t{1} << 20,
           std::int64_t{3'000'000}, std::int64_t{1} << 24, std::int64_t{100'000'000}}) {
-      add(world, count, need_of(all_gather_problem{count}, world));
-      add(world, count, need_of(reduce_scatter_problem{count}, world));
-      add(world, count, need_of(all_reduce_problem{count}, world));
-      add(world, count, need_of(all_to_all_problem{count / world}, world));
-      add(world, count, need_of(broadcast_problem{count}, world));
+      add_one(world, count, need_of(all_gather_problem{count}, world));
+      add_one(world, count, need_of(reduce_scatter_problem{count}, world));
+      add_one(world, count, need_of(all_reduce_problem{count}, world));
+      add_one(world, count, need_of(all_to_all_problem{count / world}, world));
+      add_one(world, count, need_of(broadcast_problem{count}, world));
     }
   }
 }
@@ -230,12 +240,14 @@ void add_collectives(lines& all) {
 lines all_lines() {
   lines all;
   add_gemms(all);
-  add_expectations(all);
+  add_expectations(all, false, {132, 131, 114, 66, 34, 16, 7},
+                   {1, 24, 64, 100, 256, 700, 2048, 16384});
   add_gathers(all);
   add_scatters(all);
   add_small(all);
   add_collectives(all);
   add_edges(all);
+  add_expectations(all, true, {132, 78, 16}, {1, 40, 64, 100, 129, 256, 700, 2048, 9000});
   return all;
 }
 

@@ -1,8 +1,8 @@
-// What plans of a GEMM say of tiles, stages and memory, for every configuration that there is: they
-// fit a multiprocessor of Hopper, and each other.
+// What plans of a GEMM say of tiles, stages and what is read: they cover a shape, and have places.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <random>
 #include <set>
 #include <string>
 
@@ -11,6 +11,7 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -25,45 +26,9 @@ using namespace untax::gpu;
 using plans_test::each_plan;
 using plans_test::expect_fits;
 
-constexpr tile_config gather_configs[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sources/gathered.def"
-#undef UNTAX_KERNEL
-};
-constexpr tile_config packet_configs[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sources/packets.def"
-#undef UNTAX_KERNEL
-};
-constexpr tile_config scatter_configs[] = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/sinks/all_copies.def"
-#undef UNTAX_KERNEL
-};
-
 template <class All>
 bool has(const All& all, const tile_config& c) {
   return std::ranges::find(all, c) != std::ranges::end(all);
-}
-
-/// What a block may ask for.
-constexpr std::int64_t most_shared_bytes = 227 * 1024;
-/// Rows in a TMA tile of TMA, at most.
-constexpr int most_tma_tile_rows = 256;
-
-std::int64_t to_1024(std::int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
-
-/// Of the memory of a block, part by part: see block_memory.
-std::int64_t shared_bytes(const tile_config& c) {
-  const int groups = c.warpgroup_split_k ? 1 : 2;
-  const int k_blocks = c.warpgroup_split_k ? 2 : 1;
-  const std::int64_t stage = k_blocks * (groups * 64 + c.block_n) * 64 * 2;
-  const std::int64_t subtiles = groups * c.epilogue_buffers * to_1024(subtile_bytes(c));
-  const std::int64_t halves = c.warpgroup_split_k ? std::int64_t{64} * c.block_n * 4 : 16;
-  const std::int64_t share = std::max(c.block_n / c.cluster_split_k, 16);
-  const std::int64_t sums = (c.cluster_split_k - 1) * groups * 64 * share * 4;
-  const std::int64_t barriers = 8 * (2 * c.stages + groups * (2 * c.epilogue_buffers + 1) + 2) + 16;
-  return to_1024(c.stages * to_1024(stage) + subtiles + halves + sums + barriers) + 1024;
 }
 
 /// In words.
@@ -73,69 +38,8 @@ std::string text_of(const tile_config& c) {
   return plan.text();
 }
 
-void expect_sound(const tile_config& c) {
-  EXPECT_LE(shared_bytes(c), most_shared_bytes);
-  EXPECT_GE(c.stages, 3);
-  // Columns that the tensor cores take.
-  EXPECT_TRUE(c.block_n % 8 == 0 && c.block_n >= 16 && c.block_n <= 256);
-  EXPECT_EQ(tile_rows(c), c.warpgroup_split_k ? 64 : 128);
-  EXPECT_EQ(storing_warpgroups(c), c.warpgroup_split_k ? 1 : 2);
-  EXPECT_EQ(k_blocks_per_stage(c), c.warpgroup_split_k ? 2 : 1);
-  EXPECT_EQ(tile_rows(c) * k_blocks_per_stage(c), mma_warpgroups * warpgroup_rows);
-  EXPECT_EQ(cluster_blocks(c), c.cluster * c.cluster_split_k);
-  EXPECT_LE(cluster_blocks(c), 8);
-  // Shares of a tile's columns, and sub-tiles of a share, are all of it.
-  EXPECT_EQ(share_columns(c) * shares_of(c), c.block_n);
-  EXPECT_LE(shares_of(c), c.cluster_split_k);
-  EXPECT_GE(share_columns(c), 16);
-  EXPECT_TRUE(shares_of(c) == c.cluster_split_k || share_columns(c) == 16);
-  EXPECT_EQ(subtile_columns(c) * subtiles_of(c), share_columns(c));
-  EXPECT_EQ(subtile_columns(c) % 8, 0);
-  EXPECT_LE(subtile_columns(c), 64);
-  for (int columns = subtile_columns(c) + 8; columns <= 64; columns += 8)
-    EXPECT_NE(share_columns(c) % columns, 0) << "sub-tiles could be larger";
-  // A sub-tile is 64 rows of the M operand and some of the N operand, and C has N down with
-  // swap_ab.
-  EXPECT_EQ(c_tma_tile_rows(c), c.swap_ab ? subtile_columns(c) : 64);
-  EXPECT_EQ(c_tma_tile_columns(c), c.swap_ab ? 64 : subtile_columns(c));
-  EXPECT_EQ(subtile_bytes(c), c_tma_tile_rows(c) * 64 * 2);
-  EXPECT_EQ(partial_bytes(c), tile_rows(c) * c.block_n * 4);
-  EXPECT_EQ(reads_early(c), c.swap_ab && c.block_n == 16);
-}
-
-TEST(gemm_plans, configurations_fit) {
-  std::set<std::string> all;
-  for (const tile_config& c : tile_configs()) {
-    SCOPED_TRACE(text_of(c));
-    expect_sound(c);
-    EXPECT_TRUE(all.insert(text_of(c)).second);
-  }
-  for (const tile_config& c : gather_configs) {
-    EXPECT_TRUE(has(tile_configs(), c));
-  }
-  for (const tile_config& c : packet_configs) {
-    EXPECT_TRUE(has(tile_configs(), c));
-    EXPECT_TRUE(c.swap_ab && c.block_n == 16) << "the consumer takes rows of packets by 16";
-  }
-  for (const tile_config& c : scatter_configs) {
-    SCOPED_TRACE(text_of(c));
-    expect_sound(c);
-    EXPECT_GE(c.epilogue_buffers, subtiles_of(c)) << "a whole tile has its place while it leaves";
-    EXPECT_EQ(c.cluster_split_k, 1);
-  }
-}
-
-/// Registers of a block: the file of a multiprocessor has 65536, given in steps of 8 a thread.
-TEST(gemm_plans, registers_fit) {
-  for (const register_shares& shares : {registers_alone, registers_with_peers}) {
-    EXPECT_LE(warpgroup_threads * (shares.producer + mma_warpgroups * shares.consumer), 65536);
-    EXPECT_EQ(shares.producer % 8, 0);
-    EXPECT_EQ(shares.consumer % 8, 0);
-    EXPECT_GE(shares.producer, 24);
-    EXPECT_LE(shares.consumer, 255);
-  }
-  EXPECT_EQ(block_threads, 384);
-}
+/// Rows in a TMA tile of TMA, at most.
+constexpr int most_tma_tile_rows = 256;
 
 /// Of a plan for a shape: tiles, what blocks read for each other, and bytes that barriers expect.
 void expect_sound(const gemm_plan& p, const gemm_shape& s, int num_sms) {
@@ -215,12 +119,12 @@ TEST(gemm_plans, fit_their_shapes) {
         expect_sound(plan, shape, num_sms);
         ASSERT_GE(plan.cycles, last) << "the best first";
         last = plan.cycles;
-        ASSERT_TRUE(has(tile_configs(), plan.config));
+        ASSERT_TRUE(has(gemm_kernels, plan.config));
         used.insert(text_of(plan.config));
       }
     }
   }
-  EXPECT_EQ(used.size(), tile_configs().size()) << "a configuration that is never used";
+  EXPECT_EQ(used.size(), std::size(gemm_kernels)) << "a configuration that is never used";
 }
 
 /// Rows between powers of two take no longer than the next one, nor much longer than their part of
@@ -312,8 +216,8 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
   each_plan(plans_test::gather_cases(), [](const plans_test::planned_gather& p) {
     SCOPED_TRACE(p.text);
     expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
-    ASSERT_TRUE(p.plan.packets ? has(packet_configs, p.plan.gemm.config)
-                               : has(gather_configs, p.plan.gemm.config));
+    ASSERT_TRUE(p.plan.packets ? has(packet_kernels, p.plan.gemm.config)
+                               : has(gather_kernels, p.plan.gemm.config));
     const tile_schedule& order = p.plan.gemm.schedule;
     if (p.plan.gemm.config.cluster_split_k > 1) {
       ASSERT_EQ(order.clusters, order.tiles());
@@ -332,8 +236,33 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
   each_plan(plans_test::scatter_cases(), [](const plans_test::planned_scatter& p) {
     SCOPED_TRACE(p.text);
     expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
-    ASSERT_TRUE(has(scatter_configs, p.plan.gemm.config));
+    ASSERT_TRUE(has(scatter_kernels, p.plan.gemm.config));
   });
+}
+
+/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
+TEST(gemm_costs, of_random_problems) {
+  constexpr int problems = 60;
+  constexpr int num_sms = 132;
+  std::mt19937_64 engine(9);
+  const auto below = [&](std::uint64_t count) {
+    return static_cast<std::int64_t>(engine() % count);
+  };
+  std::string text;
+  for (int i = 0; i < problems; ++i) {
+    const gemm_shape s{1 + below(std::uint64_t{1} << below(14)), 8 * (1 + below(2000)),
+                       8 * (1 + below(2000))};
+    for (const gemm_plan& p : plans_alone(s, num_sms)) {
+      const tile_config& c = p.config;
+      const tile_schedule& order = p.schedule;
+      ASSERT_GT(p.cycles, 0);
+      text += fmt::format("{} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n", s.m, s.n,
+                          s.k, c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers,
+                          c.warpgroup_split_k, c.cluster_split_k, order.m_tiles, order.n_tiles,
+                          order.clusters, order.stream_k_tiles, order.raster_group, p.cycles);
+    }
+  }
+  RecordProperty("plans", text);
 }
 
 }  // namespace

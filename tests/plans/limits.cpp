@@ -1,19 +1,23 @@
 // Where the planner's choices end: how many blocks move, how wide tiles may be, how many rows are
-// collected first, where operands end, and from where on shares of tiles could not be counted.
+// collected first, where operands end; and what is planned where a rank has few multiprocessors, or
+// may use few blocks: something that fits, or a refusal whose reason and advice are true.
 #include <algorithm>
-#include <limits>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/gemm/kernels.hpp"
+#include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {
 
 using namespace untax;
 using plans_test::num_sms;
+using plans_test::own_patterns;
 
 /// Beside so many that multiply in pairs.
 int most_beside(int places) { return (places - 2) / 2 * 2; }
@@ -42,7 +46,7 @@ TEST(limits, tiles_are_no_wider_than_twice_the_rows) {
     std::set<int> all;
     for (const gpu::gemm_plan& p : gpu::gemm_plans({m, 3584, 8192}, num_sms))
       if (p.config.swap_ab) widths.insert(p.config.block_n);
-    for (const gpu::tile_config& c : gpu::tile_configs())
+    for (const gpu::tile_config& c : gpu::gemm_kernels)
       if (c.swap_ab && c.block_n > 128 && 2 * m > c.block_n) all.insert(c.block_n);
     for (const int width : widths) ASSERT_TRUE(width <= 128 || all.count(width) == 1) << m;
     for (const int width : all) ASSERT_EQ(widths.count(width), 1U) << width << " for " << m;
@@ -50,7 +54,7 @@ TEST(limits, tiles_are_no_wider_than_twice_the_rows) {
 }
 
 TEST(limits, a_cluster_shares_a_tile_from_a_stage_for_each_of_its_blocks_on) {
-  for (const gpu::tile_config& c : gpu::tile_configs()) {
+  for (const gpu::tile_config& c : gpu::gemm_kernels) {
     if (c.cluster_split_k == 1) continue;
     for (const int stages : {c.cluster_split_k - 1, c.cluster_split_k}) {
       const std::int64_t k = std::int64_t{stages} * gpu::k_blocks_per_stage(c) * gpu::block_k;
@@ -74,41 +78,6 @@ TEST(limits, few_rows_are_collected_where_segments_would_waste_much) {
   }
   EXPECT_EQ(plan_of(4096, 2).segment_rows, 2048) << "nothing is wasted";
   EXPECT_EQ(plan_of(4104, 8).segment_rows, 640) << "too many rows";
-}
-
-TEST(limits, copy_engines_have_the_streams_that_were_asked_for) {
-  for (const int senders : {0, 1, 2, 3}) {
-    const operator_options options{.how = pattern::copy_engine, .senders = senders};
-    const auto gather = gather_plans({.m = 64, .n = 3584, .k = 8192}, 2, 0, options, num_sms);
-    EXPECT_EQ(gather.front().streams, senders == 0 ? 1 : senders);
-    const auto scatter = scatter_plans({64, 3584, 8192}, 2, 0, options, num_sms);
-    EXPECT_EQ(scatter.front().streams, senders == 0 ? 2 : senders);
-    EXPECT_EQ(scatter.front().protocol.senders, scatter.front().streams);
-  }
-}
-
-TEST(limits, shares_of_tiles_are_counted_in_32_bits) {
-  int cut = 0;
-  int whole = 0;
-  for (const std::int64_t k :
-       {std::int64_t{1} << 20, std::int64_t{1} << 27, (std::int64_t{1} << 30) - 8}) {
-    for (const std::int64_t n : {520, 3584, 40'000}) {
-      for (const gpu::gemm_plan& p : gpu::gemm_plans({300, n, k}, num_sms)) {
-        const gpu::tile_schedule& order = p.schedule;
-        const std::int64_t stages =
-            (order.k_blocks + order.k_blocks_per_stage - 1) / order.k_blocks_per_stage;
-        if (order.stream_k_tiles == 0) {
-          ++whole;
-        } else {
-          ++cut;
-          ASSERT_LE(order.stream_k_tiles * stages, std::numeric_limits<std::int32_t>::max())
-              << p.text();
-        }
-      }
-    }
-  }
-  EXPECT_GT(cut, 0);
-  EXPECT_GT(whole, 0);
 }
 
 /// A GEMM's operands end with a tile, or within one, of which so much is read.
@@ -141,13 +110,96 @@ TEST(operand_ends, are_where_the_last_tile_is_not_full) {
   }
 }
 
-TEST(kept_weights, are_those_of_the_widest_tiles) {
-  gpu::tile_config c{.block_n = 129, .swap_ab = true};
-  EXPECT_TRUE(gpu::keeps_weights(c));
-  c.block_n = 128;
-  EXPECT_FALSE(gpu::keeps_weights(c));
-  EXPECT_FALSE(gpu::keeps_weights({.block_n = 256}));
-  EXPECT_FALSE(gpu::keeps_weights({.block_n = 256, .swap_ab = true, .warpgroup_split_k = true}));
+constexpr int most_num_sms = 14;
+
+/// The number that a refusal says would do.
+int advice_of(const std::string& text) {
+  const std::size_t end = text.find(" would do");
+  if (end == std::string::npos) return 0;
+  return std::stoi(text.substr(text.rfind(' ', end - 1) + 1, end));
+}
+
+/// `plan(workers, SMs)` plans, or throws.
+template <class Plan>
+void expect_true_refusal(const error& e, int workers, int places, const Plan& plan) {
+  const std::string text = e.what();
+  ASSERT_EQ(e.code(), errc::unsupported) << text;
+  const bool blames_workers = text.find("option workers") != std::string::npos;
+  const int advice = advice_of(text);
+  ASSERT_EQ(blames_workers, text.find("multiprocessors") == std::string::npos) << text;
+  const std::string had = blames_workers ? fmt::format("(option workers is {})", workers)
+                                         : fmt::format("the {} multiprocessors", places);
+  ASSERT_NE(text.find(had), std::string::npos) << text;
+  if (blames_workers) {
+    ASSERT_GT(workers, 0) << "nobody asked for so few: " << text;
+    ASSERT_GT(advice, workers) << text;
+    EXPECT_NO_THROW(plan(advice, places)) << text;
+    EXPECT_THROW(plan(advice - 1, places), error) << text;
+  } else {
+    ASSERT_GT(advice, places) << text;
+    EXPECT_NO_THROW(plan(0, advice)) << text;
+    EXPECT_THROW(plan(0, advice - 1), error) << text;
+  }
+}
+
+/// `plans(options, SMs)` plans.
+template <class Plans>
+void try_all(const std::string& name, const Plans& plans, int& refused, int& planned) {
+  for (const pattern how : own_patterns) {
+    for (const int workers : {0, 1, 2, 5}) {
+      for (const int senders : {0, 1, 3, 40}) {
+        for (int places = 1; places <= most_num_sms; ++places) {
+          SCOPED_TRACE(fmt::format("{}, {}, {} workers, {} senders, {} SMs", name, name_of(how),
+                                   workers, senders, places));
+          const auto plan = [&](int with, int of) {
+            operator_options options;
+            options.how = how;
+            options.workers = with;
+            options.senders = senders;
+            return plans(options, of);
+          };
+          try {
+            for (const auto& p : plan(workers, places))
+              plans_test::expect_fits(p, how, workers, places);
+            ++planned;
+          } catch (const error& e) {
+            expect_true_refusal(e, workers, places, plan);
+            ++refused;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(few_num_sms, two_beside_those_that_move_are_enough) {
+  for (const pattern how : {pattern::producer_consumer, pattern::fused_specialized}) {
+    operator_options options;
+    options.how = how;
+    EXPECT_FALSE(gather_plans({.m = 64, .n = 2048, .k = 1024}, 2, 0, options, 4).empty())
+        << name_of(how);
+  }
+}
+
+TEST(few_num_sms, fit_or_are_refused_for_a_true_reason) {
+  int refused = 0;
+  int planned = 0;
+  for (const std::int64_t m : {16, 64, 600, 20'000}) {
+    for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+      const auto gathers = [&](const operator_options& options, int places) {
+        return gather_plans({.m = m, .n = 2048, .k = 1024, .gather = gather}, 2, 0, options,
+                            places);
+      };
+      try_all(fmt::format("all_gather_gemm of {} rows, by {}", m, name_of(gather)), gathers,
+              refused, planned);
+    }
+    const auto scatters = [&](const operator_options& options, int places) {
+      return scatter_plans({m, 2048, 1024}, 2, 0, options, places);
+    };
+    try_all(fmt::format("gemm_all_scatter of {} rows", m), scatters, refused, planned);
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(planned, 1000);
 }
 
 }  // namespace

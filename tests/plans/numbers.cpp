@@ -159,6 +159,7 @@ TEST(plan_numbers, plans_that_are_not_filled_in) {
   EXPECT_FALSE(sums.beside);
   const all_gather_gemm_protocol::chunk chunk;
   EXPECT_EQ(chunk.source + chunk.index, 0);
+  EXPECT_EQ(bulk_gather{}.senders, 1);
   packet_share none;
   EXPECT_EQ(none.turns(), 0);
   EXPECT_EQ(none.take().row, -1);
@@ -208,6 +209,18 @@ TEST(plan_numbers, producers_move_last_where_own_columns_come_first) {
   for (int number = 0; number < 4 * blocks; ++number)
     EXPECT_EQ(sender_beside(by_rows, number / 4, number % 4), number)
         << "a block's chunks together";
+}
+
+TEST(plan_numbers, tma_tiles_fit_from_one_row_and_eight_columns_to_the_last_byte) {
+  EXPECT_TRUE(gpu::fits_tma({1, 8}, 16));
+  EXPECT_TRUE(gpu::fits_tma({2, 8}, 32));
+  EXPECT_FALSE(gpu::fits_tma({2, 8}, 31));
+  EXPECT_FALSE(gpu::fits_tma({0, 8}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 0}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 12}, 1000));
+  EXPECT_TRUE(gpu::fits_tma({256, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({257, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({256, 264}, 1 << 20));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ import gate
 import ptx_paths
 
 SITES = "tests/ptx/sites.cu"
-# Sources of kernels that the build makes, below its directory: of a line of a .def file, and those that only send.
+# Sources of kernels that the build makes, below its directory: of a line of kernels.hpp, and those that only send.
 GENERATED = "generated/"
 KERNELS = GENERATED + "kernels/"
 COMM = GENERATED + "comm/"

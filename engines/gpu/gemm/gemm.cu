@@ -16,14 +16,6 @@
 namespace untax::gpu {
 namespace {
 
-std::vector<kernel_variant> variants() {
-  return {
-#define UNTAX_KERNEL(name, ...) variant_of<tile_config{__VA_ARGS__}, local_io>(),
-#include "engines/gpu/gemm/kernels.def"
-#undef UNTAX_KERNEL
-  };
-}
-
 /// TMA reads and writes rows that begin at multiples of 16 bytes.
 constexpr std::int64_t row_step = 8;
 
@@ -68,7 +60,7 @@ class gemm::launcher {
   launcher(const gemm_shape& shape, const gemm_plan& plan)
       : shape_(shape),
         room_(padded(shape)),
-        launcher_(plan, shape.type, variant_for(variants(), plan.config), 0) {
+        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0) {
     if (room_.k != shape.k) {
       a_.emplace(shape.m, shape.k, room_.k);
       b_.emplace(shape.n, shape.k, room_.k);

@@ -7,6 +7,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/gemm/kernels.hpp"
+
 namespace untax::gpu {
 namespace {
 
@@ -178,19 +180,10 @@ operand_end n_end_of(const gemm_plan& p, std::int64_t rows) {
   return {static_cast<int>(rows) - left, multicast_rows_of(p.config, left)};
 }
 
-const std::vector<tile_config>& tile_configs() {
-  static const std::vector<tile_config> all = {
-#define UNTAX_KERNEL(name, ...) {__VA_ARGS__},
-#include "engines/gpu/gemm/kernels.def"
-#undef UNTAX_KERNEL
-  };
-  return all;
-}
-
 std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
   require_computable(shape);
   std::vector<gemm_plan> plans;
-  for (const tile_config& c : tile_configs()) {
+  for (const tile_config& c : gemm_kernels) {
     const int places = places_of(c, num_sms);
     if (places < 1) continue;
     const gemm_plan p = plan_of(shape, c);

@@ -82,9 +82,6 @@ struct operand_end {
   return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
 }
 
-/// The configurations for which the GEMM alone has kernels: those of kernels.def, in its order.
-[[nodiscard]] const std::vector<tile_config>& tile_configs();
-
 /// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by the model
 /// first. A stage takes a block as long as the longest of
 ///   * its multiplications, 1700 a cycle,

@@ -15,7 +15,7 @@ kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_
       errc::internal,
       fmt::format(
           "no kernel was compiled for the tiles of a plan: {} columns, clusters of {}, {} "
-          "stages, swap_ab {}, {} sub-tiles of results, deep {}, {} splits; kernels.def lists "
+          "stages, swap_ab {}, {} sub-tiles of results, deep {}, {} splits; kernels.hpp lists "
           "those that there are",
           planned.block_n, planned.cluster, planned.stages, planned.swap_ab,
           planned.epilogue_buffers, planned.warpgroup_split_k, planned.cluster_split_k));

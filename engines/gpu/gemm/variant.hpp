@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
-#include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 
 namespace untax::gpu {
 
@@ -15,8 +17,7 @@ struct kernel_variant {
   std::size_t shared_bytes = 0;
 };
 
-/// The kernel of a configuration with a `gemm_io`. Each line of a kernels.def is one instantiation,
-/// in a source that the build makes of it (cmake/untax_kernels.cmake).
+/// The kernel of a configuration with a `gemm_io`: one instantiation, of a line in kernels.hpp.
 template <tile_config config, class Io>
 [[nodiscard]] kernel_variant variant_of();
 
@@ -24,6 +25,16 @@ template <tile_config config, class Io>
 /// none: then a plan was made that no kernel carries out.
 [[nodiscard]] kernel_variant variant_for(std::span<const kernel_variant> variants,
                                          const tile_config& planned);
+
+/// The same of a list in kernels.hpp.
+template <const auto& kernels, class Io>
+[[nodiscard]] kernel_variant variant_for(const tile_config& planned) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    static const std::vector<kernel_variant> variants = {variant_of<kernels[i], Io>()...};
+    return variant_for(variants, planned);
+  }
+  (std::make_index_sequence<std::size(kernels)>());
+}
 
 /// The configuration in which an operator has a kernel for the tiles of a plan of the GEMM alone.
 /// How many stages and sub-tiles of results it keeps may differ; the rest is the same. Nothing if
