@@ -1,5 +1,6 @@
-// What the host chooses and refuses, in full, and how much memory it reckons with: every change of
-// it is one that somebody wanted. Whoever did writes chosen.txt with
+// What the host chooses and refuses, in full, how much memory it reckons with, and how collectives
+// go between GPUs: every change of it is one that somebody wanted. Whoever did writes chosen.txt
+// with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/planning_test --gtest_filter='chosen_by_hosts.*'
 //
@@ -81,19 +82,24 @@ std::string text_of(const planned_collective& made, dtype type) {
                      heap_for(made.plan, type));
 }
 
+/// Calls `visit(need)` for the collectives of so many elements.
+template <class Visit>
+void each_collective(int world, std::int64_t count, dtype type, const Visit& visit) {
+  visit(need_of(all_gather_problem{count, type}, world));
+  visit(need_of(reduce_scatter_problem{count, type}, world));
+  visit(need_of(all_reduce_problem{count, type}, world));
+  visit(need_of(all_to_all_problem{count / world, type}, world));
+  visit(need_of(broadcast_problem{count, type}, world));
+}
+
 void add_collectives(lines& all) {
-  const auto add = [&](int world, const collective_need& need, const collective_options& options) {
-    all.push_back(fmt::format("{} ranks: {}", world, text_or_refusal([&] {
-                                return text_of(plan_collective(world, 0, need, options), need.type);
-                              })));
-  };
   const auto add_all = [&](int world, std::int64_t count, dtype type,
                            const collective_options& options) {
-    add(world, need_of(all_gather_problem{count, type}, world), options);
-    add(world, need_of(reduce_scatter_problem{count, type}, world), options);
-    add(world, need_of(all_reduce_problem{count, type}, world), options);
-    add(world, need_of(all_to_all_problem{count / world, type}, world), options);
-    add(world, need_of(broadcast_problem{count, type}, world), options);
+    each_collective(world, count, type, [&](const collective_need& need) {
+      all.push_back(fmt::format("{} ranks: {}", world, text_or_refusal([&] {
+                                  return text_of(plan_collective(world, 0, need, options), type);
+                                })));
+    });
   };
   for (const int world : {1, 2, 3, 8}) {
     for (const std::int64_t count : {0, 1, 5, 1000, 16'383, 16'384, 700'001}) {
@@ -120,6 +126,26 @@ void add_collectives(lines& all) {
   add_all(2, std::int64_t{1} << 40, dtype::f32, {.workers = 1, .chunk_bytes = 64});
   add_all(4, 90'000, dtype::f32,
           {.how = pattern::fused_specialized, .workers = 4, .serves = 2, .direct = false});
+}
+
+/// Between GPUs, some of which two ranks share.
+void add_collectives_of_gpus(lines& all) {
+  for (const int world : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t count : {1 << 10, 100'000, 1 << 20, 3'000'000, 1 << 24, 100'000'000}) {
+      each_collective(world, count, dtype::bf16, [&](const collective_need& need) {
+        for (const bool direct : {false, true}) {
+          for (int sharing = 1; sharing <= (count == 1 << 20 ? 2 : 1); ++sharing) {
+            const collective_options options{.direct = direct};
+            all.push_back(fmt::format(
+                "{} of {}, {} ranks, {} a GPU{}: {}", need.name, count, world, sharing,
+                direct ? ", direct" : "",
+                fields_of(
+                    plan_collective(world, 0, need, options, memory_kind::cuda, sharing).plan)));
+          }
+        }
+      });
+    }
+  }
 }
 
 void add_limits_of_collectives(lines& all) {
@@ -270,6 +296,7 @@ void add_attention(lines& all) {
 TEST(chosen_by_hosts, is_what_somebody_wanted) {
   lines all;
   add_collectives(all);
+  add_collectives_of_gpus(all);
   add_limits_of_collectives(all);
   add_gemms(all);
   add_attention(all);

@@ -14,15 +14,9 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "ops/all_gather/protocol.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
-#include "ops/all_reduce/protocol.hpp"
-#include "ops/all_to_all/protocol.hpp"
-#include "ops/broadcast/protocol.hpp"
-#include "ops/collectives_common/planning.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
-#include "ops/reduce_scatter/protocol.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/wanted_lines.hpp"
 
@@ -210,33 +204,6 @@ void add_edges(lines& all) {
   }
 }
 
-void add_collectives(lines& all) {
-  const auto add_one = [&](int world, std::int64_t count, const collective_need& need) {
-    for (const bool direct : {false, true}) {
-      for (const int sharing : {1, 2}) {
-        if (sharing > 1 && count != std::int64_t{1} << 20) continue;
-        collective_options options;
-        options.direct = direct;
-        all.push_back(fmt::format(
-            "{} of {}, {} ranks, {} a GPU{}: {}", need.name, count, world, sharing,
-            direct ? ", direct" : "",
-            fields_of(plan_collective(world, 0, need, options, memory_kind::cuda, sharing).plan)));
-      }
-    }
-  };
-  for (const int world : {1, 2, 3, 4, 8}) {
-    for (const std::int64_t count :
-         {std::int64_t{1} << 10, std::int64_t{100'000}, std::int64_t{1} << 20,
-          std::int64_t{3'000'000}, std::int64_t{1} << 24, std::int64_t{100'000'000}}) {
-      add_one(world, count, need_of(all_gather_problem{count}, world));
-      add_one(world, count, need_of(reduce_scatter_problem{count}, world));
-      add_one(world, count, need_of(all_reduce_problem{count}, world));
-      add_one(world, count, need_of(all_to_all_problem{count / world}, world));
-      add_one(world, count, need_of(broadcast_problem{count}, world));
-    }
-  }
-}
-
 lines all_lines() {
   lines all;
   add_gemms(all);
@@ -245,7 +212,6 @@ lines all_lines() {
   add_gathers(all);
   add_scatters(all);
   add_small(all);
-  add_collectives(all);
   add_edges(all);
   add_expectations(all, true, {132, 78, 16}, {1, 40, 64, 100, 129, 256, 700, 2048, 9000});
   return all;

@@ -94,9 +94,22 @@ void move_by(Map& map, std::int64_t bytes) {
   map.data = static_cast<const std::byte*>(map.data) + bytes;
 }
 
-/// Changes of a plan, which are the same for all operators.
+/// Changes of a plan and of lists, which are the same for all operators.
 template <class Model>
 void add_plan_changes(std::vector<model_change<Model>>& all) {
+  static constexpr auto walks = [](const Model& m) { return !m.lists.entries.empty(); };
+  static constexpr auto several_walk = [](const Model& m) {
+    return m.lists.entries.size() > 1 && m.lists.begins.size() > 2;
+  };
+  all.push_back({"row of a transfer", walks, [](Model& m) { ++m.lists.entries.front().row; }});
+  all.push_back({"column of a transfer", walks, [](Model& m) { m.lists.entries.back().col += 8; }});
+  all.push_back({"one of another sender", several_walk, [](Model& m) { ++m.lists.begins[1]; }});
+  all.push_back({"two in the other order", several_walk,
+                 [](Model& m) { std::swap(m.lists.entries.front(), m.lists.entries.back()); }});
+  all.push_back({"one left out", walks, [](Model& m) {
+                   m.lists.entries.erase(m.lists.entries.begin());
+                   for (int& begin : m.lists.begins) begin -= begin > 0 ? 1 : 0;
+                 }});
   static constexpr auto always = [](const Model&) { return true; };
   static constexpr auto whole_k = [](const Model& m) {
     return m.plan.gemm.config.cluster_split_k == 1;
@@ -124,9 +137,6 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
     return !m.how.pulls() && m.plan.streams == 0 && !m.how.shard(m.how.rank()).empty();
   };
   static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
-  static constexpr auto several_walk = [](const model& m) {
-    return walks(m) && m.lists.begins.size() > 2;
-  };
   static constexpr auto walks_in_time = [](const model& m) {
     return walks(m) && m.plan.who == gather_senders::epilogue_warps;
   };
@@ -164,16 +174,11 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
       {"first column in inboxes", walks_by_address, [](model& m) { m.shard.inbox_column += 8; }},
       {"rows of a set", pushes, [](model& m) { ++m.shard.set_rows; }},
       {"bytes of a chunk", walks_by_tma, [](model& m) { m.shard.chunk_bytes += 16; }},
-      {"row of a chunk", walks, [](model& m) { ++m.lists.entries.front().row; }},
-      {"column of a chunk", walks, [](model& m) { m.lists.entries.back().col += 8; }},
       {"rows of a chunk", walks_by_address, [](model& m) { --m.lists.entries.front().rows; }},
       {"columns of a chunk", walks_by_address, [](model& m) { m.lists.entries.back().cols -= 8; }},
-      {"a chunk of another sender", several_walk, [](model& m) { ++m.lists.begins[1]; }},
       {"time of a chunk", walks_in_time, [](model& m) { ++m.lists.entries.back().before; }},
       {"first hop of a chunk", walks, [](model& m) { ++m.lists.entries.back().first_hop; }},
       {"a hop less", walks, [](model& m) { --m.lists.entries.back().hops; }},
-      {"two chunks in the other order", several_walk,
-       [](model& m) { std::swap(m.lists.entries.front(), m.lists.entries.back()); }},
       {"counter to signal", walks, [](model& m) { ++m.lists.entries.back().publish; }},
       {"counter to signal in the other set", pushes_in_two_sets,
        [](model& m) { ++m.shard.ready_set; }},
@@ -211,9 +216,6 @@ std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   using model = scatter_model;
   static constexpr auto always = [](const model&) { return true; };
   static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
-  static constexpr auto several_walk = [](const model& m) {
-    return walks(m) && m.lists.begins.size() > 2 && m.lists.entries.size() > 1;
-  };
   static constexpr auto flags = [](const model& m) {
     return m.plan.way == scatter_way::tile_flags;
   };
@@ -223,12 +225,7 @@ std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   };
   std::vector<model_change<model>> all = {
       {"flag of a tile", walks, [](model& m) { ++m.lists.entries.back().acquire; }},
-      {"row of a tile", walks, [](model& m) { ++m.lists.entries.front().row; }},
-      {"column of a tile", walks, [](model& m) { m.lists.entries.back().col += 8; }},
       {"rows of a tile", walks, [](model& m) { m.lists.entries.back().rows = 0; }},
-      {"a tile of another sender", several_walk, [](model& m) { ++m.lists.begins[1]; }},
-      {"two tiles in the other order", several_walk,
-       [](model& m) { std::swap(m.lists.entries.front(), m.lists.entries.back()); }},
       {"rows of TMA tiles", flags, [](model& m) { ++m.tma_tile.rows; }},
       {"C at another address", always, [](model& m) { move_by(m.maps.row_splits.front().c, 16); }},
       {"a peer's C at another address", stores_to_peers,

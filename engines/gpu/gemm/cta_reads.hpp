@@ -13,14 +13,10 @@ struct row_span {
 
 /// k-blocks of a tile that a CTA multiplies.
 struct cta_read {
-  int cta = 0;  ///< its number among those that multiply
   int cluster = 0;
-  int place = 0;    ///< in the cluster, along M
-  int split = 0;    ///< in the cluster, along k
   row_span a;       ///< rows of A that it multiplies
   row_span b;       ///< rows of B, the same
   row_span a_read;  ///< those that it reads, for itself or for all of its cluster
-  row_span b_read;
   int tile = 0;
   int begin = 0;
   int end = 0;
@@ -44,9 +40,8 @@ void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
     const row_span m{(at.m * c.cluster + place) * tile_rows(c), tile_rows(c)};
     const row_span n{at.n * c.block_n, n_there};
     const row_span share{n.begin + place * plan.multicast_rows, plan.multicast_rows};
-    visit(cta_read{cta, cluster, place, split, c.swap_ab ? n : m, c.swap_ab ? m : n,
-                   c.swap_ab ? share : m, c.swap_ab ? m : share, w.tile, w.begin, w.end,
-                   c.cluster_split_k > 1 || w.end == order.k_blocks});
+    visit(cta_read{cluster, c.swap_ab ? n : m, c.swap_ab ? m : n, c.swap_ab ? share : m, w.tile,
+                   w.begin, w.end, c.cluster_split_k > 1 || w.end == order.k_blocks});
   };
   if (c.cluster_split_k > 1) {
     for (work_tile w = order.first_of_split(cluster, split, c.cluster_split_k); w.valid();
