@@ -151,7 +151,7 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
                                  const collective_entry& entry) {
   const option_check check(verb, entry.name);
   check.refuse({"-m", "-k", "--gather", "--partials", "--tile-m", "--tile-n", "--panel-k",
-                "--constant-weights"},
+                "--constant-weights", "--invariant"},
                "multiplies nothing");
   check.refuse(attention_options, "has no attention");
   check.refuse({"--direction"}, "can only push");
@@ -175,9 +175,9 @@ trial_subject collective_subject(const CLI::App& verb, const run_options& o,
 
 trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   const option_check check(verb, attention_entry().name);
-  check.refuse(
-      {"-m", "-n", "-k", "--gather", "--tile-m", "--tile-n", "--panel-k", "--constant-weights"},
-      "has --batch, --heads, --kv-heads, --head-dim and --keys");
+  check.refuse({"-m", "-n", "-k", "--gather", "--tile-m", "--tile-n", "--panel-k",
+                "--constant-weights", "--invariant"},
+               "has --batch, --heads, --kv-heads, --head-dim and --keys");
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
                "is no collective");
@@ -201,7 +201,8 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
 
 trial_subject norm_subject(const CLI::App& verb, const run_options& o) {
   const option_check check(verb, norm_entry().name);
-  check.refuse({"-k", "--gather", "--partials", "--tile-n", "--panel-k", "--constant-weights"},
+  check.refuse({"-k", "--gather", "--partials", "--tile-n", "--panel-k", "--constant-weights",
+                "--invariant"},
                "multiplies nothing; -m are tokens, -n elements of one");
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--reduction", "--root", "--unequal", "--direct", "--chunk-bytes", "--depth"},
@@ -308,6 +309,8 @@ void add_options(CLI::App& verb, run_options& o) {
       ->check(at_least(0));
   verb.add_flag("--constant-weights", o.options.constant_weights,
                 "GPUs read weights while what is ahead of a run still ends");
+  verb.add_flag("--invariant", o.options.invariant,
+                "a row has the same bits for every -m, --pattern and place in the batch");
   verb.add_option("--reduction", o.reduction_name, "sum, max or min")->capture_default_str();
   verb.add_option("--root", o.collective.root, "the rank that broadcasts")->check(at_least(0));
   verb.add_option("--phases", o.chunks.phases,

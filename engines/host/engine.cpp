@@ -141,7 +141,7 @@ void engine::make_workers(int most, const extent& tile) {
   for (int i = 0; i < most; ++i) {
     watch guard = world_->make_watch(i);
     guard.ask(roll_call_.get());
-    workers_.emplace_back(options_.operator_name, counters_.get(), guard, tile,
+    workers_.emplace_back(options_.operator_name, counters_.get(), guard, tile, options_.in_order,
                           options_.faults.get(), world_->kind() == "processes");
     if (trace_) workers_.back().record(trace_->worker(static_cast<std::size_t>(i)));
   }

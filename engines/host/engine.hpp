@@ -31,6 +31,7 @@ struct engine_options {
   launch_mode launch = launch_mode::graph;
   std::shared_ptr<fault_tap> faults = nullptr;
   dtype operand_type = dtype::f32;  ///< of the caller's, where runs have different numbers of rows
+  bool in_order = false;            ///< products are made so that their bits depend on no shape
 };
 
 /// Carries out a program on the threads of one rank. It owns the operator's symmetric memory

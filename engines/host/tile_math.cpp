@@ -5,6 +5,7 @@
 
 #include "engines/host/combine.hpp"
 #include "engines/host/openblas.hpp"
+#include "engines/host/ordered_product.hpp"
 #include "engines/host/race_marks.hpp"
 
 namespace untax::host {
@@ -133,15 +134,19 @@ void tile_math::multiply_columns(const step& s, const float_tile& a, std::int64_
   const float_tile b = as_floats(resolve(s.weights, operands), s.cols, s.depth, right_);
   const tile_memory to = resolve(s.to, operands);
   if (to.type == dtype::f32) {
-    multiply_fp32(s.rows, s.cols, s.depth, a.data, a.stride, b.data, b.stride, !s.first,
-                  floats(to.data), to.stride);
+    multiply_floats(s, a, b, floats(to.data), to.stride);
     mark_write(to, s.rows, s.cols);
     return;
   }
   float* product = scratch(operand::product).data() + begin;
-  multiply_fp32(s.rows, s.cols, s.depth, a.data, a.stride, b.data, b.stride, !s.first, product,
-                tile_.cols);
+  multiply_floats(s, a, b, product, tile_.cols);
   if (s.last) narrow(product, tile_.cols, s.rows, s.cols, to);
+}
+
+void tile_math::multiply_floats(const step& s, const float_tile& a, const float_tile& b, float* c,
+                                std::int64_t ldc) const {
+  const auto multiply = in_order_ ? multiply_in_order : multiply_fp32;
+  multiply(s.rows, s.cols, s.depth, a.data, a.stride, b.data, b.stride, !s.first, c, ldc);
 }
 
 void tile_math::load_panel(const step& s, const operand_table& operands) {

@@ -28,11 +28,12 @@ struct math_need {
 };
 
 /// What one worker computes with: the private tiles that a protocol can name, and room for widened
-/// operands. Tiles are multiplied with OpenBLAS, one thread a call; 16-bit operands are widened
-/// first and kept as long as the next steps use the same ones.
+/// operands. Tiles are multiplied with OpenBLAS, one thread a call, or in order; 16-bit operands
+/// are widened first and kept as long as the next steps use the same ones.
 class tile_math {
  public:
-  explicit tile_math(extent tile) : tile_(tile) {}
+  /// `in_order`: products are made by `multiply_in_order`, so that their bits depend on no shape.
+  explicit tile_math(extent tile, bool in_order = false) : tile_(tile), in_order_(in_order) {}
 
   /// Forgets widened operands; their memory may hold something else in the next run.
   void start_run() noexcept { left_.key = right_.key = {}; }
@@ -63,6 +64,8 @@ class tile_math {
                         const operand_table& operands);
   /// Panels are kept as fp32; all pieces of one have the same number of columns.
   void load_panel(const step& s, const operand_table& operands);
+  void multiply_floats(const step& s, const float_tile& a, const float_tile& b, float* c,
+                       std::int64_t ldc) const;
   static float_tile as_floats(const tile_memory& tile, std::int64_t rows, std::int64_t cols,
                               widened& keep);
   /// A private tile, or the place an operand lies at.
@@ -70,6 +73,7 @@ class tile_math {
   std::vector<float>& scratch(operand of);
 
   extent tile_;
+  bool in_order_;
   std::vector<float> product_;
   std::vector<float> sum_;
   std::vector<float> panel_;

@@ -28,13 +28,14 @@ struct counter_array {
 /// One block of a rank: takes the steps of its program and carries each out, verbs and action.
 class worker {
  public:
-  /// `peers_are_processes`: the other ranks are not threads of this process.
+  /// `in_order`: of products, see tile_math. `peers_are_processes`: the other ranks are not threads
+  /// of this process.
   worker(std::string_view operator_name, const symmetric<std::uint64_t>& counters, watch guard,
-         extent tile, fault_tap* faults, bool peers_are_processes)
+         extent tile, bool in_order, fault_tap* faults, bool peers_are_processes)
       : operator_name_(operator_name),
         counters_{counters},
         guard_(guard),
-        math_(tile),
+        math_(tile, in_order),
         faults_(faults),
         peers_are_processes_(peers_are_processes) {}
 

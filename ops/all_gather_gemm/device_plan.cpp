@@ -152,15 +152,16 @@ class planner {
         made_.own_grid = made_.tma_tiles ? std::min(round_up(made_.own_grid, 2), num_sms_ / 2 * 2)
                                          : std::min(made_.own_grid, num_sms_);
     }
-    // By the kernel that multiplies.
-    made_.packets = made_.who != gather_senders::elsewhere && by_rows() &&
+    // By the kernel that multiplies, whose warpgroups split k.
+    made_.packets = !options_.invariant && made_.who != gather_senders::elsewhere && by_rows() &&
                     made_.protocol.move == direction::push && problem_.m <= packet_rows &&
                     problem_.m * problem_.k <= most_packet_elements;
   }
 
   /// As many blocks as multiply hardly less by moving, and a usual number at least.
   [[nodiscard]] int idle_blocks() const {
-    const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type};
+    const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type,
+                                options_.invariant};
     const auto cycles = [&](int comm_ctas) {
       for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
         if (gpu::compiled_for(gpu::gather_kernels, plan.config) && !gpu::rereads_weights(plan) &&
@@ -227,7 +228,8 @@ class planner {
   [[nodiscard]] gpu::gemm_shape shape() const {
     const auto parts = static_cast<std::int64_t>(made_.sources.size());
     return {made_.segment_rows > 0 ? parts * made_.segment_rows : problem_.m, problem_.n,
-            by_rows() ? problem_.k : parts * made_.segment_k_blocks * gpu::block_k, problem_.type};
+            by_rows() ? problem_.k : parts * made_.segment_k_blocks * gpu::block_k, problem_.type,
+            options_.invariant};
   }
 
   all_gather_gemm_problem problem_;

@@ -8,6 +8,7 @@
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/own_columns_first.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/row_plans.hpp"
@@ -17,9 +18,10 @@ namespace {
 
 constexpr std::string_view name = "all_gather_gemm";
 
-std::string text_of(const all_gather_gemm_problem& p) {
-  return fmt::format("m {}, n {}, k {}, {}, gather = {}", p.m, p.n, p.k, name_of(p.type),
-                     name_of(p.gather));
+std::string text_of(const all_gather_gemm_problem& p, const operator_options& options) {
+  return asked_for(fmt::format("m {}, n {}, k {}, {}, gather = {}", p.m, p.n, p.k, name_of(p.type),
+                               name_of(p.gather)),
+                   options);
 }
 
 }  // namespace
@@ -41,39 +43,32 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
   auto made = make(problem.m);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  const host::engine_options how{.operator_name = std::string(name),
-                                 .inbox_type = problem.type,
-                                 .outbox_type = problem.type,
-                                 .launch = options.launch,
-                                 .faults = options.faults,
-                                 .operand_type = problem.type};
+  const host::engine_options how = host_options(name, problem.type, problem.type, options);
+  const bool in_order = options.invariant && problem.gather == gather_axis::k;
+  const sharding own_first = in_order ? a_sharding(problem, w.size()) : sharding{};
+  const auto protocol = [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
+    return own_columns_first(all_gather_gemm_protocol(with_rows(problem, rows), plan), own_first);
+  };
   if (!options.varying_rows) {
-    agree_on_plan(w, name, text_of(problem), plan_);
-    engine_ = make_process_owned<host::engine>(
-        w, program(all_gather_gemm_protocol(problem_, plan_)), how);
+    agree_on_plan(w, name, text_of(problem, options), plan_);
+    engine_ = make_process_owned<host::engine>(w, program(protocol(problem.m, plan_)), how);
     return;
   }
   plans_ = std::make_shared<const row_plans>(problem.m,
                                              [&](std::int64_t rows) { return make(rows).plan; });
   explanation_ += told_of(*plans_);
-  agree_on_plans(w, name, text_of(problem), *plans_);
-  engine_ = make_process_owned<host::engine>(
-      w,
-      programs_of(plans_, 1,
-                  [problem](std::int64_t rows, const protocol_plan& plan) {
-                    return all_gather_gemm_protocol(with_rows(problem, rows), plan);
-                  }),
-      how);
+  agree_on_plans(w, name, text_of(problem, options), *plans_);
+  engine_ = make_process_owned<host::engine>(w, programs_of(plans_, 1, protocol), how);
 }
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
   const operator_entry entry = all_gather_gemm_entry();
   const auto& [m, n, k, type, gather] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
-  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_), options);
+  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
   const auto make_for = [&](std::int64_t rows, pattern how) {
     if (how == pattern::bulk_library) {
-      refuse_varying_rows(name, rank_, options);
+      refuse_in_library(name, rank_, options);
       return all_gather_gemm_by_library(w, problem_);
     }
     operator_options chosen = options;

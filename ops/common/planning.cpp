@@ -8,6 +8,8 @@
 
 #include <untax/flow/device_control.hpp>
 
+#include "ops/common/row_plans.hpp"
+
 namespace untax {
 namespace {
 
@@ -87,6 +89,7 @@ made_plan make_plan(const world& w, std::string_view operator_name, const local_
                       ? ""
                       : fmt::format(" and {} senders, {}", plan.senders, name_of(plan.move)),
                   plan.tile_m, plan.tile_n);
+  if (options.invariant) result.explanation += ", rows of the same bits in every batch";
   return result;
 }
 
@@ -110,12 +113,42 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
                           operator_name, what, value, std::numeric_limits<std::int32_t>::max()));
 }
 
-void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
+std::string asked_for(const std::string& problem, const operator_options& options) {
+  return options.invariant ? problem + ", invariant" : problem;
+}
+
+void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options) {
+  if (!options.invariant) return;
+  throw error(
+      errc::unsupported,
+      fmt::format("rank {}: {}: option invariant is not there in bulk_library on GPUs, whose "
+                  "libraries choose what they add first by the number of rows; own kernels "
+                  "have it, fused_specialized for one",
+                  rank, operator_name));
+}
+
+host::engine_options host_options(std::string_view operator_name, dtype type, dtype partials,
+                                  const operator_options& options) {
+  return {.operator_name = std::string(operator_name),
+          .inbox_type = partials,
+          .outbox_type = partials,
+          .launch = options.launch,
+          .faults = options.faults,
+          .operand_type = type,
+          .in_order = options.invariant};
+}
+
+void refuse_in_library(std::string_view operator_name, int rank, const operator_options& options) {
+  refuse_varying_rows(operator_name, rank, options);
+  refuse_invariant(operator_name, rank, options);
+}
+
+void agree_on_plan(world& w, std::string_view operator_name, const std::string& asked,
                    const protocol_plan& plan) {
   w.agree(operator_name,
           fmt::format("{}, {}, {}, {} workers, {} senders, tile {} x {}, panel {}, "
                       "phases {}",
-                      problem, name_of(plan.how), name_of(plan.move), plan.workers, plan.senders,
+                      asked, name_of(plan.how), name_of(plan.move), plan.workers, plan.senders,
                       plan.tile_m, plan.tile_n, plan.panel_k, plan.phases));
 }
 

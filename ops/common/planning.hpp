@@ -9,6 +9,8 @@
 #include <untax/ops/problems.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/host/engine.hpp"
+
 namespace untax {
 
 /// The GEMM that one rank computes, as far as cutting it into tiles is concerned.
@@ -36,8 +38,21 @@ struct made_plan {
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);
 
-/// Compares problem and plan with those of the other ranks; collective.
-void agree_on_plan(world& w, std::string_view operator_name, const std::string& problem,
+/// What is asked for: a problem, and what of the options changes bits of the result.
+[[nodiscard]] std::string asked_for(const std::string& problem, const operator_options& options);
+
+/// What the host's engine is built from.
+[[nodiscard]] host::engine_options host_options(std::string_view operator_name, dtype type,
+                                                dtype partials, const operator_options& options);
+
+/// Of bulk_library on GPUs, whose libraries choose by the whole shape: throws `unsupported` if rows
+/// are to have the same bits in every batch.
+void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options);
+/// The same, or if rows vary.
+void refuse_in_library(std::string_view operator_name, int rank, const operator_options& options);
+
+/// Compares what is asked for, and its plan, with those of the other ranks; collective.
+void agree_on_plan(world& w, std::string_view operator_name, const std::string& asked,
                    const protocol_plan& plan);
 
 }  // namespace untax

@@ -68,12 +68,12 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
       return plan;
     });
     explanation_ += told_of(*plans_);
-    agree_on_summed(w, summed(problem), *plans_);
+    agree_on_summed(w, summed(problem), options, *plans_);
   } else {
-    agree_on_summed(w, summed(problem), plan_);
+    agree_on_summed(w, summed(problem), options, plan_);
   }
   result_ = allocate_result(w, problem);
-  const auto how = engine_options_of(summed(problem), options);
+  const auto how = host_options(name, problem.type, problem.partials, options);
   if (!plans_) {
     engine_ = make_process_owned<host::engine>(w, program(protocol_for(problem_, plan_)), how);
     return;

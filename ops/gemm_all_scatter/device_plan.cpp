@@ -56,11 +56,11 @@ void chunk_bulk(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
 /// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
 /// whose shard is short, or empty.
 void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made, int free,
-               std::int64_t rows, std::vector<scatter_plan>& plans) {
+               std::int64_t rows, bool in_one_pass, std::vector<scatter_plan>& plans) {
   const int world = made.protocol.world;
   const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
   for (const gpu::gemm_plan& gemm :
-       gpu::gemm_plans({rows, columns, problem.k, problem.type}, free)) {
+       gpu::gemm_plans({rows, columns, problem.k, problem.type, in_one_pass}, free)) {
     const auto config = gpu::compiled_for(gpu::scatter_kernels, gemm.config);
     if (!config || gpu::rereads_weights(gemm)) continue;
     scatter_plan plan = made;
@@ -98,7 +98,7 @@ std::vector<scatter_plan> tile_flags_plans(const gemm_all_scatter_problem& probl
     plan.protocol.senders = moving;
     const int free = num_sms - moving;
     add_plans(problem, plan, options.workers > 0 ? std::min(free, options.workers) : free,
-              problem.m, plans);
+              problem.m, options.invariant, plans);
   }
   return plans;
 }
@@ -141,12 +141,13 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
   if (made.way == scatter_way::tile_flags) {
     plans = tile_flags_plans(problem, made, options, num_sms);
   } else {
-    add_plans(problem, made, free, problem.m, plans);
+    add_plans(problem, made, free, problem.m, options.invariant, plans);
   }
   for (int row_splits = 2; made.streams > 0 && row_splits <= most_row_splits && !plans.empty();
        ++row_splits) {
     const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, row_splits), split_unit);
-    if (rows < plans.back().split_rows) add_plans(problem, made, free, rows, plans);
+    if (rows < plans.back().split_rows)
+      add_plans(problem, made, free, rows, options.invariant, plans);
   }
   std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
   return plans;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view name = "gemm_all_scatter";
 
-std::string text_of(const gemm_all_scatter_problem& p) {
-  return fmt::format("m {}, n {}, k {}, {}", p.m, p.n, p.k, name_of(p.type));
+std::string text_of(const gemm_all_scatter_problem& p, const operator_options& options) {
+  return asked_for(fmt::format("m {}, n {}, k {}, {}", p.m, p.n, p.k, name_of(p.type)), options);
 }
 
 owned_symmetric<std::byte> allocate_result(world& w, const gemm_all_scatter_problem& p) {
@@ -46,19 +46,14 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
   auto made = make(problem.m);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  const host::engine_options how{.operator_name = std::string(name),
-                                 .inbox_type = problem.type,
-                                 .outbox_type = problem.type,
-                                 .launch = options.launch,
-                                 .faults = options.faults,
-                                 .operand_type = problem.type};
+  const host::engine_options how = host_options(name, problem.type, problem.type, options);
   if (options.varying_rows) {
     plans_ = std::make_shared<const row_plans>(problem.m,
                                                [&](std::int64_t rows) { return make(rows).plan; });
     explanation_ += told_of(*plans_);
-    agree_on_plans(w, name, text_of(problem), *plans_);
+    agree_on_plans(w, name, text_of(problem, options), *plans_);
   } else {
-    agree_on_plan(w, name, text_of(problem), plan_);
+    agree_on_plan(w, name, text_of(problem, options), plan_);
   }
   result_ = allocate_result(w, problem);
   agreed_ = result_->local();
@@ -79,13 +74,13 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   const operator_entry entry = gemm_all_scatter_entry();
   const auto& [m, n, k, type] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type};
-  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_), options);
+  plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
   result_ = allocate_result(w, problem_);
   agreed_ = result_->local();
   const std::int64_t between = w.size() == 1 ? 0 : result_->span();
   const auto make_for = [&](std::int64_t rows, pattern how) {
     if (how == pattern::bulk_library) {
-      refuse_varying_rows(name, w.rank(), options);
+      refuse_in_library(name, w.rank(), options);
       return gemm_all_scatter_by_library(w, problem_);
     }
     operator_options chosen = options;

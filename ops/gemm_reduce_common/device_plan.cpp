@@ -61,7 +61,8 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   std::vector<sums_plan> plans;
   if (adding == 0) return plans;
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
-  for (const gpu::gemm_plan& gemm : gpu::gemm_plans({sum.m, sum.n, depth, sum.type}, free)) {
+  const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};
+  for (const gpu::gemm_plan& gemm : gpu::gemm_plans(shape, free)) {
     const auto config = gpu::compiled_for(gpu::sums_kernels, gemm.config);
     if (!config || gpu::rereads_weights(gemm)) continue;
     sums_plan plan = made;

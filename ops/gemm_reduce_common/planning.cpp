@@ -48,22 +48,14 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
                    options);
 }
 
-void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan) {
-  agree_on_plan(w, problem.operator_name, text_of(problem), plan);
+void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
+                     const protocol_plan& plan) {
+  agree_on_plan(w, problem.operator_name, asked_for(text_of(problem), options), plan);
 }
 
-void agree_on_summed(world& w, const summed_problem& problem, const row_plans& plans) {
-  agree_on_plans(w, problem.operator_name, text_of(problem), plans);
-}
-
-host::engine_options engine_options_of(const summed_problem& problem,
-                                       const operator_options& options) {
-  return {.operator_name = std::string(problem.operator_name),
-          .inbox_type = problem.partials,
-          .outbox_type = problem.partials,
-          .launch = options.launch,
-          .faults = options.faults,
-          .operand_type = problem.type};
+void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
+                     const row_plans& plans) {
+  agree_on_plans(w, problem.operator_name, asked_for(text_of(problem), options), plans);
 }
 
 made_on_device make_summed_on_device(world& w, const operator_entry& entry,
@@ -76,13 +68,16 @@ made_on_device make_summed_on_device(world& w, const operator_entry& entry,
                           .k = problem.k,
                           .type = problem.type,
                           .partials = problem.partials};
-  plan = plan_on_device(w, entry, same, text_of(problem), options);
+  plan = plan_on_device(w, entry, same, asked_for(text_of(problem), options), options);
   plan.phases = where.phases;
   const device_sum sum{problem.operator_name, problem.m,        problem.n,    problem.k,
                        problem.type,          problem.partials, where.target, where.phases};
   const auto make = [&](pattern how) {
-    if (how == pattern::bulk_library) return sums_by_library(w, sum);
-    if (w.size() == 1 && options.how == pattern::automatic)
+    if (how == pattern::bulk_library) {
+      refuse_invariant(problem.operator_name, w.rank(), options);
+      return sums_by_library(w, sum);
+    }
+    if (w.size() == 1 && options.how == pattern::automatic && !options.invariant)
       return lonely_sum_on_device(w, sum, how);
     operator_options chosen = options;
     chosen.how = how;

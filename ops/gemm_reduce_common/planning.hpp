@@ -9,7 +9,6 @@
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/host/engine.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/reduce_target.hpp"
@@ -37,13 +36,11 @@ struct summed_problem {
                                     const operator_options& options);
 
 /// Compares problem and plan with those of the other ranks; collective.
-void agree_on_summed(world& w, const summed_problem& problem, const protocol_plan& plan);
+void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
+                     const protocol_plan& plan);
 /// The same with the plans for all numbers of rows.
-void agree_on_summed(world& w, const summed_problem& problem, const row_plans& plans);
-
-/// What an engine needs to know of it.
-[[nodiscard]] host::engine_options engine_options_of(const summed_problem& problem,
-                                                     const operator_options& options);
+void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
+                     const row_plans& plans);
 
 /// Where a sum goes in a world of GPUs.
 struct summed_on_device {

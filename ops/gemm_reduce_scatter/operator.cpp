@@ -32,9 +32,9 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  const auto how = engine_options_of(summed(problem), options);
+  const auto how = host_options(name, problem.type, problem.partials, options);
   if (!options.varying_rows) {
-    agree_on_summed(w, summed(problem), plan_);
+    agree_on_summed(w, summed(problem), options, plan_);
     engine_ = make_process_owned<host::engine>(w, program(protocol_for(problem_, plan_)), how);
     return;
   }
@@ -42,7 +42,7 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
     return plan_summed(w, summed(with_rows(problem, rows)), options).plan;
   });
   explanation_ += told_of(*plans_);
-  agree_on_summed(w, summed(problem), *plans_);
+  agree_on_summed(w, summed(problem), options, *plans_);
   const auto protocol = [problem](std::int64_t rows, const protocol_plan& plan) {
     return protocol_for(with_rows(problem, rows), plan);
   };

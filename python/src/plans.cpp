@@ -22,6 +22,7 @@ constexpr field gemm_options[] = {
     UNTAX_FIELD(untax_operator_options, panel_k),
     UNTAX_FIELD(untax_operator_options, phases),
     UNTAX_FIELD(untax_operator_options, varying_rows),
+    UNTAX_FIELD(untax_operator_options, invariant),
 };
 
 constexpr field decode_options[] = {

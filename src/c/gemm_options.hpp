@@ -19,6 +19,7 @@ namespace untax::c {
           .senders = o.senders,
           .phases = o.phases,
           .varying_rows = o.varying_rows != 0,
+          .invariant = o.invariant != 0,
           .constant_weights = o.constant_weights != 0,
           .tile_m = o.tile_m,
           .tile_n = o.tile_n,

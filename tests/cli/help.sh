@@ -39,6 +39,7 @@ timeout $((60 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
 tail -n 1 "$out" | grep -qE '^(Everything that untax needs works\.|[0-9]+ of [0-9]+ checks failed\.)$' ||
   wrong "the verdict is not last"
 
-expect 0 run all_gather_gemm --repeat 1 --explain -m 8 -n 8 -k 8
+expect 0 run all_gather_gemm --repeat 1 --explain -m 8 -n 8 -k 8 --invariant
 says "$out" 'chosen because'
+says "$out" 'same bits in every batch'
 finish

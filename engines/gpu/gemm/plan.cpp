@@ -185,7 +185,8 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
   std::vector<gemm_plan> plans;
   for (const tile_config& c : gemm_kernels) {
     const int places = places_of(c, num_sms);
-    if (places < 1) continue;
+    if (places < 1 || (shape.in_one_pass && (c.warpgroup_split_k || c.cluster_split_k > 1)))
+      continue;
     const gemm_plan p = plan_of(shape, c);
     // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
@@ -198,7 +199,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
       continue;
     }
     plans.push_back(whole_tiles(shape, p, num_sms));
-    if (!can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
+    if (shape.in_one_pass || !can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
     // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
     if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, num_sms));
     const int splits = std::min(places / tiles, stages_of(p.schedule));

@@ -20,6 +20,9 @@ struct gemm_shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
   dtype type = dtype::bf16;
+  /// One warpgroup adds an element up, from the first k-block to the last, whatever m is. Others
+  /// add up parts of k, clusters in an order that depends on the column of the tile.
+  bool in_one_pass = false;
 };
 
 /// How a shape is computed: one of the kernels that there are, and who does what in it.

@@ -23,6 +23,8 @@ typedef struct untax_operator_options {
   /* 1: m, or tokens, is a capacity: a run has any number of rows from 0 to it, the same at all
    * ranks; its matrices say how many. Of the host only. */
   int32_t varying_rows;
+  /* 1: rows of results have the same bits for every m, place in the batch and pattern. */
+  int32_t invariant;
 } untax_operator_options;
 
 /* C_r [m, n] = gather(A) [m, k] x B_r [n, k]^T. A is sharded: shards have ceil(m / W) rows or, with

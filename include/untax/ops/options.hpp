@@ -25,6 +25,11 @@ struct operator_options {
   /// all_gather_gemm and gemm_all_scatter, not in bulk_library, and not with pull; else
   /// `unsupported` there.
   bool varying_rows = false;
+  /// Of GEMM operators: a row of the result has the same bits for every m, place in the batch,
+  /// pattern and way to cut it; what is added first depends on n, k and the number of ranks alone.
+  /// Not in bulk_library on GPUs: `unsupported` there. Collectives and all_reduce_norm are so
+  /// anyway.
+  bool invariant = false;
   /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
   /// launched, writes the weights. Then, with few rows of A, the first of them are read while what
   /// is ahead ends, but in bulk_library and bulk_synchronous. The weights of a model that only

@@ -1,0 +1,181 @@
+// With `invariant` plans for any number of rows add the products of an element in the same order.
+// What that costs by the model of the GEMM is in invariant_plans.txt, which is written anew with
+//
+//     UNTAX_WRITE_PLANS=1 build/release/tests/capacity_test --gtest_filter=invariant_plans.*
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+
+#include "bench/suites/gemm.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
+#include "ops/common/planning.hpp"
+#include "ops/gemm_reduce_common/device_plan.hpp"
+#include "tests/errors.hpp"
+#include "tests/plans/cases.hpp"
+#include "tests/wanted_lines.hpp"
+
+namespace {
+
+using namespace untax;
+using plans_test::num_sms;
+using plans_test::numbers;
+
+constexpr std::string_view file = "tests/capacity/invariant_plans.txt";
+
+/// What is added at once to each element of C, in all the ways that its tiles have: k-blocks, and
+/// of how many warpgroups each has a part.
+std::string order_of(const gpu::gemm_plan& plan) {
+  std::set<std::string> ways;
+  gpu::each_read(plan, [&](const gpu::cta_read& of) {
+    ways.insert(fmt::format("{}-{} of {} by {} warpgroups, {} of {}", of.begin, of.end,
+                            plan.schedule.k_blocks, k_blocks_per_stage(plan.config), of.split,
+                            plan.config.cluster_split_k));
+  });
+  return fmt::format("{}", fmt::join(ways, "; "));
+}
+
+/// A GEMM operator, planned for so many rows.
+struct kind {
+  bool gathers_k = false;
+  int number = 0;  ///< 0: gathers, 1: scatters, 2: sums
+  pattern how = pattern::fused_sequential;
+  int ranks = 1;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+std::string order_at(const kind& of, std::int64_t m, bool invariant, int sms) {
+  operator_options options;
+  options.how = of.how;
+  options.invariant = invariant;
+  if (of.number == 2) {
+    const auto target = static_cast<reduce_target>(m % 2);
+    const device_sum sum{"a sum", m, of.n, of.k, dtype::bf16, dtype::f32, target, 2};
+    return order_of(sums_plans(sum, of.ranks, 0, options, sms).front().gemm);
+  }
+  if (of.number == 1)
+    return order_of(
+        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, sms).front().gemm);
+  const auto axis = of.gathers_k ? gather_axis::k : gather_axis::rows;
+  const gather_plan plan =
+      gather_plans({m, of.n, of.k, dtype::bf16, axis}, of.ranks, 0, options, sms).front();
+  std::string order = order_of(plan.gemm);
+  if (of.gathers_k)
+    order += fmt::format(", {} k-blocks of rank {}", plan.segment_k_blocks,
+                         fmt::join(plan.sources, ", "));
+  return order;
+}
+
+TEST(invariant_plans, plans_for_any_rows_add_in_the_same_order) {
+  numbers random(3);
+  int free_choices_differ = 0;
+  for (int i = 0; i < 60; ++i) {
+    constexpr pattern sums[] = {pattern::producer_consumer, pattern::fused_sequential,
+                                pattern::fused_specialized};
+    constexpr int places[] = {num_sms, 78, 20};
+    kind of;
+    of.number = i % 3;
+    of.gathers_k = i % 2 == 0;
+    of.ranks = static_cast<int>(random(1, 8));
+    of.n = 8 * random(1, 1000);
+    of.k = 8 * random(1, 1000);
+    std::set<std::string> orders;
+    std::set<std::string> free;
+    for (int j = 0; j < 4; ++j) {
+      const std::int64_t m = random(1, std::int64_t{1} << random(0, 13));
+      of.how = of.number == 2 ? random.one_of(sums) : random.one_of(plans_test::own_patterns);
+      const int sms = random.one_of(places);
+      orders.insert(order_at(of, m, true, sms));
+      free.insert(order_at(of, m, false, sms));
+    }
+    ASSERT_EQ(orders.size(), 1U) << i << ": " << fmt::format("{}", fmt::join(orders, "\n"));
+    ASSERT_EQ(orders.begin()->find("0-"), 0U) << *orders.begin();
+    ASSERT_EQ(orders.begin()->find(';'), std::string::npos) << *orders.begin();
+    ASSERT_NE(orders.begin()->find(" by 1 warpgroups"), std::string::npos);
+    free_choices_differ += free.size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(free_choices_differ, 20);
+}
+
+TEST(invariant_plans, is_refused_where_a_library_chooses) {
+  untax_test::expect_error(
+      untax_test::error_of([] { refuse_invariant("a GEMM", 3, {.invariant = true}); }),
+      errc::unsupported, {"rank 3: a GEMM", "invariant", "bulk_library"});
+  EXPECT_NO_THROW(refuse_invariant("a GEMM", 3, {}));
+}
+
+/// Geometric means of how many times as long the model expects it to take, by numbers of rows.
+class costs {
+ public:
+  void add(std::int64_t rows, double invariant, double free) {
+    for (group& g : groups_) {
+      if (rows < g.least || rows > g.most) continue;
+      g.logarithms += std::log(invariant / free);
+      ++g.problems;
+    }
+  }
+  void tell(const char* what, std::vector<std::string>& lines) const {
+    for (const group& g : groups_)
+      lines.push_back(fmt::format("{}, {} to {} rows: {:.2f} times, {} problems", what, g.least,
+                                  g.most, std::exp(g.logarithms / g.problems), g.problems));
+  }
+
+ private:
+  struct group {
+    std::int64_t least;
+    std::int64_t most;
+    double logarithms = 0;
+    int problems = 0;
+  };
+  std::vector<group> groups_ = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
+};
+
+TEST(invariant_plans, costs_what_the_model_expects) {
+  costs alone;
+  costs gathers;
+  costs scatters;
+  costs sums;
+  bench::gemm_suite_options drawn;
+  drawn.problems = 200;
+  for (const bench::gemm_row& row : bench::gemm_shapes(drawn)) {
+    gpu::gemm_shape shape{row.m, row.n, row.k};
+    const double free = gpu::plans_alone(shape, num_sms).front().cycles;
+    shape.in_one_pass = true;
+    alone.add(row.m, gpu::plans_alone(shape, num_sms).front().cycles, free);
+    const auto compare = [&](costs& to, pattern how, const auto& cycles) {
+      operator_options options;
+      options.how = how;
+      const double any = cycles(options);
+      options.invariant = true;
+      to.add(row.m, cycles(options), any);
+    };
+    constexpr int ranks = 2;
+    compare(gathers, pattern::fused_specialized, [&](const operator_options& with) {
+      return gather_plans({row.m, row.n, row.k}, ranks, 0, with, num_sms).front().gemm.cycles;
+    });
+    compare(scatters, pattern::fused_specialized, [&](const operator_options& with) {
+      return scatter_plans({row.m, row.n, row.k}, ranks, 0, with, num_sms).front().gemm.cycles;
+    });
+    compare(sums, pattern::fused_sequential, [&](const operator_options& with) {
+      const device_sum sum{"a sum", row.m, row.n, row.k};
+      return sums_plans(sum, ranks, 0, with, num_sms).front().gemm.cycles;
+    });
+  }
+  std::vector<std::string> lines;
+  alone.tell("the GEMM alone", lines);
+  gathers.tell("all_gather_gemm of 2 ranks", lines);
+  scatters.tell("gemm_all_scatter of 2 ranks", lines);
+  sums.tell("gemm_reduce_scatter of 2 ranks", lines);
+  untax_test::expect_wanted_lines(file, lines);
+}
+
+}  // namespace
