@@ -40,12 +40,14 @@ struct lesson {
   }
 };
 
-constexpr std::array least_records = {3, 8, 20};
+constexpr std::array least_records = {3, 8, 20};  // each with all numbers of iterations
 constexpr std::array scatters = {0.02, 0.1, 0.4};
 constexpr double next_to_nothing = 0.01;  // of the least cost of an input
 
-/// The limits of trees that lose least on records that they were not trained on.
-tree_limits best_limits(const lesson& all, const std::vector<int>& folds,
+/// The limits of trees that lose least on records that they were not trained on. Each record is
+/// there `times_each`, for as many numbers of iterations: a leaf of fewer lines might know a single
+/// one by heart.
+tree_limits best_limits(const lesson& all, const std::vector<int>& folds, int times_each,
                         const training_options& options) {
   tree_limits best = options.largest;
   double least = std::numeric_limits<double>::infinity();
@@ -53,7 +55,7 @@ tree_limits best_limits(const lesson& all, const std::vector<int>& folds,
   for (const int records : least_records) {
     for (const double scatter : scatters) {
       tried.push_back(options.largest);
-      tried.back().records = std::max(records, options.largest.records);
+      tried.back().records = std::max(records * times_each, options.largest.records);
       tried.back().scatter = scatter;
     }
   }
@@ -89,14 +91,15 @@ class trainer {
         folds_(deal_folds(from.records(), options.folds, options.seed)) {}
 
   selector run() {
+    const int times_each = static_cast<int>(from_.what.iterations.size());
     const lesson known = kernels(false);
     const lesson gathered = kernels(true);
-    const tree_limits known_limits = best_limits(known, folds_, options_);
-    const tree_limits gathered_limits = best_limits(gathered, folds_, options_);
+    const tree_limits known_limits = best_limits(known, folds_, times_each, options_);
+    const tree_limits gathered_limits = best_limits(gathered, folds_, times_each, options_);
     const lesson ways = whether_to_gather(known, known_limits, gathered, gathered_limits);
     return {from_.what, grow(known.features, known.loss, known_limits),
             grow(gathered.features, gathered.loss, gathered_limits),
-            grow(ways.features, ways.loss, best_limits(ways, folds_, options_)),
+            grow(ways.features, ways.loss, best_limits(ways, folds_, times_each, options_)),
             static_cast<int>(costs_.fallback())};
   }
 
@@ -143,9 +146,9 @@ class trainer {
               costs_.cost(i, static_cast<std::size_t>(by_known.choice(without)), iterations, false),
               costs_.cost(i, static_cast<std::size_t>(by_gathered.choice(with)), iterations, true) +
                   from_.gathering[i]};
-          // Where looking costs next to nothing, a luckier guess is little reason to guess.
+          // Where looking costs next to nothing, a luckier guess is no reason to guess.
           if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
-            costs[0] = std::max(costs[0], std::sqrt(costs[0] * costs[1]));
+            costs[0] = std::max(costs[0], costs[1]);
           made.features.add_row(without);
           made.loss.add_row(costs_.losses_of(costs, iterations));
           made.records.push_back(i);

@@ -39,4 +39,21 @@ expect 2 select explain --selector "$file" rows=many
 expect 2 select explain --selector "$file" width=3
 expect 2 select emit --selector $schema
 expect 2 select emit --selector "$file" nothing
+
+# Tables and schemas that cannot be used: a sentence each.
+small=$folder/small.json
+refused() {  # TABLE PATTERN
+  printf '%b' "$1" > "$folder/small.csv"
+  expect 2 select evaluate --schema "$small" --table "$folder/small.csv"
+  one_line_of_error
+  says "$err" "$2"
+}
+echo '{"known": ["n"], "candidates": [{"name": "a", "time": "t_a"}, {"name": "b", "time": "t_b"}]}' > "$small"
+refused 'n,t_a\n1,2\n' 'no column "t_b"'
+refused 'n,t_a,t_b\n1,2,3\n2,fast,3\n' 'line 3: "fast" in column "t_a"'
+refused 'n,t_a,t_b\n1,2,-3\n' 'the time of b is -3'
+refused 'n,t_a,t_b\n1,2,3\n' '5 folds of 1 records'
+refused '' 'it is empty'
+echo '{"known": ["n"], "candidates": [{"name": "a", "time": "t_a"}]}' > "$small"
+refused 'n,t_a\n1,2\n' 'nothing to choose'
 finish

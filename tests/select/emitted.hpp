@@ -32,11 +32,13 @@ inline constexpr node gather_tree[] = {
 };
 
 inline constexpr node known_tree[] = {
-    {0, 487.5, 1, 2, 1},
+    {0, 474.0, 1, 2, 1},
     {-1, 0.0, -1, -1, 0},
-    {0, 840.0, 3, 6, 1},
-    {0, 499.0, 4, 5, 1},
+    {0, 737.0, 3, 8, 1},
+    {0, 549.5, 4, 7, 1},
+    {0, 499.0, 5, 6, 1},
     {-1, 0.0, -1, -1, 0},
+    {-1, 0.0, -1, -1, 1},
     {-1, 0.0, -1, -1, 1},
     {-1, 0.0, -1, -1, 1},
 };
@@ -48,12 +50,8 @@ inline constexpr node gathered_tree[] = {
     {-1, 0.0, -1, -1, 0},
     {2, 6.5, 5, 6, 2},
     {-1, 0.0, -1, -1, 2},
-    {0, 539.0, 7, 12, 1},
-    {0, 487.5, 8, 9, 0},
+    {0, 515.5, 7, 8, 1},
     {-1, 0.0, -1, -1, 0},
-    {0, 499.0, 10, 11, 1},
-    {-1, 0.0, -1, -1, 0},
-    {-1, 0.0, -1, -1, 1},
     {-1, 0.0, -1, -1, 1},
 };
 
@@ -68,12 +66,15 @@ inline bool gathering_pays(const known_features& known, [[maybe_unused]] double 
 inline candidate by_known_tree(const known_features& known, [[maybe_unused]] double iterations) {
   [[maybe_unused]] const double n = known.n;
   [[maybe_unused]] const double half = (n / 2.0);
-  if (n <= 487.5) {
+  if (n <= 474.0) {
     return candidate::plain;
   }
-  if (n <= 840.0) {
-    if (n <= 499.0) {
-      return candidate::plain;
+  if (n <= 737.0) {
+    if (n <= 549.5) {
+      if (n <= 499.0) {
+        return candidate::plain;
+      }
+      return candidate::wide;
     }
     return candidate::wide;
   }
@@ -103,14 +104,8 @@ inline candidate by_gathered_tree(const known_features& known, const gathered_fe
   if (longest <= 6.5) {
     return candidate::padded;
   }
-  if (n <= 539.0) {
-    if (n <= 487.5) {
-      return candidate::plain;
-    }
-    if (n <= 499.0) {
-      return candidate::plain;
-    }
-    return candidate::wide;
+  if (n <= 515.5) {
+    return candidate::plain;
   }
   return candidate::wide;
 }

@@ -14,8 +14,8 @@ namespace untax::select {
 /// inputs from going far wrong, the third the sum of all times.
 struct loss_weights {
   double relative = 1;
-  double tail = 2;
-  double total = 0.2;
+  double tail = 4;
+  double total = 0.5;
   /// A candidate that fails costs so many times as much as the slowest that does not.
   double failure = 10;
 };
