@@ -28,7 +28,7 @@ class chain_follower {
         panel_(panel_extent(plan)) {
     for (const step& s : plan.steps(who, epoch)) {
       each_access(s, [&](const access& a) {
-        if (a.at.of == operand::panel) panel_.cut(a.at.row, a.at.col, a.rows, a.cols);
+        if (is_in_panel(a)) panel_.cut(a.at.row, a.at.col, a.rows, a.cols);
       });
     }
     panel_.seal();
@@ -51,8 +51,15 @@ class chain_follower {
     return a.at.row + a.rows <= have.rows && a.at.col + a.cols <= have.cols;
   }
 
+  /// What lies outside is no access: `check_rectangles` has named it.
+  [[nodiscard]] bool is_in_panel(const access& a) const {
+    const extent all = panel_.size();
+    return a.at.of == operand::panel && a.at.row >= 0 && a.at.col >= 0 && a.rows >= 0 &&
+           a.cols >= 0 && a.at.row + a.rows <= all.rows && a.at.col + a.cols <= all.cols;
+  }
+
   void use_private(const access& a) {
-    if (a.at.of == operand::panel) {
+    if (is_in_panel(a)) {
       panel_.each_cell(a.at.row, a.at.col, a.rows, a.cols, [&](matrix_map::cell& c) {
         if (!a.writes && !c.complete) wrong("reads a part of its panel into which nothing was put");
         const bool known = a.writes || c.complete;

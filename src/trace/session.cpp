@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -109,16 +111,24 @@ session& the_session() {
 
 /// Follows UNTAX_TRACE, once in a process. An error comes again at each call.
 void follow_environment() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  struct refusal {
+    errc code;
+    std::string text;
+  };
+  // Not thrown from here: threads that wait for an initialiser that throws wait for ever under
+  // ThreadSanitizer.
+  static const std::optional<refusal> refused = []() -> std::optional<refusal> {
     const auto path = environment().text(variable::trace);
-    if (!path || the_session().running()) return;
+    if (!path || the_session().running()) return {};
     try {
       the_session().start({.path = *path});
+      return {};
     } catch (const error& e) {
-      throw error(e.code(), fmt::format("{} is \"{}\": {}", variable::trace.name, *path, e.what()));
+      return refusal{e.code(),
+                     fmt::format("{} is \"{}\": {}", variable::trace.name, *path, e.what())};
     }
-  });
+  }();
+  if (refused) throw error(refused->code, refused->text);
 }
 
 thread_local std::string label_of_this_thread;

@@ -60,6 +60,10 @@ std::vector<error> errors_of(const operator_entry& entry, pattern how, int world
 
 // Each way of moving data hangs somewhere else, or does not hang at all.
 TEST(capacity, a_rank_with_other_rows_is_named) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ranks that disagree on who writes what write the same words at the same time, "
+                  "which ThreadSanitizer reports";
+#endif
   using clock = std::chrono::steady_clock;
   for (const operator_entry& entry : operators()) {
     for (const pattern how : host_patterns) {
