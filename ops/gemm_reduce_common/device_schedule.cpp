@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -10,30 +11,20 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/gemm/cta_reads.hpp"
-
-// The kernels of a planned sum, lane by lane.
+#include "ops/plan_check/check.hpp"
 
 namespace untax {
 namespace {
 
 using gpu::sum_fragment;
 using gpu::sum_fragments;
-using schedule::lane_program;
-
-/// The fragments of a warp of a tile, as far as an owner wants them: what the model sends, and
-/// adds, at once.
-struct strip {
-  sum_fragment first;
-  range rows;
-  range cols;
-};
 
 range common(std::int64_t begin, std::int64_t end, std::int64_t least, std::int64_t most) {
   const std::int64_t from = std::max(begin, least);
   return {from, std::max<std::int64_t>(std::min(end, most) - from, 0)};
 }
 
-strip strip_of(const sum_fragments& how, int owner, const sum_fragment& first) {
+sum_strip strip_of(const sum_fragments& how, int owner, const sum_fragment& first) {
   const int row = how.row_of(first);
   const int col = how.col_of(first);
   const int along = how.parts * 8;
@@ -47,229 +38,11 @@ void each_strip(const sum_fragments& how, int owner, int row_tile, int col_tile,
                 const Visit& visit) {
   for (int group = 0; group < how.groups; ++group) {
     for (int warp = 0; warp < sum_fragments::warps; ++warp) {
-      const strip s = strip_of(how, owner, {row_tile, col_tile, group, warp, 0});
+      const sum_strip s = strip_of(how, owner, {row_tile, col_tile, group, warp, 0});
       if (!s.rows.empty() && !s.cols.empty()) visit(s);
     }
   }
 }
-
-/// One rank.
-struct sums_model {
-  const device_sum& sum;
-  const sums_plan& plan;
-
-  [[nodiscard]] const sum_fragments& how() const { return plan.how; }
-  [[nodiscard]] std::int64_t depth() const {
-    return sharding{sum.k, how().world(), shard_granularity}.of(how().rank()).size;
-  }
-  [[nodiscard]] bool multiplies() const { return depth() > 0; }
-  [[nodiscard]] std::int64_t slab_rows() const {
-    return std::int64_t{how().most_tiles()} * how().tile_m;
-  }
-  /// Words tell of themselves that they have come; here a counter of each strip does.
-  [[nodiscard]] int strips() const {
-    return how().most_tiles() * how().col_tiles * how().groups * sum_fragments::warps;
-  }
-  [[nodiscard]] int counters() const {
-    return how().counters() + sum_fragments::sets().sets * how().world() * strips();
-  }
-  [[nodiscard]] place in_inbox(int source, int owner, const strip& s, std::uint64_t epoch) const {
-    return {operand::inbox, owner,
-            how().slab_of(source, epoch) * slab_rows() + s.rows.begin -
-                std::int64_t{how().first_tile(owner)} * how().tile_m,
-            s.cols.begin};
-  }
-  [[nodiscard]] room slot(int source, int owner, const strip& s, std::uint64_t epoch) const {
-    room r = how().slab(source, owner, epoch);
-    r.ready = how().counters() + how().slab_of(source, epoch) * strips() +
-              static_cast<int>(how().slot_of(owner, s.first)) / how().parts;
-    r.number = r.ready;
-    return r;
-  }
-};
-
-/// What a CTA multiplies, and sends.
-class cta_lane {
- public:
-  cta_lane(const sums_model& m, std::uint64_t epoch, const program::sink& emit)
-      : m_(m), how_(m.how()), epoch_(epoch), emit_(emit) {}
-
-  template <class Sums, class Wait, class Raise>
-  void run(int cta, const Sums& sums, const Wait& wait, const Raise& raise) const {
-    const gpu::gemm_plan& gemm = m_.plan.gemm;
-    gpu::each_read(gemm, cta, [&](const gpu::cta_read& of) {
-      const int row = how_.turned(of.a.begin);
-      const range rows = common(row, row + of.a.count, 0, how_.m);
-      const range cols = common(of.b.begin, of.b.begin + of.b.count, 0, how_.n);
-      if (!of.finishes) {
-        if (!rows.empty()) read(of, rows);
-        return raise(sums(cta));
-      }
-      if (of.begin > 0) {
-        const int first = gemm.schedule.first_contributor(of.cluster, {of.tile, of.begin, of.end});
-        for (int cluster = first; cluster < of.cluster; ++cluster)
-          wait(sums(cta - (of.cluster - cluster) * cluster_blocks(gemm.config)));
-      }
-      if (!rows.empty() && !cols.empty()) send(rows, cols);
-    });
-  }
-  /// A tile, by who has it whole.
-  void send(range rows, range cols) const {
-    const int rank = how_.rank();
-    emit_(step{.what = action::multiply,
-               .first = true,
-               .last = true,
-               .rows = rows.size,
-               .cols = cols.size,
-               .depth = m_.depth(),
-               .from = {operand::a, rank, rows.begin, 0},
-               .weights = {operand::b, rank, cols.begin, 0},
-               .to = {operand::product, rank, 0, 0}});
-    for (int hop = 1; hop <= how_.world(); ++hop) {
-      const int owner = receiver_at_hop(rank, hop, how_.world());
-      each_strip(how_, owner, static_cast<int>(rows.begin) / how_.tile_m,
-                 static_cast<int>(cols.begin) / how_.tile_n, [&](const strip& s) {
-                   const room filled = m_.slot(rank, owner, s, epoch_);
-                   emit_(step{.what = action::store,
-                              .rows = s.rows.size,
-                              .cols = s.cols.size,
-                              .from = {operand::product, rank, s.rows.begin - rows.begin,
-                                       s.cols.begin - cols.begin},
-                              .to = m_.in_inbox(rank, owner, s, epoch_),
-                              .reserve = owner == rank ? room{} : filled,
-                              .publish = filled});
-                 });
-    }
-  }
-
- private:
-  /// k-blocks whose sums are left to another CTA.
-  void read(const gpu::cta_read& of, const range& rows) const {
-    const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
-    const std::int64_t end = std::min(std::int64_t{of.end} * gpu::block_k, m_.depth());
-    if (end <= begin) return;
-    emit_(step{.what = action::copy,
-               .rows = rows.size,
-               .cols = end - begin,
-               .from = {operand::a, how_.rank(), rows.begin, begin},
-               .to = {operand::panel, how_.rank(), 0, begin}});
-  }
-
-  const sums_model& m_;
-  const sum_fragments& how_;
-  std::uint64_t epoch_;
-  const program::sink& emit_;
-};
-
-/// Adds the lanes of one rank.
-class lane_maker {
- public:
-  explicit lane_maker(const sums_model& m)
-      : m_(m),
-        all_({m.how().rank(),
-              m.how().world(),
-              m.counters(),
-              {sum_fragments::sets().sets * m.how().world() * m.slab_rows(),
-               std::int64_t{m.how().col_tiles} * m.how().tile_n},
-              {},
-              {m.how().tile_m, m.how().tile_n}}) {}
-
-  lane_program make() {
-    all_.begin_kernel("gemm", 0);
-    const int ctas = m_.multiplies() ? m_.plan.gemm.blocks() : m_.plan.own_grid;
-    // Where CTAs that have multiplied add, their warps do each after its own sends.
-    const bool itself = m_.multiplies() && m_.plan.comm_ctas == 0 && !m_.plan.beside;
-    const int adding = itself                                     ? ctas
-                       : m_.multiplies() && m_.plan.comm_ctas > 0 ? m_.plan.comm_ctas
-                                                                  : m_.plan.own_grid;
-    std::vector<int> sums;
-    std::vector<int> added;
-    for (int i = 0; i < ctas; ++i) sums.push_back(all_.add_flag());
-    for (int i = 0; i < adding; ++i) added.push_back(all_.add_flag());
-    const sums_model m = m_;
-    const int rank = m_.how().rank();
-    const auto add = [=](int me, std::uint64_t epoch, const program::sink& emit) {
-      add_strips(m, me, adding, epoch, emit);
-      emit(lane_program::raises(rank, added[static_cast<std::size_t>(me)], epoch));
-    };
-    for (int cta = 0; cta < ctas; ++cta) {
-      all_.add([=](std::uint64_t epoch, const program::sink& emit) {
-        const cta_lane lane(m, epoch, emit);
-        if (m.multiplies()) {
-          lane.run(
-              cta, [&](int of) { return sums[static_cast<std::size_t>(of)]; },
-              [&](int flag) { emit(lane_program::awaits(rank, flag, epoch)); },
-              [&](int flag) { emit(lane_program::raises(rank, flag, epoch)); });
-        } else {
-          send_zeros(m, cta, ctas, lane);
-        }
-        if (itself) add(cta, epoch, emit);
-      });
-    }
-    if (m_.plan.beside) all_.begin_kernel("add", 0);
-    for (int me = 0; !itself && me < adding; ++me)
-      all_.add([=](std::uint64_t epoch, const program::sink& emit) { add(me, epoch, emit); });
-    all_.add([=](std::uint64_t epoch, const program::sink& emit) {
-      for (const int flag : added) emit(lane_program::awaits(rank, flag, epoch));
-      finish(m, epoch, emit);
-    });
-    return std::move(all_);
-  }
-
- private:
-  /// Products of no columns of A.
-  static void send_zeros(const sums_model& m, int me, int all, const cta_lane& lane) {
-    const sum_fragments& how = m.how();
-    for (int tile = me; tile < how.row_tiles * how.col_tiles; tile += all) {
-      const int row = tile / how.col_tiles * how.tile_m;
-      const int col = tile % how.col_tiles * how.tile_n;
-      const range rows = common(row, row + how.tile_m, 0, how.m);
-      const range cols = common(col, col + how.tile_n, 0, how.n);
-      if (!rows.empty() && !cols.empty()) lane.send(rows, cols);
-    }
-  }
-
-  /// In the order of an owner, each of `adders` its share.
-  static void add_strips(const sums_model& m, int me, int adders, std::uint64_t epoch,
-                         const program::sink& emit) {
-    const sum_fragments& how = m.how();
-    const int rank = how.rank();
-    for (int i = me; i < how.fragments_of(rank) / how.parts; i += adders) {
-      const strip s = strip_of(how, rank, how.fragment_of(rank, i * how.parts));
-      if (s.rows.empty() || s.cols.empty()) continue;
-      for (int source = 0; source < how.world(); ++source)
-        emit(step{.what = action::add,
-                  .first = source == 0,
-                  .rows = s.rows.size,
-                  .cols = s.cols.size,
-                  .from = m.in_inbox(source, rank, s, epoch),
-                  .acquire = m.slot(source, rank, s, epoch)});
-      for (int copy = 0; copy < (how.passes_on ? how.world() : 1); ++copy)
-        emit(step{.what = action::store,
-                  .rows = s.rows.size,
-                  .cols = s.cols.size,
-                  .from = {operand::sum, rank, 0, 0},
-                  .to = {operand::c, receiver_at_hop(rank, copy, how.world()),
-                         s.rows.begin - (how.passes_on ? 0 : how.first_row(rank)), s.cols.begin}});
-    }
-  }
-  /// By the last warp to have added.
-  static void finish(const sums_model& m, std::uint64_t epoch, const program::sink& emit) {
-    const sum_fragments& how = m.how();
-    const int rank = how.rank();
-    const int peers = how.world() - 1;
-    for (int hop = 1; hop <= peers; ++hop)
-      emit(step{.retire = how.slab(source_at_hop(rank, hop, how.world()), rank, epoch)});
-    if (!how.passes_on) return;
-    for (int hop = 1; hop <= peers; ++hop)
-      emit(step{.publish = how.landed(rank, receiver_at_hop(rank, hop, how.world()), epoch)});
-    for (int hop = 1; hop <= peers; ++hop)
-      emit(step{.acquire = how.landed(source_at_hop(rank, hop, how.world()), rank, epoch)});
-  }
-
-  const sums_model& m_;
-  lane_program all_;
-};
 
 /// What blocks of a rank send.
 class fragment_check {
@@ -342,46 +115,192 @@ class fragment_check {
 
 }  // namespace
 
-std::vector<std::string> faults_of(const sums_plan& plan) { return fragment_check(plan).run(); }
+std::int64_t sums_model::depth() const {
+  return sharding{sum.k, how().world(), shard_granularity}.of(how().rank()).size;
+}
+std::int64_t sums_model::slab_rows() const {
+  return std::int64_t{how().most_tiles()} * how().tile_m;
+}
+/// Words tell of themselves that they have come; here a counter of each strip does.
+int sums_model::strips() const {
+  return how().most_tiles() * how().col_tiles * how().groups * sum_fragments::warps;
+}
+place sums_model::in_inbox(int source, int owner, const sum_strip& s, std::uint64_t epoch) const {
+  return {operand::inbox, owner,
+          how().slab_of(source, epoch) * slab_rows() + s.rows.begin -
+              std::int64_t{how().first_tile(owner)} * how().tile_m,
+          s.cols.begin};
+}
+room sums_model::slot(int source, int owner, const sum_strip& s, std::uint64_t epoch) const {
+  room r = how().slab(source, owner, epoch);
+  r.ready = how().counters() + how().slab_of(source, epoch) * strips() +
+            static_cast<int>(how().slot_of(owner, s.first)) / how().parts;
+  r.number = r.ready;
+  return r;
+}
 
-void prove(const device_sum& sum, const std::vector<sums_plan>& ranks, device_findings& found) {
-  constexpr std::uint64_t epochs = 4;
-  device_schedule lanes;
-  std::vector<schedule::operand_extents> operands;
-  std::vector<sums_model> models;
-  for (const sums_plan& plan : ranks) models.push_back({sum, plan});
-  for (const sums_model& m : models) {
-    lanes.push_back(lane_maker(m).make());
-    const std::int64_t rows = sum.target == reduce_target::everywhere
-                                  ? sum.m
-                                  : sharding{sum.m, m.how().world()}.of(m.how().rank()).size;
-    operands.push_back({{sum.m, m.depth()}, {sum.n, m.depth()}, {rows, sum.n}});
+std::vector<std::string> sums_model::faults() const { return fragment_check(plan).run(); }
+
+schedule::operand_extents sums_model::operands() const {
+  const std::int64_t rows = sum.target == reduce_target::everywhere
+                                ? sum.m
+                                : sharding{sum.m, how().world()}.of(how().rank()).size;
+  return {{sum.m, depth()}, {sum.n, depth()}, {rows, sum.n}};
+}
+
+/// The GEMM, whose tiles are sent by who has them whole.
+plan_check::gemm_lanes sums_model::gemm() const {
+  using plan_check::factors;
+  plan_check::gemm_lanes all;
+  all.plan = &plan.gemm;
+  all.k = depth();
+  all.read = [this, now = std::make_shared<const std::vector<factors::ready>>()](
+                 const gpu::cta_read& of, std::uint64_t, const auto& visit) {
+    const int row = how().turned(of.a.begin);
+    const range rows = common(row, row + of.a.count, 0, how().m);
+    const range cols = common(of.b.begin, of.b.begin + of.b.count, 0, how().n);
+    const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
+    visit(factors{.rows = rows.size,
+                  .cols = cols.size,
+                  .depth = common(begin, std::int64_t{of.end} * gpu::block_k, 0, depth()).size,
+                  .a = {operand::a, how().rank(), row, begin},
+                  .b = {operand::b, how().rank(), of.b.begin, begin},
+                  .c = {operand::product, how().rank(), 0, 0},
+                  .waits = now});
+  };
+  all.store = [this](const step& tile, std::uint64_t epoch, const program::sink& emit) {
+    emit(tile);
+    send({tile.from.row, tile.rows}, {tile.weights.row, tile.cols}, epoch, emit);
+  };
+  return all;
+}
+
+/// A tile that has been multiplied.
+void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
+                      const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int hop = 1; hop <= how().world(); ++hop) {
+    const int owner = receiver_at_hop(rank, hop, how().world());
+    each_strip(how(), owner, static_cast<int>(rows.begin) / how().tile_m,
+               static_cast<int>(cols.begin) / how().tile_n, [&](const sum_strip& s) {
+                 const room filled = slot(rank, owner, s, epoch);
+                 emit(step{.what = action::store,
+                           .rows = s.rows.size,
+                           .cols = s.cols.size,
+                           .from = {operand::product, rank, s.rows.begin - rows.begin,
+                                    s.cols.begin - cols.begin},
+                           .to = in_inbox(rank, owner, s, epoch),
+                           .reserve = owner == rank || !reserves ? room{} : filled,
+                           .publish = filled});
+               });
   }
-  add_report(found, lanes, check_lanes(lanes, operands, epochs));
+}
+
+/// Products of no columns of A.
+void sums_model::send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const {
+  for (int tile = me; tile < how().row_tiles * how().col_tiles; tile += all) {
+    const int row = tile / how().col_tiles * how().tile_m;
+    const int col = tile % how().col_tiles * how().tile_n;
+    const range rows = common(row, row + how().tile_m, 0, how().m);
+    const range cols = common(col, col + how().tile_n, 0, how().n);
+    if (rows.empty() || cols.empty()) continue;
+    emit(step{.what = action::multiply,
+              .first = true,
+              .last = true,
+              .rows = rows.size,
+              .cols = cols.size,
+              .from = {operand::a, how().rank(), rows.begin, 0},
+              .weights = {operand::b, how().rank(), cols.begin, 0},
+              .to = {operand::product, how().rank(), 0, 0}});
+    send(rows, cols, epoch, emit);
+  }
+}
+
+/// In the order of an owner, each of `adders` its share.
+void sums_model::add_strips(int me, int adders, std::uint64_t epoch,
+                            const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int i = me; i < how().fragments_of(rank) / how().parts; i += adders) {
+    const sum_strip s = strip_of(how(), rank, how().fragment_of(rank, i * how().parts));
+    if (s.rows.empty() || s.cols.empty()) continue;
+    for (int source = 0; source < how().world(); ++source)
+      emit(step{.what = action::add,
+                .first = source == 0,
+                .rows = s.rows.size,
+                .cols = s.cols.size,
+                .from = in_inbox(source, rank, s, epoch),
+                .acquire = slot(source, rank, s, epoch)});
+    for (int copy = 0; copy < (how().passes_on ? how().world() : 1); ++copy)
+      emit(
+          step{.what = action::store,
+               .rows = s.rows.size,
+               .cols = s.cols.size,
+               .from = {operand::sum, rank, 0, 0},
+               .to = {operand::c, receiver_at_hop(rank, copy, how().world()),
+                      s.rows.begin - (how().passes_on ? 0 : how().first_row(rank)), s.cols.begin}});
+  }
+}
+/// By the last warp to have added.
+void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
+  const int rank = how().rank();
+  const int peers = how().world() - 1;
+  for (int hop = 1; hop <= peers; ++hop)
+    emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
+  if (!how().passes_on) return;
+  for (int hop = 1; hop <= peers; ++hop)
+    emit(step{.publish = how().landed(rank, receiver_at_hop(rank, hop, how().world()), epoch)});
+  for (int hop = 1; hop <= peers; ++hop)
+    emit(step{.acquire = how().landed(source_at_hop(rank, hop, how().world()), rank, epoch)});
+}
+
+schedule::lane_program sums_model::lanes() const {
+  plan_check::rank_lanes all(
+      {how().rank(),
+       how().world(),
+       how().counters() + sets() * how().world() * strips(),
+       {sets() * how().world() * slab_rows(), std::int64_t{how().col_tiles} * how().tile_n},
+       {},
+       {how().tile_m, how().tile_n}});
+  const bool multiplies = depth() > 0;
+  // Blocks that have multiplied add, each after its own sends; or others do.
+  const bool itself = multiplies && plan.comm_ctas == 0 && !plan.beside;
+  const int adders = itself                             ? plan.gemm.blocks()
+                     : multiplies && plan.comm_ctas > 0 ? plan.comm_ctas
+                                                        : plan.own_grid;
+  all.begin_kernel("gemm", 0);
+  std::vector<int> multiplied;
+  if (multiplies)
+    multiplied = all.add_gemm(
+        gemm(), std::vector<std::vector<int>>(static_cast<std::size_t>(plan.gemm.blocks())));
+  for (int me = 0; !multiplies && me < plan.own_grid; ++me)
+    all.add({}, [this, me](std::uint64_t epoch, const program::sink& emit) {
+      send_zeros(me, plan.own_grid, epoch, emit);
+    });
+  if (plan.beside) all.begin_kernel("add", 0);
+  std::vector<int> added;
+  for (int me = 0; me < adders; ++me) {
+    const auto at = static_cast<std::size_t>(me);
+    added.push_back(all.flag());
+    all.add(
+        itself ? std::vector<int>{multiplied[at]} : std::vector<int>{},
+        [this, me, adders](std::uint64_t epoch, const program::sink& emit) {
+          add_strips(me, adders, epoch, emit);
+        },
+        added.back());
+  }
+  all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
+  return all.take();
 }
 
 device_findings check_on_gpus(const device_sum& sum, int ranks, const operator_options& options,
                               int multiprocessors) {
-  device_findings found;
-  std::vector<sums_plan> plans;
-  try {
-    for (int rank = 0; rank < ranks; ++rank) {
-      const sums_plan& plan =
-          plans.emplace_back(sums_plans(sum, ranks, rank, options, multiprocessors).front());
-      if (rank == 0) found.plan = plan.text();
-      if (plan.agreed() != plans.front().agreed())
-        found.faults.push_back(fmt::format("rank {} plans otherwise than rank 0", rank));
-      for (const std::string& fault : faults_of(plan))
-        found.faults.push_back(fmt::format("rank {}: {}", rank, fault));
-      found.transfers +=
-          static_cast<std::size_t>(plan.how.fragments_of(rank)) * static_cast<std::size_t>(ranks);
-    }
-  } catch (const error& e) {
-    if (e.code() != errc::unsupported) throw;
-    found.refusal = e.what();
-    return found;
-  }
-  if (found.faults.empty()) prove(sum, plans, found);
+  std::size_t fragments = 0;
+  device_findings found = plan_check::check(ranks, [&](int rank) {
+    sums_model m(sum, sums_plans(sum, ranks, rank, options, multiprocessors).front());
+    fragments += static_cast<std::size_t>(m.plan.how.fragments_of(rank));
+    return m;
+  });
+  if (found.refusal.empty()) found.transfers = fragments * static_cast<std::size_t>(ranks);
   return found;
 }
 

@@ -7,15 +7,52 @@
 
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
+#include "ops/plan_check/rank_lanes.hpp"
 
 namespace untax {
 
-/// Translation validation: all that differs between the fragments that blocks of a rank send, those
-/// that owners take, and the elements of C that there are. Nothing if they are the same.
-[[nodiscard]] std::vector<std::string> faults_of(const sums_plan& plan);
+/// The fragments of a warp of a tile, as far as an owner wants them: what is sent, and added, at
+/// once.
+struct sum_strip {
+  gpu::sum_fragment first;
+  range rows;
+  range cols;
+};
 
-/// Proves the schedule of all ranks, and adds what it finds. Fragments of a warp go together.
-void prove(const device_sum& sum, const std::vector<sums_plan>& ranks, device_findings& found);
+/// A planned sum of one rank: see `plan_check::prove`.
+class sums_model {
+ public:
+  sums_model(const device_sum& what, const sums_plan& planned) : sum(what), plan(planned) {}
+
+  /// Translation validation: all that differs between the fragments that blocks of the rank send,
+  /// those that owners take, and the elements of C that there are. Nothing if they are the same.
+  [[nodiscard]] std::vector<std::string> faults() const;
+  /// What its kernels do. Outlives neither the model nor its plan.
+  [[nodiscard]] schedule::lane_program lanes() const;
+  [[nodiscard]] schedule::operand_extents operands() const;
+  [[nodiscard]] static int sets() { return gpu::sum_fragments::sets().sets; }
+
+  device_sum sum;
+  sums_plan plan;
+  /// Whether a rank waits until an owner has taken what it sent before. Only a rank that adds
+  /// nothing, and so hears nothing of the owners, has to.
+  bool reserves = true;
+
+ private:
+  [[nodiscard]] const gpu::sum_fragments& how() const { return plan.how; }
+  [[nodiscard]] std::int64_t depth() const;
+  [[nodiscard]] std::int64_t slab_rows() const;
+  [[nodiscard]] int strips() const;
+  [[nodiscard]] place in_inbox(int source, int owner, const sum_strip& s,
+                               std::uint64_t epoch) const;
+  [[nodiscard]] room slot(int source, int owner, const sum_strip& s, std::uint64_t epoch) const;
+  [[nodiscard]] plan_check::gemm_lanes gemm() const;
+  void send(const range& rows, const range& cols, std::uint64_t epoch,
+            const program::sink& emit) const;
+  void send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const;
+  void add_strips(int me, int adders, std::uint64_t epoch, const program::sink& emit) const;
+  void finish(std::uint64_t epoch, const program::sink& emit) const;
+};
 
 /// Plans as ranks with such GPUs do; validates what each would send and take, and proves the
 /// schedule of all of them.

@@ -24,7 +24,7 @@ using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
 
 /// A planned operator of one rank, with all that is made of the plan: has
 ///
-///   says()       what its senders do, by its program
+///   says()       what its senders do, by its program; where they walk lists
 ///   does()       the same, by what kernels are given; then by `change`
 ///   faults()     what can be seen to be wrong without the other ranks
 ///   lanes()      what its kernels do, which has to outlive neither the model nor its plan
@@ -58,7 +58,7 @@ template <class ModelOf>
       if (m.plan.agreed() != models.front().plan.agreed())
         found.faults.push_back(who + " plans otherwise than rank 0");
       for (const std::string& fault : m.faults()) found.faults.push_back(who + ": " + fault);
-      found.transfers += transfers_of(m.says());
+      if constexpr (requires { m.says(); }) found.transfers += transfers_of(m.says());
     }
   } catch (const error& e) {
     if (e.code() != errc::unsupported) throw;

@@ -127,10 +127,10 @@ struct sum_shape {
   std::int64_t n;
   std::int64_t k;
 };
-/// One tile of few rows; some tiles; rows of two owners in a tile; ranks without rows, and without
-/// columns of A.
-constexpr sum_shape shapes[] = {
-    {16, 136, 200}, {200, 264, 136}, {333, 72, 520}, {3, 264, 64}, {130, 520, 8}};
+/// One tile of few rows; some tiles; rows of two owners in a tile; ranks without rows, also between
+/// two, which hear of no owner and so have to ask before they send; ranks without columns of A.
+constexpr sum_shape shapes[] = {{16, 136, 200}, {200, 264, 136}, {333, 72, 520},
+                                {3, 264, 64},   {1, 264, 64},    {130, 520, 8}};
 
 /// Runs `op` into `c` again and again, behind stalls, and looks at all of it.
 template <class Operator>
