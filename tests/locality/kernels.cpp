@@ -62,6 +62,30 @@ TEST(kernels, refuse_what_cannot_be_with_the_line) {
             std::string::npos);
 }
 
+TEST(kernels, whose_texts_are_damaged_are_read_or_refused_in_one_line) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  for (const named_text& one : built_in_kernels()) {
+    for (int i = 0; i < 60; ++i) {
+      std::string damaged = one.text;
+      for (std::uint64_t edits = random() % 4 + 1; edits > 0; --edits) {
+        const std::size_t at = random() % damaged.size();
+        const std::uint64_t kind = random() % 4;
+        if (kind == 0) damaged[at] = static_cast<char>(random() % 256);
+        if (kind == 1) damaged.erase(at, random() % 8);
+        if (kind == 2) damaged.insert(at, damaged.substr(random() % damaged.size(), 5));
+        if (kind == 3) damaged.resize(at);
+        if (damaged.empty()) damaged = "=";
+      }
+      const std::string why = refusal([&] { (void)kernel::read(damaged, "k", {}); });
+      EXPECT_EQ(why.find('\n'), std::string::npos) << why << "\n" << damaged;
+      EXPECT_LT(why.size(), 500U) << why;
+      EXPECT_FALSE(why.starts_with("another code")) << why << "\n" << damaged;
+    }
+  }
+}
+
 TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
   std::mt19937_64 random(7);
   for (const named_text& one : built_in_kernels()) {
