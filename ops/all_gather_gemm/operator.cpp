@@ -3,15 +3,13 @@
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/tile/shard.hpp>
 
-#include "engines/host/engine.hpp"
 #include "ops/all_gather_gemm/device.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/host_operator.hpp"
 #include "ops/common/own_columns_first.hpp"
-#include "ops/common/planning.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
@@ -40,25 +38,18 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
   const auto make = [&](std::int64_t rows) {
     return make_plan(w, name, {rows, problem.n, full.cols, problem.type}, options);
   };
-  auto made = make(problem.m);
+  const planned_on_host made =
+      plan_on_host(w, name, problem, text_of(problem, options), options, make);
   plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
-  const host::engine_options how = host_options(name, problem.type, problem.type, options);
+  explanation_ = made.explanation;
+  plans_ = made.plans;
   const bool in_order = options.invariant && problem.gather == gather_axis::k;
   const sharding own_first = in_order ? a_sharding(problem, w.size()) : sharding{};
-  const auto protocol = [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
-    return own_columns_first(all_gather_gemm_protocol(with_rows(problem, rows), plan), own_first);
-  };
-  if (!options.varying_rows) {
-    agree_on_plan(w, name, text_of(problem, options), plan_);
-    engine_ = make_process_owned<host::engine>(w, program(protocol(problem.m, plan_)), how);
-    return;
-  }
-  plans_ = std::make_shared<const row_plans>(problem.m,
-                                             [&](std::int64_t rows) { return make(rows).plan; });
-  explanation_ += told_of(*plans_);
-  agree_on_plans(w, name, text_of(problem, options), *plans_);
-  engine_ = make_process_owned<host::engine>(w, programs_of(plans_, 1, protocol), how);
+  engine_ = engine_on_host(
+      w, made, problem.m, 1, [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
+        return own_columns_first(all_gather_gemm_protocol(with_rows(problem, rows), plan),
+                                 own_first);
+      });
 }
 
 void all_gather_gemm::plan_on_device(world& w, const operator_options& options) {
@@ -109,12 +100,7 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
   check.apart("weights", weights, as_const(c));
 
   if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
-  host::operand_table operands;
-  operands[operand::a] = local_operand(a, rank_);
-  operands[operand::b] = local_operand(weights, rank_);
-  operands[operand::c] = local_operand(as_const(c), rank_);
-  if (plans_) return engine_->run(operands, rows);
-  engine_->run(operands);
+  run_on_host(*engine_, plans_.get(), rows, rank_, a, weights, c);
 }
 
 }  // namespace untax

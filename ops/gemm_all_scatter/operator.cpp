@@ -4,12 +4,10 @@
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/tile/shard.hpp>
 
-#include "engines/host/engine.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
-#include "ops/common/planning.hpp"
+#include "ops/common/host_operator.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/common/row_plans.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
@@ -43,30 +41,17 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
   const auto make = [&](std::int64_t rows) {
     return make_plan(w, name, {rows, cols, problem.k, problem.type}, options);
   };
-  auto made = make(problem.m);
+  const planned_on_host made =
+      plan_on_host(w, name, problem, text_of(problem, options), options, make);
   plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
-  const host::engine_options how = host_options(name, problem.type, problem.type, options);
-  if (options.varying_rows) {
-    plans_ = std::make_shared<const row_plans>(problem.m,
-                                               [&](std::int64_t rows) { return make(rows).plan; });
-    explanation_ += told_of(*plans_);
-    agree_on_plans(w, name, text_of(problem, options), *plans_);
-  } else {
-    agree_on_plan(w, name, text_of(problem, options), plan_);
-  }
+  explanation_ = made.explanation;
+  plans_ = made.plans;
   result_ = allocate_result(w, problem);
   agreed_ = result_->local();
-  if (!plans_) {
-    engine_ = make_process_owned<host::engine>(
-        w, program(gemm_all_scatter_protocol(problem_, plan_)), how);
-    return;
-  }
-  const auto protocol = [problem](std::int64_t rows, const protocol_plan& plan) {
-    return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
-  };
-  engine_ = make_process_owned<host::engine>(
-      w, programs_of(plans_, most_ring_uses(*plans_, cols), protocol), how);
+  engine_ = engine_on_host(w, made, problem.m, plans_ ? most_ring_uses(*plans_, cols) : 1,
+                           [problem](std::int64_t rows, const protocol_plan& plan) {
+                             return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
+                           });
 }
 
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
@@ -169,14 +154,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   // Whoever has another number of rows still writes into memory that is there for it.
   agree_on(rows_of(c, problem_.m), stream);
   if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
-
-  host::operand_table operands;
-  operands[operand::a] = local_operand(a, rank);
-  operands[operand::b] = local_operand(weights, rank);
-  operands[operand::c] = local_operand(as_const(c), rank);
-  operands[operand::c].bytes_per_rank = result_->span();
-  if (plans_) return engine_->run(operands, rows);
-  engine_->run(operands);
+  run_on_host(*engine_, plans_.get(), rows, rank, a, weights, c, result_->span());
 }
 
 }  // namespace untax
