@@ -14,6 +14,7 @@ struct row_span {
 /// k-blocks of a tile that a CTA multiplies.
 struct cta_read {
   int cluster = 0;
+  int split = 0;    ///< in the cluster, along k
   row_span a;       ///< rows of A that it multiplies
   row_span b;       ///< rows of B, the same
   row_span a_read;  ///< those that it reads, for itself or for all of its cluster
@@ -40,8 +41,8 @@ void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
     const row_span m{(at.m * c.cluster + place) * tile_rows(c), tile_rows(c)};
     const row_span n{at.n * c.block_n, n_there};
     const row_span share{n.begin + place * plan.multicast_rows, plan.multicast_rows};
-    visit(cta_read{cluster, c.swap_ab ? n : m, c.swap_ab ? m : n, c.swap_ab ? share : m, w.tile,
-                   w.begin, w.end, c.cluster_split_k > 1 || w.end == order.k_blocks});
+    visit(cta_read{cluster, split, c.swap_ab ? n : m, c.swap_ab ? m : n, c.swap_ab ? share : m,
+                   w.tile, w.begin, w.end, c.cluster_split_k > 1 || w.end == order.k_blocks});
   };
   if (c.cluster_split_k > 1) {
     for (work_tile w = order.first_of_split(cluster, split, c.cluster_split_k); w.valid();
