@@ -188,6 +188,8 @@ TEST(all_reduce_norm, refuses_what_cannot_be) {
               std::string::npos);
     EXPECT_NE(running(in.data(), out.data() + 4, out.data() + 2, x.data(), 1).find("not x"),
               std::string::npos);
+    EXPECT_NE(running(in.data(), residual.data(), nullptr, out.data(), 1).find("x is null"),
+              std::string::npos);
     EXPECT_NE(running(in.data(), residual.data(), x.data(), nullptr, 1).find("out is null"),
               std::string::npos);
     EXPECT_NE(running(in.data(), residual.data(), x.data(), out.data(), 0).find("scale is 0"),

@@ -42,7 +42,6 @@ struct line {
                                                 [](const tuning_entry* e) { return e->problem.m; });
     const tuning_entry* high = above == entries.end() ? entries.back() : *above;
     const tuning_entry* low = above == entries.begin() ? entries.front() : *(above - 1);
-    if (above == entries.end()) low = high;
     if (high->problem.m == p.m) low = high;
     // Beyond its ends a line is further away.
     const double beyond = low == high ? log_ratio(p.m, low->problem.m) : 0;

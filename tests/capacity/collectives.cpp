@@ -205,6 +205,22 @@ TEST(capacity, a_rank_with_another_count_is_named) {
     EXPECT_NE(text.find("64 at rank 2"), std::string::npos) << text;
 }
 
+TEST(capacity, other_counts_than_planned_are_refused) {
+  run_threads(1, [](untax::world& w) {
+    all_reduce op(w, {.count = 64, .type = dtype::f32}, {.varying_count = true});
+    std::vector<float> values(65);
+    for (const std::int64_t count : {-1, 65}) {
+      const error e = untax_test::error_of([&] {
+        op.run({values.data(), dtype::f32, count}, {values.data(), dtype::f32, count});
+      });
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      EXPECT_NE(std::string(e.what()).find(fmt::format("out makes the count {}; ", count)),
+                std::string::npos)
+          << e.what();
+    }
+  });
+}
+
 TEST(capacity, unequal_parts_do_not_vary) {
   run_threads(1, [](untax::world& w) {
     const error e = untax_test::error_of([&] {

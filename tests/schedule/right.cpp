@@ -58,6 +58,7 @@ TEST(check_schedule, accepts_ranks_without_kernels) {
   const std::vector<schedule::rank_plan> plans(
       1, schedule::rank_plan(program(idle_protocol{}), {}, 3));
   EXPECT_TRUE(schedule::check_schedule(plans).ok());
+  EXPECT_EQ(plans.front().lanes(), 0);
 }
 
 // With two sets and traffic both ways, a rank knows from a peer's next signal that its room has

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/schedule/broken.hpp"
@@ -84,6 +85,13 @@ TEST(check_rectangles, refuses_the_operands_of_others) {
     if (s.to.of == operand::inbox) s.to = {operand::a, 0, 0, 0};
   });
   expect_problem(plans, {"a belongs to the caller and must not be written"});
+  for (const int nobody : {2, -2}) {
+    plans = two_ranks();
+    edit_steps(plans[0], [nobody](step& s) {
+      if (s.to.of == operand::inbox) s.to.rank = nobody;
+    });
+    expect_problem(plans, {fmt::format("there is no rank {}", nobody)});
+  }
 }
 
 TEST(check_rectangles, refuses_tiles_that_are_too_large) {

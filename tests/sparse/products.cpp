@@ -174,6 +174,11 @@ TEST(products, refuse_what_does_not_fit) {
   const auto refused = [&](const char* what) {
     const std::string text = refusal([&] { require_valid(m.view()); });
     EXPECT_NE(text.find(what), std::string::npos) << text;
+    if (*what == '\0') return;
+    const auto product_of_it = [&] {
+      spmv<double, std::int32_t>(m.view(), spmv_kernel::csr_thread, 1);
+    };
+    EXPECT_EQ(refusal(product_of_it), text);
   };
   refused("");
   m.columns[1] = 3;
