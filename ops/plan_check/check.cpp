@@ -10,35 +10,24 @@ namespace {
 
 /// What a step does, in numbers that do not depend on how it was written down: two senders do the
 /// same if these are.
-struct atom {
-  std::tuple<operand, int, std::int64_t, std::int64_t> from{operand::none, 0, 0, 0};
-  std::tuple<operand, int, std::int64_t, std::int64_t> to{operand::none, 0, 0, 0};
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  std::tuple<int, int, std::uint64_t> reserve{-1, 0, 0};  // first counter here, how many, value
-  std::pair<int, std::uint64_t> acquire{-1, 0};
-  std::tuple<int, int, std::uint64_t> publish{-1, -1, 0};  // rank, counter, value
-  std::tuple<int, int, std::uint64_t> retire{-1, -1, 0};
-
-  friend bool operator==(const atom&, const atom&) = default;
-};
-
-atom atom_of(const step& s) {
-  atom a;
-  if (s.what == action::copy) {
-    a.from = {s.from.of, s.from.rank, s.from.row, s.from.col};
-    a.to = {s.to.of, s.to.rank, s.to.row, s.to.col};
-    a.rows = s.rows;
-    a.cols = s.cols;
-  }
-  if (s.reserve.named() && s.reserve.free >= 0 && s.reserve.needed_free() > 0)
-    a.reserve = {s.reserve.free, s.reserve.readers, s.reserve.needed_free()};
-  if (s.acquire.named()) a.acquire = {s.acquire.ready, s.acquire.use};
-  if (s.publish.named()) a.publish = {s.publish.consumer, s.publish.ready, s.publish.use};
-  if (s.retire.named() && s.retire.free >= 0)
-    a.retire = {s.retire.producer, s.retire.free + s.reader, s.retire.use};
-  return a;
+auto atom_of(const step& s) {
+  const bool moves = s.what == action::copy;
+  const auto corner = [&](const place& p) {
+    return moves ? std::tuple(p.of, p.rank, p.row, p.col)
+                 : std::tuple(operand::none, 0, std::int64_t{0}, std::int64_t{0});
+  };
+  const auto counter = [](bool named, int rank, int index, std::uint64_t value) {
+    return named ? std::tuple(rank, index, value) : std::tuple(-1, -1, std::uint64_t{0});
+  };
+  const room& r = s.reserve;
+  return std::tuple(
+      corner(s.from), corner(s.to), moves ? s.rows : 0, moves ? s.cols : 0,
+      counter(r.free >= 0 && r.needed_free() > 0, r.readers, r.free, r.needed_free()),
+      counter(s.acquire.named(), 0, s.acquire.ready, s.acquire.use),
+      counter(s.publish.named(), s.publish.consumer, s.publish.ready, s.publish.use),
+      counter(s.retire.free >= 0, s.retire.producer, s.retire.free + s.reader, s.retire.use));
 }
+using atom = decltype(atom_of(step{}));
 
 std::vector<step> steps_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
   std::vector<step> steps;
@@ -50,7 +39,7 @@ std::vector<step> steps_of(const comm::sender_program& all, int sender, std::uin
 std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
   std::vector<atom> atoms;
   for (const step& s : steps_of(all, sender, epoch))
-    if (const atom here = atom_of(s); here != atom{}) atoms.push_back(here);
+    if (const atom here = atom_of(s); here != atom_of(step{})) atoms.push_back(here);
   return atoms;
 }
 
