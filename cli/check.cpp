@@ -11,6 +11,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/registry.hpp"
@@ -46,7 +47,8 @@ constexpr const char* footer =
     "machine and without a GPU: each sender's transfers against the lists that its program is "
     "lowered to, all that is read and waited for, and the schedule of all ranks."
     "\n\n"
-    "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200";
+    "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200\n"
+    "  untax check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200";
 
 /// The variants of one operator, or of all.
 std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
@@ -100,16 +102,33 @@ std::string table_of(const check_report& report, int columns, text_style how) {
   return text;
 }
 
+/// An operator whose plans for GPUs can be looked at.
+operator_entry entry_on_gpus(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& entry : operators()) known.push_back(entry.name);
+  known.push_back(norm_entry().name);
+  const std::size_t place = place_in("the operator", name, known);
+  if (place < operators().size()) return operators()[place];
+  operator_entry norm;
+  norm.name = name;
+  norm.check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
+    all_reduce_norm_problem rows;
+    rows.tokens = p.m;
+    rows.hidden = p.n;
+    rows.type = p.type;
+    return check_on_gpus(rows, ranks, o, places);
+  };
+  return norm;
+}
+
 int carry_out_on_gpus(const check_options& options) {
   if (!options.operator_name)
     throw error(errc::invalid_argument, "--gpu looks at one operator; give its name");
-  std::vector<std::string> known;
-  for (const auto& entry : operators()) known.push_back(entry.name);
   if (options.effort.ranks.size() != 1)
     throw error(errc::invalid_argument, "--gpu takes one number of ranks: --ranks W");
   const gpu_check_report report = check_gpu_plans(
-      {operators()[place_in("the operator", *options.operator_name, known)], options.problem,
-       options.effort.ranks.front(), *options.gpu, options.how, options.gather, options.move});
+      {entry_on_gpus(*options.operator_name), options.problem, options.effort.ranks.front(),
+       *options.gpu, options.how, options.gather, options.move});
   if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
@@ -160,9 +179,10 @@ void add_check(CLI::App& app, int& status) {
       verb->add_option("--gpu", options->gpu,
                        "plan for such GPUs, and check the plans: " + alternatives(gpu_names()));
   const auto of_gpu = [&](CLI::Option* option) { return option->needs(gpu); };
-  gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A")));
+  gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A, or tokens")));
   gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result")));
-  gpu->needs(of_gpu(verb->add_option("-k", options->problem.k, "columns of the whole A")));
+  gpu->needs(of_gpu(verb->add_option(
+      "-k", options->problem.k, "columns of the whole A; of all_reduce_norm it means nothing")));
   of_gpu(verb->add_option("--pattern", options->how, "with --gpu, only this one"));
   of_gpu(verb->add_option("--gather", options->gather, "with --gpu, only rows or k of A"));
   of_gpu(verb->add_option("--move", options->move, "with --gpu, only push or pull"));

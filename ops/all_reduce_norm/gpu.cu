@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -9,6 +7,7 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "ops/all_reduce_norm/device.hpp"
+#include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
 
 namespace untax {
@@ -18,20 +17,16 @@ static_assert(gpu::most_normed == most_hidden);
 
 class launched_norm final : public device_norm {
  public:
-  launched_norm(world& w, const all_reduce_norm_problem& problem, int phases,
+  launched_norm(world& w, const all_reduce_norm_problem& problem, const norm_plan& planned,
                 const norm_results& own, std::int64_t between)
       : problem_(problem),
         own_(own),
         launcher_(w, all_reduce_norm_name, {.own = true}),
         kernel_(gpu::norm_kernel(problem.type)),
-        blocks_(static_cast<int>(std::min<std::int64_t>(problem.tokens, gpu::num_sms_of(w)))) {
+        blocks_(planned.blocks) {
     launcher_.require_at_most(gpu::most_ranks);
-    gpu::norm_rows& how = given_.how;
-    how.own_rank = w.rank();
-    how.ranks = w.size();
-    how.tokens = static_cast<int>(problem.tokens);
-    how.hidden = static_cast<int>(problem.hidden);
-    how.passes_on = phases == 2 && w.size() > 1;
+    const gpu::norm_rows& how = planned.how;
+    given_.how = how;
     given_.run = launcher_.arguments(2);
     given_.run.between = between;
     given_.run.inbox =
@@ -104,7 +99,8 @@ process_owned<device_norm> all_reduce_norm_on_device(world& w,
                                                      const all_reduce_norm_problem& problem,
                                                      int phases, const norm_results& own,
                                                      std::int64_t between) {
-  return make_process_owned<launched_norm>(w, problem, phases, own, between);
+  const norm_plan planned = norm_plan_of(problem, w.size(), w.rank(), phases, gpu::num_sms_of(w));
+  return make_process_owned<launched_norm>(w, problem, planned, own, between);
 }
 
 }  // namespace untax

@@ -55,12 +55,14 @@ int device_phases_for(const all_reduce_norm_problem& p, int world) {
   return large && p.tokens >= world ? 2 : 1;
 }
 
-made_plan plan_on_gpus(const world& w, const all_reduce_norm_problem& problem,
-                       const operator_options& options) {
+}  // namespace
+
+made_plan plan_norm_on_gpus(int world, int rank, const all_reduce_norm_problem& problem,
+                            const operator_options& options) {
   constexpr auto name = all_reduce_norm_name;
   constexpr std::int64_t multiple = 8;
   const auto refuse = [&](errc code, const std::string& text) {
-    throw error(code, fmt::format("rank {}: {}: {}", w.rank(), name, text));
+    throw error(code, fmt::format("rank {}: {}: {}", rank, name, text));
   };
   if (problem.type == dtype::f32)
     refuse(errc::invalid_argument, "elements are fp32; on GPUs they have to be bf16 or fp16");
@@ -71,20 +73,18 @@ made_plan plan_on_gpus(const world& w, const all_reduce_norm_problem& problem,
   if (options.how != pattern::automatic && options.how != pattern::fused_sequential)
     refuse(errc::unsupported,
            fmt::format("on GPUs there is no {}; there is fused_sequential", name_of(options.how)));
-  refuse_varying_rows(name, w.rank(), options);
+  refuse_varying_rows(name, rank, options);
   made_plan made;
-  made.plan.world = w.size();
-  made.plan.rank = w.rank();
+  made.plan.world = world;
+  made.plan.rank = rank;
   made.plan.how = pattern::fused_sequential;
-  made.plan.phases = options.phases > 0 ? options.phases : device_phases_for(problem, w.size());
+  made.plan.phases = options.phases > 0 ? options.phases : device_phases_for(problem, world);
   made.explanation = fmt::format(
       "{}: fused_sequential, {}", name,
       made.plan.phases == 1 ? "1 phase: everybody adds everything"
                             : "2 phases: owners add rows, normalise them and pass them on");
   return made;
 }
-
-}  // namespace
 
 made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                     const operator_options& options) {
@@ -114,7 +114,8 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                        options.phases));
   }
   const int phases = options.phases > 0 ? options.phases : phases_for(problem, w.size());
-  if (w.memory() == memory_kind::cuda) return plan_on_gpus(w, problem, options);
+  if (w.memory() == memory_kind::cuda)
+    return plan_norm_on_gpus(w.size(), w.rank(), problem, options);
   const std::int64_t rows =
       phases == 1 ? problem.tokens : sharding{problem.tokens, w.size()}.full();
   operator_options whole_rows = options;

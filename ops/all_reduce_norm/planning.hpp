@@ -20,6 +20,11 @@ inline constexpr std::int64_t most_hidden = 16384;
 [[nodiscard]] made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                                   const operator_options& options);
 
+/// The same for a rank that has a GPU, where one kernel has it.
+[[nodiscard]] made_plan plan_norm_on_gpus(int world, int rank,
+                                          const all_reduce_norm_problem& problem,
+                                          const operator_options& options);
+
 /// How many phases untax chooses. The second one saves bytes and takes one more way; and with fewer
 /// tokens than ranks, some ranks would add nothing.
 [[nodiscard]] int phases_for(const all_reduce_norm_problem& problem, int world) noexcept;

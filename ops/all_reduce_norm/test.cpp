@@ -12,9 +12,11 @@
 #include <untax/core/fp8.hpp>
 #include <untax/world/launch.hpp>
 
+#include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
 #include "ops/common/epochs_test.hpp"
+#include "ops/plan_check/check.hpp"
 
 namespace untax::testing {
 namespace {
@@ -221,6 +223,51 @@ TEST(e4m3, rounds_to_nearest_even_and_saturates) {
   EXPECT_EQ(e4m3(-INFINITY).bits, 0xfe);
   EXPECT_EQ(e4m3(NAN).bits & 0x7f, 0x7f);
   EXPECT_TRUE(std::isnan(static_cast<float>(e4m3(NAN))));
+}
+
+/// What is found out about plans for GPUs of few multiprocessors, changed by `change`.
+template <class Change>
+device_findings on_gpus(std::int64_t tokens, int ranks, int phases, const Change& change) {
+  constexpr int multiprocessors = 5;
+  all_reduce_norm_problem problem;
+  problem.tokens = tokens;
+  problem.hidden = 16;
+  problem.type = dtype::bf16;
+  device_findings found;
+  std::vector<norm_model> models;
+  for (int rank = 0; rank < ranks; ++rank) {
+    norm_model& m =
+        models.emplace_back(norm_plan_of(problem, ranks, rank, phases, multiprocessors));
+    change(m);
+    for (const std::string& fault : m.faults()) found.faults.push_back(fault);
+  }
+  if (found.faults.empty()) plan_check::prove(models, found);
+  return found;
+}
+
+TEST(all_reduce_norm, is_planned_right_for_gpus) {
+  for (const std::int64_t tokens : {1, 2, 3, 7, 12}) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      for (const int phases : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{} tokens, {} ranks, {} phases", tokens, ranks, phases));
+        const auto faults_with = [&](const auto& change) {
+          return on_gpus(tokens, ranks, phases, change).faults;
+        };
+        EXPECT_TRUE(faults_with([](norm_model&) {}).empty());
+        // Everybody hears of everybody in each run, so nobody has to ask.
+        EXPECT_TRUE(faults_with([](norm_model& m) { m.reserves = false; }).empty());
+        const bool passes_on = phases == 2 && ranks > 1;
+        EXPECT_EQ(faults_with([](norm_model& m) { m.closes = false; }).empty(), !passes_on);
+        if (ranks == 1) continue;
+        EXPECT_FALSE(faults_with([](norm_model& m) {
+                       if (m.plan.how.own_rank == 0) m.plan.how.tokens += 1;
+                     }).empty());
+        EXPECT_FALSE(faults_with([](norm_model& m) {
+                       if (m.plan.how.own_rank == 1) m.plan.how.own_rank = 0;
+                     }).empty());
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ for operator in gemm_reduce_scatter "gemm_all_reduce --pattern fused_sequential"
   expect 0 check $operator -m 100 -n 264 -k 200 --ranks 3 --gpu h200
   says "$out" '^ *fused_sequential .* right$'
 done
+expect 0 check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200
+says "$out" '^ *fused_sequential .* right$'
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
 refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
 refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200

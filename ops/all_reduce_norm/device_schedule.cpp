@@ -1,0 +1,156 @@
+#include "ops/all_reduce_norm/device_schedule.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/tile/order.hpp>
+
+#include "ops/all_reduce_norm/planning.hpp"
+#include "ops/plan_check/check.hpp"
+#include "ops/plan_check/rank_lanes.hpp"
+
+namespace untax {
+
+std::string norm_plan::text() const {
+  return fmt::format("{}; {} blocks, a row at a time",
+                     how.passes_on ? "owners add rows, normalise them and pass them on"
+                                   : "everybody adds everything",
+                     blocks);
+}
+
+std::vector<std::string> norm_plan::agreed() const {
+  return {fmt::format("ranks {}, tokens {}, hidden {}, passes on {}", how.ranks, how.tokens,
+                      how.hidden, how.passes_on)};
+}
+
+norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int rank, int phases,
+                       int multiprocessors) {
+  norm_plan plan;
+  plan.how.own_rank = rank;
+  plan.how.ranks = world;
+  plan.how.tokens = static_cast<int>(problem.tokens);
+  plan.how.hidden = static_cast<int>(problem.hidden);
+  plan.how.passes_on = phases == 2 && world > 1;
+  plan.blocks = static_cast<int>(std::min<std::int64_t>(problem.tokens, multiprocessors));
+  return plan;
+}
+
+std::vector<std::string> norm_model::faults() const {
+  std::vector<int> adders(static_cast<std::size_t>(how().tokens));
+  for (int owner = 0; owner < how().world(); ++owner) {
+    for (int row = how().first_row(owner); row < how().end_row(owner); ++row)
+      ++adders[static_cast<std::size_t>(row)];
+  }
+  const int wanted = how().passes_on ? 1 : how().world();
+  std::vector<std::string> found;
+  for (std::size_t row = 0; row < adders.size() && found.empty(); ++row) {
+    if (adders[row] != wanted)
+      found.push_back(
+          fmt::format("row {} is added by {} ranks instead of {}", row, adders[row], wanted));
+  }
+  return found;
+}
+
+schedule::operand_extents norm_model::operands() const {
+  const extent rows{how().tokens, how().hidden};
+  return {rows, {}, {rows.rows, 2 * rows.cols}};
+}
+
+/// Words tell of themselves that they have come; here a counter of each row does.
+room norm_model::slot(int source, int owner, int row, std::uint64_t epoch) const {
+  room r = how().slab(source, owner, epoch);
+  r.ready = how().counters() + how().slab_of(source, epoch) * how().full_rows() + row -
+            how().first_row(owner);
+  r.number = r.ready;
+  return r;
+}
+place norm_model::in_inbox(int source, int owner, int row, std::uint64_t epoch) const {
+  const std::int64_t at = how().place_of(source, owner, row, epoch);
+  return {operand::inbox, owner, at / how().hidden, at % how().hidden};
+}
+
+/// Rows of the own input to who adds them, the next rank's first.
+void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
+  for (int hop = 1; hop < how().world(); ++hop) {
+    const int owner = receiver_at_hop(how().rank(), hop, how().world());
+    for (int row = how().first_row(owner) + block; row < how().end_row(owner); row += plan.blocks) {
+      const room filled = slot(how().rank(), owner, row, epoch);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = how().hidden,
+                .from = {operand::a, how().rank(), row, 0},
+                .to = in_inbox(how().rank(), owner, row, epoch),
+                .reserve = reserves ? filled : room{},
+                .publish = filled});
+    }
+  }
+}
+
+void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int source = 0; source < how().world(); ++source) {
+    const bool own = source == rank;
+    emit(step{.what = action::add,
+              .first = source == 0,
+              .rows = 1,
+              .cols = how().hidden,
+              .from = own ? place{operand::a, rank, row, 0} : in_inbox(source, rank, row, epoch),
+              .acquire = own ? room{} : slot(source, rank, row, epoch)});
+  }
+  emit(step{.what = action::normalise,
+            .rows = 1,
+            .cols = how().hidden,
+            .depth = how().world(),
+            .from = {operand::sum, rank, 0, 0},
+            .to = {operand::c, rank, row, 0},
+            .everywhere = how().passes_on});
+}
+
+/// By the last block.
+void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int hop = 1; hop < how().world(); ++hop)
+    emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
+  if (!how().passes_on || !closes) return;
+  for (int hop = 1; hop < how().world(); ++hop)
+    emit(step{.publish = how().landed(rank, receiver_at_hop(rank, hop, how().world()), epoch)});
+  for (int hop = 1; hop < how().world(); ++hop)
+    emit(step{.acquire = how().landed(source_at_hop(rank, hop, how().world()), rank, epoch)});
+}
+
+schedule::lane_program norm_model::lanes() const {
+  const std::int64_t slabs = std::int64_t{sets()} * how().world();
+  plan_check::rank_lanes all({how().rank(),
+                              how().world(),
+                              how().counters() + static_cast<int>(slabs) * how().full_rows(),
+                              {slabs * how().full_rows(), how().hidden},
+                              {},
+                              {1, how().hidden}});
+  all.begin_kernel(all_reduce_norm_name.data(), 0);
+  std::vector<int> added;
+  for (int block = 0; block < plan.blocks; ++block) {
+    added.push_back(all.flag());
+    all.add(
+        {},
+        [this, block](std::uint64_t epoch, const program::sink& emit) {
+          send(block, epoch, emit);
+          for (int row = how().first_row(how().rank()) + block; row < how().end_row(how().rank());
+               row += plan.blocks)
+            take(row, epoch, emit);
+        },
+        added.back());
+  }
+  all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
+  return all.take();
+}
+
+device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,
+                              const operator_options& options, int multiprocessors) {
+  return plan_check::check(ranks, [&](int rank) {
+    const int phases = plan_norm_on_gpus(ranks, rank, problem, options).plan.phases;
+    return norm_model(norm_plan_of(problem, ranks, rank, phases, multiprocessors));
+  });
+}
+
+}  // namespace untax

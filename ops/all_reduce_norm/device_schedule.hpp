@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/ops/all_reduce_norm.hpp>
+#include <untax/ops/options.hpp>
+
+#include "engines/gpu/norm/norm_rows.hpp"
+#include "ops/common/device_schedule.hpp"
+
+namespace untax {
+
+/// How a rank sums and normalises rows on its GPU.
+struct norm_plan {
+  gpu::norm_rows how;
+  int blocks = 1;
+
+  [[nodiscard]] std::string text() const;
+  /// What all ranks have to have planned alike.
+  [[nodiscard]] std::vector<std::string> agreed() const;
+};
+[[nodiscard]] norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int rank,
+                                     int phases, int multiprocessors);
+
+/// A planned all_reduce_norm of one rank: see `plan_check::prove`. To the checker c has both
+/// results side by side, as on the host.
+class norm_model {
+ public:
+  explicit norm_model(const norm_plan& planned) : plan(planned) {}
+
+  /// Rows that nobody adds, or several do.
+  [[nodiscard]] std::vector<std::string> faults() const;
+  /// What its kernel does. Outlives neither the model nor its plan.
+  [[nodiscard]] schedule::lane_program lanes() const;
+  [[nodiscard]] schedule::operand_extents operands() const;
+  [[nodiscard]] static int sets() { return gpu::norm_rows::sets().sets; }
+
+  norm_plan plan;
+  /// Whether a rank waits until an owner has taken what it sent before.
+  bool reserves = true;
+  /// Whether it waits, where owners pass rows on, until all have.
+  bool closes = true;
+
+ private:
+  [[nodiscard]] const gpu::norm_rows& how() const { return plan.how; }
+  [[nodiscard]] room slot(int source, int owner, int row, std::uint64_t epoch) const;
+  [[nodiscard]] place in_inbox(int source, int owner, int row, std::uint64_t epoch) const;
+  void send(int block, std::uint64_t epoch, const program::sink& emit) const;
+  void take(int row, std::uint64_t epoch, const program::sink& emit) const;
+  void finish(std::uint64_t epoch, const program::sink& emit) const;
+};
+
+/// Plans as ranks with such GPUs do, and proves the schedule of all of them.
+[[nodiscard]] device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,
+                                            const operator_options& options, int multiprocessors);
+
+}  // namespace untax
