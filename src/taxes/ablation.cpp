@@ -6,6 +6,7 @@
 
 #include "ops/flash_decode/planning.hpp"
 #include "src/taxes/backends.hpp"
+#include "src/taxes/gpu_refusal.hpp"
 #include "src/taxes/taxes_need.hpp"
 
 namespace untax {
@@ -13,6 +14,7 @@ namespace untax {
 std::unique_ptr<tax_backend> make_tax_backend(const ablation_options& options,
                                               const std::vector<layer_operation>& operations) {
   const bool on_gpus = options.backend == memory_kind::cuda;
+  if (on_gpus) refuse_shared_gpus();
   require_memory(options, operations);
   return on_gpus ? make_device_backend(options, operations) : make_host_backend(options);
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
+
 #include "engines/gpu/attention/shape.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/backends.hpp"
@@ -21,6 +24,18 @@ std::optional<std::string> gpu_refusal(const layer_operation& op, int ranks) {
   }
   if (operator_named(op.operator_name).on_gpus) return std::nullopt;
   return fmt::format("{} runs on the host only, so far", op.operator_name);
+}
+
+void refuse_shared_gpus() {
+  constexpr int most_sharing = 8;
+  const auto sharing = environment().number_or_fallback(variable::ranks_per_gpu, 1, most_sharing);
+  if (sharing == 1) return;
+  throw error(
+      errc::unsupported,
+      fmt::format("{} is {}, so ranks would share GPUs, and shared GPUs give no honest times: "
+                  "kernels of one rank take multiprocessors from the others, and nothing "
+                  "crosses a link; unset it where there is a GPU for each rank",
+                  variable::ranks_per_gpu.name, sharing));
 }
 
 }  // namespace untax

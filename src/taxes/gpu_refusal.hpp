@@ -11,4 +11,8 @@ namespace untax {
 /// unknown operator.
 [[nodiscard]] std::optional<std::string> gpu_refusal(const layer_operation& op, int ranks);
 
+/// Throws `unsupported` where ranks are to share a GPU: kernels of one then have the
+/// multiprocessors that the others lack, and send through the same memory.
+void refuse_shared_gpus();
+
 }  // namespace untax

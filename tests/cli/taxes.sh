@@ -107,6 +107,11 @@ says "$err" 'did you mean all_gather_gemm'
 expect 2 taxes --backend gpu --operator all_gather_gemm
 expect 2 taxes --backend cuda --ranks 1 --operator all_gather_gemm
 says "$err" '2 or more'
+for layer in sequence-parallel all-reduce; do
+  UNTAX_RANKS_PER_GPU=2 expect 2 taxes --model models/llama-3.1-70b.json --layer $layer --tensor-parallel 2 --backend cuda
+  one_line_of_error
+  says "$err" 'UNTAX_RANKS_PER_GPU is 2.*no honest times'
+done
 
 expect 2 bench tune --operator gemm
 says "$err" 'all_gather_gemm or gemm_all_scatter'
