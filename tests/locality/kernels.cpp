@@ -52,7 +52,7 @@ TEST(kernels, refuse_what_cannot_be_with_the_line) {
       {"axis x = 3\noperand A = 1000000000000, 1000000000, 8\nread A = x, 1, 0, 1\n", "pieces"},
   };
   for (const auto& [text, says] : wrong) {
-    const std::string why = refusal([&] { (void)kernel::read(text, "k", {}); });
+    const std::string why = refusal([&, given = text] { (void)kernel::read(given, "k", {}); });
     EXPECT_NE(why.find(says), std::string::npos) << text << " -> " << why;
     EXPECT_EQ(why.find('\n'), std::string::npos) << why;
   }

@@ -28,18 +28,18 @@ struct node {
   int low, high, choice;
 };
 inline constexpr node gather_tree[] = {
+    {2, 10.0, 1, 2, 0},
+    {-1, 0.0, -1, -1, 0},
+    {0, 200.5, 3, 4, 0},
+    {-1, 0.0, -1, -1, 0},
     {-1, 0.0, -1, -1, 1},
 };
 
 inline constexpr node known_tree[] = {
-    {0, 474.0, 1, 2, 1},
+    {0, 100.25, 1, 2, 0},
+    {-1, 0.0, -1, -1, 2},
+    {0, 1000.0, 3, 4, 0},
     {-1, 0.0, -1, -1, 0},
-    {0, 737.0, 3, 8, 1},
-    {0, 549.5, 4, 7, 1},
-    {0, 499.0, 5, 6, 1},
-    {-1, 0.0, -1, -1, 0},
-    {-1, 0.0, -1, -1, 1},
-    {-1, 0.0, -1, -1, 1},
     {-1, 0.0, -1, -1, 1},
 };
 
@@ -59,6 +59,12 @@ inline constexpr node gathered_tree[] = {
 inline bool gathering_pays(const known_features& known, [[maybe_unused]] double iterations) {
   [[maybe_unused]] const double n = known.n;
   [[maybe_unused]] const double half = (n / 2.0);
+  if (iterations <= 10.0) {
+    return false;
+  }
+  if (n <= 200.5) {
+    return false;
+  }
   return true;
 }
 
@@ -66,17 +72,11 @@ inline bool gathering_pays(const known_features& known, [[maybe_unused]] double 
 inline candidate by_known_tree(const known_features& known, [[maybe_unused]] double iterations) {
   [[maybe_unused]] const double n = known.n;
   [[maybe_unused]] const double half = (n / 2.0);
-  if (n <= 474.0) {
-    return candidate::plain;
+  if (n <= 100.25) {
+    return candidate::padded;
   }
-  if (n <= 737.0) {
-    if (n <= 549.5) {
-      if (n <= 499.0) {
-        return candidate::plain;
-      }
-      return candidate::wide;
-    }
-    return candidate::wide;
+  if (n <= 1000.0) {
+    return candidate::plain;
   }
   return candidate::wide;
 }
@@ -86,7 +86,8 @@ inline candidate choose(const known_features& known, [[maybe_unused]] double ite
   [[maybe_unused]] const double n = known.n;
   [[maybe_unused]] const double half = (n / 2.0);
   const candidate chosen = by_known_tree(known, iterations);
-  if (chosen == candidate::padded && !false) return candidate::wide;
+  if (chosen == candidate::plain && !(half <= 300.0)) return candidate::wide;
+  if (chosen == candidate::padded && !(n <= (64.0 + (half / 3.0)))) return candidate::wide;
   return chosen;
 }
 
@@ -116,6 +117,7 @@ inline candidate choose(const known_features& known, const gathered_features& ga
   [[maybe_unused]] const double half = (n / 2.0);
   [[maybe_unused]] const double longest = gathered.longest;
   const candidate chosen = by_gathered_tree(known, gathered, iterations);
+  if (chosen == candidate::plain && !(half <= 300.0)) return candidate::wide;
   if (chosen == candidate::padded && !(longest <= 8.0)) return candidate::wide;
   return chosen;
 }

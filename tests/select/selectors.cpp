@@ -23,8 +23,19 @@ table sample(std::uint64_t seed, int records = 400) {
   return read_csv(sample_csv(seed, records), "sample.csv", sample_schema());
 }
 
-/// What emitted.hpp was made of.
-selector emitted_selector() { return train(sample(1)); }
+/// What emitted.hpp was made of: a guard of each kind, and trees that come by all of them.
+selector emitted_selector() {
+  const selector trained = train(sample(1));
+  schema what = trained.what();
+  what.candidates[0].guard = "half <= 300";
+  what.candidates[2].known_guard = "n <= 64 + half / 3";
+  using node = decision_tree::node;
+  const decision_tree gather({node{2, 10, 1, 2}, node{.choice = 0}, node{0, 200.5, 3, 4},
+                              node{.choice = 0}, node{.choice = 1}});
+  const decision_tree known({node{0, 100.25, 1, 2}, node{.choice = 2}, node{0, 1000, 3, 4},
+                             node{.choice = 0}, node{.choice = 1}});
+  return {what, known, trained.gathered_tree(), gather, 1};
+}
 
 TEST(selectors, are_held_against_a_group_of_candidates) {
   const table records = sample(2);
@@ -184,9 +195,10 @@ TEST(emitted_headers, choose_as_the_library_does) {
   std::mt19937_64 random(9);
   std::uniform_real_distribution<double> logarithm(0, 18);
   std::uniform_int_distribution<int> length(0, 45);
+  std::uniform_real_distribution<double> edge(0, 1.6);
   for (int i = 0; i < 100000; ++i) {
-    const double n =
-        i % 3 == 0 ? std::floor(std::exp2(logarithm(random))) : std::exp2(logarithm(random));
+    double n = i % 3 == 0 ? std::floor(std::exp2(logarithm(random))) : std::exp2(logarithm(random));
+    if (i % 5 == 0) n = edge(random) + (i % 2 == 0 ? 76 : 599.2);  // beside what guards say
     const double longest = length(random);
     const double iterations = i % 2 == 0 ? 1 : std::exp2(logarithm(random));
     const std::vector<double> given = {n, longest};
