@@ -2,8 +2,10 @@
 // widened at once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <random>
 #include <utility>
@@ -14,6 +16,8 @@
 #include <untax/core/half.hpp>
 #include <untax/untax.hpp>
 
+#include "ops/common/memory_need.hpp"
+#include "ops/common/row_table.hpp"
 #include "tests/errors.hpp"
 
 namespace untax {
@@ -79,6 +83,39 @@ void expect_sizes(const Problem& usual,
       problem.*size = wrong;
       expect_error(error_of([&] { run_threads(2, [&](world& w) { Operator(w, problem); }); }),
                    errc::invalid_argument, {fmt::format(": {} is {};", name, wrong)});
+    }
+  }
+}
+
+TEST(arguments, a_single_row_has_no_stride) {
+  run_threads(1, [](world& w) {
+    all_gather_gemm op(w, {.m = 1, .n = 1, .k = 8, .type = dtype::f32});
+    const std::vector<float> ones(8, 1.0F);
+    float sum = 0;
+    const const_matrix row(ones.data(), dtype::f32, 1, 8, 0);
+    op.run(row, row, {&sum, 1, 1});
+    EXPECT_EQ(sum, 8.0F);
+  });
+}
+
+TEST(memory_needs, are_sums_and_have_units) {
+  memory_need need{.weights = 1, .activations = 20, .heaps = 300, .work_space = 4000};
+  EXPECT_EQ(need.total(), 4321);
+  EXPECT_EQ(memory_text(1023), "1023 bytes");
+  EXPECT_EQ(memory_text(1024), "1 KiB");
+  EXPECT_EQ(memory_text(1536.0 * 1024 * 1024), "1.5 GiB");
+}
+
+TEST(row_tables, have_ends_that_grow_up_to_the_capacity) {
+  for (std::int64_t capacity = 1; capacity <= 130; ++capacity) {
+    const std::vector<std::int64_t> ends = row_ends(capacity);
+    EXPECT_EQ(ends.back(), capacity);
+    EXPECT_TRUE(std::ranges::adjacent_find(ends, std::ranges::greater_equal{}) == ends.end())
+        << capacity;
+    std::int64_t before = 1;
+    for (const std::int64_t end : ends) {
+      EXPECT_LE(end, std::max<std::int64_t>(2, before + (before + 1) / 2)) << capacity;
+      before = end;
     }
   }
 }

@@ -165,6 +165,19 @@ TEST(sums, blocks_that_add_are_not_among_those_that_multiply) {
   }
 }
 
+TEST(sums, owners_pass_on_what_is_wanted_everywhere_in_two_phases) {
+  for (const auto target : {reduce_target::owner, reduce_target::everywhere}) {
+    for (const int phases : {1, 2}) {
+      for (const int world : {1, 2, 3}) {
+        const device_sum sum = sum_of(300, 264, 328, target, phases);
+        for (const sums_plan& plan : sums_plans(sum, world, 0, in(usual_pattern), 132))
+          EXPECT_EQ(plan.how.passes_on,
+                    target == reduce_target::everywhere && phases == 2 && world > 1);
+      }
+    }
+  }
+}
+
 TEST(sums, too_few_blocks_are_refused_with_how_many_would_do) {
   const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
   for (const pattern how : own_patterns) {

@@ -5,6 +5,7 @@
 
 #include <untax/memory/host_memory.hpp>
 
+#include "src/world/deadline.hpp"
 #include "support.hpp"
 
 namespace {
@@ -211,6 +212,19 @@ TEST(watch, a_claim_that_is_explained_ends_the_wait) {
   });
   watch guard(c.view, 0, 0, 1ms);
   EXPECT_EQ(wait_for(counter, guard), wait_outcome::aborted);
+}
+
+TEST(deadlines, are_told_to_poll_in_milliseconds) {
+  EXPECT_EQ(untax::deadline(0ms).poll_time(), -1);
+  EXPECT_EQ(untax::deadline(0ms).poll_time(7ms), 7);
+  const int hour = untax::deadline(1h).poll_time();
+  EXPECT_GT(hour, 1'800'000);
+  EXPECT_LE(hour, 3'600'000);
+  EXPECT_EQ(untax::deadline(1h).poll_time(5ms), 5);
+  const untax::deadline past(1ms);
+  std::this_thread::sleep_for(3ms);
+  EXPECT_TRUE(past.passed());
+  EXPECT_EQ(past.poll_time(), 0);
 }
 
 }  // namespace
