@@ -82,10 +82,12 @@ class gemm::launcher {
  private:
   void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
     const gemm_plan& p = plan();
-    const auto& [m, n, k, type] = room_;
+    const std::int64_t m = room_.m;
+    const std::int64_t n = room_.n;
+    const std::int64_t k = room_.k;
     const matrix_at of_a{a, m, k, k};
     const matrix_at of_b{b, shape_.n, k, k};
-    const gemm_maps map{p, type};
+    const gemm_maps map{p, room_.type};
     gemm_arguments maps;
     maps.a = map.a(of_a);
     maps.b = map.b(of_b);
