@@ -22,6 +22,9 @@ void* given(std::size_t bytes) {
 // The program's own, which a thread can be refused.
 void* operator new(std::size_t bytes) { return given(bytes); }
 void* operator new[](std::size_t bytes) { return given(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
+  return refused ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);  // NOLINT(*-no-malloc)
+}
 void operator delete(void* p) noexcept { std::free(p); }                 // NOLINT(*-no-malloc)
 void operator delete[](void* p) noexcept { std::free(p); }               // NOLINT(*-no-malloc)
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }    // NOLINT(*-no-malloc)

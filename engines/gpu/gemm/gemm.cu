@@ -82,22 +82,19 @@ class gemm::launcher {
  private:
   void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
     const gemm_plan& p = plan();
-    const std::int64_t m = room_.m;
-    const std::int64_t n = room_.n;
-    const std::int64_t k = room_.k;
-    const matrix_at of_a{a, m, k, k};
-    const matrix_at of_b{b, shape_.n, k, k};
     const gemm_maps map{p, room_.type};
+    const matrix_at of_a{a, room_.m, room_.k, room_.k};
+    const matrix_at of_b{b, shape_.n, room_.k, room_.k};
     gemm_arguments maps;
     maps.a = map.a(of_a);
     maps.b = map.b(of_b);
-    maps.c = map.c({c, m, n, n});
+    maps.c = map.c({c, room_.m, room_.n, room_.n});
     local_io io;
     const bool swaps = p.config.swap_ab;
-    io.m_tail =
-        tail_of(swaps ? of_b : of_a, swaps ? maps.b : maps.a, m_end_of(p, swaps ? shape_.n : m));
-    io.n_tail =
-        tail_of(swaps ? of_a : of_b, swaps ? maps.a : maps.b, n_end_of(p, swaps ? m : shape_.n));
+    io.m_tail = tail_of(swaps ? of_b : of_a, swaps ? maps.b : maps.a,
+                        m_end_of(p, swaps ? shape_.n : room_.m));
+    io.n_tail = tail_of(swaps ? of_a : of_b, swaps ? maps.a : maps.b,
+                        n_end_of(p, swaps ? room_.m : shape_.n));
     launcher_.launch(maps, &io, stream);
   }
 
