@@ -33,7 +33,7 @@ expect 0 bench spmv --matrices . --repeat 3 --threads 2 --json table.json --sche
 says "$out" '^m11.mtx.gz +[0-9]+ '
 expect 0 select train --schema schema.json --table table.json --folds 3 --json chooser.json
 expect 0 run spmv --matrix m05.mtx.gz --selector chooser.json --repeat 3
-says "$out" '^the selector takes [a-z_]+, by (size alone|the lengths of rows)$'
+says "$out" '^the selector takes [a-z_0-9]+, by (size alone|the lengths of rows)$'
 
 printf 'group,name,rows,cols,nnz,row_min,row_q1,row_median,row_q3,row_max,row_variance\nA,b,100,90,500,1,3,5,6,20,9\n' >profiles.csv
 expect 0 bench spmv --twins profiles.csv --repeat 2
