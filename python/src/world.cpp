@@ -4,6 +4,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -43,9 +44,10 @@ owned_world from_environment(const nb::dict& options) {
   return std::make_unique<world>(made);
 }
 
-/// What the exchange calls, and what it threw.
+/// What the exchange calls, how many ranks it has to hear of, and what it threw.
 struct exchanger {
   nb::callable call;
+  std::size_t ranks = 0;
   std::exception_ptr thrown;
 };
 
@@ -54,9 +56,18 @@ int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
   const nb::gil_scoped_acquire own;
   try {
     const auto gathered = nb::cast<std::vector<nb::bytes>>(e.call(nb::bytes(mine, bytes)));
+    if (gathered.size() != e.ranks) {
+      refuse("exchange returned the bytes of " + std::to_string(gathered.size()) +
+             " ranks; this world has " + std::to_string(e.ranks));
+    }
     auto* to = static_cast<char*>(all);
-    for (const nb::bytes& one : gathered) {
-      if (one.size() != bytes) return 1;
+    for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
+      const nb::bytes& one = gathered[rank];
+      if (one.size() != bytes) {
+        refuse("exchange returned " + std::to_string(one.size()) + " bytes of rank " +
+               std::to_string(rank) + "; it has to return the " + std::to_string(bytes) +
+               " that each rank gave");
+      }
       std::memcpy(to, one.c_str(), bytes);
       to += bytes;
     }
@@ -69,7 +80,7 @@ int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
 
 owned_world from_exchange(int rank, int ranks, nb::callable call, const nb::dict& options) {
   const auto o = filled<untax_world_options>(options, option_fields);
-  exchanger e{std::move(call), nullptr};
+  exchanger e{std::move(call), static_cast<std::size_t>(ranks > 0 ? ranks : 0), nullptr};
   untax_world* made = nullptr;
   std::int32_t status = untax_ok;
   {

@@ -33,8 +33,13 @@ def test_an_exchange_is_asked_once_and_what_it_raises_is_raised():
 
     with pytest.raises(ConnectionError, match="the store is gone"):
         untax.World.from_exchange(0, 2, broken)
-    with pytest.raises(untax.Aborted):
-        untax.World.from_exchange(0, 2, lambda mine: [mine, b"short"])
+    for returned, text in ((lambda mine: [mine, b"short"], "returned 5 bytes of rank 1"),
+                           (lambda mine: [mine], "the bytes of 1 ranks; this world has 2"),
+                           (lambda mine: [mine] * 3, "the bytes of 3 ranks; this world has 2")):
+        with pytest.raises(untax.InvalidArgument, match=text):
+            untax.World.from_exchange(0, 2, returned)
+    with pytest.raises(untax.InvalidArgument, match="rank 2 of a world of 2 ranks"):
+        untax.World.from_exchange(2, 2, lambda mine: [mine] * 2)
 
 
 def test_gpus_are_refused_where_there_are_none():
