@@ -135,26 +135,77 @@ def collectives():
         close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
 
 
+def written_by(op):
+    """The arguments of the variant with out= that it writes."""
+    return [argument.name for argument in op.out._schema.arguments if argument.is_out]
+
+
 def into_what_is_given():
     """The variants with out=, into tensors that lie as results do, and into some that do not."""
     ops = torch.ops.untax
     x, b = torch.randn(2 * ranks, 3 * ranks, 8), torch.randn(8, 8 * ranks)
-    for op, arguments in ((ops.all_reduce, (x, "sum", group)), (ops.all_gather, (x, 0, group)),
-                          (ops.all_gather, (x, 1, group)), (ops.reduce_scatter, (x, "avg", 1, group)),
+    q, k, v = torch.randn(2, 4, 16), *torch.randn(2, 2, 3, 2, 16)
+    lengths = torch.tensor([3, 1], dtype=torch.int32)
+    for op, arguments in ((ops.all_reduce, (x, "sum", group)), (ops.all_reduce, (x[0, 0, 0], "max", group)),
+                          (ops.all_gather, (x, 0, group)), (ops.all_gather, (x, 1, group)),
+                          (ops.reduce_scatter, (x, "avg", 1, group)), (ops.all_to_all, (x, group)),
+                          (ops.broadcast, (x, ranks - 1, group)),
                           (ops.all_gather_matmul, (x, b, 0, group)), (ops.all_gather_matmul, (x, b[:, :3], 1, group)),
                           (ops.matmul_all_reduce, (x, b, "sum", group)),
                           (ops.matmul_reduce_scatter, (x, b, "sum", 0, group)),
-                          (ops.matmul_reduce_scatter, (x, b, "avg", 2, group))):
+                          (ops.matmul_reduce_scatter, (x, b, "avg", 2, group)),
+                          (ops.all_reduce_rms_norm, (x, x.clone(), torch.ones(8), 1e-5, group)),
+                          (ops.flash_decode, (q, k, v, lengths, group)),
+                          (ops.flash_attention, (q[:, None], k, v)),
+                          (ops.merge_partial_attention, (x, x[..., 0].contiguous(), group))):
         expected = op(*arguments)
-        for out in (torch.full(expected.shape, torch.nan), torch.full_like(expected, torch.nan),
-                    torch.full(expected.shape[::-1], torch.nan).permute(2, 1, 0)):
-            got = op(*arguments, out=out)
-            assert got.data_ptr() == out.data_ptr() and torch.equal(out, expected), f"{op} {arguments[2:]}"
-        try:
-            op(*arguments, out=torch.empty(1, 1, 1))
-            raise AssertionError("nothing was raised")
-        except untax.InvalidArgument as error:
-            assert "out is (1, 1, 1)" in str(error)
+        expected = (expected,) if isinstance(expected, torch.Tensor) else expected
+        for made in (lambda e: torch.full(e.shape, torch.nan), lambda e: torch.full_like(e, torch.nan),
+                     lambda e: torch.full(e.shape[::-1], torch.nan).permute(tuple(reversed(range(e.dim()))))):
+            outs = {name: made(e) for name, e in zip(written_by(op), expected, strict=True)}
+            there = [out.data_ptr() for out in outs.values()]
+            assert op(*arguments, **outs) is None
+            for address, out, right in zip(there, outs.values(), expected, strict=True):
+                assert out.data_ptr() == address and torch.equal(out, right), f"{op} {arguments[2:]}"
+        refused(lambda: op(*arguments, **{name: torch.empty(1, 1, 1) for name in outs}), "out is (1, 1, 1)")
+
+
+def refused(call, text):
+    """What all ranks call wrongly all of them are told, and nobody waits."""
+    try:
+        call()
+    except untax.InvalidArgument as error:
+        assert text in str(error), f"{text} is not in {error}"
+    else:
+        raise AssertionError(f"nothing was raised that says {text}")
+
+
+def refusals():
+    ops = torch.ops.untax
+    x, b = torch.randn(4 * ranks, 8), torch.randn(8, 4 * ranks)
+    odd, k = torch.randn(2 * ranks + 1, 8), torch.randn(2, 3, 2, 16)
+    lengths = torch.tensor([3, 1], dtype=torch.int32)
+    for call, text in (
+        (lambda: ops.reduce_scatter(odd, "sum", 0, group), f"{ranks} ranks cannot share equally"),
+        (lambda: ops.matmul_reduce_scatter(odd, b, "sum", 0, group), f"extent of {2 * ranks + 1}"),
+        (lambda: ops.matmul_reduce_scatter(x, odd.t(), "sum", 1, group), f"extent of {2 * ranks + 1}"),
+        (lambda: ops.all_to_all(odd, group), "cannot share equally"),
+        (lambda: ops.all_reduce(x, "product", group), "it can be sum"),
+        (lambda: ops.all_reduce(x.double(), "sum", group), "torch.float64"),
+        (lambda: ops.all_gather_matmul(x, b[1:], 0, group), "a matrix with 8 rows"),
+        (lambda: ops.all_gather_matmul(x, b, 1, group), f"a matrix with {8 * ranks} rows"),
+        (lambda: ops.matmul_reduce_scatter(x, b[0], "sum", 0, group), "b is"),
+        (lambda: ops.matmul_all_reduce(x, b.half(), "sum", group), "b is of torch.float16"),
+        (lambda: ops.broadcast(x, ranks, group), "root"),
+        (lambda: ops.all_reduce_rms_norm(x, odd, x[0], 1e-5, group), "residual is"),
+        (lambda: ops.all_reduce_rms_norm(x, x, x[0, :3], 1e-5, group), "weight is"),
+        (lambda: ops.flash_decode(k[:, 0], k, k[:, :2], lengths, group), "values is"),
+        (lambda: ops.flash_decode(k[:, 0], k, k, lengths[:1], group), "lengths is"),
+        (lambda: ops.flash_attention(k, k[..., :8], k), "keys is"),
+        (lambda: ops.merge_partial_attention(x, x, group), "partial_lse is"),
+    ):
+        refused(call, text)
+    assert (ops.all_reduce(torch.ones(3), "sum", group) == ranks).all()
 
 
 def attention():
@@ -193,7 +244,7 @@ def prefill():
 def merged_attention():
     """Partial results of torch's attention, of which a rank may have none."""
     torch.manual_seed(seed)
-    batch, heads, dim, keys = 3, 2, 24, 5
+    batch, heads, dim, keys = 3, 2, same.choice([24, 576]), 5
     q = torch.randn(batch, heads, dim)
     k, v = torch.randn(2, ranks, batch, heads, keys, dim)
     counts = torch.randint(0, keys + 1, (ranks, batch))
@@ -235,12 +286,11 @@ def derivatives():
 
 
 def checked_by_torch():
-    """Schemas, fake tensors and autograd registrations, as torch itself looks at them."""
+    """Schemas, fake tensors, derivatives, and what torch.compile makes of them, as torch itself looks at them."""
     looked = set()
 
     def looked_at(overload, arguments, named={}):
-        torch.library.opcheck(overload, arguments, named, test_utils=("test_schema", "test_faketensor",
-                                                                      "test_autograd_registration"))
+        torch.library.opcheck(overload, arguments, named)
         looked.add(overload.name())
 
     ops = torch.ops.untax
@@ -263,8 +313,10 @@ def checked_by_torch():
         looked_at(op.default, arguments)
         if "out" in op.overloads():
             with torch.no_grad():
-                out = torch.empty_like(op(*arguments))
-            looked_at(op.out, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in arguments), {"out": out})
+                made = op(*arguments)
+            made = (made,) if isinstance(made, torch.Tensor) else made
+            looked_at(op.out, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in arguments),
+                      {name: torch.empty_like(one) for name, one in zip(written_by(op), made, strict=True)})
     registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
     there = {name for name in registered if name.startswith("untax::")}
     assert there == looked, f"nobody has looked at {there - looked}"
@@ -281,25 +333,40 @@ def sub_groups():
     assert untax_torch.world_of(name).size == 2
 
 
-def a_rank_that_leaves():
+def a_rank_that_raises():
+    """The operator of the others that waits for it says who it was, and why."""
     untax_torch.close()
-    world = untax.World.from_torch(wait_limit=30)
+    world = untax_torch.world_of(group)
+    if rank == ranks - 1:
+        world.fail("KeyError: the tokenizer")
+    else:
+        try:
+            torch.ops.untax.all_reduce(torch.ones(4), "sum", group)
+            raise AssertionError("nobody was missed")
+        except untax.Aborted as error:
+            assert error.suspect == ranks - 1 and "KeyError: the tokenizer" in str(error)
+    dist.barrier()
+    untax_torch.close()
+
+
+def a_rank_that_leaves():
+    """It is gone at once, in the middle of everything; the others end as programs end."""
+    world = untax_torch.world_of(group)
     if rank == ranks - 1:
         os._exit(0)
     try:
-        world.barrier()
+        torch.ops.untax.all_reduce(torch.ones(4), "sum", group)
+        raise AssertionError("nobody was missed")
     except untax.PeerLost as error:
         assert error.suspect == ranks - 1
-    else:
-        raise AssertionError("nobody was missed")
+    assert world.rank == rank
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, attention, prefill,
-              merged_attention, derivatives, checked_by_torch, sub_groups):
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,
+              attention, prefill, merged_attention, derivatives, checked_by_torch, sub_groups, a_rank_that_raises):
     check()
     if rank == 0:
         print(f"{check.__name__}: right with {ranks} ranks", flush=True)
 dist.barrier()
 a_rank_that_leaves()
 print(f"rank {rank}: done", flush=True)
-os._exit(0)  # the store of the group has lost a rank, too

@@ -93,23 +93,39 @@ _define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group
         lambda partial_o, partial_lse, group_name: (_like(partial_o), _like(partial_lse).float()))
 
 
-def _define_out(schema: str, run: Callable[..., Any]) -> None:
-    """The variant that writes into `out`, which is not allocated where it lies as the result does."""
-    name = schema.partition("(")[0]
-    inputs = schema[schema.index("(") + 1 : schema.index(")")]
-    _library.define(f"{name}.out({inputs}, *, Tensor(a!) out) -> Tensor(a!)")
+def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
+    """The variant that writes into what is given for `outs`, which is not allocated where it lies as the result does.
+
+    It returns nothing: torch.compile takes no operator, but its own, whose result is an argument."""
+    name, _, inputs = schema.removesuffix(")").partition("(")
+    given = ", ".join(f"Tensor({letter}!) {out}" for letter, out in zip("ab", outs, strict=False))
+    _library.define(f"{name}.out({inputs}, *, {given}) -> ()")
+
+    def write(*arguments: Any, **named: Any) -> None:
+        run(*arguments, **named)
+
     for device in ("CPU", "CUDA"):
-        _library.impl(f"{name}.out", run, device)
-    torch.library.register_fake(f"untax::{name}.out", lambda *inputs, out: out, lib=_library)
+        _library.impl(f"{name}.out", write, device)
+    torch.library.register_fake(f"untax::{name}.out", lambda *_, **named: None, lib=_library)
 
 
-_define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather)
-_define_out("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter)
-_define_out("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce)
-_define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name)", tensors.all_gather_matmul)
-_define_out("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name)", tensors.matmul_all_reduce)
+_define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather, "out")
+_define_out("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter, "out")
+_define_out("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce, "out")
+_define_out("all_to_all(Tensor x, str group_name)", tensors.all_to_all, "out")
+_define_out("broadcast(Tensor x, int root, str group_name)", tensors.broadcast, "out")
+_define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name)", tensors.all_gather_matmul, "out")
 _define_out("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name)",
-            tensors.matmul_reduce_scatter)
+            tensors.matmul_reduce_scatter, "out")
+_define_out("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name)", tensors.matmul_all_reduce, "out")
+_define_out("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name)",
+            tensors.all_reduce_rms_norm, "normed", "total")
+_define_out("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0)",
+            tensors.flash_decode, "out")
+_define_out("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0)",
+            tensors.flash_attention, "out", "log_sums")
+_define_out("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name)",
+            tensors.merge_partial_attention, "o", "lse")
 
 
 def _flat(x: Tensor) -> Tensor:

@@ -20,9 +20,41 @@ def _rows(t: Tensor) -> Tensor:
     return _aligned(t)
 
 
+def _is_aligned(t: Tensor) -> bool:
+    """Whether kernels can read it where it is: on a GPU at a multiple of 16 bytes."""
+    return not t.is_cuda or t.data_ptr() % 16 == 0
+
+
 def _aligned(t: Tensor) -> Tensor:
-    """Where kernels can read it: on a GPU at a multiple of 16 bytes."""
-    return t.clone(memory_format=torch.contiguous_format) if t.is_cuda and t.data_ptr() % 16 != 0 else t
+    return t if _is_aligned(t) else t.clone(memory_format=torch.contiguous_format)
+
+
+def _require_alike(first: Tensor, **others: Tensor) -> None:
+    """Refuses operands of other devices, whose addresses say nothing, and of other types."""
+    for name, t in others.items():
+        if t.device != first.device or t.dtype != first.dtype:
+            raise InvalidArgument(f"{name} is of {t.dtype} on {t.device}; it has to be of {first.dtype} on {first.device}, "
+                                  "like the first operand")
+
+
+def _require_shape(name: str, t: Tensor, *shape: int) -> None:
+    if tuple(t.shape) != shape:
+        raise InvalidArgument(f"{name} is {tuple(t.shape)}; it has to be {shape}")
+
+
+def _share(extent: int, dim: int, ranks: int) -> int:
+    """What each rank has of a dimension. All ranks find the same, so that nobody waits for one that was refused."""
+    if extent % ranks != 0:
+        raise InvalidArgument(f"dimension {dim} has an extent of {extent}, which {ranks} ranks cannot share equally")
+    return extent // ranks
+
+
+def _weights(a: Tensor, b: Tensor, k: int) -> int:
+    """How many columns b of [k, n] has."""
+    _require_alike(a, b=b)
+    if b.dim() != 2 or b.shape[0] != k:
+        raise InvalidArgument(f"b is {tuple(b.shape)}; it has to be a matrix with {k} rows")
+    return b.shape[1]
 
 
 def kernels_lack(t: Tensor, *extents: int) -> str:
@@ -63,14 +95,15 @@ def _move(op: Any, x: Tensor | None, out: Tensor) -> Tensor:
 def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
     """Where a result with `dim` outermost in memory is made: in `out` if that lies so, else anew."""
     if out is not None:
-        _fits(like, shape, out.movedim(dim, 0))
-        if out.movedim(dim, 0).is_contiguous():
-            return out.movedim(dim, 0)
+        lying = out.movedim(dim, 0) if out.dim() == len(shape) > 0 else out
+        _fits(like, shape, lying)
+        if lying.is_contiguous() and _is_aligned(lying):
+            return lying
     return like.new_empty(shape)
 
 
 def _fits(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
-    if out.shape != torch.Size(shape) or out.dtype != like.dtype or out.device != like.device:
+    if tuple(out.shape) != shape or out.dtype != like.dtype or out.device != like.device:
         raise InvalidArgument(f"out is {tuple(out.shape)} of {out.dtype} on {out.device}, in the order of memory; it has "
                               f"to be {tuple(shape)} of {like.dtype} on {like.device}")
 
@@ -95,7 +128,7 @@ def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out:
     engine = _engine(x, group_name)
     ranks = engine.world.size
     front = x.movedim(dim, 0).contiguous()
-    made = _room(x, (front.shape[0] // ranks, *front.shape[1:]), dim, out)
+    made = _room(x, (_share(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         _move(op, front, made)
@@ -104,35 +137,36 @@ def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out:
 
 def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    made = _room(x, tuple(x.shape), 0, out) if x.dim() > 0 else torch.empty_like(x)
+    made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         _move(op, x.contiguous(), made)
     return _handed(_averaged(made, reduce_op, engine.world.size), out)
 
 
-def all_to_all(x: Tensor, group_name: str) -> Tensor:
+def all_to_all(x: Tensor, group_name: str, *, out: Tensor | None = None) -> Tensor:
     """The parts of the first dimension, equally many rows for each rank."""
     engine = _engine(x, group_name)
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    if out.numel() > 0:
-        op = engine.planned("all_to_all", count=x.numel() // engine.world.size, dtype=x.dtype)
-        _move(op, x.contiguous(), out)
-    return out
+    rows = _share(x.shape[0], 0, engine.world.size)
+    made = _room(x, tuple(x.shape), 0, out)
+    if made.numel() > 0:
+        _move(engine.planned("all_to_all", count=rows * x[0].numel(), dtype=x.dtype), x.contiguous(), made)
+    return _handed(made, out)
 
 
-def broadcast(x: Tensor, root: int, group_name: str) -> Tensor:
+def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    if out.numel() > 0:
+    made = _room(x, tuple(x.shape), 0, out)
+    if made.numel() > 0:
         op = engine.planned("broadcast", count=x.numel(), dtype=x.dtype, root=root)
-        _move(op, x.contiguous() if engine.world.rank == root else None, out)
-    return out
+        _move(op, x.contiguous() if engine.world.rank == root else None, made)
+    return _handed(made, out)
 
 
 def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
-    ranks, gather_dim, n = engine.world.size, gather_dim % a.dim(), b.shape[1]
+    ranks, gather_dim = engine.world.size, gather_dim % a.dim()
+    n = _weights(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
     if gather_dim == a.dim() - 1:
         if out is not None:
             _fits(a, (*a.shape[:-1], n), out)
@@ -158,8 +192,10 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
                           out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
+    columns = _weights(a, b, a.shape[-1])
     # Rows of the product are scattered; columns are rows of the transposed product.
     last = scatter_dim == a.dim() - 1
+    share = _share(columns if last else a.shape[scatter_dim], scatter_dim, ranks)
     front = a if last else a.movedim(scatter_dim, 0)
     flat = front.reshape(-1, a.shape[-1])
     left, right = (b.t(), flat) if last else (flat, b.t())
@@ -167,10 +203,10 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     left, right = _of_sharded_k(left, right, ranks)
     if last:
         if out is not None:
-            _fits(a, (*a.shape[:-1], m // ranks), out)
-        made = a.new_empty((m // ranks, n))
+            _fits(a, (*a.shape[:-1], share), out)
+        made = a.new_empty((share, n))
     else:
-        made = _room(a, (front.shape[0] // ranks, *front.shape[1:-1], n), scatter_dim, out)
+        made = _room(a, (share, *front.shape[1:-1], n), scatter_dim, out)
     if k == 0:
         made.zero_()
     elif m * n > 0:
@@ -178,15 +214,16 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
         _gemm(op, left, right, made.view(m // ranks, n))
     _averaged(made, reduce_op, ranks)
     if last:
-        return _handed(made.t().reshape(*a.shape[:-1], m // ranks), out)
+        return _handed(made.t().reshape(*a.shape[:-1], share), out)
     return _handed(made.movedim(0, scatter_dim), out)
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
+    n = _weights(a, b, a.shape[-1])
     if reduce_op not in ("sum", "avg") or kernels_lack(a, *b.shape):  # for which gemm_all_reduce is not there
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     engine = _engine(a, group_name)
-    ranks, n = engine.world.size, b.shape[1]
+    ranks = engine.world.size
     flat, right = _of_sharded_k(a.reshape(-1, a.shape[-1]), b.t(), ranks)
     made = _room(a, (*a.shape[:-1], n), 0, out)
     if a.shape[-1] == 0:
@@ -197,20 +234,23 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
     return _handed(_averaged(made, reduce_op, ranks), out)
 
 
-def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
-                        group_name: str) -> tuple[Tensor, Tensor]:
-    hidden = x.shape[-1]
+def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, group_name: str, *,
+                        normed: Tensor | None = None, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    hidden, shape = x.shape[-1], tuple(x.shape)
+    _require_alike(x, residual=residual, weight=weight)
+    _require_shape("residual", residual, *shape)
+    _require_shape("weight", weight, hidden)
+    made = _room(x, shape, 0, normed), _room(x, shape, 0, total)
     if hidden > 16384 or kernels_lack(x, hidden):  # for which all_reduce_norm is not there
-        total = all_reduce(x, "sum", group_name) + residual
-        return torch.nn.functional.rms_norm(total, (hidden,), weight, eps), total
-    total, normed = (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
-    if x.numel() > 0:
+        torch.add(all_reduce(x, "sum", group_name), residual, out=made[1])
+        made[0].copy_(torch.nn.functional.rms_norm(made[1], (hidden,), weight, eps))
+    elif x.numel() > 0:
         op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                                             epsilon=eps)
-        operands = (_aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
-        op.run(*operands, _aligned(weight.contiguous()), total.view(-1, hidden), normed.view(-1, hidden),
-               stream=_stream(x))
-    return normed, total
+        operands = (_operand(_aligned(t.reshape(-1, hidden).contiguous())) for t in (x, residual))
+        op._core.run_norm(*operands, _operand(_aligned(weight.contiguous())), _operand(made[1].view(-1, hidden)),
+                          (made[0].data_ptr(), 0, 1.0), _stream(x))
+    return _handed(made[0], normed), _handed(made[1], total)
 
 
 def _of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
@@ -222,47 +262,60 @@ def _of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tens
     return (torch.nn.functional.pad(left, (0, rounded - k)), torch.nn.functional.pad(right, (0, rounded - k)))
 
 
-def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str,
-                 scale: float = 0.0) -> Tensor:
+def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
+                 out: Tensor | None = None) -> Tensor:
     batch, heads, dim = q.shape
     held, kv_heads = keys.shape[1], keys.shape[2]
+    _require_alike(q, keys=keys, values=values)
+    for name, t in (("keys", keys), ("values", values)):
+        _require_shape(name, t, batch, held, kv_heads, dim)
+    _require_shape("lengths", lengths, batch)
     op = _engine(q, group_name).planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
                                         keys=held, dtype=q.dtype, scale=scale)
-    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    made = _room(q, (batch, heads, dim), 0, out)
     rows = q.reshape(-1, dim).contiguous()
     k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
-    lengths = lengths.to(torch.int32).contiguous()
-    op._core.run_decode(_operand(rows), _operand(k), _operand(v), lengths.data_ptr(), None, _operand(out.view(-1, dim)),
+    lengths = lengths.to(q.device, torch.int32).contiguous()
+    op._core.run_decode(_operand(rows), _operand(k), _operand(v), lengths.data_ptr(), None, _operand(made.view(-1, dim)),
                         (batch, 0), _stream(q))
-    return out
+    return _handed(made, out)
 
 
-def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False,
-                    scale: float = 0.0) -> tuple[Tensor, Tensor]:
+def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False, scale: float = 0.0, *,
+                    out: Tensor | None = None, log_sums: Tensor | None = None) -> tuple[Tensor, Tensor]:
     batch, queries, heads, dim = q.shape
     held, kv_heads = keys.shape[1], keys.shape[2]
-    out = torch.empty_like(q, memory_format=torch.contiguous_format)
-    log_sums = q.new_empty((batch, queries, heads), dtype=torch.float32)
-    if out.numel() > 0:
+    _require_alike(q, keys=keys, values=values)
+    for name, t in (("keys", keys), ("values", values)):
+        _require_shape(name, t, batch, held, kv_heads, dim)
+    made = _room(q, (batch, queries, heads, dim), 0, out)
+    sums = _room(q.new_empty(0, dtype=torch.float32), (batch, queries, heads), 0, log_sums)
+    if made.numel() > 0:
         op = engine_alone(q.device).planned("flash_attention", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
                                             queries=queries, keys=held, causal=causal, dtype=q.dtype, scale=scale)
         operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
         q, keys, values = (_rows(t) for t in operands)
-        op._core.run_attention(_operand(q), _operand(keys), _operand(values), _operand(out.view(-1, heads * dim)),
-                               (None, None, 0), log_sums.data_ptr(), _stream(q))
-    return out, log_sums
+        op._core.run_attention(_operand(q), _operand(keys), _operand(values), _operand(made.view(-1, heads * dim)),
+                               (None, None, 0), sums.data_ptr(), _stream(q))
+    return _handed(made, out), _handed(sums, log_sums)
 
 
-def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str) -> tuple[Tensor, Tensor]:
+def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, *, o: Tensor | None = None,
+                            lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    _require_shape("partial_lse", partial_lse, *partial_o.shape[:-1])
     ranks = _engine(partial_o, group_name).world.size
-    lse = all_gather(partial_lse.float().unsqueeze(0), 0, group_name)
-    o = all_gather(partial_o.unsqueeze(0), 0, group_name).view(ranks, *partial_o.shape)
-    top = lse.amax(0)
+    logarithms = all_gather(partial_lse.float().unsqueeze(0), 0, group_name)
+    parts = all_gather(partial_o.unsqueeze(0), 0, group_name).view(ranks, *partial_o.shape)
+    top = logarithms.amax(0)
     # Where no rank has seen a key all of them have -inf, and the result is zero.
-    shares = torch.exp(lse - torch.where(top.isinf(), torch.zeros_like(top), top))
+    shares = torch.exp(logarithms - torch.where(top.isinf(), torch.zeros_like(top), top))
     total = shares.sum(0)
-    merged = (o.float() * shares.unsqueeze(-1)).sum(0) / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(-1)
-    return merged.to(partial_o.dtype), top + torch.where(top.isinf(), torch.zeros_like(total), total.log())
+    merged = (parts.float() * shares.unsqueeze(-1)).sum(0) / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(-1)
+    merged, top = merged.to(partial_o.dtype), top + torch.where(top.isinf(), torch.zeros_like(total), total.log())
+    for made, out in ((merged, o), (top, lse)):
+        if out is not None:
+            _fits(made, tuple(made.shape), out)
+    return _handed(merged, o), _handed(top, lse)
 
 
 def _reduction(reduce_op: str) -> str:
