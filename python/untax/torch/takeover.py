@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 
 import torch
 import torch.distributed._symmetric_memory as symm_mem
 from torch import Tensor
+from torch.distributed.distributed_c10d import _get_group_size_by_name
 
 from ..errors import Unsupported
 from . import tensors
@@ -15,6 +17,8 @@ from . import tensors
 _types = (torch.float32, torch.float16, torch.bfloat16)
 _calls: Counter[tuple[str, str]] = Counter()
 _installed: list[torch.library.Library] = []
+
+_rows_worth_a_copy: float = 0
 
 
 class Report(dict[tuple[str, str], int]):
@@ -49,6 +53,11 @@ def _why_not(a: Tensor, bs: list[Tensor], group_name: str) -> str:
     return ""
 
 
+def _gathered_rows(a: Tensor, gather_dim: int, group_name: str) -> int:
+    ranks = 1 if gather_dim % a.dim() == a.dim() - 1 else _get_group_size_by_name(group_name)
+    return a.shape[:-1].numel() * ranks
+
+
 def _refused(operator: str, why: str) -> None:
     if os.environ.get("UNTAX_STRICT") == "1":
         raise Unsupported(f"{operator}: {why}, and UNTAX_STRICT is 1, so torch's implementation is not asked")
@@ -59,17 +68,27 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
                        return_A: bool = True) -> tuple[Tensor | None, list[Tensor]]:  # noqa: N803
     name = "fused_all_gather_matmul"
     why = _why_not(A, Bs, group_name)
-    if not why and len(Bs) == 1 and not return_A:
-        why = tensors.kernels_lack(A, *Bs[0].shape)
+    columns = [] if why else [b.shape[1] for b in Bs]
+    together = not why and not return_A and (
+        len(Bs) == 1 or _gathered_rows(A, gather_dim, group_name) >= _rows_worth_a_copy)
+    if together:
+        why = tensors.kernels_lack(A, Bs[0].shape[0], sum(columns))
     if why:
         _refused(name, why)
         others = symm_mem._fused_all_gather_matmul if A.is_cuda else symm_mem._fused_all_gather_matmul_fallback
         return others(A, Bs, gather_dim, group_name, return_A=return_A)
-    if len(Bs) == 1 and not return_A:
+    if len(Bs) == 1 and together:
         _calls[name, "by untax, fused"] += 1
         return None, [tensors.all_gather_matmul(A, Bs[0], gather_dim, group_name)]
+    if together:
+        _calls[name, "by untax, fused, with weights side by side"] += 1
+        whole = tensors.all_gather_matmul(A, torch.cat([b.t() for b in Bs]).t(), gather_dim, group_name)
+        outermost = 0 if gather_dim % A.dim() == A.dim() - 1 else gather_dim
+        parts = whole.movedim(outermost, 0).split(columns, -1)
+        return None, [part.contiguous().movedim(0, outermost) for part in parts]
     # What is needed as a whole, or several times, is gathered once.
-    _calls[name, "by untax, gathered first, since A is asked for or has several weights"] += 1
+    what = "A is asked for" if return_A else "rows are few for several weights"
+    _calls[name, f"by untax, gathered first, since {what}"] += 1
     whole = tensors.all_gather(A, gather_dim % A.dim(), group_name)
     return whole if return_A else None, [torch.matmul(whole, b) for b in Bs]
 
@@ -91,10 +110,18 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
     return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name)
 
 
-def install() -> None:
+def install(rows_worth_a_copy: int | None = 2048) -> None:
     """From here on `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax, for
     tensors of CPUs and of GPUs, and so does what emits them. What untax cannot take goes to torch's implementation;
-    `report` says how often, and why, and with UNTAX_STRICT=1 it is an error."""
+    `report` says how often, and why, and with UNTAX_STRICT=1 it is an error.
+
+    `rows_worth_a_copy`: from so many gathered rows on several weights of one call are copied side by side, at each call,
+    for one fused product; below, and at all numbers of rows for None, A is gathered first, and torch multiplies. A copy
+    takes as long for few rows as for many, and what the fused product hides grows with the rows; where both are equal
+    depends on the machine, so the default is but a choice. All ranks give the same. May be called again to change it.
+    """
+    global _rows_worth_a_copy
+    _rows_worth_a_copy = math.inf if rows_worth_a_copy is None else rows_worth_a_copy
     if _installed:
         return
     library = torch.library.Library("symm_mem", "IMPL")
