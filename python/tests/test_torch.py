@@ -21,6 +21,17 @@ def torchrun(ranks, *program):
     return done.stdout
 
 
+def test_torch_has_all_operators_of_the_library():
+    import torch
+
+    import untax.torch
+
+    called = {"all_gather_gemm": "all_gather_matmul", "all_reduce_norm": "all_reduce_rms_norm"}
+    for kind in untax.operators.kinds:
+        name = called.get(kind, kind.replace("gemm_", "matmul_"))
+        assert set(getattr(torch.ops.untax, name).overloads()) == {"default", "out"}, kind
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_agree_with_torch(ranks, seed):
     said = torchrun(ranks, HERE / "torch_ranks.py", seed)

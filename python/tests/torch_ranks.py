@@ -132,10 +132,16 @@ def collectives():
         summed = ops.all_reduce(x.float() @ w.float(), "sum", group)
         close(ops.matmul_all_reduce(x, w, "sum", group), summed.to(dtype), "matmul_all_reduce")
         close(ops.matmul_all_reduce(x, w, "avg", group), (summed / ranks).to(dtype), "average of products")
-        scale, residual = torch.ones(3, dtype=dtype), torch.ones_like(x)
-        normed, kept = ops.all_reduce_rms_norm(x, residual, scale, 1e-6, group)
-        close(kept, total + residual, "residual")
-        close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
+        for n in (5, 16):
+            w = torch.randn(3, n).to(dtype)
+            same_x = all_of_them[0]  # at all ranks
+            everywhere = ops.all_gather((same_x.float() @ w.float()).to(dtype), 1, group)
+            close(ops.matmul_all_scatter(same_x, w, group), everywhere, f"product of {n} columns a rank, at all ranks")
+        for lying in (x, x.t().contiguous().t()):  # by rows, and by columns
+            scale, residual = torch.ones(3, 2, dtype=dtype)[:, 1], torch.ones_like(lying)
+            normed, kept = ops.all_reduce_rms_norm(lying, residual, scale, 1e-6, group)
+            close(kept, total + residual, "residual")
+            close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
 
 
 def written_by(op):
@@ -155,6 +161,7 @@ def into_what_is_given():
                           (ops.broadcast, (x, ranks - 1, group)),
                           (ops.all_gather_matmul, (x, b, 0, group)), (ops.all_gather_matmul, (x, b[:, :3], 1, group)),
                           (ops.matmul_all_reduce, (x, b, "sum", group)),
+                          (ops.matmul_all_scatter, (torch.ones(2, 3, 8), b, group)),
                           (ops.matmul_reduce_scatter, (x, b, "sum", 0, group)),
                           (ops.matmul_reduce_scatter, (x, b, "avg", 2, group)),
                           (ops.all_reduce_rms_norm, (x, x.clone(), torch.ones(8), 1e-5, group)),
@@ -208,6 +215,16 @@ def refusals():
         (lambda: ops.merge_partial_attention(x, x, group), "partial_lse is"),
     ):
         refused(call, text)
+    # What is traced is refused as it is traced.
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+        fake, fake_odd, fake_b = torch.empty(4 * ranks, 8), torch.empty(2 * ranks + 1, 8), torch.empty(8, 2 * ranks + 1)
+        for call in (lambda: ops.reduce_scatter(fake_odd, "sum", 0, group), lambda: ops.all_to_all(fake_odd, group),
+                     lambda: ops.matmul_reduce_scatter(fake_odd, fake.t()[:, :8], "sum", 0, group),
+                     lambda: ops.matmul_reduce_scatter(fake, fake_b, "sum", 1, group),
+                     lambda: ops.all_to_all(fake_odd, group, out=torch.empty_like(fake_odd))):
+            refused(call, f"extent of {2 * ranks + 1}, which {ranks} ranks cannot share equally")
+        refused(lambda: ops.all_gather_matmul(fake, fake[1:], 0, group), "a matrix with 8 rows")
+        refused(lambda: ops.all_reduce(fake, "sum", group, out=fake_b), "out is (8, ")
     assert (ops.all_reduce(torch.ones(3), "sum", group) == ranks).all()
 
 
@@ -308,6 +325,7 @@ def checked_by_torch():
         (ops.matmul_reduce_scatter, (c, b.detach(), "avg", 2, group)), (ops.all_gather, (c, 1, group)),
         (ops.reduce_scatter, (c, "sum", 0, group)), (ops.all_reduce, (c, "sum", group)), (ops.all_to_all, (c, group)),
         (ops.broadcast, (c, 0, group)), (ops.matmul_all_reduce, (c, torch.randn(8, 3), "sum", group)),
+        (ops.matmul_all_scatter, (c, torch.randn(8, 16), group)),
         (ops.all_reduce_rms_norm, (c, c.clone(), torch.ones(8), 1e-6, group)),
         (ops.merge_partial_attention, (c, c[..., 0].contiguous(), group)),
         (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),

@@ -44,7 +44,8 @@ def make_world(group: Any = None, **options: Any) -> World:
 
 
 _least = 64
-_varying = {kind: ("m", "varying_rows") for kind in ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce")}
+_varying = {kind: ("m", "varying_rows") for kind in
+            ("all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce")}
 _varying |= {kind: ("count", "varying_count")
              for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
 _varying["all_reduce_norm"] = ("tokens", "varying_rows")

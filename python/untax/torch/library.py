@@ -12,6 +12,7 @@ from torch.distributed import distributed_c10d as c10d
 from . import tensors
 
 _library = torch.library.Library("untax", "DEF")
+_fakes: dict[str, Callable[..., Any]] = {}
 
 
 def _ranks(group_name: str) -> int:
@@ -24,6 +25,7 @@ def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> N
     for device in ("CPU", "CUDA"):
         _library.impl(name, run, device)
     torch.library.register_fake(f"untax::{name}", fake, lib=_library)
+    _fakes[name] = fake
 
 
 def _with_dim(shape: Any, dim: int, extent: Any) -> list[Any]:
@@ -44,25 +46,37 @@ def _fake_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
 
 
 def _fake_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
-    return _placed(x, _with_dim(x.shape, dim, x.shape[dim] // _ranks(group_name)), dim)
+    return _placed(x, _with_dim(x.shape, dim, tensors.share_of(x.shape[dim], dim, _ranks(group_name))), dim)
+
+
+def _fake_exchange(x: Tensor, group_name: str) -> Tensor:
+    tensors.share_of(x.shape[0], 0, _ranks(group_name))
+    return _like(x)
 
 
 def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
-    gather_dim %= a.dim()
-    shape = [*a.shape[:-1], b.shape[1]]
-    if gather_dim == a.dim() - 1:
-        return a.new_empty(shape)
-    return _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * _ranks(group_name)), gather_dim)
+    gather_dim, ranks = gather_dim % a.dim(), _ranks(group_name)
+    last = gather_dim == a.dim() - 1
+    shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1] * (ranks if last else 1))]
+    return a.new_empty(shape) if last else _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * ranks), gather_dim)
 
 
 def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
     scatter_dim %= a.dim()
-    shape = [*a.shape[:-1], b.shape[1]]
-    shape[scatter_dim] = shape[scatter_dim] // _ranks(group_name)
+    shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])]
+    shape[scatter_dim] = tensors.share_of(shape[scatter_dim], scatter_dim, _ranks(group_name))
     if scatter_dim == a.dim() - 1:
         rows = a.shape[:-1].numel()
         return a.new_empty((shape[-1], rows)).t().reshape(shape)
     return _placed(a, shape, scatter_dim)
+
+
+def _fake_all_reduced(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> Tensor:
+    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])))
+
+
+def _fake_all_scattered(a: Tensor, b: Tensor, group_name: str) -> Tensor:
+    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1]) * _ranks(group_name)))
 
 
 def _like(x: Tensor, *_: Any) -> Tensor:
@@ -73,14 +87,16 @@ _define("all_gather(Tensor x, int dim, str group_name) -> Tensor", tensors.all_g
 _define("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name) -> Tensor", tensors.reduce_scatter,
         _fake_scatter)
 _define("all_reduce(Tensor x, str reduce_op, str group_name) -> Tensor", tensors.all_reduce, _like)
-_define("all_to_all(Tensor x, str group_name) -> Tensor", tensors.all_to_all, _like)
+_define("all_to_all(Tensor x, str group_name) -> Tensor", tensors.all_to_all, _fake_exchange)
 _define("broadcast(Tensor x, int root, str group_name) -> Tensor", tensors.broadcast, _like)
 _define("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name) -> Tensor", tensors.all_gather_matmul,
         _fake_gather_matmul)
 _define("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name) -> Tensor",
         tensors.matmul_reduce_scatter, _fake_matmul_scatter)
 _define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", tensors.matmul_all_reduce,
-        lambda a, b, reduce_op, group_name: a.new_empty((*a.shape[:-1], b.shape[1])))
+        _fake_all_reduced)
+_define("matmul_all_scatter(Tensor a, Tensor b, str group_name) -> Tensor", tensors.matmul_all_scatter,
+        _fake_all_scattered)
 _define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name) -> (Tensor, Tensor)",
         tensors.all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
 _define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
@@ -104,9 +120,14 @@ def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
     def write(*arguments: Any, **named: Any) -> None:
         run(*arguments, **named)
 
+    def fake(*arguments: Any, **named: Any) -> None:
+        made = _fakes[name](*arguments, **{key: value for key, value in named.items() if key not in outs})
+        for one, out in zip([made] if len(outs) == 1 else made, outs, strict=True):
+            tensors.fits(one, tuple(one.shape), named[out])
+
     for device in ("CPU", "CUDA"):
         _library.impl(f"{name}.out", write, device)
-    torch.library.register_fake(f"untax::{name}.out", lambda *_, **named: None, lib=_library)
+    torch.library.register_fake(f"untax::{name}.out", fake, lib=_library)
 
 
 _define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather, "out")
@@ -118,6 +139,7 @@ _define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_nam
 _define_out("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name)",
             tensors.matmul_reduce_scatter, "out")
 _define_out("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name)", tensors.matmul_all_reduce, "out")
+_define_out("matmul_all_scatter(Tensor a, Tensor b, str group_name)", tensors.matmul_all_scatter, "out")
 _define_out("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name)",
             tensors.all_reduce_rms_norm, "normed", "total")
 _define_out("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0)",

@@ -42,14 +42,14 @@ def _require_shape(name: str, t: Tensor, *shape: int) -> None:
         raise InvalidArgument(f"{name} is {tuple(t.shape)}; it has to be {shape}")
 
 
-def _share(extent: int, dim: int, ranks: int) -> int:
+def share_of(extent: int, dim: int, ranks: int) -> int:
     """What each rank has of a dimension. All ranks find the same, so that nobody waits for one that was refused."""
     if extent % ranks != 0:
         raise InvalidArgument(f"dimension {dim} has an extent of {extent}, which {ranks} ranks cannot share equally")
     return extent // ranks
 
 
-def _weights(a: Tensor, b: Tensor, k: int) -> int:
+def columns_of(a: Tensor, b: Tensor, k: int) -> int:
     """How many columns b of [k, n] has."""
     _require_alike(a, b=b)
     if b.dim() != 2 or b.shape[0] != k:
@@ -96,13 +96,13 @@ def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) ->
     """Where a result with `dim` outermost in memory is made: in `out` if that lies so, else anew."""
     if out is not None:
         lying = out.movedim(dim, 0) if out.dim() == len(shape) > 0 else out
-        _fits(like, shape, lying)
+        fits(like, shape, lying)
         if lying.is_contiguous() and _is_aligned(lying):
             return lying
     return like.new_empty(shape)
 
 
-def _fits(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
+def fits(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
     if tuple(out.shape) != shape or out.dtype != like.dtype or out.device != like.device:
         raise InvalidArgument(f"out is {tuple(out.shape)} of {out.dtype} on {out.device}, in the order of memory; it has "
                               f"to be {tuple(shape)} of {like.dtype} on {like.device}")
@@ -128,7 +128,7 @@ def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out:
     engine = _engine(x, group_name)
     ranks = engine.world.size
     front = x.movedim(dim, 0).contiguous()
-    made = _room(x, (_share(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
+    made = _room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         _move(op, front, made)
@@ -147,7 +147,7 @@ def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None
 def all_to_all(x: Tensor, group_name: str, *, out: Tensor | None = None) -> Tensor:
     """The parts of the first dimension, equally many rows for each rank."""
     engine = _engine(x, group_name)
-    rows = _share(x.shape[0], 0, engine.world.size)
+    rows = share_of(x.shape[0], 0, engine.world.size)
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
         _move(engine.planned("all_to_all", count=rows * x[0].numel(), dtype=x.dtype), x.contiguous(), made)
@@ -166,10 +166,10 @@ def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = Non
 def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
     ranks, gather_dim = engine.world.size, gather_dim % a.dim()
-    n = _weights(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
+    n = columns_of(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
     if gather_dim == a.dim() - 1:
         if out is not None:
-            _fits(a, (*a.shape[:-1], n), out)
+            fits(a, (*a.shape[:-1], n), out)
         if a.shape[-1] % 8 != 0 and ranks > 1:  # shards of k begin at multiples of 8
             return _handed(torch.matmul(all_gather(a, gather_dim, group_name), b), out)
         made = _room(a, (*a.shape[:-1], n), 0, out)
@@ -192,10 +192,10 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
                           out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
-    columns = _weights(a, b, a.shape[-1])
+    columns = columns_of(a, b, a.shape[-1])
     # Rows of the product are scattered; columns are rows of the transposed product.
     last = scatter_dim == a.dim() - 1
-    share = _share(columns if last else a.shape[scatter_dim], scatter_dim, ranks)
+    share = share_of(columns if last else a.shape[scatter_dim], scatter_dim, ranks)
     front = a if last else a.movedim(scatter_dim, 0)
     flat = front.reshape(-1, a.shape[-1])
     left, right = (b.t(), flat) if last else (flat, b.t())
@@ -203,7 +203,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     left, right = _of_sharded_k(left, right, ranks)
     if last:
         if out is not None:
-            _fits(a, (*a.shape[:-1], share), out)
+            fits(a, (*a.shape[:-1], share), out)
         made = a.new_empty((share, n))
     else:
         made = _room(a, (share, *front.shape[1:-1], n), scatter_dim, out)
@@ -219,7 +219,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
-    n = _weights(a, b, a.shape[-1])
+    n = columns_of(a, b, a.shape[-1])
     if reduce_op not in ("sum", "avg") or kernels_lack(a, *b.shape):  # for which gemm_all_reduce is not there
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     engine = _engine(a, group_name)
@@ -232,6 +232,23 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
         op = engine.planned("gemm_all_reduce", m=flat.shape[0], n=n, k=flat.shape[1] * ranks, dtype=a.dtype)
         _gemm(op, flat, right, made.view(-1, n))
     return _handed(_averaged(made, reduce_op, ranks), out)
+
+
+def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, *, out: Tensor | None = None) -> Tensor:
+    n, engine = columns_of(a, b, a.shape[-1]), _engine(a, group_name)
+    made = _room(a, (*a.shape[:-1], n * engine.world.size), 0, out)
+    # A torch tensor on the symmetric C of a GPU nobody has tried; shards begin at multiples of 8.
+    if a.is_cuda or n % 8 != 0:
+        made.copy_(all_gather(torch.matmul(a, b), a.dim() - 1, group_name))
+    elif a.shape[-1] == 0:
+        made.zero_()
+    elif made.numel() > 0:
+        flat, result = a.reshape(-1, a.shape[-1]), made.view(-1, made.shape[-1])
+        op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=flat.shape[1], dtype=a.dtype)
+        flat, weights = _rows(flat), _rows(b.t())
+        op._core.run_gemm(_operand(flat), _operand(weights), None, _stream(a))
+        result.copy_(op.result.torch()[: result.shape[0]])
+    return _handed(made, out)
 
 
 def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, group_name: str, *,
@@ -247,8 +264,9 @@ def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
     elif x.numel() > 0:
         op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                                             epsilon=eps)
-        operands = (_operand(_aligned(t.reshape(-1, hidden).contiguous())) for t in (x, residual))
-        op._core.run_norm(*operands, _operand(_aligned(weight.contiguous())), _operand(made[1].view(-1, hidden)),
+        parts, residual = (_aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
+        weight = _aligned(weight.contiguous())
+        op._core.run_norm(_operand(parts), _operand(residual), _operand(weight), _operand(made[1].view(-1, hidden)),
                           (made[0].data_ptr(), 0, 1.0), _stream(x))
     return _handed(made[0], normed), _handed(made[1], total)
 
@@ -314,7 +332,7 @@ def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: 
     merged, top = merged.to(partial_o.dtype), top + torch.where(top.isinf(), torch.zeros_like(total), total.log())
     for made, out in ((merged, o), (top, lse)):
         if out is not None:
-            _fits(made, tuple(made.shape), out)
+            fits(made, tuple(made.shape), out)
     return _handed(merged, o), _handed(top, lse)
 
 
