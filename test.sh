@@ -111,15 +111,20 @@ test_python() {
   # shellcheck disable=SC2046
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
-      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit $([[ "$torch" == yes ]] && echo torch) &&
+      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch) &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&
     quietly build/python-install.log "$venv/bin/pip" install --force-reinstall --no-deps "$wheels"/untax-*.whl &&
-    quietly build/python-abi3.log "$venv/bin/abi3audit" --verbose "$wheels"/untax-*.whl; }; then
+    quietly build/python-abi3.log "$venv/bin/abi3audit" --verbose "$wheels"/untax-*.whl &&
+    quietly build/python-auditwheel.log "$venv/bin/auditwheel" show "$wheels"/untax-*.whl; }; then
     failed=$((failed + 1))
     return
   fi
   find "$wheels" -name '*.whl' -printf '%f, %k KiB\n'
+  if [[ -n $(find "$wheels" -name '*.whl' -size +39999k) ]]; then
+    echo "The wheel has to be smaller than 40 MB." >&2
+    failed=$((failed + 1))
+  fi
   heading "Python: tests"
   rm -f build/pytest.xml
   "$venv/bin/python" -m pytest -q -rs --junitxml build/pytest.xml </dev/null || true

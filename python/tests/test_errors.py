@@ -127,19 +127,21 @@ def test_a_process_that_is_killed_is_named_and_nobody_hangs(tmp_path):
         assert (text.strip(), status) == ("suspect 1", 7)
 
 
-def test_worlds_and_plans_leave_nothing_behind():
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_worlds_and_plans_leave_nothing_behind(ranks):
     def pages():
         return int(open("/proc/self/statm").read().split()[1])
 
-    def once():
-        with untax.World.threads(1)[0] as world:
-            for _ in range(10):
-                untax.AllReduce(world, 64, "fp32").close()
+    def body(world):
+        for turn in range(10):
+            op = untax.AllReduce(world, 64, "fp32")
+            if turn % 2 == 0:
+                op.close()  # else the garbage collector, or the world, closes it
 
-    for _ in range(20):
-        once()
+    for _ in range(40):
+        untax.run_threads(ranks, body)
     before, open_before = pages(), len(os.listdir("/proc/self/fd"))
-    for _ in range(1000):  # 10000 plans
-        once()
+    for _ in range(1000):  # 10000 plans of each rank
+        untax.run_threads(ranks, body)
     assert pages() - before < 1000
     assert len(os.listdir("/proc/self/fd")) == open_before
