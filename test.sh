@@ -17,7 +17,7 @@ package, for hosts, in a virtual environment.
                   looks at a half of the sources, and a half of the headers is compiled alone,
                   others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
-  --with-torch    installs torch, too, which takes gigabytes, and runs the tests of untax.torch
+  --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
 TEXT
@@ -111,7 +111,7 @@ test_python() {
   # shellcheck disable=SC2046
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
-      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch) &&
+      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch scipy) &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&
     quietly build/python-install.log "$venv/bin/pip" install --force-reinstall --no-deps "$wheels"/untax-*.whl &&

@@ -226,4 +226,5 @@ NB_MODULE(_core, m) {
   untax::python::bind_world(m);
   untax::python::bind_operator(m);
   untax::python::bind_trace(m);
+  untax::python::bind_sparse(m);
 }

@@ -24,7 +24,7 @@ std::string described(nb::handle given) {
 }
 
 template <class Array>
-void open(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+void take(const char* name, nb::handle given, Array& keeper) {
   try {
     keeper = nb::cast<Array>(given);
   } catch (const nb::cast_error&) {
@@ -32,8 +32,18 @@ void open(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
            "; it has to be an array with __dlpack__ or a buffer" +
            (std::is_same_v<Array, written_array> ? " that may be written" : ""));
   }
-  const bool there = keeper.device_type() == nb::device::cuda::value ||
-                     keeper.device_type() == nb::device::cuda_managed::value;
+}
+
+template <class Array>
+bool lies_on_gpu(const Array& a) {
+  return a.device_type() == nb::device::cuda::value ||
+         a.device_type() == nb::device::cuda_managed::value;
+}
+
+template <class Array>
+void open(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  take(name, given, keeper);
+  const bool there = lies_on_gpu(keeper);
   if (there == on_gpu) return;
   refuse(std::string(name) + " lies " + (there ? "on a GPU" : "in host memory") +
          ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
@@ -108,6 +118,17 @@ layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keepe
   return {address(keeper), 1, static_cast<std::int64_t>(keeper.size()), 0, type_of(name, keeper)};
 }
 
+template <class Array>
+void vector_of(const char* name, nb::handle given, Array& keeper) {
+  take(name, given, keeper);
+  if (lies_on_gpu(keeper))
+    refuse(std::string(name) + " lies on a GPU; it has to lie in host memory");
+  if (keeper.ndim() != 1 || !side_by_side(keeper)) {
+    refuse(std::string(name) + " has " + std::to_string(keeper.ndim()) +
+           " dimensions; it has to have 1, with elements side by side");
+  }
+}
+
 }  // namespace
 
 untax_const_matrix matrix_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
@@ -142,6 +163,13 @@ const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t 
            " elements; it has to hold " + std::to_string(count) + " of int32, side by side");
   }
   return static_cast<const std::int32_t*>(keeper.data());
+}
+
+void open_vector(const char* name, nb::handle given, read_array& keeper) {
+  vector_of(name, given, keeper);
+}
+void open_vector(const char* name, nb::handle given, written_array& keeper) {
+  vector_of(name, given, keeper);
 }
 
 }  // namespace untax::python

@@ -29,5 +29,9 @@ using written_array = nb::ndarray<>;
 /// Numbers of 32 bits that lie side by side, or an address; null for None.
 [[nodiscard]] const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count,
                                              bool on_gpu, read_array& keeper);
+/// Elements of one dimension that lie side by side in host memory, whatever they are. Raises
+/// InvalidArgument for others.
+void open_vector(const char* name, nb::handle given, read_array& keeper);
+void open_vector(const char* name, nb::handle given, written_array& keeper);
 
 }  // namespace untax::python

@@ -29,5 +29,6 @@ class world {
 void bind_world(nb::module_& m);
 void bind_operator(nb::module_& m);
 void bind_trace(nb::module_& m);
+void bind_sparse(nb::module_& m);
 
 }  // namespace untax::python

@@ -25,6 +25,12 @@ def test_decode_step():
     assert "the same bits" in done.stdout and "all_reduce_norm" in done.stdout and "gemm_all_reduce" in done.stdout
 
 
+def test_sparse_product():
+    done = subprocess.run([sys.executable, EXAMPLES / "sparse_product.py"], capture_output=True, text=True, check=True,
+                          timeout=120)
+    assert done.stdout.endswith("ways, the same heat\n")
+
+
 def test_notebook_on_the_taxes():
     """Its cells, one after the other; the last line of a cell is what it shows."""
     cells = json.loads((EXAMPLES / "taxes.ipynb").read_text())["cells"]
