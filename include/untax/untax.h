@@ -27,6 +27,7 @@
 #include <untax/c/gemm.h>
 #include <untax/c/library.h>
 #include <untax/c/operator.h>
+#include <untax/c/select.h>
 #include <untax/c/sparse.h>
 #include <untax/c/trace.h>
 #include <untax/c/world.h>

@@ -227,4 +227,5 @@ NB_MODULE(_core, m) {
   untax::python::bind_operator(m);
   untax::python::bind_trace(m);
   untax::python::bind_sparse(m);
+  untax::python::bind_select(m);
 }

@@ -30,5 +30,6 @@ void bind_world(nb::module_& m);
 void bind_operator(nb::module_& m);
 void bind_trace(nb::module_& m);
 void bind_sparse(nb::module_& m);
+void bind_select(nb::module_& m);
 
 }  // namespace untax::python

@@ -31,6 +31,11 @@ def test_sparse_product():
     assert done.stdout.endswith("ways, the same heat\n")
 
 
+def test_selector():
+    done = subprocess.run([sys.executable, EXAMPLES / "selector.py"], capture_output=True, text=True, check=True, timeout=120)
+    assert "Does gathering pay?" in done.stdout and done.stdout.endswith("numbers below 1000000000: sort\n")
+
+
 def test_notebook_on_the_taxes():
     """Its cells, one after the other; the last line of a cell is what it shows."""
     cells = json.loads((EXAMPLES / "taxes.ipynb").read_text())["cells"]

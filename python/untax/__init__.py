@@ -17,6 +17,7 @@ from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, No
                      Timeout, Unsupported)
 from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashAttention,
                         FlashDecode, GemmAllReduce, GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
+from .select import Selector
 from .sparse import Spmv, spmv_ways
 from .taxes import Taxes, taxes
 from .trace import Trace
@@ -29,6 +30,6 @@ __all__ = [
     "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error",
     "FlashAttention", "FlashDecode",
     "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
-    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World", "run_threads",
-    "spmv_ways", "taxes",
+    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World",
+    "run_threads", "spmv_ways", "taxes",
 ]
