@@ -145,3 +145,28 @@ def test_worlds_and_plans_leave_nothing_behind(ranks):
         untax.run_threads(ranks, body)
     assert pages() - before < 1000
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+PLANS = """
+    import os, untax
+    def pages():
+        return int(open("/proc/self/statm").read().split()[1])
+    world = untax.World.from_environment()
+    def plans(count):
+        for _ in range(count):
+            untax.AllReduce(world, 64, "fp32").close()
+        world.barrier()
+        return pages(), len(os.listdir("/proc/self/fd"))
+    before, after = plans(200), plans(10000)
+    assert after[0] - before[0] < 1000 and after[1] == before[1], (before, after)
+    world.close()
+"""
+
+
+def test_plans_of_processes_leave_nothing_behind(tmp_path):
+    ranks = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(PLANS)], stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "UNTAX_RANK": str(rank), "UNTAX_WORLD_SIZE": "2",
+                                   "UNTAX_RENDEZVOUS": str(tmp_path / "meet")}) for rank in range(2)]
+    for rank in ranks:
+        assert (rank.communicate(timeout=60)[1], rank.returncode) == ("", 0)
+    assert list(tmp_path.iterdir()) == []

@@ -354,6 +354,32 @@ def sub_groups():
     assert untax_torch.world_of(name).size == 2
 
 
+def worlds_that_end():
+    """They leave no memory, no descriptors, no files and no keys in the store."""
+    def left():
+        keys = dist.distributed_c10d._get_process_group_store(dist.group.WORLD).num_keys()
+        return len(os.listdir("/proc/self/fd")), keys, [name for name in os.listdir("/dev/shm") if "untax" in name]
+
+    def pages():
+        return int(open("/proc/self/statm").read().split()[1])
+
+    def once():
+        assert (torch.ops.untax.all_reduce(torch.ones(4), "sum", group) == ranks).all()
+        untax_torch.close()
+
+    for _ in range(20):
+        once()
+    dist.barrier()
+    before, pages_before = left(), pages()
+    dist.barrier()
+    for _ in range(100):
+        once()
+    dist.barrier()
+    assert left() == before
+    assert pages() - pages_before < 500
+    dist.barrier()
+
+
 def a_rank_that_raises():
     """The operator of the others that waits for it says who it was, and why."""
     untax_torch.close()
@@ -384,7 +410,8 @@ def a_rank_that_leaves():
 
 
 for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,
-              attention, prefill, merged_attention, derivatives, checked_by_torch, sub_groups, a_rank_that_raises):
+              attention, prefill, merged_attention, derivatives, checked_by_torch, sub_groups, worlds_that_end,
+              a_rank_that_raises):
     check()
     if rank == 0:
         print(f"{check.__name__}: right with {ranks} ranks", flush=True)

@@ -40,7 +40,9 @@ def make_world(group: Any = None, **options: Any) -> World:
         store.set(f"untax/{number}/{rank}", mine)
         return [store.get(f"untax/{number}/{other}") for other in range(ranks)]
 
-    return World.from_exchange(rank, ranks, exchange, **options)
+    world = World.from_exchange(rank, ranks, exchange, **options)
+    store.delete_key(f"untax/{number}/{rank}")  # all ranks have come, so all have read it
+    return world
 
 
 _least = 64

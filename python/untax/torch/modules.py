@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..errors import InvalidArgument
 from .groups import group_of
 
 
@@ -23,7 +24,7 @@ def _part(whole: int, what: str, group: Any) -> tuple[int, int]:
     """How many of `whole` a rank has, and where its own begin."""
     group = group_of(group)
     if whole % group.size() != 0:
-        raise ValueError(f"{what} is {whole}, which {group.size()} ranks cannot share equally")
+        raise InvalidArgument(f"{what} is {whole}, which {group.size()} ranks cannot share equally")
     part = whole // group.size()
     return part, part * group.rank()
 
