@@ -13,6 +13,7 @@ import torch.distributed._symmetric_memory as symm_mem
 
 import untax
 import untax.torch as untax_torch
+from torch_ends import a_rank_that_leaves, a_rank_that_raises, sub_groups, worlds_that_end
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 dist.init_process_group("gloo")
@@ -341,72 +342,6 @@ def checked_by_torch():
     registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
     there = {name for name in registered if name.startswith("untax::")}
     assert there == looked, f"nobody has looked at {there - looked}"
-
-
-def sub_groups():
-    """Tensor parallelism within a larger job: pairs of ranks."""
-    pairs = [dist.new_group([first, first + 1]) for first in range(0, ranks - 1, 2)]
-    if rank // 2 >= len(pairs):
-        return
-    name = pairs[rank // 2].group_name
-    got = torch.ops.untax.all_gather(torch.tensor([float(rank)]), 0, name)
-    assert got.tolist() == [rank // 2 * 2, rank // 2 * 2 + 1]
-    assert untax_torch.world_of(name).size == 2
-
-
-def worlds_that_end():
-    """They leave no memory, no descriptors, no files and no keys in the store."""
-    def left():
-        keys = dist.distributed_c10d._get_process_group_store(dist.group.WORLD).num_keys()
-        return len(os.listdir("/proc/self/fd")), keys, [name for name in os.listdir("/dev/shm") if "untax" in name]
-
-    def pages():
-        return int(open("/proc/self/statm").read().split()[1])
-
-    def once():
-        assert (torch.ops.untax.all_reduce(torch.ones(4), "sum", group) == ranks).all()
-        untax_torch.close()
-
-    for _ in range(20):
-        once()
-    dist.barrier()
-    before, pages_before = left(), pages()
-    dist.barrier()
-    for _ in range(100):
-        once()
-    dist.barrier()
-    assert left() == before
-    assert pages() - pages_before < 500
-    dist.barrier()
-
-
-def a_rank_that_raises():
-    """The operator of the others that waits for it says who it was, and why."""
-    untax_torch.close()
-    world = untax_torch.world_of(group)
-    if rank == ranks - 1:
-        world.fail("KeyError: the tokenizer")
-    else:
-        try:
-            torch.ops.untax.all_reduce(torch.ones(4), "sum", group)
-            raise AssertionError("nobody was missed")
-        except untax.Aborted as error:
-            assert error.suspect == ranks - 1 and "KeyError: the tokenizer" in str(error)
-    dist.barrier()
-    untax_torch.close()
-
-
-def a_rank_that_leaves():
-    """It is gone at once, in the middle of everything; the others end as programs end."""
-    world = untax_torch.world_of(group)
-    if rank == ranks - 1:
-        os._exit(0)
-    try:
-        torch.ops.untax.all_reduce(torch.ones(4), "sum", group)
-        raise AssertionError("nobody was missed")
-    except untax.PeerLost as error:
-        assert error.suspect == ranks - 1
-    assert world.rank == rank
 
 
 for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,
