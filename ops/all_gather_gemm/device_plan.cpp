@@ -213,9 +213,7 @@ class planner {
     std::int64_t rows = round_up(split.full(), tall_rows);
     const std::int64_t halves = round_up(split.full(), block_rows);
     if (waste(rows) > most_waste && parts * halves % tall_rows == 0) rows = halves;
-    // Where runs have fewer rows, every source has to have some of them.
-    const bool few = made_.protocol.capacity > 0 && problem_.m < 2 * parts * parts;
-    if (problem_.m <= most_short_rows || few ||
+    if (problem_.m <= most_short_rows ||
         (waste(rows) > most_waste && problem_.m <= most_collected_rows)) {
       made_.protocol.gather_own = true;
       made_.sources = {0};

@@ -13,6 +13,7 @@
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/plan_check/check.hpp"
 #include "tests/errors.hpp"
+#include "tests/wanted_lines.hpp"
 
 namespace {
 
@@ -198,6 +199,54 @@ TEST(sums, refuse_patterns_that_there_are_not) {
                  {"rank 1: a sum", std::string(name_of(how)), "fused_sequential"});
   const device_findings found = check_on_gpus(sum, 2, in(pattern::copy_engine), 132);
   EXPECT_NE(found.refusal.find("copy_engine"), std::string::npos);
+}
+
+/// What each plan of a sum says, and how it goes through rows; or why there is none.
+void add(std::vector<std::string>& all, const device_sum& sum, int world, int rank,
+         const operator_options& options, int places) {
+  std::string text;
+  try {
+    const auto plans = sums_plans(sum, world, rank, options, places);
+    const gpu::sum_fragments& how = plans.front().how;
+    text = fmt::format("{}; {}; tiles {} x {}, raster of {}, from tile {}", plans.front().text(),
+                       plans.front().agreed().front(), how.tile_m, how.tile_n, how.raster_rows,
+                       how.first_row_tile);
+    for (const sums_plan& p : plans)
+      text += fmt::format(", {}/{}/{}", p.gemm.config.stages, p.gemm.config.epilogue_buffers,
+                          p.how.raster_rows);
+  } catch (const error& e) {
+    text = e.what();
+  }
+  all.push_back(fmt::format(
+      "sum of {} x {} x {} {}, {} phases, rank {} of {}, {}, {} workers, {} "
+      "SMs: {}",
+      sum.m, sum.n, sum.k, sum.target == reduce_target::owner ? "at owners" : "everywhere",
+      sum.phases, rank, world, name_of(options.how), options.workers, places, text));
+}
+TEST(sums, are_planned_as_before) {
+  using enum pattern;
+  std::vector<std::string> all;
+  for (const auto target : {reduce_target::owner, reduce_target::everywhere}) {
+    for (const int phases : {1, 2, 3}) {
+      const device_sum sum{.operator_name = "a sum",
+                           .m = 2000,
+                           .n = 1032,
+                           .k = 2048,
+                           .target = target,
+                           .phases = phases};
+      device_sum halves = sum;
+      halves.m = 40;
+      halves.partials = dtype::bf16;
+      for (const pattern how : {producer_consumer, fused_sequential, fused_specialized}) {
+        for (const int world : {1, 2, 3, 8})
+          add(all, world == 3 ? halves : sum, world, world == 2 ? 0 : world - 1, {.how = how}, 132);
+        if (phases == 3 || target == reduce_target::everywhere) continue;
+        add(all, sum, 2, 0, {.how = how, .workers = 40, .senders = 3}, 132);
+        for (const int places : {1, 2, 3, 4, 5, 14}) add(all, halves, 2, 1, {.how = how}, places);
+      }
+    }
+  }
+  untax_test::expect_wanted_lines("tests/plans/sums.txt", all);
 }
 
 }  // namespace

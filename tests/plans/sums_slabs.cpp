@@ -99,6 +99,39 @@ TEST(slabs, owners_have_all_rows_once) {
   }
 }
 
+/// A lane has four numbers of a fragment, of four bytes or of two.
+TEST(slabs, have_bytes_for_every_fragment_of_every_rank_twice) {
+  for (const bool halves : {false, true}) {
+    sum_fragments how;
+    how.ranks = 3;
+    how.m = 700;
+    how.n = 520;
+    how.col_tiles = 3;
+    how.halves = halves;
+    const int bytes = halves ? 256 : 512;
+    EXPECT_EQ(how.fragment_bytes(), bytes);
+    // An owner's 234 rows touch three tiles of 128 at most, of 2 x 4 x 32 fragments each.
+    EXPECT_EQ(how.slab_bytes(), std::int64_t{3 * 3 * 256} * bytes);
+    EXPECT_EQ(how.inbox_bytes(), std::int64_t{2 * 3 * 3 * 3 * 256} * bytes);
+  }
+}
+
+TEST(slabs, fragments_behind_the_last_column_are_not_wanted) {
+  for (const bool swap_ab : {false, true}) {
+    sum_fragments how;
+    how.m = 128;
+    how.n = swap_ab ? 32 : 24;
+    how.swap_ab = swap_ab;
+    how.groups = 1;
+    for (int i = 0; i < 4; ++i) {
+      gpu::sum_fragment f;
+      (swap_ab ? f.warp : f.part) = i;
+      EXPECT_EQ(how.wanted(0, f), how.col_of(f) < how.n) << how.col_of(f);
+      EXPECT_EQ(how.wanted(0, f), i < (swap_ab ? 2 : 3));
+    }
+  }
+}
+
 TEST(first_plans, of_tiles_and_sums) {
   const gpu::tile_config c;
   EXPECT_EQ(c, (gpu::tile_config{256, 2, 4, false, 2, false, 1}));
