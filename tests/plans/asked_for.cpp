@@ -74,16 +74,13 @@ void expect_senders(const Plan& p, const operator_options& o, int num_sms) {
 }
 
 TEST(asked_for, senders) {
-  each_plan(gather_cases(), [](const planned_gather& p) {
+  const auto look = [](const auto& p) {
     SCOPED_TRACE(p.text);
     if (p.options.senders == 0) return;
     ASSERT_NO_FATAL_FAILURE(expect_senders(p.plan, p.options, p.num_sms));
-  });
-  each_plan(scatter_cases(), [](const planned_scatter& p) {
-    SCOPED_TRACE(p.text);
-    if (p.options.senders == 0) return;
-    ASSERT_NO_FATAL_FAILURE(expect_senders(p.plan, p.options, p.num_sms));
-  });
+  };
+  each_plan(gather_cases(), look);
+  each_plan(scatter_cases(), look);
 }
 
 /// Chunks are as large as who moves them is worth, or a row, where that is more; and epilogue warps
@@ -164,9 +161,10 @@ TEST(asked_for, nothing_is_no_worse_than_something) {
 TEST(asked_for, as_long_with_any_number_of_streams) {
   for (const std::int64_t m : {300, 4096}) {
     const auto cycles = [&](int streams) {
-      return scatter_plans({m, 8192, 4096}, 4, 0, options_of(pattern::copy_engine, streams, 0), 132)
-          .front()
-          .gemm.cycles;
+      const auto options = options_of(pattern::copy_engine, streams, 0);
+      const scatter_plan plan = scatter_plans({m, 8192, 4096}, 4, 0, options, 132).front();
+      EXPECT_EQ(plan.protocol.tile_m, plan.split_rows) << "what they send at a time is a tile";
+      return plan.gemm.cycles;
     };
     for (const int streams : {1, 3, 7}) EXPECT_EQ(cycles(streams), cycles(2)) << streams;
   }

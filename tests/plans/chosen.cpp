@@ -133,11 +133,12 @@ void add_gathers(lines& all) {
 
 /// On parts of a GPU that several ranks share, down to the smallest.
 void add_small(lines& all) {
-  for (const int places : {8, 10, 12, 16, 22}) {
+  for (const int places : {8, 10, 12, 15, 16, 17, 22}) {
     for (const pattern how : own_patterns) {
       for (const std::int64_t m : {16, 600}) {
         add(all, asked_gather{{.m = m, .n = 2048, .k = 1024}, 2, {.how = how}, places});
-        add(all, asked_scatter{{m, 2048, 1024}, 2, {.how = how}, places});
+        add(all,
+            asked_scatter{{m, 2048, 1024}, 2, {.how = how, .senders = 40 * (places % 2)}, places});
       }
     }
   }
@@ -173,10 +174,10 @@ void add_edges(lines& all) {
       {fused_sequential, 2, {16, 17}},
       {fused_sequential, 2, {16}, 3584, (std::int64_t{1} << 26)},
       {fused_sequential, 2, {16}, 3584, (std::int64_t{1} << 26) + 8},
-      {fused_specialized, 2, {64, 128, 129, 249, 400, 512, 1100, 2304}},
-      {fused_specialized, 3, {384, 3001}},
+      {fused_specialized, 2, {64, 128, 129, 249, 400, 512, 1100, 2304, 4096}},
+      {fused_specialized, 3, {384, 3001, 4096}},
       {fused_specialized, 4, {256, 257, 512, 6400}},
-      {fused_specialized, 8, {1024}},
+      {fused_specialized, 8, {1024, 4104}},
       {fused_warp_specialized, 2, {128, 256, 512, 1024, 2048, 4096}},
       {fused_warp_specialized, 2, {256, 512, 1024}, 3584, 8192, gather_axis::k},
       {fused_warp_specialized, 2, {512, 2048}, 7168},
@@ -194,13 +195,15 @@ void add_edges(lines& all) {
       {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 200},
       {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 99, 33},
       {bulk_synchronous, 4, {8192}, 7168, 8192, gather_axis::rows, 0, 33},
+      {copy_engine, 2, {1024, 2048, 8192}, 7168, 8192, gather_axis::rows, 3},
   };
   for (const edge& e : edges) {
     for (const std::int64_t m : e.rows)
-      add(all, asked_gather{{.m = m, .n = e.n, .k = e.k, .gather = e.gather},
-                            e.world,
-                            {.how = e.how, .senders = e.senders},
-                            e.places});
+      for (const bool varying : {false, true})
+        add(all, asked_gather{{.m = m, .n = e.n, .k = e.k, .gather = e.gather},
+                              e.world,
+                              {.how = e.how, .senders = e.senders, .varying_rows = varying},
+                              e.places});
   }
 }
 

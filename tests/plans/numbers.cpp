@@ -1,8 +1,12 @@
 // The plain numbers that plans are made of: shares of blocks, what is awaited, who sends; and what
 // they are where nobody has filled them in.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -143,10 +147,6 @@ TEST(plan_numbers, plans_that_are_not_filled_in) {
   EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
   EXPECT_EQ(gather.gemm.cycles, 0);
-  const comm::sender_program senders;
-  EXPECT_EQ(senders.rank, 0);
-  EXPECT_EQ(senders.world * senders.count, 1);
-  EXPECT_EQ(senders.sets.sets, 2);
   gather_segments::part part;
   EXPECT_EQ(part.segment + part.row + part.first + part.end, 0);
   const gpu::gemm_shape shape;
@@ -180,19 +180,74 @@ TEST(plan_numbers, awaited_columns_end_where_the_next_begin) {
   EXPECT_EQ(what.end_of(2, 12), 12) << "the tile ends before";
 }
 
-/// Tiles reach beyond the rows and the columns of A; nothing is awaited there.
-TEST(plan_numbers, nothing_is_awaited_beyond_a) {
-  arrival_grid grid;
-  grid.rows = 10;
-  grid.shard_rows = 10;
-  grid.shard_row_chunks = 3;
-  grid.chunk_rows = 4;
-  grid.chunk_k_blocks = 2;
-  grid.in_row = grid.last_in_row = 3;
-  EXPECT_EQ(grid.touched(0, 0, 9, 20, 0, 2).rows, 1);
-  EXPECT_EQ(grid.touched(0, 0, 10, 20, 0, 2).count(), 0);
-  EXPECT_EQ(grid.touched(0, 0, 0, 4, 4, 9).columns, 1);
-  EXPECT_EQ(grid.touched(0, 0, 0, 4, 6, 9).count(), 0);
+/// Tiles wait for the chunks that have a row and a k-block of theirs, column by column.
+TEST(plan_numbers, what_is_awaited_has_something_of_a_tile) {
+  plans_test::numbers number(5);
+  const auto some = [&](int least, int most) { return static_cast<int>(number(least, most)); };
+  for (int round = 0; round < 5000; ++round) {
+    arrival_grid grid{.by_rows = false, .source_size = 100, .rows = some(1, 12), .shard_rows = 12};
+    grid.chunk_rows = some(1, 5);
+    grid.chunk_k_blocks = some(1, 4);
+    grid.in_row = some(1, 4);
+    grid.last_in_row = some(1, grid.in_row);
+    grid.last_source = 2;
+    const auto [source, row, begin] = std::array{some(0, 2), some(0, 12), some(0, 17)};
+    const auto [row_end, end] = std::array{row + some(0, 9), begin + some(1, 9)};
+    const int across = source == 2 ? grid.last_in_row : grid.in_row;
+    std::set<std::pair<int, int>> wanted;
+    for (int i = row; i < std::min(row_end, grid.rows); ++i)
+      for (int k = begin; k < std::min(end, across * grid.chunk_k_blocks); ++k)
+        wanted.insert({k / grid.chunk_k_blocks, i / grid.chunk_rows});
+    const awaited_chunks what = grid.touched(0, source, row, row_end, begin, end);
+    ASSERT_EQ(what.rows == 0, wanted.empty()) << "round " << round;
+    ASSERT_EQ(what.count(), static_cast<int>(wanted.size())) << "round " << round;
+    int i = 0;
+    for (const auto& [column, down] : wanted)
+      ASSERT_EQ(what.counter(i++), source * 100 + down * across + column) << "round " << round;
+  }
+}
+
+/// The second segment of k-blocks, of which each source has four, and the last of rows.
+TEST(plan_numbers, segments_wait_for_their_source) {
+  arrival_grid grid{.by_rows = false, .source_size = 4, .rows = 6, .shard_rows = 6};
+  grid.chunk_k_blocks = grid.in_row = grid.last_in_row = 2;
+  const gather_segments how{.k_blocks = 4, .sources = {1, 2}, .inbox_rows = {-1, 0}};
+  const awaited_chunks what = how.awaited(grid, 0, 3, 3, 6, 8);
+  EXPECT_EQ(what.begin, 6);
+  EXPECT_EQ(what.first, 4 * 2 + 3 * 2 + 1);
+  EXPECT_EQ(how.sender_of(grid, what, 0, 6), 2);
+  EXPECT_EQ(how.part_of(3, 6, 12, 1, 10).end, 8);
+  grid.by_rows = true;
+  grid.shard_row_chunks = 2;
+  for (int i = 0; i < 15; ++i)
+    EXPECT_EQ(how.sender_of(grid, {.rows = 5, .columns = 3, .row = 1}, i, 0), (1 + i % 5) / 2);
+  EXPECT_EQ((gather_segments{.rows = 1, .k_blocks = 100}).at(3, 7), 3);
+}
+
+TEST(plan_numbers, copies_have_the_pitches_of_both_operands) {
+  gpu::moved_operands moved;
+  moved.a_stride = 10;
+  moved.c_stride = 20;
+  const step s{.rows = 3, .cols = 7, .from = {operand::a, 0}, .to = {operand::c, 0}};
+  const gpu::copied_rows copy = moved.rows_of(s);
+  EXPECT_EQ(std::tuple(copy.from_pitch, copy.to_pitch, copy.row_bytes, copy.rows),
+            std::tuple(20U, 40U, 14U, 3U));
+  for (const std::size_t to : {8, 9})
+    for (const std::size_t from : {8, 9})
+      EXPECT_EQ((gpu::copied_rows{nullptr, nullptr, to, from, 8, 1}).dense(), to + from == 16);
+}
+
+TEST(plan_numbers, warps_that_send_are_the_fourth_of_the_first_blocks) {
+  const moving_blocks some{gather_senders::warps, true, 9, 5};
+  for (int i = 0; i < 4 * 9; ++i) {
+    EXPECT_EQ(sends_packets(some, i / 4, i % 4), i % 4 == 3 && i / 4 < 5);
+    EXPECT_EQ(sender_beside(some, i / 4, i % 4), i % 4 == 3 ? i / 4 : 5);
+  }
+  // As many turns are a warp's as its first thread has packets.
+  for (int rows = 1; rows < 100; ++rows)
+    for (int thread = 0; thread < 64; ++thread)
+      EXPECT_EQ(packet_share({.rows = rows, .columns = 4}, thread, 64).turns(),
+                (std::max(rows - thread / 32 * 32, 0) + 63) / 64);
 }
 
 /// With gather = k own columns are multiplied while chunks come, so the warp that loads moves last.
@@ -209,6 +264,14 @@ TEST(plan_numbers, producers_move_last_where_own_columns_come_first) {
   for (int number = 0; number < 4 * blocks; ++number)
     EXPECT_EQ(sender_beside(by_rows, number / 4, number % 4), number)
         << "a block's chunks together";
+}
+
+TEST(plan_numbers, rooms_are_numbered_by_set) {
+  const sent_shard shard{.ready = 5, .ready_set = 7, .free = 100};
+  for (const int set : {0, 1}) EXPECT_EQ(shard.inbox_room(set, 3, 6, 9).number, 5 + 7 * set);
+  plans_test::each_plan(plans_test::gather_cases(), [](const plans_test::planned_gather& p) {
+    ASSERT_EQ(sent_shard::of(p.how).listed_from, 0) << "all runs have the same rows";
+  });
 }
 
 TEST(plan_numbers, tma_tiles_fit_from_one_row_and_eight_columns_to_the_last_byte) {

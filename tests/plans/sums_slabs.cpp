@@ -147,6 +147,7 @@ TEST(first_plans, of_tiles_and_sums) {
   const comm::sender_program senders;
   EXPECT_EQ(senders.rank, 0);
   EXPECT_EQ(senders.world * senders.count, 1);
+  EXPECT_EQ(senders.sets.sets, 2);
 }
 
 TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
