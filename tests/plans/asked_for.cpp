@@ -16,7 +16,6 @@ using plans_test::each_plan;
 using plans_test::gather_cases;
 using plans_test::own_patterns;
 using plans_test::planned_gather;
-using plans_test::planned_scatter;
 using plans_test::scatter_cases;
 
 /// Senders of clusters go by pairs, beside two blocks that multiply.

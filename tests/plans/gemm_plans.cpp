@@ -31,9 +31,6 @@ bool has(const All& all, const tile_config& c) {
   return std::ranges::find(all, c) != std::ranges::end(all);
 }
 
-/// Rows in a TMA tile of TMA, at most.
-constexpr int most_tma_tile_rows = 256;
-
 /// Of a plan for a shape: tiles, what blocks read for each other, and bytes that barriers expect.
 void expect_sound(const gemm_plan& p, const gemm_shape& s, int num_sms) {
   const tile_config& c = p.config;
@@ -72,7 +69,7 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int num_sms) {
   const int n_rows = c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p);
   ASSERT_EQ(m_rows, tile_rows(c));
   ASSERT_EQ(n_rows, p.multicast_rows);
-  ASSERT_LE(std::max(m_rows, n_rows), most_tma_tile_rows);
+  ASSERT_LE(std::max(m_rows, n_rows), 256) << "TMA takes no more";
   int landed = 0;
   for (int k_block = 0; k_block < k_blocks_per_stage(c); ++k_block) {
     landed += m_rows * block_k * 2;
@@ -201,6 +198,8 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
       ASSERT_EQ(order.part_k_blocks % order.k_blocks_per_stage, 0);
       ASSERT_GE(order.part_k_blocks, p.plan.gemm.config.cluster_split_k * order.k_blocks_per_stage);
     }
+    const bool own = !p.how.collected() && !p.how.shard(p.how.rank()).empty();
+    ASSERT_TRUE(!own || p.plan.sources.front() == p.how.rank()) << "what is there comes first";
     // Blocks that share a tile all begin with what is their rank's own.
     const auto parts = static_cast<int>(p.plan.sources.size());
     const bool by_k = p.problem.gather == gather_axis::k;
