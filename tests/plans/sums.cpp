@@ -186,6 +186,8 @@ TEST(sums, too_few_blocks_are_refused_with_how_many_would_do) {
     options.workers = 1;
     expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, options, 132); }), errc::unsupported,
                  {"rank 1: a sum", "(option workers is 1); 2 would do"});
+    expect_error(error_of([&] { (void)sums_plans(sum, 2, 0, in(how), 1); }), errc::unsupported,
+                 {"rank 0: a sum", "the 1 multiprocessors"});
     expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, in(how), 1); }), errc::unsupported,
                  {"rank 1: a sum", "the 1 multiprocessors"});
   }
