@@ -20,6 +20,8 @@ using timing::signal_way;
 constexpr std::uint64_t epoch = 1;
 /// Portions of a tile between which a cluster looks for what comes.
 constexpr int portions = 8;
+/// Of a block in which all warps send that do not multiply.
+constexpr int warps_that_send = 4;
 
 /// What a rank's kernels do, as activities of a workload.
 class gather_lowering {
@@ -113,6 +115,27 @@ class gather_lowering {
     if (r.named()) work_.wait({r.consumer, r.ready, r.use});
   }
 
+  /// Senders of the blocks that multiply, side by side: four warps of each. The first of them loads
+  /// for the GEMM when it has sent its part. Returns the counter that says so of block 0; those of
+  /// the others follow.
+  int add_warps_that_multiply_later(int rank, int kernel) {
+    const int blocks = plan_.gemm.blocks();
+    const int first = source_->counters();
+    const moving_blocks all{plan_.who, by_rows(), blocks, plan_.protocol.senders};
+    timing::step_costs costs = moving();
+    costs.move_pace /= warps_that_send;
+    for (int block = 0; block < blocks; ++block) {
+      for (int warp = 0; warp < warps_that_send; ++warp) {
+        work_.add_worker(kernel);
+        timing::add_steps(work_, *source_, 0, sender_beside(all, block, warp), epoch, costs);
+        if (warp > 0) continue;
+        work_.raise({rank, first + block, 1});
+        work_.act({.way = signal_way::at_once});
+      }
+    }
+    return first;
+  }
+
   void add_clusters(int rank, int kernel) {
     timing::gemm_team team;
     team.order = plan_.gemm.schedule;
@@ -128,13 +151,12 @@ class gather_lowering {
       };
     }
     if (plan_.who == gather_senders::all_ctas_first) {
+      const int first = add_warps_that_multiply_later(rank, kernel);
       const int blocks = cluster_blocks(plan_.gemm.config);
-      team.before = [this, blocks](int cluster) {
-        timing::step_costs costs = moving();
-        costs.move_pace *= blocks;
-        const int each = plan_.protocol.senders / plan_.gemm.schedule.clusters;
-        for (int i = 0; i < each; ++i)
-          timing::add_steps(work_, *source_, 0, cluster * each + i, epoch, costs);
+      team.before = [this, rank, first, blocks](int cluster) {
+        for (int block = 0; block < blocks; ++block)
+          work_.wait({rank, first + cluster * blocks + block, 1});
+        work_.act({});
       };
     }
     timing::add_gemm(work_, kernel, team);
