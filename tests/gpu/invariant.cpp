@@ -40,6 +40,8 @@ struct both {
         there(memory.data(), type, rows, cols) {}
   void upload() {
     ok(cudaMemcpy(memory.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+    // A copy from pageable memory may return before it ends, and other streams do not wait for it.
+    ok(cudaDeviceSynchronize());
   }
 };
 
@@ -59,6 +61,7 @@ int differing(world& w, const operator_entry& entry, const gemm_problem& p,
   untax::random_matrix{2 + share.b_of_rank}.fill(b.here, share.b_rows, share.b_cols);
   a.upload();
   b.upload();
+  w.barrier();  // no peer's kernel waits for this rank while it waits for the GPU that they share
   const untax::matrix result = op->result().data != nullptr ? op->result() : c.there;
   op->run(as_const(a.there), as_const(b.there), result, s.get());
   EXPECT_TRUE(s.done());
