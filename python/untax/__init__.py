@@ -22,7 +22,7 @@ from .sparse import Spmv, spmv_ways
 from .taxes import Taxes, taxes
 from .trace import Trace
 from .types import Pattern
-from .world import Memory, World, run_threads
+from .world import Memory, World, run_gpus, run_threads
 
 __version__ = _core.version()
 
@@ -31,5 +31,5 @@ __all__ = [
     "FlashAttention", "FlashDecode",
     "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
     "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World",
-    "run_threads", "spmv_ways", "taxes",
+    "run_gpus", "run_threads", "spmv_ways", "taxes",
 ]

@@ -223,20 +223,34 @@ def run_threads(ranks: int, body: Callable[[World], Any], **options: Any) -> lis
 
     When some raise, the first cause is raised, not its echo in the others. `options` are those of `World.threads`.
     """
-    results: list[Any] = [None] * ranks
+    return _run(World.threads(ranks, **options), body)
+
+
+def run_gpus(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
+    """The same on GPUs of this process, each rank's being the current one of its thread. `options` are those of
+    `World.gpus`: with `ranks_per_gpu` ranks share GPUs. Kernels of ranks that do wait for each other on one GPU: so no
+    rank waits for the whole GPU (torch.cuda.synchronize, or a torch kernel that is loaded for the first time) while a
+    peer waits for it.
+    """
+    return _run(World.gpus(ranks, **options), body)
+
+
+def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
+    results: list[Any] = [None] * len(worlds)
     errors: list[BaseException] = []
     lock = threading.Lock()
 
     def run(rank: int, world: World) -> None:
         try:
             with world:
+                world.use_device()
                 results[rank] = body(world)
         except BaseException as error:  # noqa: BLE001 - it is raised below
             with lock:
                 errors.append(error)
 
     threads = [threading.Thread(target=run, args=(rank, world), name=f"untax rank {rank}")
-               for rank, world in enumerate(World.threads(ranks, **options))]
+               for rank, world in enumerate(worlds)]
     for thread in threads:
         thread.start()
     for thread in threads:

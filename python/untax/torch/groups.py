@@ -10,10 +10,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from ..errors import InvalidArgument
 from ..operators import Operator, kinds
 from ..world import World
 
 _worlds_made: dict[str, int] = {}
+_given: dict[int, tuple[World, str]] = {}
 _engines: dict[tuple[str, str], Engine] = {}
 
 
@@ -25,8 +27,23 @@ def group_of(group: Any) -> Any:
 
 
 def name_of(group: Any) -> str:
-    """The name by which operators know a group: that of the default one for None."""
+    """The name by which operators know a group: that of the default one for None. A world has one, too, of this rank
+    alone: so ranks that are threads have operators, each with the name that it got for its own world."""
+    if isinstance(group, World):
+        if id(group) not in _given:
+            name = f"untax.World {len(_given)}, rank {group.rank}"
+            _given[id(group)] = group, name  # it is kept, so that nobody else gets its id
+            _engines[name, "cpu" if group.device < 0 else "cuda"] = Engine(group)
+        return _given[id(group)][1]
     return group if isinstance(group, str) else group_of(group).group_name
+
+
+def ranks_of(group_name: str) -> int:
+    """How many ranks the group of a name has."""
+    for device in ("cpu", "cuda"):
+        if (engine := _engines.get((group_name, device))) is not None:
+            return engine.world.size
+    return c10d._get_group_size_by_name(group_name)
 
 
 def make_world(group: Any = None, **options: Any) -> World:
@@ -51,6 +68,7 @@ _varying = {kind: ("m", "varying_rows") for kind in
 _varying |= {kind: ("count", "varying_count")
              for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
 _varying["all_reduce_norm"] = ("tokens", "varying_rows")
+_varying_on_gpus = {kind: _varying[kind] for kind in ("all_gather_gemm",)}
 
 
 class Engine:
@@ -62,14 +80,16 @@ class Engine:
     def __init__(self, world: World) -> None:
         self.world = world
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
+        self._varying = _varying if world.device < 0 else _varying_on_gpus
 
     def planned(self, kind: str, **problem: Any) -> Operator:
-        """The operator for a problem; the first time it is planned, which is collective. On hosts one serves all
-        numbers of rows, or of elements, up to the next power of two."""
-        if self.world.device < 0 and kind in _varying:
-            size, option = _varying[kind]
-            problem |= {size: 1 << max(problem[size] - 1, _least - 1).bit_length(), option: True}
-        key = (kind, *sorted(problem.items()))
+        """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
+        rows, or of elements, up to the next power of two, where operators have such plans."""
+        if (varying := self._varying.get(kind)) is not None:
+            size, option = varying
+            problem[size] = 1 << max(problem[size] - 1, _least - 1).bit_length()
+            problem[option] = True
+        key = (kind, *problem.values())  # whoever asks for a kind says its problem in the same order
         op = self._planned.get(key)
         if op is None:
             while len(self._planned) >= self.capacity:
@@ -86,9 +106,12 @@ class Engine:
 def engine_of(group_name: str, device: str) -> Engine:
     """The engine of a group for tensors of a device; the first time its world is made, which is collective."""
     key = (group_name, device)
-    if key not in _engines:
-        _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
-    return _engines[key]
+    engine = _engines.get(key)
+    if engine is None:
+        if any(group_name == name for _, name in _given.values()):
+            raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
+        engine = _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
+    return engine
 
 
 def engine_alone(device: torch.device) -> Engine:
@@ -112,9 +135,11 @@ def explain() -> list[str]:
 
 
 def close() -> None:
-    """Collective. Ends all worlds of process groups, with what was planned on them."""
+    """Collective. Ends all worlds of process groups, and those whose names were asked for, with what was planned on
+    them."""
     while _engines:
         _engines.popitem()[1].world.close()
+    _given.clear()
 
 
 atexit.register(close)

@@ -7,16 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed import distributed_c10d as c10d
 
 from . import tensors
+from .groups import ranks_of
 
 _library = torch.library.Library("untax", "DEF")
 _fakes: dict[str, Callable[..., Any]] = {}
-
-
-def _ranks(group_name: str) -> int:
-    return c10d._get_group_size_by_name(group_name)
 
 
 def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> None:
@@ -42,20 +38,20 @@ def _placed(x: Tensor, shape: list[Any], dim: int) -> Tensor:
 
 
 def _fake_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
-    return _placed(x, _with_dim(x.shape, dim, x.shape[dim] * _ranks(group_name)), dim)
+    return _placed(x, _with_dim(x.shape, dim, x.shape[dim] * ranks_of(group_name)), dim)
 
 
 def _fake_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
-    return _placed(x, _with_dim(x.shape, dim, tensors.share_of(x.shape[dim], dim, _ranks(group_name))), dim)
+    return _placed(x, _with_dim(x.shape, dim, tensors.share_of(x.shape[dim], dim, ranks_of(group_name))), dim)
 
 
 def _fake_exchange(x: Tensor, group_name: str) -> Tensor:
-    tensors.share_of(x.shape[0], 0, _ranks(group_name))
+    tensors.share_of(x.shape[0], 0, ranks_of(group_name))
     return _like(x)
 
 
 def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
-    gather_dim, ranks = gather_dim % a.dim(), _ranks(group_name)
+    gather_dim, ranks = gather_dim % a.dim(), ranks_of(group_name)
     last = gather_dim == a.dim() - 1
     shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1] * (ranks if last else 1))]
     return a.new_empty(shape) if last else _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * ranks), gather_dim)
@@ -64,7 +60,7 @@ def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) 
 def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
     scatter_dim %= a.dim()
     shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])]
-    shape[scatter_dim] = tensors.share_of(shape[scatter_dim], scatter_dim, _ranks(group_name))
+    shape[scatter_dim] = tensors.share_of(shape[scatter_dim], scatter_dim, ranks_of(group_name))
     if scatter_dim == a.dim() - 1:
         rows = a.shape[:-1].numel()
         return a.new_empty((shape[-1], rows)).t().reshape(shape)
@@ -76,7 +72,7 @@ def _fake_all_reduced(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> 
 
 
 def _fake_all_scattered(a: Tensor, b: Tensor, group_name: str) -> Tensor:
-    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1]) * _ranks(group_name)))
+    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1]) * ranks_of(group_name)))
 
 
 def _like(x: Tensor, *_: Any) -> Tensor:
@@ -177,7 +173,7 @@ def _keep_scatter(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _matmul_scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     a, b = ctx.saved_tensors
     if ctx.reduce_op == "avg":
-        grad = grad / _ranks(ctx.group)
+        grad = grad / ranks_of(ctx.group)
     of_a = of_b = None
     if ctx.needs_input_grad[0]:
         of_a = torch.ops.untax.all_gather_matmul(grad, b.t(), ctx.dim, ctx.group)

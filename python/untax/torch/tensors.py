@@ -12,11 +12,24 @@ from ..types import type_number
 from .groups import Engine, engine_alone, engine_of
 
 
+def _flat(t: Tensor) -> Tensor:
+    """As a matrix, of all dimensions but the last in one."""
+    return t if t.dim() == 2 else t.reshape(-1, t.shape[-1])
+
+
+def _to_front(t: Tensor, dim: int) -> Tensor:
+    return t if dim == 0 else t.movedim(dim, 0)
+
+
+def _from_front(t: Tensor, dim: int) -> Tensor:
+    return t if dim == 0 else t.movedim(0, dim)
+
+
 def _rows(t: Tensor) -> Tensor:
     """A matrix whose rows lie as untax needs them; itself where they do."""
     rows, cols = t.shape
-    side_by_side = cols <= 1 or t.stride(1) == 1
-    t = t if side_by_side and (rows <= 1 or t.stride(0) >= cols) else t.contiguous()
+    between, side = t.stride()
+    t = t if (cols <= 1 or side == 1) and (rows <= 1 or between >= cols) else t.contiguous()
     return _aligned(t)
 
 
@@ -68,13 +81,19 @@ def kernels_lack(t: Tensor, *extents: int) -> str:
     return f"kernels need multiples of 8, and there is {odd[0]}" if odd else ""
 
 
+_numbers = {torch.float32: type_number("fp32"), torch.float16: type_number("fp16"), torch.bfloat16: type_number("bf16")}
+
+
 def _operand(t: Tensor) -> tuple[int, int, int, int, int]:
+    number = _numbers.get(t.dtype)
+    if number is None:
+        number = type_number(t.dtype)  # which refuses it
     rows, cols = t.shape if t.dim() == 2 else (1, t.numel())
-    return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, type_number(t.dtype))
+    return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, number)
 
 
 def _stream(t: Tensor) -> int:
-    return torch.cuda.current_stream(t.device).cuda_stream if t.is_cuda else 0
+    return torch._C._cuda_getCurrentRawStream(t.get_device()) if t.is_cuda else 0
 
 
 def _engine(t: Tensor, group_name: str) -> Engine:
@@ -117,22 +136,22 @@ def _handed(made: Tensor, out: Tensor | None) -> Tensor:
 
 def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    front = x.movedim(dim, 0).contiguous()
+    front = _to_front(x, dim).contiguous()
     made = _room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
     if made.numel() > 0:
         _move(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made)
-    return _handed(made.movedim(0, dim), out)
+    return _handed(_from_front(made, dim), out)
 
 
 def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     ranks = engine.world.size
-    front = x.movedim(dim, 0).contiguous()
+    front = _to_front(x, dim).contiguous()
     made = _room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         _move(op, front, made)
-    return _handed(_averaged(made, reduce_op, ranks).movedim(0, dim), out)
+    return _handed(_from_front(_averaged(made, reduce_op, ranks), dim), out)
 
 
 def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
@@ -173,19 +192,19 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
         if a.shape[-1] % 8 != 0 and ranks > 1:  # shards of k begin at multiples of 8
             return _handed(torch.matmul(all_gather(a, gather_dim, group_name), b), out)
         made = _room(a, (*a.shape[:-1], n), 0, out)
-        flat = a.reshape(-1, a.shape[-1])
+        flat = _flat(a)
         m, k, gather = flat.shape[0], flat.shape[1] * ranks, "k"
     else:
-        front = a.movedim(gather_dim, 0)
+        front = _to_front(a, gather_dim)
         made = _room(a, (front.shape[0] * ranks, *front.shape[1:-1], n), gather_dim, out)
-        flat = front.reshape(-1, a.shape[-1])
+        flat = _flat(front)
         m, k, gather = flat.shape[0] * ranks, flat.shape[1], "rows"
     if k == 0:
         made.zero_()
     elif made.numel() > 0:
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
         _gemm(op, flat, b.t(), made.view(-1, n))
-    return _handed(made if gather == "k" else made.movedim(0, gather_dim), out)
+    return _handed(made if gather == "k" else _from_front(made, gather_dim), out)
 
 
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
@@ -196,8 +215,8 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     # Rows of the product are scattered; columns are rows of the transposed product.
     last = scatter_dim == a.dim() - 1
     share = share_of(columns if last else a.shape[scatter_dim], scatter_dim, ranks)
-    front = a if last else a.movedim(scatter_dim, 0)
-    flat = front.reshape(-1, a.shape[-1])
+    front = a if last else _to_front(a, scatter_dim)
+    flat = _flat(front)
     left, right = (b.t(), flat) if last else (flat, b.t())
     m, n, k = left.shape[0], right.shape[0], left.shape[1]
     left, right = _of_sharded_k(left, right, ranks)
@@ -215,7 +234,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     _averaged(made, reduce_op, ranks)
     if last:
         return _handed(made.t().reshape(*a.shape[:-1], share), out)
-    return _handed(made.movedim(0, scatter_dim), out)
+    return _handed(_from_front(made, scatter_dim), out)
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
@@ -224,7 +243,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     engine = _engine(a, group_name)
     ranks = engine.world.size
-    flat, right = _of_sharded_k(a.reshape(-1, a.shape[-1]), b.t(), ranks)
+    flat, right = _of_sharded_k(_flat(a), b.t(), ranks)
     made = _room(a, (*a.shape[:-1], n), 0, out)
     if a.shape[-1] == 0:
         made.zero_()
@@ -243,7 +262,7 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, *, out: Tensor | N
     elif a.shape[-1] == 0:
         made.zero_()
     elif made.numel() > 0:
-        flat, result = a.reshape(-1, a.shape[-1]), made.view(-1, made.shape[-1])
+        flat, result = _flat(a), made.view(-1, made.shape[-1])
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=flat.shape[1], dtype=a.dtype)
         flat, weights = _rows(flat), _rows(b.t())
         op._core.run_gemm(_operand(flat), _operand(weights), None, _stream(a))

@@ -1,0 +1,178 @@
+"""untax.torch with ranks that are threads of one process: on hosts, and on GPUs, which several ranks may share."""
+
+import importlib.util
+import os
+from types import FunctionType
+
+import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("torch is not installed; ./test.sh --with-torch installs it", allow_module_level=True)
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # kernels of ranks that share a GPU run side by side
+
+import torch  # noqa: E402
+from torch_cases import random_cases  # noqa: E402
+
+import untax  # noqa: E402
+import untax.torch as untax_torch  # noqa: E402
+
+
+def why_no_gpus():
+    if not torch.cuda.is_available():
+        return "torch sees no GPU"
+    try:
+        untax.run_gpus(1, lambda world: None)
+    except untax.Unsupported as error:
+        return str(error)
+    return ""
+
+
+needs_gpus = pytest.mark.skipif(bool(why_no_gpus()), reason=why_no_gpus() or "there are GPUs")
+places = [*(("cpu", ranks) for ranks in (1, 2, 3)),
+          *(pytest.param("cuda", ranks, marks=needs_gpus) for ranks in (1, 2, 4))]
+
+
+def run(device, ranks, body):
+    """`body(world, name, settle)` for each rank. `settle` returns when all ranks have come and what they launched is
+    done: nobody loads a kernel of torch, or copies, while a kernel of a peer on the same GPU waits for this rank."""
+
+    def on_rank(world):
+        name = untax_torch.name_of(world)
+        if device == "cpu":
+            return body(world, name, world.barrier)
+        with torch.cuda.stream(torch.cuda.Stream(world.device)):
+
+            def settle():
+                torch.cuda.current_stream().synchronize()
+                world.barrier()
+
+            result = body(world, name, settle)
+            settle()
+            return result
+
+    try:
+        if device == "cpu":
+            return untax.run_threads(ranks, on_rank)
+        shared = -(-ranks // torch.cuda.device_count())
+        return untax.run_gpus(ranks, on_rank, heap_bytes=512 << 20, ranks_per_gpu=shared)
+    finally:
+        untax_torch.close()
+
+
+def placed(case, world, device):
+    where = f"cuda:{world.device}" if device == "cuda" else "cpu"
+    return [t.to(where) for t in case.tensors[world.rank]]
+
+
+@pytest.mark.parametrize(("device", "ranks"), places)
+def test_every_operator_is_right(device, ranks, seed):
+    def body(world, name, settle):
+        for case in random_cases(seed, ranks, 3):
+            tensors = placed(case, world, device)
+            settle()
+            got = case.call(getattr(torch.ops.untax, case.operator), tensors, name)
+            settle()
+            case.compare(world.rank, got, "called")
+
+    run(device, ranks, body)
+
+
+@pytest.mark.parametrize(("device", "ranks"), places)
+def test_every_operator_fills_what_is_given(device, ranks, seed):
+    def body(world, name, settle):
+        for case in random_cases(seed, ranks, 1):
+            tensors = placed(case, world, device)
+            operator = getattr(torch.ops.untax, case.operator)
+            outs = [a.name for a in operator.out._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+            fp32 = ("lse", "log_sums")
+            given = {out: torch.full(tuple(right.shape), float("nan"), device=tensors[0].device,
+                                     dtype=torch.float32 if out in fp32 else case.dtype)
+                     for out, right in zip(outs, case.expected[world.rank], strict=True)}
+            settle()
+            case.call(operator, tensors, name, **given)
+            settle()
+            case.compare(world.rank, tuple(given.values()), "with out")
+
+    run(device, ranks, body)
+
+
+@pytest.mark.parametrize(("device", "ranks"), places)
+def test_every_operator_is_compiled_as_one_graph(device, ranks, seed):
+    # Kernels that a compiler loads wait for the whole GPU, so where ranks share one only the tracing is torch's.
+    backend = "inductor" if device == "cuda" and ranks == 1 else "aot_eager"
+
+    def body(world, name, settle):
+        for case in random_cases(seed, ranks, 1):
+            tensors = placed(case, world, device)
+            operator = getattr(torch.ops.untax, case.operator)
+            case.call(operator, tensors, name)  # planned, which is collective
+            settle()
+
+            def call(*given, case=case, operator=operator):
+                return case.call(operator, given, name)
+
+            # Code of its own, since torch compiles the same code a few times only.
+            own = FunctionType(call.__code__.replace(co_name=case.operator), globals(), closure=call.__closure__)
+            own.__kwdefaults__ = call.__kwdefaults__
+            compiled = torch.compile(own, fullgraph=True, backend=backend, dynamic=False)
+            got = compiled(*tensors)
+            settle()
+            case.compare(world.rank, got, "compiled")
+
+    torch._dynamo.reset()
+    run(device, ranks, body)
+
+
+@needs_gpus
+def test_every_operator_is_captured_in_a_graph(seed):
+    def body(world, name, settle):
+        for one in random_cases(seed, 1, 1):
+            tensors = placed(one, world, "cuda")
+            operator = getattr(torch.ops.untax, one.operator)
+            one.call(operator, tensors, name)
+            settle()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"):
+                got = one.call(operator, tensors, name)
+            for poisoned in got if isinstance(got, tuple) else (got,):
+                poisoned.fill_(float("nan"))
+            for _ in range(3):
+                graph.replay()
+            settle()
+            one.compare(world.rank, got, "in a graph")
+
+    run("cuda", 1, body)
+
+
+@needs_gpus
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_any_number_of_rows_without_planning_again(ranks, seed):
+    """All numbers of rows up to a power of two are runs of one plan."""
+
+    def body(world, name, settle):
+        made = torch.Generator().manual_seed(seed)
+        b = torch.randn(512, 256, generator=made).bfloat16()
+        there = b.to(f"cuda:{world.device}")
+        for rows in torch.randint(1, 128 // ranks, (40,), generator=made).tolist():
+            a = torch.randn(ranks * rows, 512, generator=made).bfloat16()
+            mine = a.chunk(ranks)[world.rank].to(there.device)
+            settle()
+            got = torch.ops.untax.all_gather_matmul(mine, there, 0, name)
+            settle()
+            right = a.double() @ b.double()
+            assert (got.cpu().double() - right).norm() / right.norm() < 1e-2, f"{rows} rows of each rank"
+        assert len(untax_torch.explain()) <= 2 * ranks, untax_torch.explain()
+
+    run("cuda", ranks, body)
+
+
+def test_a_world_has_one_name_and_the_memory_of_one_device():
+    def body(world, name, settle):
+        assert untax_torch.name_of(world) == name
+        assert untax_torch.groups.ranks_of(name) == world.size
+        if not torch.cuda.is_available():
+            return
+        with pytest.raises(untax.InvalidArgument, match="another device"):
+            torch.ops.untax.all_reduce(torch.ones(8, device="cuda"), "sum", name)
+
+    run("cpu", 2, body)
