@@ -18,6 +18,8 @@ using json = nlohmann::ordered_json;
 constexpr std::string_view format_name = "untax-machine";
 constexpr int format_version = 1;
 constexpr int most_gpus = 65536;
+constexpr int least_processors = 4;  // that kernels are planned for
+constexpr std::string_view kind_of_cores = "cores";
 constexpr std::array<std::string_view, 4> link_names = {"nvswitch", "ring", "pairs", "host"};
 
 /// Reads one document; every refusal names it and the field.
@@ -38,6 +40,7 @@ class machine_reader {
     if (!field(in, "measured").is_boolean())
       refuse(fmt::format("\"measured\" is {}; it has to be true or false", in["measured"].dump()));
     m.measured = in["measured"].get<bool>();
+    m.cores = in.contains("kind") && is_cores(text_of(in, "kind"));
     m.gpus = count_of(in, "gpus", 1);
     m.gpus_of_host = count_of(in, "gpus_of_host", 1);
     m.cards_of_host = count_of(in, "cards_of_host", 0);
@@ -71,6 +74,10 @@ class machine_reader {
                          found.dump(), least, most_gpus));
     }
     return static_cast<int>(value);
+  }
+  bool is_cores(const std::string& kind) const {
+    if (kind == "gpus" || kind == kind_of_cores) return kind == kind_of_cores;
+    refuse(fmt::format("\"kind\" is \"{}\"; it has to be gpus or {}", kind, kind_of_cores));
   }
   link_kind links_of(const std::string& name) const {
     for (std::size_t i = 0; i < link_names.size(); ++i) {
@@ -120,6 +127,10 @@ class machine_reader {
   }
 
   void check(const machine& m) const {
+    if (!m.cores && m.numbers.processors < least_processors) {
+      refuse(fmt::format("number \"processors\" is {}; GPUs have {} or more", m.numbers.processors,
+                         least_processors));
+    }
     if (m.gpus % m.gpus_of_host != 0) {
       refuse(fmt::format("\"gpus\" is {} and \"gpus_of_host\" {}; the first has to be a multiple",
                          m.gpus, m.gpus_of_host));
@@ -150,8 +161,8 @@ constexpr double quickest = 1e15;  // bytes a second
 
 }  // namespace
 
-const std::array<number_kind, 21> number_kinds = {{
-    {&machine_numbers::processors, "processors", "", 4, 4096, "multiprocessors of a GPU"},
+const std::array<number_kind, 22> number_kinds = {{
+    {&machine_numbers::processors, "processors", "", 1, 4096, "multiprocessors of a GPU"},
     {&machine_numbers::hertz, "hertz", "Hz", 1e6, 1e11, "clock while they multiply"},
     {&machine_numbers::flops, "flops", "FLOP/s", 1e9, 1e18, "of a large GEMM"},
     {&machine_numbers::memory_rate, "memory_rate", "B/s", 1e9, quickest, "read from memory"},
@@ -170,6 +181,8 @@ const std::array<number_kind, 21> number_kinds = {{
     {&machine_numbers::library_start, "library_start", "s", 0, longest,
      "of a collective of a library"},
     {&machine_numbers::library_hop, "library_hop", "s", 0, longest, "each further hop of its ring"},
+    {&machine_numbers::library_run, "library_run", "s", 0, longest,
+     "a host's, to launch a collective and a GEMM of libraries"},
     {&machine_numbers::host_rate, "host_rate", "B/s", 0, quickest, "through the host, one way"},
     {&machine_numbers::host_store, "host_store", "s", 0, longest, "a store through the host"},
     {&machine_numbers::card_rate, "card_rate", "B/s", 0, quickest, "of a network card, one way"},
@@ -221,6 +234,7 @@ std::string to_json(const machine& m) {
               {"name", m.name},
               {"device", m.device},
               {"measured", m.measured},
+              {"kind", m.cores ? kind_of_cores : "gpus"},
               {"gpus", m.gpus},
               {"gpus_of_host", m.gpus_of_host},
               {"cards_of_host", m.cards_of_host},

@@ -34,6 +34,7 @@ struct machine_numbers {
   double copy_start = 0;     ///< until a copy engine begins
   double library_start = 0;  ///< of a collective of a library
   double library_hop = 0;    ///< each further hop of its ring
+  double library_run = 0;    ///< that a host takes to launch a collective and a GEMM of libraries
   double host_rate = 0;      ///< bytes a second through the host, one way
   double host_store = 0;     ///< what `store` is through the host
   double card_rate = 0;      ///< bytes a second of a network card, one way
@@ -50,7 +51,7 @@ struct number_kind {
   double most;
   std::string_view meaning;
 };
-extern const std::array<number_kind, 21> number_kinds;
+extern const std::array<number_kind, 22> number_kinds;
 
 /// A machine, as data: what `machines/*.json` hold.
 struct machine {
@@ -58,7 +59,9 @@ struct machine {
   std::string device;  ///< "NVIDIA H200"
   /// Whether times of untax on this kind of machine stand behind its numbers.
   bool measured = false;
-  int gpus = 1;           ///< of all hosts
+  /// Its ranks are cores of one host, not GPUs: no plan of kernels is predicted for it.
+  bool cores = false;
+  int gpus = 1;           ///< of all hosts, or those cores
   int gpus_of_host = 1;   ///< that reach each other without a network
   int cards_of_host = 0;  ///< of the network
   link_kind links = link_kind::nvswitch;

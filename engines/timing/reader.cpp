@@ -48,7 +48,7 @@ class step_reader {
         local(bytes * static_cast<double>(std::max<std::int64_t>(s.depth, 1)));
         break;
       case action::normalise:
-        local(bytes * 2);
+        normalise(s, bytes);
         break;
     }
     finish(s);
@@ -88,6 +88,16 @@ class step_reader {
       next();
       const int peer = (rank_ + i) % static_cast<int>(s.depth);
       move(bytes, {operand::sum, rank_, 0, 0}, target(s, peer));
+    }
+  }
+
+  /// Two results, the sum and its norm: for this rank, and, from an owner, for all others.
+  void normalise(const step& s, double bytes) {
+    local(bytes * 2);
+    for (int i = 1; s.everywhere && i < static_cast<int>(s.depth); ++i) {
+      next();
+      const int peer = (rank_ + i) % static_cast<int>(s.depth);
+      move(bytes * 2, {operand::sum, rank_, 0, 0}, target(s, peer));
     }
   }
 

@@ -15,12 +15,28 @@ using timing::signal_way;
 
 constexpr std::uint64_t epoch = 1;
 constexpr double element_bytes = 2;
+/// Pairs of ranks and workers between which chunks go, of all ranks. Where there are more, a worker
+/// of the simulation stands for several: time and memory of a simulation grow with their number.
+constexpr double most_ways = 2e6;
 
 /// Packets go without programs of their own: each block has a share of every message. So they are
 /// read as programs of rooms with a chunk for each block.
 collective_plan by_blocks(collective_plan plan) {
   plan.wire = wire_kind::stores;
   plan.chunk = std::max<std::int64_t>(ceil_div<std::int64_t>(plan.chunk, plan.workers), 1);
+  return plan;
+}
+
+/// How many workers of a kernel one of the simulation stands for.
+int workers_in_one(const collective_plan& plan) {
+  const double pairs = static_cast<double>(plan.world) * (plan.world - 1);
+  const int kept = std::clamp(static_cast<int>(most_ways / pairs), 1, plan.workers);
+  return ceil_div(plan.workers, kept);
+}
+/// The same plan of fewer workers, whose chunks are larger.
+collective_plan with_larger_workers(collective_plan plan, int in_one) {
+  plan.workers = ceil_div(plan.workers, in_one);
+  plan.chunk *= in_one;
   return plan;
 }
 
@@ -35,11 +51,13 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   if (entry.has_uneven) problem.count = ceil_div<std::int64_t>(problem.count, c.ranks);
   collective_options options;
   options.direct = c.by == "untax direct";
-  const bool packets = entry.device_plan(problem, c.ranks, 0, options).wire == wire_kind::packets;
+  const collective_plan first = entry.device_plan(problem, c.ranks, 0, options);
+  const bool packets = first.wire == wire_kind::packets;
+  const int in_one = c.ranks > 1 ? workers_in_one(first) : 1;
   timing::step_costs costs;
   costs.element_bytes = element_bytes;
-  costs.move_pace = n.block_rate;
-  costs.local_pace = n.memory_rate / n.processors * 2;
+  costs.move_pace = n.block_rate * in_one;
+  costs.local_pace = n.memory_rate / n.processors * 2 * in_one;
   costs.launch_first = n.start;
   costs.launch_next = n.launch_graph;
   costs.way = packets ? signal_way::inside : signal_way::released;
@@ -49,7 +67,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   for (int rank = 0; rank < c.ranks; ++rank) {
     collective_plan plan = entry.device_plan(problem, c.ranks, rank, options);
     if (packets) plan = by_blocks(plan);
-    programs.push_back(entry.program_of(problem, plan));
+    programs.push_back(entry.program_of(problem, with_larger_workers(plan, in_one)));
   }
   return p.run(timing::read_programs(programs, epoch, costs));
 }

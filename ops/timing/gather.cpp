@@ -260,8 +260,10 @@ predicted simulate_gather(predictor& p, const timed_case& c) {
     double seconds = p.library_collective("all_gather", c.ranks, bytes) + between +
                      p.gemm_alone({c.m, c.n, c.k}, true);
     // What came by columns is laid out in rows.
-    if (c.gather == gather_axis::k) seconds += between + 2 * bytes / n.memory_rate;
-    if (c.by.ends_with("eager")) seconds += n.launch_eager;
+    const bool turned = c.gather == gather_axis::k;
+    if (turned) seconds += between + 2 * bytes / n.memory_rate;
+    if (c.by.ends_with("eager"))
+      seconds = p.launched_by_host(seconds + n.launch_eager, turned ? 1 : 0);
     return {seconds, seconds, {}};
   }
   gather_lowering lowering(p, {c.m, c.n, c.k, dtype::bf16, c.gather}, c.ranks, pattern_of(c.by));

@@ -61,7 +61,14 @@ pattern pattern_of(const std::string& name) {
 }
 
 predictor::predictor(timing::machine m, calibration known, timing::simulation_options options)
-    : machine_(std::move(m)), known_(std::move(known)), options_(options) {}
+    : machine_(std::move(m)), known_(std::move(known)), options_(options) {
+  if (machine_.cores) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} is described, and plans of GPUs are predicted; `untax taxes "
+                            "--backend host` measures cores",
+                            machine_.name));
+  }
+}
 
 int predictor::processors() const { return static_cast<int>(numbers().processors); }
 

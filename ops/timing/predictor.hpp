@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ struct predicted {
 /// corrects it by what the same kind of figure took on one or two GPUs.
 class predictor {
  public:
+  /// Throws `invalid_argument` for a machine of cores.
   predictor(timing::machine m, calibration known, timing::simulation_options options = {});
 
   /// Throws `invalid_argument` for what is no figure, and `unsupported` for what GPUs refuse.
@@ -53,6 +55,11 @@ class predictor {
                                                          int processors);
   /// Seconds of a collective of the library among so many ranks.
   [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
+  /// Seconds of an eager run of libraries that takes the GPU so long: no less than its host takes
+  /// to launch a collective, a GEMM and `more` kernels.
+  [[nodiscard]] double launched_by_host(double seconds, int more) const {
+    return std::max(seconds, numbers().library_run + more * numbers().launch_eager);
+  }
   [[nodiscard]] int processors() const;
   [[nodiscard]] const timing::machine_numbers& numbers() const { return machine_.numbers; }
   /// What a simulation of it says.

@@ -176,11 +176,12 @@ double seconds_by_library(predictor& p, const timed_case& c, bool everywhere) {
   const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
   const double bytes = partial_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
   const bool copied = !everywhere && c.m % c.ranks != 0;
-  return p.gemm_alone({c.m, c.n, sharding{c.k, c.ranks, shard_granularity}.full()}, true) +
-         between +
-         p.library_collective(everywhere ? "all_reduce" : "reduce_scatter", c.ranks, bytes) +
-         (copied ? between + 2 * bytes / c.ranks / n.memory_rate : 0) +
-         (c.by.ends_with("eager") ? n.launch_eager : 0);
+  const double seconds =
+      p.gemm_alone({c.m, c.n, sharding{c.k, c.ranks, shard_granularity}.full()}, true) + between +
+      p.library_collective(everywhere ? "all_reduce" : "reduce_scatter", c.ranks, bytes) +
+      (copied ? between + 2 * bytes / c.ranks / n.memory_rate : 0);
+  if (!c.by.ends_with("eager")) return seconds;
+  return p.launched_by_host(seconds + n.launch_eager, copied ? 1 : 0);
 }
 
 }  // namespace

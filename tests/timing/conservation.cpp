@@ -9,7 +9,12 @@
 #include "checker.hpp"
 #include "engines/timing/gemm_team.hpp"
 #include "engines/timing/reader.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
+#include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/registry.hpp"
+#include "ops/common/check_grid.hpp"
+#include "ops/common/registry.hpp"
+#include "ops/flash_decode/workload.hpp"
 #include "random_work.hpp"
 #include "tests/errors.hpp"
 
@@ -79,6 +84,85 @@ TEST(conservation, holds_for_the_programs_of_collectives) {
       EXPECT_GE(sent * 1.001, entry.bytes(problem, ranks)) << entry.name << ", " << ranks;
     }
   }
+}
+
+timing::step_costs sample_costs() {
+  return {.multiply_rate = 1e12, .move_pace = 4e10, .launch_first = 2e-6, .launch_next = 1e-6};
+}
+
+/// A program that is written out already.
+class written_out {
+ public:
+  explicit written_out(untax::schedule::rank_plan plan) : plan_(std::move(plan)) {}
+  [[nodiscard]] int rank() const { return plan_.rank(); }
+  [[nodiscard]] int world() const { return plan_.world(); }
+  [[nodiscard]] int counters() const { return plan_.counters(); }
+  [[nodiscard]] int kernels() const { return static_cast<int>(plan_.kernels().size()); }
+  [[nodiscard]] untax::kernel kernel_at(int i) const {
+    return plan_.kernels()[static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] untax::extent inbox() const { return {}; }
+  [[nodiscard]] untax::extent outbox() const { return {}; }
+  [[nodiscard]] untax::extent tile_extent() const { return plan_.tile(); }
+  template <class Emit>
+  void program(int kernel, int worker, std::uint64_t epoch, Emit&& emit) const {
+    for (const untax::step& s : plan_.steps({kernel, worker}, epoch)) emit(s);
+  }
+
+ private:
+  untax::schedule::rank_plan plan_;
+};
+
+/// One epoch of what all ranks do.
+timing::workload work_of(const std::vector<untax::schedule::rank_plan>& plans) {
+  std::vector<untax::program> programs;
+  for (const auto& plan : plans) programs.emplace_back(written_out(plan));
+  return timing::read_programs(programs, 1, sample_costs());
+}
+
+TEST(conservation, holds_for_the_programs_of_all_operators) {
+  std::uint64_t seed = 0;
+  const auto hold = [&](const auto& entries) {
+    for (const auto& entry : entries) {
+      for (const untax::protocol_variant& variant : variants_of(entry)) {
+        for (const int ranks : {1, 2, 3}) {
+          for (const untax::schedule_case& c : variant.schedule_cases(ranks, true)) {
+            timing::machine m = sample_machine(all_links[++seed % std::size(all_links)]);
+            m.numbers.jitter = seed % 3 == 0 ? 1e-6 : 0;
+            const timing::workload work = work_of(c.plans());
+            const simulation run = simulate(work, m, {.seed = seed, .keeps_spans = true});
+            EXPECT_EQ(all_of(checker(work, m, run).problems()), "")
+                << c.name << ", links " << name_of(m.links);
+          }
+        }
+      }
+    }
+  };
+  hold(untax::operators());
+  hold(untax::collectives());
+  hold(std::vector{untax::attention_entry()});
+  hold(std::vector{untax::norm_entry()});
+  EXPECT_GT(seed, 500U);
+}
+
+/// Parts of a sum go to who adds them, and of two phases both results to everybody.
+TEST(conservation, a_normalised_sum_is_sent_to_all) {
+  constexpr int ranks = 3;
+  int seen = 0;
+  for (const untax::protocol_variant& variant : variants_of(untax::norm_entry())) {
+    const bool two = variant.name.ends_with("two phases");
+    for (const untax::schedule_case& c : variant.schedule_cases(ranks, true)) {
+      const auto plans = c.plans();
+      const untax::extent whole = plans.front().extent_of(untax::operand::c);
+      const simulation run = simulate(work_of(plans), sample_machine());
+      double sent = 0;
+      for (const timing::lane& l : run.lanes) sent += l.what == 'o' ? l.bytes : 0;
+      const double parts = 2.0 * static_cast<double>(whole.rows * whole.cols / 2);
+      EXPECT_EQ(sent, (ranks - 1) * parts * (two ? 3 : ranks)) << c.name;
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 20);
 }
 
 TEST(conservation, what_is_planted_is_found) {

@@ -1,5 +1,6 @@
 // Operators on a machine of made-up numbers: what holds whatever the numbers are.
 #include <algorithm>
+#include <ctime>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -131,6 +132,68 @@ TEST(predicted, a_fit_knows_what_it_was_fitted_to) {
   const untax::judgement wrong = untax::judge(fitted, known);
   EXPECT_NEAR(wrong.mean_error, 1.0 / 3, 1e-9);
   EXPECT_LT(wrong.within_quarter, 0.001);
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+TEST(predicted, a_thousand_ranks_and_a_layer_take_no_longer_than_promised) {
+  timing::machine m = sample_machine();
+  m.gpus = 1024;
+  m.cards_of_host = 8;
+  predictor p(m, {});
+  double begin = processor_seconds();
+  const timed_case sum{.op = "all_reduce", .by = "untax", .ranks = m.gpus, .bytes = 65536};
+  EXPECT_GT(p.predict(sum).seconds, 2 * m.numbers.card_store);
+  EXPECT_LT(processor_seconds() - begin, 30);
+  // A layer of llama-3.1-70b on 8 ranks, few rows and many.
+  for (const std::int64_t tokens : {16, 2048}) {
+    begin = processor_seconds();
+    const timed_case gathered{
+        .op = "all_gather_gemm", .by = "fused_sequential", .ranks = 8, .m = tokens, .k = 8192};
+    timed_case qkv = gathered;
+    qkv.n = 10240 / 8;
+    timed_case gate_up = gathered;
+    gate_up.n = 57344 / 8;
+    timed_case out = gathered;
+    out.op = "gemm_reduce_scatter";
+    out.n = 8192;
+    timed_case down = out;
+    down.k = 28672;
+    const timed_case attention{.op = "flash_decode",
+                               .by = "fused_sequential",
+                               .ranks = 8,
+                               .m = tokens,
+                               .heads = 64,
+                               .kv_heads = 8,
+                               .head_dim = 128,
+                               .keys = 512};
+    for (const timed_case& c : {qkv, attention, out, gate_up, down})
+      EXPECT_GT(p.predict(c).seconds, 0) << c.text();
+    EXPECT_LT(processor_seconds() - begin, 1) << tokens;
+  }
+}
+
+TEST(predicted, no_eager_run_is_quicker_than_its_host) {
+  const timing::machine m = sample_machine();
+  predictor p(m, {});
+  timed_case c{.op = "all_gather_gemm", .ranks = 8, .m = 1, .n = 512, .k = 512};
+  c.by = "bulk_library eager";
+  EXPECT_EQ(p.predict(c).seconds, m.numbers.library_run);
+  c.gather = untax::gather_axis::k;
+  EXPECT_EQ(p.predict(c).seconds, m.numbers.library_run + m.numbers.launch_eager);
+  c.by = "bulk_library graph";
+  EXPECT_LT(p.predict(c).seconds, m.numbers.library_run);
+}
+
+TEST(predicted, cores_are_refused) {
+  timing::machine m = sample_machine();
+  m.cores = true;
+  m.numbers.processors = 1;
+  EXPECT_EQ(timing::to_json(timing::parse_machine(timing::to_json(m), "cores")),
+            timing::to_json(m));
+  untax_test::expect_error(untax_test::error_of([&] { (void)predictor(m, {}); }),
+                           untax::errc::invalid_argument,
+                           {"sample is described", "--backend host"});
 }
 
 TEST(calibrations, are_interpolated_by_size) {

@@ -33,6 +33,7 @@ inline timing::machine sample_machine(timing::link_kind links = timing::link_kin
                .copy_start = 5e-6,
                .library_start = 5e-6,
                .library_hop = 1e-6,
+               .library_run = 3e-5,
                .host_rate = 5e10,
                .host_store = 2e-6,
                .card_rate = 4e10,
