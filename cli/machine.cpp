@@ -6,9 +6,12 @@
 #include <CLI/CLI.hpp>
 
 #include <untax/core/error.hpp>
+#include <untax/taxes/load.hpp>
 #include <untax/taxes/text_table.hpp>
+#include <untax/world/devices.hpp>
 
 #include "arguments.hpp"
+#include "bench/suites/own_machine.hpp"
 #include "files.hpp"
 #include "machine_files.hpp"
 #include "machine_report.hpp"
@@ -31,9 +34,46 @@ struct machine_options {
   std::string out;
   std::string json;
   std::string markdown;
+  std::string like;
+  int repeats = 20;
 };
 
+/// The machine that this runs on: its GPUs, or, without any, its cores.
+timing::machine measure(const machine_options& options) {
+  const device_survey gpus = survey_devices(false);
+  bench::own_machine_options how{options.repeats, {}};
+  if (gpus.devices.empty()) {
+    const machine_load before = read_load();
+    progress_bar bar("untax machine", bench::steps_of(how));
+    how.progress = [&bar] { bar.advance(); };
+    timing::machine m = bench::measure_cores(how);
+    for (const std::string& warning : load_warnings(read_machine(), before, read_load(), 0))
+      complain(warning);
+    return m;
+  }
+  if (options.like.empty()) {
+    throw error(errc::invalid_argument,
+                "GPUs do not say all numbers of a description; --like machines/h200-8.json says "
+                "whose the others are");
+  }
+  return bench::measure_gpus(timing::load_machine(options.like), gpus, how);
+}
+
+void describe(const timing::machine& m, const machine_options& options) {
+  if (!options.json.empty()) {
+    write_json(options.json, timing::to_json(m));
+    if (options.json == "-") return;
+  }
+  print(text_of(m, width(stream::out), style(stream::out).utf8));
+}
+
 int carry_out(const machine_options& options) {
+  if (options.file.empty()) {
+    const timing::machine m = measure(options);
+    if (!options.out.empty()) write_text(options.out, timing::to_json(m));
+    if (options.out != "-") describe(m, options);
+    return 0;
+  }
   const timing::machine m = timing::load_machine(options.file);
   if (!options.fit.empty()) {
     const measurements known = read_measurements(options.fit, m.device, 1, most_fitted_ranks);
@@ -61,11 +101,7 @@ int carry_out(const machine_options& options) {
       print(text_of(found, m, width(stream::out), style(stream::out).utf8));
     return 0;
   }
-  if (!options.json.empty()) {
-    write_json(options.json, timing::to_json(m));
-    if (options.json == "-") return 0;
-  }
-  print(text_of(m, width(stream::out), style(stream::out).utf8));
+  describe(m, options);
   return 0;
 }
 
@@ -73,20 +109,31 @@ int carry_out(const machine_options& options) {
 
 void add_machine(CLI::App& app) {
   auto* verb = app.add_subcommand(
-      "machine", "Show, check and judge descriptions of machines that times are predicted for");
+      "machine", "Measure this machine, or show, check and judge descriptions of others");
   auto options = std::make_shared<machine_options>();
-  verb->add_option("FILE", options->file, "a description, such as machines/h200-8.json")
-      ->required();
+  auto* file = verb->add_option("FILE", options->file,
+                                "a description, such as machines/h200-8.json; without it this "
+                                "machine is measured");
   auto* fitting = verb->add_option("--fit", options->fit,
                                    "files or folders of measurements; those of 1 and 2 GPUs are "
-                                   "fitted, others are not looked at");
+                                   "fitted, others are not looked at")
+                      ->needs(file);
   verb->add_option("--out", options->out,
-                   "where the calibration of --fit goes, or the summary of --judge")
+                   "where the description of this machine goes, the calibration of --fit, or the "
+                   "summary of --judge")
       ->check(writable_file());
   auto* judging =
       verb->add_option("--judge", options->judge,
                        "files or folders of measurements; those of more than 2 GPUs are predicted")
-          ->excludes(fitting);
+          ->excludes(fitting)
+          ->needs(file);
+  verb->add_option("--like", options->like,
+                   "a description whose numbers stand for those that GPUs here do not say")
+      ->excludes(file);
+  verb->add_option("--repeat", options->repeats, "times that each number is measured")
+      ->check(between(1, 1'000'000))
+      ->capture_default_str()
+      ->excludes(file);
   verb->add_option("--json", options->json, "write what is shown as JSON; - for stdout")
       ->check(writable_file())
       ->excludes(fitting);
@@ -94,6 +141,8 @@ void add_machine(CLI::App& app) {
       ->check(writable_file())
       ->needs(judging);
   verb->footer(
+      "  untax machine --out this.json\n"
+      "  untax machine --like machines/h200-8.json --out these-gpus.json\n"
       "  untax machine machines/h200-8.json\n"
       "  untax machine machines/h200-8.json --judge bench/results\n"
       "  untax machine machines/h200-8.json --fit bench/results ops/choice/tables --out "

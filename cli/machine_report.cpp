@@ -129,9 +129,10 @@ std::string text_of(const timing::machine& m, int width, bool utf8) {
       sources += source;
     }
   }
-  return fmt::format("{}: {} GPUs, {} a host, links: {}\n\n{}\nWhere they are from\n\n{}",
-                     m.title(), m.gpus, m.gpus_of_host, name_of(m.links), table.render(width, utf8),
-                     sources);
+  const std::string ranks = m.cores ? fmt::format("{} cores of one host", m.gpus)
+                                    : fmt::format("{} GPUs, {} a host", m.gpus, m.gpus_of_host);
+  return fmt::format("{}: {}, links: {}\n\n{}\nWhere they are from\n\n{}", m.title(), ranks,
+                     name_of(m.links), table.render(width, utf8), sources);
 }
 
 std::string text_of(const judgement& found, const timing::machine& m, int width, bool utf8) {

@@ -74,7 +74,7 @@ void take_turns(comparison& c, const host_suite_options& options, Ours&& ours,
 
 comparison put_beside_memcpy(const host_suite_options& options) {
   constexpr std::int64_t bytes = 64'000'000;
-  comparison c{"put of 64 MB", "memcpy", {}, {}, true, 0.90};
+  comparison c{"put of 64 MB", "memcpy", {}, {}, true, 0.90, bytes};
   world_options settings;
   settings.heap_bytes = std::size_t{bytes} + (std::size_t{1} << 20);
   sleeping_ranks ranks(2, settings);
@@ -182,6 +182,8 @@ class gemm_pair {
 
 comparison fused_beside_library(const host_suite_options& options) {
   comparison c{"all_gather_gemm, 2 ranks", "one OpenBLAS call, 2 threads", {}, {}, false, 1.10};
+  c.threads = gemm_pair::world_size;
+  c.work = 2.0 * gemm_pair::m * gemm_pair::n * gemm_pair::world_size * gemm_pair::k;
   gemm_pair pair;
   take_turns(
       c, options, [&] { return pair.fused(); }, [&] { return pair.library(); });

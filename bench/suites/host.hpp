@@ -16,6 +16,8 @@ struct comparison {
   spread reference_time;        ///< the same work done by the reference
   bool compares_rates = false;  ///< the ratio is of rates (more is better), not of times
   double bar = 1;               ///< the ratio that has to be reached, or not to be passed
+  double work = 0;              ///< bytes or FLOPs of one run; 0: none
+  int threads = 1;              ///< of the reference
 
   /// untax over reference, of rates or of times.
   [[nodiscard]] double ratio() const noexcept;

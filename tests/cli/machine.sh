@@ -76,6 +76,27 @@ expect 2 machine machines/pcie-4.json --fit bench/results
 one_line_of_error
 expect 2 machine $machine --fit bench/results --judge bench/results
 
+# Without a file this machine is measured: its cores, where no GPU is seen.
+export CUDA_VISIBLE_DEVICES=
+expect 0 machine --repeat 2 --out "$folder/own.json"
+says "$out" '^block_rate +[0-9.e+]+'
+python3 - "$folder/own.json" <<'PYTHON' || wrong "the description of this machine is not what it should be"
+import json, sys
+m = json.load(open(sys.argv[1]))
+value = {key: number["value"] for key, number in m["numbers"].items()}
+assert m["kind"] == "cores" and m["gpus"] >= 1 and m["links"] == "host"
+assert value["flops"] > 1e8 and value["memory_rate"] > value["link_rate"] / 10 > 1e6
+assert 0 < value["launch_graph"] and 0 < value["store"] < 1 and value["processors"] == 1
+assert sum(number["from"].startswith("measured here: ") for number in m["numbers"].values()) >= 12
+PYTHON
+expect 0 machine "$folder/own.json"
+expect 2 machine --judge bench/results
+expect 2 machine $machine --repeat 3
+expect 2 taxes --operator all_gather_gemm -m 64 --ranks 2 --machine "$folder/own.json"
+one_line_of_error
+says "$err" 'plans of GPUs are predicted; `untax taxes --backend host` measures cores'
+unset CUDA_VISIBLE_DEVICES
+
 # untax taxes --machine: the same tables and page, with what they are in front.
 model=models/llama-3.1-70b.json
 expect 0 taxes --model $model --tokens 16 --machine $machine --json "$folder/taxes.json" --html "$folder/taxes.html"

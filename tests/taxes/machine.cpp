@@ -1,9 +1,14 @@
 #include <untax/taxes/machine.hpp>
 
+#include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/suites/own_machine.hpp"
 
 namespace untax::test {
 namespace {
@@ -109,6 +114,61 @@ TEST(this_machine, has_memory_and_cores) {
   EXPECT_GE(facts.cores, 1);
   EXPECT_GT(facts.memory_bytes, std::size_t{1} << 20);
   EXPECT_LE(facts.memory_available, facts.memory_bytes);
+}
+
+nlohmann::json result(const char* name) {
+  return nlohmann::json::parse(
+      std::ifstream(std::string(UNTAX_SOURCE_DIR "/bench/results/h200-2-2026-11-22-") + name));
+}
+spread spread_in(const nlohmann::json& figure) {
+  const auto& s = figure.at("seconds");
+  return {s.at("median"), s.at("p10"), s.at("p90")};
+}
+
+/// What two H200 measured gives the numbers that their description has, some of which were rounded
+/// or taken from other runs; a number of something else is further off.
+TEST(own_machine, numbers_are_those_of_the_reports) {
+  bench::rma_report verbs;
+  const std::vector<std::string> tables = {"blocks", "sizes", "pairs", "all", "latency"};
+  const nlohmann::json of_verbs = result("rma.json");
+  for (const auto& list : of_verbs) {
+    if (!list.is_array()) continue;
+    for (const auto& f : list) {
+      bench::rma_figure one;
+      const auto table = std::find(tables.begin(), tables.end(), f.at("table").get<std::string>());
+      one.table = static_cast<bench::rma_table>(table - tables.begin());
+      one.what = f.at("what");
+      one.method = f.at("method");
+      one.blocks = f.at("blocks");
+      one.bytes = f.at("bytes");
+      one.time = spread_in(f);
+      verbs.figures.push_back(one);
+    }
+  }
+  bench::collective_report collectives;
+  const nlohmann::json of_collectives = result("collectives.json");
+  for (const auto& row : of_collectives.at("collectives")) {
+    bench::collective_row& one = collectives.rows.emplace_back();
+    for (const bench::collective_kind kind : bench::all_collective_kinds()) {
+      if (row.at("collective") == bench::name_of(kind)) one.kind = kind;
+    }
+    one.bytes = row.at("bytes");
+    for (const auto& f : row.at("figures")) {
+      if (!f.contains("seconds")) continue;
+      const std::string by = f.at("by");
+      one.figures.push_back({by, by == "NCCL", "", spread_in(f), ""});
+    }
+  }
+  const timing::machine known = timing::load_machine(UNTAX_SOURCE_DIR "/machines/h200-8.json");
+  timing::machine m;
+  take_numbers(m, verbs);
+  take_numbers(m, collectives);
+  EXPECT_GE(m.sources.size(), 9U);
+  for (const timing::number_kind& kind : timing::number_kinds) {
+    if (!m.sources.contains(kind.key) || kind.key == "jitter") continue;
+    const double wanted = known.numbers.*kind.value;
+    EXPECT_NEAR(m.numbers.*kind.value, wanted, 0.25 * wanted) << kind.key;
+  }
 }
 
 }  // namespace
