@@ -110,6 +110,9 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
                         worst->m, worst->n, worst->k, report.least_bar(),
                         worst->ratio() >= report.least_bar() ? "met" : "MISSED");
   }
+  if (report.invariant)
+    text += fmt::format("Rows of the same bits in any batch take {:.3f} times as long (bar 1.15)\n",
+                        report.cost_of_invariant());
   if (report.left_out > 0)
     text += fmt::format("Time was over: {} problems were not measured\n", report.left_out);
   return text;
@@ -128,6 +131,8 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   verb.add_option("--most-rows", request.most_rows, "the same, at most");
   verb.add_flag("--every-plan", request.every_plan,
                 "time every plan of gemm that the model does not rule out; --json has all times");
+  verb.add_flag("--invariant", request.invariant,
+                "time also the plan of gemm whose rows have the same bits in any batch");
   verb.add_option("--seconds", request.seconds, "begin no problem of gemm later than this")
       ->check(between(1, 86'400));
 }
@@ -144,6 +149,7 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
   suite.least_rows = request.least_rows;
   suite.most_rows = request.most_rows;
   suite.every_plan = request.every_plan;
+  suite.invariant = request.invariant;
   suite.seconds = request.seconds;
   bench::require_memory(suite);
   bench::gemm_report report;

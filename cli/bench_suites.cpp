@@ -25,7 +25,7 @@ const std::vector<option_use>& uses() {
       {{"--size"}, {"collectives", "gemm"}},
       {{"--problems", "--seed"}, {"gemm", "shared", "flash-attention"}},
       {{"--orders"}, {"flash-attention"}},
-      {{"--every-plan", "--least-rows", "--most-rows"}, {"gemm"}},
+      {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--trace"}, {"host", "operators"}},

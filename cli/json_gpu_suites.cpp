@@ -134,6 +134,7 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
                 {"seconds", from(row.time)},
                 {"library_seconds", from(row.library_time)},
                 {"relative_difference", row.relative_error}};
+    if (report.invariant) one["invariant_seconds"] = from(row.invariant_time);
     for (const bench::timed_plan& timed : row.plans) one["plans"].push_back(from(timed));
     out["gemms"].push_back(std::move(one));
   }

@@ -71,6 +71,13 @@ double gemm_report::mean_ratio(bool few) const noexcept {
   return count == 0 ? 1 : std::exp(sum / count);
 }
 
+double gemm_report::cost_of_invariant() const noexcept {
+  double sum = 0;
+  if (!invariant || rows.empty()) return 1;
+  for (const gemm_row& row : rows) sum += std::log(row.invariant_time.median / row.time.median);
+  return std::exp(sum / static_cast<double>(rows.size()));
+}
+
 double gemm_report::mean_bar(bool few) const noexcept {
   if (drawn) return few ? 1.0 : 0.98;
   return few ? 0 : 0.97;

@@ -23,6 +23,7 @@ struct gemm_suite_options {
   std::int64_t least_rows = 1;
   std::int64_t most_rows = 16384;
   bool every_plan = false;         ///< times all plans that the model does not rule out, not one
+  bool invariant = false;          ///< times the plan for rows of the same bits in any batch, too
   double seconds = 0;              ///< no problem begins later than this; 0: all are measured
   std::function<void()> progress;  ///< called after each shape. May be empty
 };
@@ -41,6 +42,7 @@ struct gemm_row {
   std::int64_t k = 0;
   spread time;                    ///< seconds of one product in a graph of several
   spread library_time;            ///< likewise
+  spread invariant_time;          ///< with `invariant`: likewise, of the plan for such rows
   std::string plan;               ///< how untax did it
   double relative_error = 0;      ///< against cuBLASLt, in the Frobenius norm
   std::vector<timed_plan> plans;  ///< with `every_plan`: all that were timed, by the model's order
@@ -68,7 +70,10 @@ struct gemm_report {
   std::uint32_t seed = 1;          ///< that they were drawn from
   int left_out = 0;                ///< problems that there was no time for
   std::vector<std::string> wrong;  ///< with `every_plan`: the plans whose results are wrong
+  bool invariant = false;          ///< rows have `invariant_time`
 
+  /// Geometric mean of how much longer the plans for rows of the same bits take; 1 without such.
+  [[nodiscard]] double cost_of_invariant() const noexcept;
   /// Geometric mean of the ratios of rows that are skinny or are not; of drawn problems, that have
   /// few rows or many. 1 if there are none.
   [[nodiscard]] double mean_ratio(bool few) const noexcept;

@@ -65,6 +65,7 @@ refused 'did you mean flash-decode\?' bench --heads 8b --batch 1 --keys 64 flash
 refused 'means nothing to the suite host; it is for collectives or gemm' bench host --size 4
 refused 'means nothing to the suite operators' bench operators --sweep
 refused 'means nothing to the suite gemm' bench gemm --ranks 2
+refused 'means nothing to the suite shared' bench shared --invariant
 refused 'means nothing to the suite host' bench host --operator all_gather_gemm
 refused 'the operator "a b" is not known' run $'a\nb'
 refused 'the operator "a\?b" is not known' run $'a\033b'

@@ -67,6 +67,18 @@ class gemm_trial {
     row_.time = times[1];
   }
 
+  /// The same, and by the plan for rows that have the same bits in any batch.
+  void measure_invariant(int repeats) {
+    const gpu::gemm same({row_.m, row_.n, row_.k, type_, true});
+    const double relative_error = error_of(same);
+    if (!right(relative_error))
+      throw error(errc::internal, text_of_wrong(row_, same.plan().text(), relative_error));
+    const std::vector<spread> times = times_of({&op_, &same}, repeats);
+    row_.library_time = times[0];
+    row_.time = times[1];
+    row_.invariant_time = times[2];
+  }
+
   /// The same by each of the plans, of which the first is the one that is taken. Those for which
   /// this GPU has too few places are left out.
   void measure_plans(const std::vector<gpu::gemm_plan>& plans, int repeats) {
@@ -196,6 +208,7 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
   gemm_report report{device_name(), bulk::blas().text, options.type, gemm_shapes(options)};
   report.drawn = options.problems > 0;
   report.seed = options.seed;
+  report.invariant = options.invariant;
   const gpu::stopwatch clock;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const std::chrono::duration<double> passed = clock_type::now() - start;
@@ -212,6 +225,8 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
         if (!right(p.relative_error))
           report.wrong.push_back(text_of_wrong(row, p.plan.text(), p.relative_error));
       }
+    } else if (options.invariant) {
+      trial.measure_invariant(options.repeats);
     } else {
       trial.measure(options.repeats);
     }
