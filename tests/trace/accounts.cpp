@@ -17,9 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t epochs = 4;
-constexpr std::uint64_t struck_epoch = 3;
-
 double near(double seconds) { return seconds * 0.01 + 1e-9; }
 
 TEST(trace_account, parts_add_up_to_the_time_of_a_run) {
@@ -53,25 +50,6 @@ milliseconds long_enough(const std::string& name, const operator_options& option
     for (const run_account& run : account.runs) longest = std::max(longest, run.wall());
   }
   return std::max(milliseconds(60), milliseconds(static_cast<int>(longest * 5e3)));
-}
-
-/// The largest cause of the run that the fault struck.
-struct diagnosis {
-  run_account run;
-  path_piece worst;
-  double seconds = 0;
-};
-
-diagnosis diagnosed(const trace_record& record) {
-  const auto accounts = accounts_of(record);
-  for (const run_account& run : accounts.at(0).runs) {
-    if (run.epoch != static_cast<std::int64_t>(struck_epoch)) continue;
-    const auto length = [](const path_piece& p) { return p.end - p.begin; };
-    const path_piece worst = std::ranges::max(run.pieces, {}, length);
-    return {run, worst, static_cast<double>(length(worst)) * 1e-9};
-  }
-  ADD_FAILURE() << "the run that was struck is not in the record";
-  return {};
 }
 
 class planted_fault : public ::testing::TestWithParam<std::string> {
@@ -109,19 +87,6 @@ TEST_P(planted_fault, a_slow_link_is_named) {
     EXPECT_GE(found.seconds, 0.5e-3 * static_cast<double>(slow.count())) << name_of(how);
   }
 }
-
-/// A launch of rank 1 takes long.
-class late_launch final : public fault_tap {
- public:
-  explicit late_launch(milliseconds late) : late_(late) {}
-  void launched(const fault_site& site) override {
-    if (site.rank == 1 && site.epoch == struck_epoch && site.kernel == 0 && site.worker == 0)
-      std::this_thread::sleep_for(late_);
-  }
-
- private:
-  milliseconds late_;
-};
 
 TEST_P(planted_fault, a_late_launch_is_named) {
   for (const pattern how : ways()) {

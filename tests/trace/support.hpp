@@ -1,10 +1,18 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include <untax/flow/fault_tap.hpp>
+#include <untax/trace/account.hpp>
 #include <untax/trace/session.hpp>
 #include <untax/world/launch.hpp>
 
@@ -55,5 +63,42 @@ inline const std::vector<pattern>& traced_patterns() {
                                            pattern::fused_specialized};
   return all;
 }
+
+// Faults that are planted in one of several runs, and what a trace says of that run.
+
+inline constexpr std::uint64_t epochs = 4;
+inline constexpr std::uint64_t struck_epoch = 3;
+
+/// The largest cause of the run that the fault struck.
+struct diagnosis {
+  run_account run;
+  path_piece worst;
+  double seconds = 0;
+};
+
+inline diagnosis diagnosed(const trace_record& record) {
+  const auto accounts = accounts_of(record);
+  for (const run_account& run : accounts.at(0).runs) {
+    if (run.epoch != static_cast<std::int64_t>(struck_epoch)) continue;
+    const auto length = [](const path_piece& p) { return p.end - p.begin; };
+    const path_piece worst = std::ranges::max(run.pieces, {}, length);
+    return {run, worst, static_cast<double>(length(worst)) * 1e-9};
+  }
+  ADD_FAILURE() << "the run that was struck is not in the record";
+  return {};
+}
+
+/// A launch of rank 1 takes long.
+class late_launch final : public fault_tap {
+ public:
+  explicit late_launch(std::chrono::milliseconds late) : late_(late) {}
+  void launched(const fault_site& site) override {
+    if (site.rank == 1 && site.epoch == struck_epoch && site.kernel == 0 && site.worker == 0)
+      std::this_thread::sleep_for(late_);
+  }
+
+ private:
+  std::chrono::milliseconds late_;
+};
 
 }  // namespace untax::testing
