@@ -1,6 +1,7 @@
 // Where time went: parts add up to the time of a run, and faults are found at the right rank.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
