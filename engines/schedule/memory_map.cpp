@@ -58,7 +58,6 @@ void memory_map::carry_out(const step_position& at, int lane, std::uint32_t time
                            const vector_clock& now) {
   const step& s = plans_[static_cast<std::size_t>(at.rank)].steps(
       at.who, at.epoch)[static_cast<std::size_t>(at.index)];
-  if (s.what == action::none) return;
   const event by{lane, time, name(at, false)};
   const origin from = origin_of(s, by);
   each_access(s, [&](const access& a) {

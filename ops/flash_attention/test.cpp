@@ -209,6 +209,10 @@ TEST(flash_attention, refuses) {
     expect_error(plan({.queries = -1}), errc::invalid_argument, {"queries is -1", "between 0"});
     expect_error(plan({.scale = -1}), errc::invalid_argument, {"scale is -1", "positive"});
     expect_error(plan({.head_dim = 0}), errc::invalid_argument, {"head_dim is 0"});
+    expect_error(plan({.head_dim = 4097}), errc::invalid_argument, {"head_dim is 4097"});
+    expect_error(plan({.batch = -1}), errc::invalid_argument, {"batch is -1"});
+    expect_error(plan({.kv_heads = 0}), errc::invalid_argument, {"kv_heads is 0"});
+    EXPECT_NO_THROW(flash_attention(w, {.batch = 0, .head_dim = 4096}));
 
     case_of_attention c({.batch = 2, .head_dim = 4, .queries = 3, .keys = 3}, {3, 3}, {3, 3}, 1);
     const auto run = [&](bool vary, const auto& change) {
@@ -220,6 +224,8 @@ TEST(flash_attention, refuses) {
     expect_error(run(false, [](auto& o) { o.q.rows = 5; }), errc::invalid_argument, {"q", "5"});
     expect_error(run(false, [](auto& o) { o.out.type = dtype::bf16; }), errc::invalid_argument,
                  {"out", "bf16"});
+    expect_error(run(false, [](auto& o) { o.values.rows = 5; }), errc::invalid_argument,
+                 {"values is 5"});
     expect_error(run(false, [&](auto& o) { o.key_begins = c.key_begins.data(); }),
                  errc::invalid_argument, {"give both or none"});
     const std::int32_t falling[] = {0, 3, 2};
@@ -231,6 +237,10 @@ TEST(flash_attention, refuses) {
     const std::int32_t long_one[] = {0, 0, 6};
     expect_error(run(true, [&](auto& o) { o.query_begins = long_one; }), errc::invalid_argument,
                  {"a sequence of 6 rows", "between 0 and 3"});
+    flash_attention from(w, c.problem);
+    const flash_attention to = std::move(from);
+    expect_error(error_of([&] { from.run(c.operands(false)); }),  // NOLINT(bugprone-use-after-move)
+                 errc::invalid_argument, {"this operator was moved from"});
   });
 }
 

@@ -184,6 +184,10 @@ TEST(flash_decode, refuses_problems_that_make_no_sense) {
   expect("batch is 0", [](problem p, options) { p.batch = 0; });
   expect("keys is -1", [](problem p, options) { p.keys = -1; });
   expect("pages is 0", [](problem p, options) { p.page_size = 4; });
+  expect("pages is 0", [](problem p, options) {
+    p.page_size = 4;
+    p.keys = 1;
+  });
   expect("partials is fp16", [](problem p, options) { p.partials = dtype::f16; });
   expect("scale is -1", [](problem p, options) { p.scale = -1; });
   expect("logit_cap is -2", [](problem p, options) { p.logit_cap = -2; });
@@ -235,6 +239,25 @@ TEST(flash_decode, refuses_arguments_before_anything_moves) {
     expect(shard, "page_table[1, 1] is 4");
     table[3] = 3;
     EXPECT_EQ(refused(shard), "nothing");
+    const auto one_key = [&](std::int64_t page_size, const std::int32_t* pages) {
+      p.keys = p.page_size = 1;
+      p.pages = 2;
+      if (page_size == 0) p.page_size = p.pages = 0;
+      flash_decode other_op(w, p, {.senders = 3});
+      EXPECT_EQ(other_op.plan().senders, 3);
+      lengths = {1, 1};
+      try {
+        other_op.run({q.data(), 2, 4},
+                     {{cache.data(), 2, 4}, {cache.data(), 2, 4}, lengths.data(), pages},
+                     {out.data(), 2, 4});
+      } catch (const error& e) {
+        return std::string(e.what());
+      }
+      return std::string("nothing");
+    };
+    EXPECT_NE(one_key(1, nullptr).find("page_table is null"), std::string::npos);
+    EXPECT_EQ(one_key(1, table.data()), "nothing");
+    EXPECT_NE(one_key(0, table.data()).find("page_table is given"), std::string::npos);
   });
 }
 

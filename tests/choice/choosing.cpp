@@ -177,6 +177,11 @@ TEST(predictions, of_other_operators_are_no_help) {
   EXPECT_EQ(untax::nearest_ranks(table, gathered(64, 4096, 8192, 8)), 2);
   EXPECT_EQ(untax::nearest_ranks(table, {"gemm_all_scatter", gather_axis::rows, 2, 64, 4096, 8192}),
             8);
+  tuning_table ordered = empty_table();
+  for (const int ranks : {2, 4, 8}) {
+    ordered.entries.push_back({gathered(64, 4096, 8192, ranks), {{pattern::bulk_library, 1e-5}}});
+  }
+  EXPECT_EQ(untax::nearest_ranks(ordered, gathered(64, 4096, 8192, 4)), 4);
   EXPECT_EQ(untax::nearest_ranks(empty_table(), gathered(64, 4096, 8192, 8)), 0);
 }
 

@@ -39,6 +39,7 @@ TEST(tables, what_is_written_is_read) {
 
 TEST(tables, an_entry_is_a_line) {
   const std::string text = to_json(sample_table());
+  EXPECT_EQ(text.find("\n,"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  {\"operator\":\"gemm_all_scatter\",\"ranks\":4,\"m\":512,"),
             std::string::npos)
       << text;

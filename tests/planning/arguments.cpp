@@ -16,8 +16,10 @@
 #include <untax/core/half.hpp>
 #include <untax/untax.hpp>
 
+#include "ops/common/arguments.hpp"
 #include "ops/common/memory_need.hpp"
 #include "ops/common/row_table.hpp"
+#include "ops/gemm_all_reduce/protocol.hpp"
 #include "tests/errors.hpp"
 
 namespace untax {
@@ -98,15 +100,85 @@ TEST(arguments, a_single_row_has_no_stride) {
   });
 }
 
+TEST(arguments, are_matrices_that_can_be_read) {
+  const argument_check check{"op", 3};
+  const std::vector<float> values(64);
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  const const_matrix row(values.data(), dtype::f32, 1, 8, 4);
+  EXPECT_NO_THROW(check.matrix_of("a", row, {1, 8}, dtype::f32));
+  const const_matrix narrow(values.data(), dtype::f32, 2, 8, 7);
+  expect_error(error_of([&] {
+                 check.matrix_of("a", narrow, {2, 8}, dtype::f32);
+               }),
+               errc::invalid_argument, {"rank 3: op: a has a row stride of 7"});
+  const const_matrix crooked(bytes + 1, dtype::f32, 1, 8, 8);
+  expect_error(error_of([&] {
+                 check.matrix_of("a", crooked, {1, 8}, dtype::f32);
+               }),
+               errc::invalid_argument, {"elements of 4 bytes have to be aligned"});
+}
+
+TEST(arguments, of_each_operator_are_looked_at) {
+  run_threads(2, [](world& w) {
+    std::vector<float> x(64);
+    std::vector<float> y(64);
+    std::vector<float> z(64);
+    all_gather_gemm gather(w, {.m = 8, .n = 8, .k = 8, .type = dtype::f32});
+    expect_error(error_of([&] {
+                   gather.run({x.data(), 4, 8}, {y.data(), 8, 8}, {z.data(), 8, 7});
+                 }),
+                 errc::invalid_argument, {"c is 8 x 7"});
+    all_reduce sum(w, {.count = 8, .type = dtype::f32});
+    expect_error(error_of([&] {
+                   sum.run({x.data(), 8}, {y.data(), 7});
+                 }),
+                 errc::invalid_argument, {"out has 7 elements"});
+    const_array_view crooked{x.data(), 8};
+    crooked.data = reinterpret_cast<const std::byte*>(x.data()) + 1;
+    expect_error(error_of([&] {
+                   sum.run(crooked, {y.data(), 8});
+                 }),
+                 errc::invalid_argument, {"in lies at", "elements of 4 bytes have to be aligned"});
+    all_to_all deal(w, {.count = 2, .type = dtype::f32});
+    expect_error(error_of([&] {
+                   deal.run({x.data(), 3}, {y.data(), 4});
+                 }),
+                 errc::invalid_argument, {"in has 3 elements"});
+    // What is empty lies apart from everything.
+    broadcast spread(w, {.count = 4, .type = dtype::f32});
+    const const_array_view in =
+        w.rank() == 0 ? const_array_view{x.data(), 4} : const_array_view{y.data() + 1, 0};
+    EXPECT_NO_THROW(spread.run(in, {y.data(), 4}));
+  });
+}
+
+TEST(phases, save_bytes_where_there_are_rows_for_all_ranks) {
+  const auto phases = [](std::int64_t m, std::int64_t n, int world) {
+    return phases_for({.m = m, .n = n, .k = 8, .type = dtype::f32, .partials = dtype::f32}, world);
+  };
+  EXPECT_EQ(phases(4, 4096, 4), 2);
+  EXPECT_EQ(phases(4, 4095, 4), 1);
+  EXPECT_EQ(phases(4, 4096, 5), 1);
+  EXPECT_EQ(phases(4, 4096, 1), 1);
+}
+
 TEST(memory_needs, are_sums_and_have_units) {
   memory_need need{.weights = 1, .activations = 20, .heaps = 300, .work_space = 4000};
   EXPECT_EQ(need.total(), 4321);
   EXPECT_EQ(memory_text(1023), "1023 bytes");
   EXPECT_EQ(memory_text(1024), "1 KiB");
   EXPECT_EQ(memory_text(1536.0 * 1024 * 1024), "1.5 GiB");
+  EXPECT_EQ(memory_text(0x1p80), "1.05e+06 EiB");
+  need += {.weights = 10, .activations = 200, .heaps = 3000, .work_space = 1, .heap_of_rank = 7};
+  EXPECT_EQ(need.weights, 11);
+  EXPECT_EQ(need.activations, 220);
+  EXPECT_EQ(need.heaps, 3300);
+  EXPECT_EQ(need.work_space, 4001);
+  EXPECT_EQ(need.heap_of_rank, 7);
 }
 
 TEST(row_tables, have_ends_that_grow_up_to_the_capacity) {
+  EXPECT_EQ(row_ends(12), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 8, 12}));
   for (std::int64_t capacity = 1; capacity <= 130; ++capacity) {
     const std::vector<std::int64_t> ends = row_ends(capacity);
     EXPECT_EQ(ends.back(), capacity);

@@ -27,6 +27,12 @@ TEST(attention_problem, is_described_with_pages_where_it_has_them) {
             "batch 3, heads 8 / 2 of 64, 100 keys, fp32, partials fp32, scale 0.5, logit cap 30");
 }
 
+TEST(attention_patterns, are_fewer_on_gpus) {
+  EXPECT_TRUE(has_pattern(pattern::fused_specialized, false));
+  EXPECT_FALSE(has_pattern(pattern::fused_specialized, true));
+  EXPECT_TRUE(has_pattern(pattern::fused_sequential, true));
+}
+
 TEST(attention_problem, has_the_usual_scale_where_none_is_asked_for) {
   EXPECT_EQ(scale_of(plain), 0.125F);
   flash_decode_problem other = plain;

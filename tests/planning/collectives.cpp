@@ -181,6 +181,23 @@ TEST(collective_plans, refuse_options_that_cannot_be) {
   EXPECT_NO_THROW(require_count("op", 1, "the count", (std::int64_t{1} << 48) - 1));
 }
 
+TEST(collective_plans, have_no_more_chunks_than_can_be_counted) {
+  constexpr std::int64_t most = (std::int64_t{1} << 29) - 1;
+  const auto cut = [](std::int64_t total) {
+    return plan_of(1, need_of(total, false), {.chunk_bytes = 4}).chunk;
+  };
+  EXPECT_EQ(cut(most), 1);
+  expect_error(error_of([&] { (void)cut(most + 1); }), errc::invalid_argument, {"into too many"});
+}
+
+TEST(collective_plans, say_who_keeps_what_stays) {
+  collective_plan plan;
+  plan.direct = true;
+  EXPECT_EQ(way_of(plan), "direct, without rooms");
+  plan.keepers = 1;
+  EXPECT_EQ(way_of(plan), "direct, without rooms, 1 keepers");
+}
+
 TEST(collective_plans, say_how_much_heap_they_take) {
   constexpr std::size_t slack = std::size_t{1} << 16;
   collective_plan plan{.world = 3, .phases = 2, .workers = 5, .chunk = 100, .depth = 4};

@@ -123,6 +123,22 @@ TEST(copy_2d, a_team_copies_what_one_thread_does) {
   }
 }
 
+TEST(copy_2d, a_team_shares_a_dense_tile) {
+  const std::vector<int> from = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  std::vector<int> to(from.size());
+  rma_test::run_team(2, [&](const rma_test::team_member& member) {
+    untax::copy(member, tile_view<int>(to.data(), 4, 3), tile_view<const int>(from.data(), 4, 3));
+  });
+  EXPECT_EQ(to, from);
+}
+
+TEST(copy_2d, only_what_lies_in_the_bounds_can_overlap) {
+  std::vector<int> row = {1, 2, 0, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_NO_THROW(untax::copy(lone_thread(), tile_view<int>(row.data() + 2, 4, 2),
+                              tile_view<const int>(row.data(), 4, 2), {1, 2}));
+  EXPECT_EQ(row, (std::vector<int>{1, 2, 1, 2, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(copy_2d, parts_tile_a_matrix_of_any_size) {
   random_inputs random;
   SCOPED_TRACE(random.trace());

@@ -122,6 +122,13 @@ TEST_F(refusals, sizes_that_make_no_sense) {
       {"2 x 4", "4 x 2", "same shape"});
 }
 
+TEST_F(refusals, a_single_row_has_no_stride) {
+  b_.fill(9);
+  EXPECT_NO_THROW(
+      untax::copy(group_, tile_view<int>(a_.data(), 1, 4, 1), tile_view<int>(b_.data(), 1, 4, 1)));
+  EXPECT_EQ(a_[3], 9);
+}
+
 TEST_F(refusals, nothing_is_written_before_a_refusal) {
   a_.fill(7);
   b_.fill(9);
@@ -135,6 +142,7 @@ TEST_F(refusals, zero_elements_need_no_address) {
   int* const null = nullptr;
   EXPECT_NO_THROW(untax::put(group_, null, null, 0));
   EXPECT_NO_THROW(untax::copy(group_, tile_view<int>(null, 0, 4), tile_view<int>(null, 0, 4)));
+  EXPECT_NO_THROW(untax::copy(group_, tile_view<int>(null, 4, 0), tile_view<int>(null, 4, 0)));
   EXPECT_NO_THROW(untax::copy(group_, tile_view<int>(a_.data(), 2, 2),
                               tile_view<int>(b_.data(), 2, 2), {0, 2}));
 }

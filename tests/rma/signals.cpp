@@ -11,6 +11,7 @@
 #include <untax/world/launch.hpp>
 
 #include "random_inputs.hpp"
+#include "team.hpp"
 
 namespace {
 
@@ -42,6 +43,13 @@ TEST(signals, are_raised_and_never_lowered) {
   EXPECT_EQ(counter, 6U);
   untax::signal_add(group, &counter, 10);
   EXPECT_EQ(counter, 16U);
+}
+
+TEST(signals, of_a_team_are_added_once) {
+  std::uint64_t counter = 0;
+  rma_test::run_team(
+      3, [&](const rma_test::team_member& member) { untax::signal_add(member, &counter, 10); });
+  EXPECT_EQ(counter, 10U);
 }
 
 TEST(signals, a_message_is_complete_when_its_signal_is_seen) {

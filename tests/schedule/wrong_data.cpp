@@ -64,6 +64,30 @@ TEST(check_result, refuses_rows_that_one_rank_puts_elsewhere) {
   expect_problem(plans, {"(multiply) multiplies row 0, column 0 of a of rank"});
 }
 
+TEST(check_result, refuses_columns_of_b_that_one_step_puts_elsewhere) {
+  auto plans = two_ranks();
+  edit_steps(plans[0], [](step& s) {
+    if (s.from.of != operand::inbox) return;
+    s.cols = 1;
+    s.weights.row = 1;
+  });
+  expect_problem(plans, {"multiplies row 1 of b into column 0 of c: elsewhere they lie 0 apart"});
+}
+
+TEST(check_result, takes_copies_of_b) {
+  auto plans = two_ranks();
+  edit_programs(plans[0], [](std::vector<step>& steps) {
+    // Rows of the inbox that nobody sends to.
+    steps.insert(steps.begin(), {.what = action::copy,
+                                 .rows = 1,
+                                 .cols = 2,
+                                 .from = {operand::b, 0, 0, 0},
+                                 .to = {operand::inbox, 0, 0, 0}});
+  });
+  const auto report = schedule::check_schedule(plans);
+  EXPECT_TRUE(report.ok()) << report.problems.front();
+}
+
 TEST(check_rectangles, refuses_what_lies_outside) {
   auto plans = two_ranks();
   edit_steps(plans[0], [](step& s) {

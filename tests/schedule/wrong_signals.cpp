@@ -91,6 +91,45 @@ TEST(check_signals, refuses_counters_beyond_the_last) {
   expect_problem(plans, {"publish of room", "ready counter 100 is not below counters() = 8"});
 }
 
+TEST(check_signals, refuses_free_counters_beyond_the_last) {
+  auto plans = two_ranks();
+  edit_steps(plans[0], [](step& s) {
+    if (!s.reserve.named()) return;
+    s.reserve.free = 7;
+    s.reserve.readers = 2;
+  });
+  expect_problem(plans, {"reserve of room", "free counters 7 and following for 2 readers"});
+}
+
+TEST(check_signals, takes_rooms_that_nobody_frees) {
+  auto plans = exchange_plans(2, 2, 2, layout::one_worker, 1);
+  for (rank_plan& plan : plans) {
+    edit_steps(plan, [](step& s) {
+      for (room* r : {&s.reserve, &s.publish, &s.acquire}) {
+        r->free = -1;
+        r->readers = 0;
+      }
+      s.retire = {};
+    });
+  }
+  EXPECT_TRUE(schedule::check_schedule(plans).ok());
+}
+
+TEST(check_signals, refuses_ranks_that_are_not_there) {
+  for (const int nobody : {-1, 2}) {
+    auto plans = two_ranks();
+    edit_steps(plans[0], [nobody](step& s) {
+      if (s.acquire.named()) s.acquire.producer = nobody;
+    });
+    expect_problem(plans, {"acquire of room 1", "there are only ranks 0..1"});
+    plans = two_ranks();
+    edit_steps(plans[0], [nobody](step& s) {
+      if (s.publish.named()) s.publish.consumer = nobody;
+    });
+    expect_problem(plans, {"publish of room 0", "there are only ranks 0..1"});
+  }
+}
+
 TEST(check_signals, refuses_a_verb_of_the_wrong_side) {
   auto plans = two_ranks();
   edit_steps(plans[0], [](step& s) {

@@ -1,6 +1,8 @@
+#include <array>
 #include <atomic>
 #include <thread>
 
+#include "src/flow/words.hpp"
 #include "support.hpp"
 
 namespace {
@@ -47,6 +49,7 @@ TEST(control, has_no_records_outside_the_table) {
   c.view.arrived(0, untax::max_ranks - 8) = 9;
   for (const int slot : {-1, untax::wait_slots}) {
     EXPECT_FALSE(c.view.wait_at(0, slot));
+    c.view.publish_wait(0, slot, {"op", verb::acquire, 1, 2, 30, 40}, 50, 60);
     c.view.update_wait(0, slot, 77);
     c.view.clear_wait(0, slot);
   }
@@ -57,6 +60,15 @@ TEST(control, has_no_records_outside_the_table) {
     EXPECT_EQ(wait->progress, 4U);
     c.view.update_wait(0, slot, 50);
     EXPECT_EQ(c.view.wait_at(0, slot)->seen, 50U);
+  }
+}
+
+TEST(control, texts_end_where_they_end) {
+  const std::array<std::uint64_t, 2> words = {~std::uint64_t{0}, ~std::uint64_t{0}};
+  for (std::size_t length = 0; length <= 16; ++length) {
+    const std::string text = untax::words::load_text(words, length);
+    ASSERT_EQ(text.size(), length);
+    EXPECT_EQ(text.c_str()[length], '\0') << length;
   }
 }
 

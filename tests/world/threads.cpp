@@ -150,6 +150,15 @@ TEST(run_threads, throws_the_cause_and_not_its_echo) {
   }
 }
 
+TEST(run_threads, peers_learn_of_what_is_no_exception) {
+  const auto body = [](world& w) {
+    if (w.rank() == 1) throw 42;  // NOLINT(hicpp-exception-baseclass)
+    expect_error(error_of([&] { w.barrier(); }), errc::aborted,
+                 {"an exception left the body of the rank"});
+  };
+  EXPECT_ANY_THROW(untax::run_threads(2, body, small_world()));
+}
+
 TEST(run_threads, peers_of_a_failed_rank_learn_its_text) {
   std::string heard;
   EXPECT_THROW(run_threads(

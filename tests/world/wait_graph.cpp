@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/flow/reports.hpp"
 #include "support.hpp"
 
 namespace {
@@ -63,6 +64,26 @@ TEST(wait_graph, blames_the_dead_before_the_cycle) {
     EXPECT_EQ(wait_graph(states, waits).suspect(1), 2);
   }
   EXPECT_EQ(wait_graph(states, waits).describe(2), "rank 2 is gone (its process ended)");
+}
+
+TEST(wait_graph, names_each_rank_that_one_waits_for_once) {
+  const wait_graph graph(all(3), {waiting(0, 1), waiting(0, 1), waiting(0, 2)});
+  EXPECT_EQ(graph.describe(0), "rank 0 waits for rank 1 and rank 2");
+}
+
+TEST(wait_graph, blames_nobody_who_is_not_there) {
+  std::vector<wait_graph::waiter> waits = {waiting(0, 1), waiting(1, 0), waiting(0, 2)};
+  const std::uint64_t progress[] = {7, 9, 3};
+  for (std::size_t i = 0; i < waits.size(); ++i) waits[i].wait.progress = progress[i];
+  EXPECT_EQ(wait_graph(all(2), waits).suspect(0), 1);
+}
+
+TEST(lost_rank, is_never_the_one_that_asks) {
+  const world_test::lone_control c(3);
+  c.view.set_status(0, untax::rank_status::failed);
+  EXPECT_EQ(untax::lost_rank(c.view, nullptr, 0, 1), -1);
+  c.view.set_status(2, untax::rank_status::failed);
+  EXPECT_EQ(untax::lost_rank(c.view, nullptr, 0, 1), 2);
 }
 
 TEST(wait_graph, ignores_what_a_dead_rank_waited_for) {
