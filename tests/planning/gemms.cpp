@@ -56,6 +56,7 @@ TEST(gemm_plans_of_the_host, have_tiles_that_fill_the_columns_of_workers) {
   // 16 MiB of weights are kept widened to 4 bytes, in steps of 64 columns, and 64 at least.
   EXPECT_EQ(tile_n(100000, 1, 8192, dtype::bf16), 512);
   EXPECT_EQ(tile_n(100000, 1, 10000, dtype::bf16), 384);
+  EXPECT_EQ(tile_n(100000, 1, 4152, dtype::bf16), 960);
   EXPECT_EQ(tile_n(100000, 1, 1000000, dtype::bf16), 64);
   EXPECT_EQ(tile_n(100000, 1, 16, dtype::bf16), 2048);
   EXPECT_EQ(tile_n(100000, 1, 0, dtype::bf16), 2048);

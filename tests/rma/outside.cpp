@@ -44,6 +44,21 @@ struct memory {
   std::vector<float> own = std::vector<float>(4 * count);
 };
 
+TEST(outside, a_single_heap_with_guards_is_enough) {
+  untax::world_options options;
+  options.heap_bytes = std::size_t{1} << 20;
+  options.heap_guards = true;
+  untax::run_threads(
+      1,
+      [](world& w) {
+        const auto landing = w.allocate<float>(count, "landing");
+        const std::vector<float> own(count + 1);
+        expect_error(error_of([&] { put(block(w), landing.local(), own.data(), count + 1); }),
+                     errc::invalid_argument, {"4 bytes past the end of \"landing\""});
+      },
+      options);
+}
+
 TEST(outside, puts_and_gets_past_the_end_are_refused_where_guards_are_on) {
   in_a_world(true, [](world& w) {
     memory m(w);

@@ -36,6 +36,12 @@ TEST(control, a_wait_record_comes_back_as_it_was) {
   EXPECT_EQ(wait->room, -1);
   c.view.clear_wait(1, 5);
   EXPECT_FALSE(c.view.wait_at(1, 5));
+  for (const int slot : {0, untax::wait_slots - 1}) {
+    c.view.publish_wait(1, slot, {"op", verb::acquire, 0, 1, 2}, 0, 100);
+    EXPECT_TRUE(c.view.wait_at(1, slot));
+    c.view.clear_wait(1, slot);
+    EXPECT_FALSE(c.view.wait_at(1, slot));
+  }
   c.view.publish_wait(1, untax::wait_slots, {}, 0, 1);
   c.view.publish_wait(1, -1, {}, 0, 1);
 }

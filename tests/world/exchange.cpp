@@ -99,4 +99,12 @@ TEST(launches, have_as_many_ranks_as_a_world) {
   expect_error(refused(0), errc::invalid_argument, {"a world of 0 ranks"});
 }
 
+TEST(launches, hand_their_environment_to_the_ranks) {
+  const variable_for_now kept("UNTAX_TEST_KEPT", "yes");
+  const auto result =
+      untax::launch_processes({.command = {"/bin/sh", "-c", "test \"$UNTAX_TEST_KEPT\" = yes"}});
+  ASSERT_EQ(result.ends.size(), 1U);
+  EXPECT_TRUE(result.ends.front().ok()) << result.ends.front().text();
+}
+
 }  // namespace
