@@ -92,7 +92,9 @@ TEST(launch_place, removes_what_dead_launchers_left_and_nothing_else) {
 
 TEST(launches, have_as_many_ranks_as_a_world) {
   const auto refused = [](int ranks) {
-    return error_of([&] { (void)untax::launch_processes({.ranks = ranks}); });
+    untax::process_launch launch;
+    launch.ranks = ranks;
+    return error_of([&] { (void)untax::launch_processes(launch); });
   };
   expect_error(refused(untax::max_ranks), errc::invalid_argument, {"there is no command"});
   expect_error(refused(untax::max_ranks + 1), errc::invalid_argument, {"a world of 65 ranks"});
@@ -101,8 +103,9 @@ TEST(launches, have_as_many_ranks_as_a_world) {
 
 TEST(launches, hand_their_environment_to_the_ranks) {
   const variable_for_now kept("UNTAX_TEST_KEPT", "yes");
-  const auto result =
-      untax::launch_processes({.command = {"/bin/sh", "-c", "test \"$UNTAX_TEST_KEPT\" = yes"}});
+  untax::process_launch launch;
+  launch.command = {"/bin/sh", "-c", "test \"$UNTAX_TEST_KEPT\" = yes"};
+  const auto result = untax::launch_processes(launch);
   ASSERT_EQ(result.ends.size(), 1U);
   EXPECT_TRUE(result.ends.front().ok()) << result.ends.front().text();
 }
