@@ -79,7 +79,11 @@ TEST(tables, gemm_fits) {
   report.device = "NVIDIA H200";
   report.library = "cuBLASLt 13.1.0";
   for (const std::int64_t m : {1, 64, 128, 16384})
-    report.rows.push_back({m, 57344, 28672, about(12345.6e-6), about(12345.6e-6), "", 0, {}});
+    report.rows.push_back({.m = m,
+                           .n = 57344,
+                           .k = 28672,
+                           .time = about(12345.6e-6),
+                           .library_time = about(12345.6e-6)});
   for (const bool drawn : {true, false}) {
     report.drawn = drawn;
     expect_fits([&](int columns) { return text_of(report, columns, plain); });
