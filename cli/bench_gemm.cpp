@@ -129,10 +129,12 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   verb.add_option("--least-rows", request.least_rows,
                   "of the problems of gemm only those with so many rows of A");
   verb.add_option("--most-rows", request.most_rows, "the same, at most");
-  verb.add_flag("--every-plan", request.every_plan,
-                "time every plan of gemm that the model does not rule out; --json has all times");
+  auto* every = verb.add_flag(
+      "--every-plan", request.every_plan,
+      "time every plan of gemm that the model does not rule out; --json has all times");
   verb.add_flag("--invariant", request.invariant,
-                "time also the plan of gemm whose rows have the same bits in any batch");
+                "time also the plan of gemm whose rows have the same bits in any batch")
+      ->excludes(every);
   verb.add_option("--seconds", request.seconds, "begin no problem of gemm later than this")
       ->check(between(1, 86'400));
 }

@@ -27,7 +27,8 @@ def why_no_gpus():
     return ""
 
 
-needs_gpus = pytest.mark.skipif(bool(why_no_gpus()), reason=why_no_gpus() or "there are GPUs")
+no_gpus = why_no_gpus()
+needs_gpus = pytest.mark.skipif(bool(no_gpus), reason=no_gpus or "there are GPUs")
 places = [*(("cpu", ranks) for ranks in (1, 2, 3)),
           *(pytest.param("cuda", ranks, marks=needs_gpus) for ranks in (1, 2, 4))]
 

@@ -66,6 +66,7 @@ refused 'means nothing to the suite host; it is for collectives or gemm' bench h
 refused 'means nothing to the suite operators' bench operators --sweep
 refused 'means nothing to the suite gemm' bench gemm --ranks 2
 refused 'means nothing to the suite shared' bench shared --invariant
+refused 'every-plan excludes --invariant' bench gemm --invariant --every-plan
 refused 'means nothing to the suite host' bench host --operator all_gather_gemm
 refused 'the operator "a b" is not known' run $'a\nb'
 refused 'the operator "a\?b" is not known' run $'a\033b'

@@ -83,7 +83,10 @@ TEST(tables, gemm_fits) {
                            .n = 57344,
                            .k = 28672,
                            .time = about(12345.6e-6),
-                           .library_time = about(12345.6e-6)});
+                           .library_time = about(12345.6e-6),
+                           .invariant_time = about(2 * 12345.6e-6)});
+  report.invariant = true;
+  EXPECT_DOUBLE_EQ(report.cost_of_invariant(), 2);
   for (const bool drawn : {true, false}) {
     report.drawn = drawn;
     expect_fits([&](int columns) { return text_of(report, columns, plain); });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 from collections import OrderedDict
 from typing import Any
 
@@ -15,7 +16,8 @@ from ..operators import Operator, kinds
 from ..world import World
 
 _worlds_made: dict[str, int] = {}
-_given: dict[int, tuple[World, str]] = {}
+_given: dict[World, str] = {}
+_numbers = itertools.count()  # so that no name comes back, which a compiled graph may still have
 _engines: dict[tuple[str, str], Engine] = {}
 
 
@@ -30,11 +32,11 @@ def name_of(group: Any) -> str:
     """The name by which operators know a group: that of the default one for None. A world has one, too, of this rank
     alone: so ranks that are threads have operators, each with the name that it got for its own world."""
     if isinstance(group, World):
-        if id(group) not in _given:
-            name = f"untax.World {len(_given)}, rank {group.rank}"
-            _given[id(group)] = group, name  # it is kept, so that nobody else gets its id
+        if group not in _given:
+            name = f"untax.World {next(_numbers)}, rank {group.rank}"
             _engines[name, "cpu" if group.device < 0 else "cuda"] = Engine(group)
-        return _given[id(group)][1]
+            _given[group] = name
+        return _given[group]
     return group if isinstance(group, str) else group_of(group).group_name
 
 
@@ -108,7 +110,7 @@ def engine_of(group_name: str, device: str) -> Engine:
     key = (group_name, device)
     engine = _engines.get(key)
     if engine is None:
-        if any(group_name == name for _, name in _given.values()):
+        if group_name in _given.values():
             raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
         engine = _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
     return engine
@@ -131,7 +133,7 @@ def world_of(group: Any = None, device: str = "cpu") -> World:
 
 def explain() -> list[str]:
     """What was chosen for each operator that is planned, and why."""
-    return [text for engine in _engines.values() for text in engine.explain()]
+    return [text for engine in list(_engines.values()) for text in engine.explain()]
 
 
 def close() -> None:

@@ -146,10 +146,6 @@ _define_out("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str g
             tensors.merge_partial_attention, "o", "lse")
 
 
-def _flat(x: Tensor) -> Tensor:
-    return x.reshape(-1, x.shape[-1])
-
-
 def _keep_gather(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, ctx.dim, ctx.group = inputs
     ctx.save_for_backward(a, b)
@@ -161,7 +157,7 @@ def _gather_matmul_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]
     if ctx.needs_input_grad[0]:
         of_a = torch.ops.untax.matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group)
     if ctx.needs_input_grad[1]:
-        of_b = _flat(torch.ops.untax.all_gather(a, ctx.dim, ctx.group)).t() @ _flat(grad)
+        of_b = tensors.as_matrix(torch.ops.untax.all_gather(a, ctx.dim, ctx.group)).t() @ tensors.as_matrix(grad)
     return of_a, of_b, None, None
 
 
@@ -178,7 +174,7 @@ def _matmul_scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...
     if ctx.needs_input_grad[0]:
         of_a = torch.ops.untax.all_gather_matmul(grad, b.t(), ctx.dim, ctx.group)
     if ctx.needs_input_grad[1]:
-        of_b = _flat(a).t() @ _flat(torch.ops.untax.all_gather(grad, ctx.dim, ctx.group))
+        of_b = tensors.as_matrix(a).t() @ tensors.as_matrix(torch.ops.untax.all_gather(grad, ctx.dim, ctx.group))
     return of_a, of_b, None, None, None
 
 

@@ -12,7 +12,7 @@ from ..types import type_number
 from .groups import Engine, engine_alone, engine_of
 
 
-def _flat(t: Tensor) -> Tensor:
+def as_matrix(t: Tensor) -> Tensor:
     """As a matrix, of all dimensions but the last in one."""
     return t if t.dim() == 2 else t.reshape(-1, t.shape[-1])
 
@@ -192,12 +192,12 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
         if a.shape[-1] % 8 != 0 and ranks > 1:  # shards of k begin at multiples of 8
             return _handed(torch.matmul(all_gather(a, gather_dim, group_name), b), out)
         made = _room(a, (*a.shape[:-1], n), 0, out)
-        flat = _flat(a)
+        flat = as_matrix(a)
         m, k, gather = flat.shape[0], flat.shape[1] * ranks, "k"
     else:
         front = _to_front(a, gather_dim)
         made = _room(a, (front.shape[0] * ranks, *front.shape[1:-1], n), gather_dim, out)
-        flat = _flat(front)
+        flat = as_matrix(front)
         m, k, gather = flat.shape[0] * ranks, flat.shape[1], "rows"
     if k == 0:
         made.zero_()
@@ -216,7 +216,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     last = scatter_dim == a.dim() - 1
     share = share_of(columns if last else a.shape[scatter_dim], scatter_dim, ranks)
     front = a if last else _to_front(a, scatter_dim)
-    flat = _flat(front)
+    flat = as_matrix(front)
     left, right = (b.t(), flat) if last else (flat, b.t())
     m, n, k = left.shape[0], right.shape[0], left.shape[1]
     left, right = _of_sharded_k(left, right, ranks)
@@ -243,7 +243,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     engine = _engine(a, group_name)
     ranks = engine.world.size
-    flat, right = _of_sharded_k(_flat(a), b.t(), ranks)
+    flat, right = _of_sharded_k(as_matrix(a), b.t(), ranks)
     made = _room(a, (*a.shape[:-1], n), 0, out)
     if a.shape[-1] == 0:
         made.zero_()
@@ -262,7 +262,7 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, *, out: Tensor | N
     elif a.shape[-1] == 0:
         made.zero_()
     elif made.numel() > 0:
-        flat, result = _flat(a), made.view(-1, made.shape[-1])
+        flat, result = as_matrix(a), made.view(-1, made.shape[-1])
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=flat.shape[1], dtype=a.dtype)
         flat, weights = _rows(flat), _rows(b.t())
         op._core.run_gemm(_operand(flat), _operand(weights), None, _stream(a))
