@@ -32,6 +32,7 @@ norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int ra
   plan.how.tokens = static_cast<int>(problem.tokens);
   plan.how.hidden = static_cast<int>(problem.hidden);
   plan.how.passes_on = phases == 2 && world > 1;
+  plan.how.slab_rows = plan.how.full_rows();
   plan.blocks = static_cast<int>(std::min<std::int64_t>(problem.tokens, multiprocessors));
   return plan;
 }
@@ -60,7 +61,7 @@ schedule::operand_extents norm_model::operands() const {
 /// Words tell of themselves that they have come; here a counter of each row does.
 room norm_model::slot(int source, int owner, int row, std::uint64_t epoch) const {
   room r = how().slab(source, owner, epoch);
-  r.ready = how().counters() + how().slab_of(source, epoch) * how().full_rows() + row -
+  r.ready = how().counters() + how().slab_of(source, epoch) * how().slab_rows + row -
             how().first_row(owner);
   r.number = r.ready;
   return r;
@@ -123,8 +124,8 @@ schedule::lane_program norm_model::lanes() const {
   const std::int64_t slabs = std::int64_t{sets()} * how().world();
   plan_check::rank_lanes all({how().rank(),
                               how().world(),
-                              how().counters() + static_cast<int>(slabs) * how().full_rows(),
-                              {slabs * how().full_rows(), how().hidden},
+                              how().counters() + static_cast<int>(slabs) * how().slab_rows,
+                              {slabs * how().slab_rows, how().hidden},
                               {},
                               {1, how().hidden}});
   all.begin_kernel(all_reduce_norm_name.data(), 0);

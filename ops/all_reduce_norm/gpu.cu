@@ -1,3 +1,5 @@
+#include <memory>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -18,9 +20,9 @@ static_assert(gpu::most_normed == most_hidden);
 class launched_norm final : public device_norm {
  public:
   launched_norm(world& w, const all_reduce_norm_problem& problem, const norm_plan& planned,
-                const norm_results& own, std::int64_t between)
+                const shown_results& results)
       : problem_(problem),
-        own_(own),
+        own_(results.own),
         launcher_(w, all_reduce_norm_name, {.own = true}),
         kernel_(gpu::norm_kernel(problem.type)),
         blocks_(planned.blocks) {
@@ -28,7 +30,7 @@ class launched_norm final : public device_norm {
     const gpu::norm_rows& how = planned.how;
     given_.how = how;
     given_.run = launcher_.arguments(2);
-    given_.run.between = between;
+    given_.run.between = results.between;
     given_.run.inbox =
         launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
     given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
@@ -44,6 +46,11 @@ class launched_norm final : public device_norm {
       dry.run.launch = -1;
       launch(dry, on);
     });
+  }
+
+  void set_tokens(std::int64_t tokens) override {
+    problem_.tokens = tokens;
+    given_.how.tokens = static_cast<int>(tokens);
   }
 
   void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream) override {
@@ -93,14 +100,50 @@ class launched_norm final : public device_norm {
   int blocks_;
 };
 
+norm_plan plan_of(const world& w, const all_reduce_norm_problem& problem, int phases) {
+  return norm_plan_of(problem, w.size(), w.rank(), phases, gpu::num_sms_of(w));
+}
+
+/// A run goes to the first that was made for as many tokens.
+class norm_for_any_tokens final : public device_norm {
+ public:
+  norm_for_any_tokens(world& w, const all_reduce_norm_problem& problem, const row_plans& plans,
+                      const shown_results& results)
+      : table_(problem.tokens,
+               [&](std::int64_t tokens) {
+                 all_reduce_norm_problem fewer = problem;
+                 fewer.tokens = tokens;
+                 return std::make_unique<launched_norm>(
+                     w, fewer, plan_of(w, fewer, plans.at(tokens).phases), results);
+               }),
+        now_(table_.at(problem.tokens).get()) {}
+
+  void set_tokens(std::int64_t tokens) override {
+    now_ = table_.at(tokens).get();
+    now_->set_tokens(tokens);
+  }
+  void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream) override {
+    now_->run(inputs, results, stream);
+  }
+
+ private:
+  row_table<std::unique_ptr<launched_norm>> table_;
+  launched_norm* now_;
+};
+
 }  // namespace
 
 process_owned<device_norm> all_reduce_norm_on_device(world& w,
                                                      const all_reduce_norm_problem& problem,
-                                                     int phases, const norm_results& own,
-                                                     std::int64_t between) {
-  const norm_plan planned = norm_plan_of(problem, w.size(), w.rank(), phases, gpu::num_sms_of(w));
-  return make_process_owned<launched_norm>(w, problem, planned, own, between);
+                                                     int phases, const shown_results& results) {
+  return make_process_owned<launched_norm>(w, problem, plan_of(w, problem, phases), results);
+}
+
+process_owned<device_norm> all_reduce_norm_for_any_tokens(world& w,
+                                                          const all_reduce_norm_problem& problem,
+                                                          const row_plans& plans,
+                                                          const shown_results& results) {
+  return make_process_owned<norm_for_any_tokens>(w, problem, plans, results);
 }
 
 }  // namespace untax

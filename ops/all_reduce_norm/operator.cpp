@@ -46,7 +46,9 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
   if (w.memory() == memory_kind::cuda) w.use_device();
   own_ = w.allocate_owned<std::byte>(room_of(problem).bytes, fmt::format("{} results", name));
   if (w.memory() == memory_kind::cuda) {
-    device_ = all_reduce_norm_on_device(w, problem, plan_.phases, own_results(), own_->span());
+    const shown_results results{own_results(), own_->span()};
+    device_ = plans_ ? all_reduce_norm_for_any_tokens(w, problem, *plans_, results)
+                     : all_reduce_norm_on_device(w, problem, plan_.phases, results);
     w.agree(name, "made");
     return;
   }
@@ -70,6 +72,7 @@ all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
   end();
   world_ = other.world_;
   problem_ = other.problem_;
+  tokens_ = other.tokens_;
   plan_ = other.plan_;
   explanation_ = std::move(other.explanation_);
   plans_ = std::move(other.plans_);
@@ -191,7 +194,11 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
     apart.apart("in", inputs.in, room);
   }
   if (device_) {
+    if (plans_ && tokens != tokens_) note_rows(*world_, name, tokens, stream);
+    tokens_ = tokens;
+    if (tokens == 0) return;
     check_on_device(inputs, results);
+    if (plans_) device_->set_tokens(tokens);
     return device_->run(inputs, results, stream);
   }
   const std::ptrdiff_t span = own_->span();

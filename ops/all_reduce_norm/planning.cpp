@@ -8,7 +8,6 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/memory_need.hpp"
-#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
@@ -73,7 +72,6 @@ made_plan plan_norm_on_gpus(int world, int rank, const all_reduce_norm_problem& 
   if (options.how != pattern::automatic && options.how != pattern::fused_sequential)
     refuse(errc::unsupported,
            fmt::format("on GPUs there is no {}; there is fused_sequential", name_of(options.how)));
-  refuse_varying_rows(name, rank, options);
   made_plan made;
   made.plan.world = world;
   made.plan.rank = rank;

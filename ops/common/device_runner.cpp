@@ -80,10 +80,14 @@ void device_runner::require_usable(std::string_view what, const const_matrix& m)
   known_.insert(m.data);
 }
 
+void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream) {
+  w.check();
+  if (!is_captured(stream)) w.note(operator_name, fmt::format("runs of {} rows", rows));
+}
+
 void device_runner::set_rows(std::int64_t rows, stream_ref stream) {
   if (rows == rows_) return;
-  world_->check();
-  if (!is_captured(stream)) world_->note(name_, fmt::format("runs of {} rows", rows));
+  note_rows(*world_, name_, rows, stream);
   rows_ = rows;
   if (rows > 0) op_->set_rows(rows);
 }

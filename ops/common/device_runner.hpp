@@ -21,6 +21,10 @@ namespace untax {
 void require_device_problem(std::string_view operator_name, int rank, dtype type, std::int64_t n,
                             std::int64_t k);
 
+/// Has the ledger know how many rows runs have from here on, which finds ranks that have others;
+/// not where `stream` is being captured. Throws what stopped the world.
+void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream);
+
 /// Runs a device_operator for the operator's class: looks at the arguments as far as GPUs want more
 /// of them than the host does, chooses the stream, and waits if there is none.
 class device_runner {

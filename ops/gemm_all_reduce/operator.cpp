@@ -18,15 +18,18 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
   return {name, p.m, p.n, p.k, p.type, p.partials};
 }
 
+void require_phases(int rank, const operator_options& options) {
+  if (options.phases >= 0 && options.phases <= 2) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: option phases is {}; it has to be between 0 (untax "
+                          "chooses) and 2",
+                          rank, name, options.phases));
+}
+
 /// What of a plan `make_plan` does not choose. Throws `invalid_argument`.
 std::string choose_phases(const gemm_all_reduce_problem& problem, const operator_options& options,
                           protocol_plan& plan) {
-  if (options.phases < 0 || options.phases > 2) {
-    throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: option phases is {}; it has to be between 0 (untax "
-                            "chooses) and 2",
-                            plan.rank, name, options.phases));
-  }
+  require_phases(plan.rank, options);
   plan.phases = options.phases > 0 ? options.phases : phases_for(problem, plan.world);
   return fmt::format(", {} {}", plan.phases,
                      plan.phases == 1 ? "phase: everybody adds everything"
@@ -44,17 +47,20 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
                                  const operator_options& options)
     : world_(&w.stable_view()), problem_(problem) {
   if (w.memory() == memory_kind::cuda) {
-    plan_.rank = w.rank();
-    plan_.world = w.size();
-    const std::string phases = choose_phases(problem, options, plan_);
+    require_phases(w.rank(), options);
     result_ = allocate_result(w, problem);
-    auto made = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
-                                      {.target = reduce_target::everywhere,
-                                       .phases = plan_.phases,
-                                       .result = {result_->local(), result_->span()}},
-                                      options, plan_);
-    explanation_ = std::move(made.explanation) + phases;
-    device_ = std::move(made.runner);
+    const auto phases = [&](std::int64_t rows) {
+      return options.phases > 0 ? options.phases : phases_for(with_rows(problem, rows), w.size());
+    };
+    auto all = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
+                                     {.target = reduce_target::everywhere,
+                                      .result = {result_->local(), result_->span()},
+                                      .phases = phases},
+                                     options);
+    plan_ = all.plan;
+    plans_ = std::move(all.plans);
+    explanation_ = std::move(all.made.explanation) + choose_phases(problem, options, plan_);
+    device_ = std::move(all.made.runner);
     return;
   }
   auto made = plan_summed(w, summed(problem), options);
@@ -138,7 +144,7 @@ void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, co
     check.apart("weights", weights, as_const(own));
     check.apart("c, which is not result(),", as_const(c), as_const(own));
   }
-  if (device_) return device_->run(a, weights, c, stream);
+  if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, plan_.rank);
   operands[operand::b] = local_operand(weights, plan_.rank);

@@ -17,6 +17,14 @@ namespace {
 
 constexpr int usual_adding = 8;
 
+/// With which a rank begins. Clusters stay whole: from the first that has none of the own rows.
+int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
+  const int cluster = gemm.config.cluster;
+  const int cluster_rows = cluster * how.tile_m;
+  return (how.end_row(how.own_rank) + cluster_rows - 1) / cluster_rows % gemm.schedule.m_tiles *
+         cluster;
+}
+
 /// Where fragments of a planned GEMM lie, and who adds them.
 gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
                                 const gpu::gemm_plan& gemm) {
@@ -39,10 +47,7 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.parts = c.block_n / 8;
   if (c.swap_ab) return how;
   how.raster_rows = gemm.schedule.raster_group * c.cluster;
-  // Clusters stay whole: from the first that has none of the own rows.
-  const int cluster_rows = c.cluster * how.tile_m;
-  how.first_row_tile =
-      (how.end_row(rank) + cluster_rows - 1) / cluster_rows % gemm.schedule.m_tiles * c.cluster;
+  how.first_row_tile = first_row_tile_of(how, gemm);
   return how;
 }
 
@@ -73,12 +78,18 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
     if (!config->swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
       of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
     plan.how = fragments_of(sum, world, rank, plan.gemm);
+    if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();
     plans.push_back(plan);
   }
   return plans;
 }
 
 }  // namespace
+
+void sums_plan::set_rows(std::int64_t rows) {
+  how.m = static_cast<int>(rows);
+  if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
+}
 
 int sums_plan::adding_warps(bool multiplies) const {
   constexpr int warps = gpu::sum_fragments::warps;
@@ -124,9 +135,10 @@ std::string sums_plan::text() const {
 
 std::vector<std::string> sums_plan::agreed() const {
   return {fmt::format("m {}, n {}, everywhere {}, passes on {}, halves {}, row tiles {}, column "
-                      "tiles {}, communication CTAs {}, CTAs of their own grid {}, beside {}",
+                      "tiles {}, row tiles of a slab {}, communication CTAs {}, CTAs of their own "
+                      "grid {}, beside {}",
                       how.m, how.n, how.everywhere, how.passes_on, how.halves, how.row_tiles,
-                      how.col_tiles, comm_ctas, own_grid, beside),
+                      how.col_tiles, how.tiles_of_slab(), comm_ctas, own_grid, beside),
           fields_of(gemm)};
 }
 

@@ -33,6 +33,9 @@ struct sums_plan {
   int own_grid = 0;     ///< blocks of a kernel that only adds, of a rank that has nothing of k
   bool beside = false;  ///< and of all ranks
 
+  /// Runs from here on have so many rows, 1 to those that it was planned for. Of a plan for
+  /// `varying_rows`.
+  void set_rows(std::int64_t rows);
   /// Warps of a rank that add.
   [[nodiscard]] int adding_warps(bool multiplies) const;
   [[nodiscard]] std::string text() const;

@@ -99,12 +99,25 @@ class fragment_check {
     for (const auto& [at, times] : tiles)
       expect(times == 1 && at.first < how_.row_tiles && at.second < how_.col_tiles,
              fmt::format("tile {}, {} is sent {} times", at.first, at.second, times));
+    for (int owner = 0; owner < how_.world(); ++owner) expect_sent_to(owner);
     expect(how_.swap_ab == plan_.gemm.config.swap_ab &&
                how_.groups == storing_warpgroups(plan_.gemm.config) &&
                how_.parts * 8 == plan_.gemm.config.block_n,
            "threads hold their sums otherwise");
     expect(how_.row_tiles * how_.tile_m >= how_.m && how_.col_tiles * how_.tile_n >= how_.n,
            "tiles do not cover C");
+  }
+
+  /// What a rank sends an owner is what that takes, and puts back.
+  void expect_sent_to(int owner) {
+    const int step = how_.fragment_rows();
+    for (int row = 0; row < how_.row_tiles * how_.tile_m; row += step) {
+      const bool taken =
+          !common(row, row + step, how_.first_row(owner), how_.end_row(owner)).empty();
+      expect(how_.touches(owner, row, step) == taken,
+             fmt::format("rows from {} on are {} owner {}", row,
+                         taken ? "not sent to" : "sent to, and never taken by,", owner));
+    }
   }
 
   static constexpr std::size_t most_faults = 8;
@@ -119,11 +132,11 @@ std::int64_t sums_model::depth() const {
   return sharding{sum.k, how().world(), shard_granularity}.of(how().rank()).size;
 }
 std::int64_t sums_model::slab_rows() const {
-  return std::int64_t{how().most_tiles()} * how().tile_m;
+  return std::int64_t{how().tiles_of_slab()} * how().tile_m;
 }
 /// Words tell of themselves that they have come; here a counter of each strip does.
 int sums_model::strips() const {
-  return how().most_tiles() * how().col_tiles * how().groups * sum_fragments::warps;
+  return how().tiles_of_slab() * how().col_tiles * how().groups * sum_fragments::warps;
 }
 place sums_model::in_inbox(int source, int owner, const sum_strip& s, std::uint64_t epoch) const {
   return {operand::inbox, owner,

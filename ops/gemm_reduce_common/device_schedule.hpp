@@ -22,7 +22,10 @@ struct sum_strip {
 /// A planned sum of one rank: see `plan_check::prove`.
 class sums_model {
  public:
-  sums_model(const device_sum& what, const sums_plan& planned) : sum(what), plan(planned) {}
+  /// Of a run of `what.m` rows.
+  sums_model(const device_sum& what, const sums_plan& planned) : sum(what), plan(planned) {
+    plan.set_rows(what.m);
+  }
 
   /// Translation validation: all that differs between the fragments that blocks of the rank send,
   /// those that owners take, and the elements of C that there are. Nothing if they are the same.

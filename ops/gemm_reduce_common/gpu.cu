@@ -62,6 +62,15 @@ class device_sums final : public device_operator {
     });
   }
 
+  /// Slabs and tiles are those of the most rows; rows beyond those of a run are nobody's.
+  void set_rows(std::int64_t rows) override {
+    if (rows == sum_.m) return;
+    sum_.m = rows;
+    plan_.set_rows(rows);
+    io_.how = plan_.how;
+    a_ = weights_ = nullptr;
+  }
+
   [[nodiscard]] pattern how() const override { return how_; }
   [[nodiscard]] std::string text() const override {
     return fmt::format("{}: {}, {}", name_, name_of(how_), plan_.text());

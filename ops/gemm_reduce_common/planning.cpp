@@ -58,35 +58,44 @@ void agree_on_summed(world& w, const summed_problem& problem, const operator_opt
   agree_on_plans(w, problem.operator_name, asked_for(text_of(problem), options), plans);
 }
 
-made_on_device make_summed_on_device(world& w, const operator_entry& entry,
-                                     const summed_problem& problem, const summed_on_device& where,
-                                     const operator_options& options, protocol_plan& plan) {
+made_sum make_summed_on_device(world& w, const operator_entry& entry, const summed_problem& problem,
+                               const summed_on_device& where, const operator_options& options) {
   require_summed(w, problem);
-  refuse_varying_rows(problem.operator_name, w.rank(), options);
   const gemm_problem same{.m = problem.m,
                           .n = problem.n,
                           .k = problem.k,
                           .type = problem.type,
                           .partials = problem.partials};
-  plan = plan_on_device(w, entry, same, asked_for(text_of(problem), options), options);
-  plan.phases = where.phases;
-  const device_sum sum{problem.operator_name, problem.m,        problem.n,    problem.k,
-                       problem.type,          problem.partials, where.target, where.phases};
-  const auto make = [&](pattern how) {
+  made_sum all;
+  all.plan = plan_on_device(w, entry, same, asked_for(text_of(problem), options), options);
+  const auto plan_for = [&](std::int64_t rows) {
+    protocol_plan plan = all.plan;
+    plan.phases = where.phases(rows);
+    return plan;
+  };
+  const auto make_for = [&](std::int64_t rows, pattern how) {
+    const device_sum sum{
+        problem.operator_name, rows,         problem.n,         problem.k, problem.type,
+        problem.partials,      where.target, where.phases(rows)};
     if (how == pattern::bulk_library) {
-      refuse_invariant(problem.operator_name, w.rank(), options);
+      refuse_in_library(problem.operator_name, w.rank(), options);
       return sums_by_library(w, sum);
     }
-    if (w.size() == 1 && options.how == pattern::automatic && !options.invariant)
+    const bool free = !options.invariant && !options.varying_rows;
+    if (w.size() == 1 && options.how == pattern::automatic && free)
       return lonely_sum_on_device(w, sum, how);
     operator_options chosen = options;
     chosen.how = how;
     return sums_on_device(w, sum, chosen, where.result);
   };
+  const auto make = [&](pattern how) { return make_for(problem.m, how); };
   const pattern how = options.how == pattern::automatic ? usual_pattern : options.how;
-  made_on_device made = make_on_device(w, entry, same, how, make, where.result.data);
-  plan.how = made.how;
-  return made;
+  if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
+  all.made = all.plans ? make_for_rows(w, entry, same, 1, how, make_for)
+                       : make_on_device(w, entry, same, how, make, where.result.data);
+  all.plan = plan_for(problem.m);
+  all.plan.how = all.made.how;
+  return all;
 }
 
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

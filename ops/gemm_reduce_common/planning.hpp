@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string_view>
 
 #include <untax/core/matrix.hpp>
@@ -45,17 +47,23 @@ void agree_on_summed(world& w, const summed_problem& problem, const operator_opt
 /// Where a sum goes in a world of GPUs.
 struct summed_on_device {
   reduce_target target = reduce_target::owner;
-  int phases = 1;
   symmetric_result result = {};
+  /// Of a sum of so many rows that is wanted everywhere.
+  std::function<int(std::int64_t rows)> phases = [](std::int64_t) { return 1; };
+};
+/// What the class of such an operator has there.
+struct made_sum {
+  made_on_device made;
+  protocol_plan plan;
+  std::shared_ptr<const row_plans> plans;  ///< with `varying_rows`, else null
 };
 /// Plans and makes it there. Collective. Throws as `plan_summed`, `invalid_argument` for what no
 /// kernel multiplies, `disagreement`, `unsupported` for a pattern that there is not,
 /// `out_of_memory`.
-[[nodiscard]] made_on_device make_summed_on_device(world& w, const operator_entry& entry,
-                                                   const summed_problem& problem,
-                                                   const summed_on_device& where,
-                                                   const operator_options& options,
-                                                   protocol_plan& plan);
+[[nodiscard]] made_sum make_summed_on_device(world& w, const operator_entry& entry,
+                                             const summed_problem& problem,
+                                             const summed_on_device& where,
+                                             const operator_options& options);
 
 /// Refuses arguments: `a` [m, k_r], `weights` [n, k_r], `c` of the given size, apart from both.
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

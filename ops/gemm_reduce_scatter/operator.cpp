@@ -23,10 +23,11 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
                                          const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
   if (w.memory() == memory_kind::cuda) {
-    auto made =
-        make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options, plan_);
-    explanation_ = std::move(made.explanation);
-    device_ = std::move(made.runner);
+    auto all = make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options);
+    plan_ = all.plan;
+    plans_ = std::move(all.plans);
+    explanation_ = std::move(all.made.explanation);
+    device_ = std::move(all.made.runner);
     return;
   }
   auto made = plan_summed(w, summed(problem), options);
@@ -70,7 +71,7 @@ void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights
   const std::int64_t rows = rows_of_run(name, rank_, "a", a.rows, problem_.m, plans_.get());
   const auto problem = with_rows(problem_, rows);
   check_summed(summed(problem), plan_, a, weights, c, c_shard(problem, plan_.world, rank_));
-  if (device_) return device_->run(a, weights, c, stream);
+  if (device_) return run_on_device(*device_, plans_.get(), rows, a, weights, c, stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, rank_);
   operands[operand::b] = local_operand(weights, rank_);

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "engines/schedule/check.hpp"
+#include "ops/all_reduce_norm/device_schedule.hpp"
+#include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
@@ -29,6 +31,31 @@ scatter_plan plan_of(const gemm_all_scatter_problem& p, int world, int rank,
                      const operator_options& options) {
   return scatter_plans(p, world, rank, options, num_sms).front();
 }
+sums_plan plan_of(const device_sum& sum, int world, int rank, const operator_options& options) {
+  return sums_plans(sum, world, rank, options, num_sms).front();
+}
+
+/// all_reduce_norm, with the names of a GEMM.
+struct norm_case {
+  std::int64_t m = 0;  ///< tokens
+  std::int64_t n = 0;  ///< hidden
+  std::int64_t k = 0;  ///< nothing
+  int phases = 1;
+};
+norm_plan plan_of(const norm_case& p, int world, int rank, const operator_options& /*options*/) {
+  return norm_plan_of({.tokens = p.m, .hidden = p.n}, world, rank, p.phases, num_sms);
+}
+/// A run of fewer tokens.
+struct norm_run : norm_model {
+  norm_run(const norm_case& p, const norm_plan& planned) : norm_model(planned) {
+    plan.how.tokens = static_cast<int>(p.m);
+  }
+};
+
+std::string text_of(const device_sum& s) {
+  return fmt::format("sum, {} phases, {} partials", s.phases, name_of(s.partials));
+}
+std::string text_of(const norm_case& p) { return fmt::format("norm, {} phases", p.phases); }
 std::string text_of(const all_gather_gemm_problem& p) {
   return fmt::format("gather {}", name_of(p.gather));
 }
@@ -75,10 +102,9 @@ struct runs_of {
   [[nodiscard]] std::vector<std::string> problems(const Change& change) const {
     device_schedule lanes;
     std::vector<schedule::rank_plan> plans;
-    std::vector<extent> results;
-    for (const std::int64_t m : rows) results.push_back({m, problem.n});
     for (const auto& runs : ranks) {
       std::vector<schedule::lane_program> all;
+      std::vector<extent> results;
       schedule::operand_extents operands;
       for (const auto& run : runs) {
         all.push_back(run.lanes());
@@ -86,6 +112,7 @@ struct runs_of {
         operands.a = {std::max(operands.a.rows, now.a.rows), now.a.cols};
         operands.b = now.b;
         operands.c = {std::max(operands.c.rows, now.c.rows), now.c.cols};
+        results.push_back(now.c);
       }
       lanes.push_back(schedule::lane_program::in_turn(std::move(all)));
       auto& plan = plans.emplace_back(program(lanes.back()), operands, rows.size(), results);
@@ -113,6 +140,12 @@ struct runs_of {
 
 using gather_runs = runs_of<all_gather_gemm_problem, plan_check::gather_model>;
 using scatter_runs = runs_of<gemm_all_scatter_problem, plan_check::scatter_model>;
+using sums_runs = runs_of<device_sum, sums_model>;
+using norm_runs = runs_of<norm_case, norm_run>;
+
+constexpr pattern sums_patterns[] = {pattern::producer_consumer, pattern::fused_sequential,
+                                     pattern::fused_specialized};
+constexpr pattern norm_patterns[] = {pattern::fused_sequential};
 
 /// Runs of random rows, of a problem with some random n and k.
 template <class Runs, class Problem>
@@ -131,12 +164,12 @@ Runs random_runs(numbers& number, pattern how, Problem problem) {
   return {problem, world, options, runs};
 }
 
-template <class Runs, class Problem>
-void expect_right(unsigned first_seed, const Problem& problem) {
+template <class Runs, class Problem, class Patterns>
+void expect_right(unsigned first_seed, const Problem& problem, const Patterns& patterns) {
   for (unsigned seed = first_seed; seed < first_seed + 6; ++seed) {
     numbers number(seed);
     for (int round = 0; round < 8; ++round) {
-      for (const pattern how : own_patterns) {
+      for (const pattern how : patterns) {
         const Runs runs = random_runs<Runs>(number, how, problem);
         SCOPED_TRACE(fmt::format("seed {}, round {}, {}", seed, round, runs.text()));
         const auto faults = runs.faults();
@@ -150,10 +183,47 @@ void expect_right(unsigned first_seed, const Problem& problem) {
 
 TEST(gpu_plans, gathers_of_different_rows_follow_each_other) {
   for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
-    expect_right<gather_runs>(900, all_gather_gemm_problem{.gather = gather});
+    expect_right<gather_runs>(900, all_gather_gemm_problem{.gather = gather}, own_patterns);
 }
 TEST(gpu_plans, scatters_of_different_rows_follow_each_other) {
-  expect_right<scatter_runs>(950, gemm_all_scatter_problem{});
+  expect_right<scatter_runs>(950, gemm_all_scatter_problem{}, own_patterns);
+}
+TEST(gpu_plans, sums_of_different_rows_follow_each_other) {
+  for (const reduce_target target : {reduce_target::owner, reduce_target::everywhere}) {
+    for (const int phases : {1, 2}) {
+      const device_sum sum{.operator_name = "sum", .target = target, .phases = phases};
+      expect_right<sums_runs>(1000, sum, sums_patterns);
+    }
+  }
+}
+TEST(gpu_plans, norms_of_different_tokens_follow_each_other) {
+  for (const int phases : {1, 2})
+    expect_right<norm_runs>(1050, norm_case{.phases = phases}, norm_patterns);
+}
+
+/// Few rows, then all, in tiles that begin elsewhere for each owner.
+sums_runs shared_slabs() {
+  return {{.operator_name = "sum", .m = 300, .n = 64, .k = 256},
+          2,
+          {.how = pattern::fused_sequential},
+          {300, 20, 299, 130, 300, 1}};
+}
+
+TEST(gpu_plans, slabs_of_the_rows_of_a_run_are_caught) {
+  const sums_runs right = shared_slabs();
+  ASSERT_TRUE(right.faults().empty()) << right.text();
+  ASSERT_TRUE(right.problems().empty()) << right.text();
+  sums_runs wrong = shared_slabs();
+  for (auto& runs : wrong.ranks)
+    for (sums_model& run : runs) run.plan.how.slab_tiles = 0;
+  EXPECT_FALSE(wrong.problems().empty()) << "each run lays its slabs out for its own rows";
+}
+
+TEST(gpu_plans, tiles_of_the_rows_of_the_plan_are_caught) {
+  sums_runs runs = shared_slabs();
+  sums_model& second = runs.ranks[0][1];
+  second.plan.how.first_row_tile = second.plan.how.row_tiles + 1;
+  EXPECT_FALSE(second.faults().empty());
 }
 
 /// One rank has rows, then all, then one again.

@@ -50,15 +50,22 @@ std::vector<T> part(int of, std::uint64_t seed, std::int64_t count) {
 template <class T>
 class norm_trial {
  public:
-  norm_trial(world& w, const all_reduce_norm_problem& p, int phases, bool in_place)
+  norm_trial(world& w, const all_reduce_norm_problem& p, int phases, bool in_place,
+             bool any_tokens = false)
       : w_(w),
         p_(p),
         count_(p.tokens * p.hidden),
-        op_(w, p, {.phases = phases}),
+        op_(w, p, {.phases = phases, .varying_rows = any_tokens}),
         in_place_(in_place),
         in_(w.allocate<T>(static_cast<std::size_t>(count_), "in")),
         residual_(w.allocate<T>(static_cast<std::size_t>(count_), "residual")),
         weight_(w.allocate<T>(static_cast<std::size_t>(p.hidden), "weight")) {}
+
+  /// Of an operator for any number of tokens up to those that it was made for.
+  void set_tokens(std::int64_t tokens) {
+    p_.tokens = tokens;
+    count_ = tokens * p_.hidden;
+  }
 
   void launch(const stream& s, std::uint64_t seed) {
     seed_ = seed;
@@ -206,6 +213,41 @@ TEST(gpu_all_reduce_norm, is_right_for_random_shapes) {
             check<f16>(w, p, phases, in_place, seed + static_cast<std::uint64_t>(i));
           }
           if (::testing::Test::HasFailure()) return;
+        }
+      },
+      roomy_world());
+}
+
+TEST(gpu_all_reduce_norm, has_any_number_of_tokens) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  const int count = cases(60);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        std::mt19937_64 random(seed);
+        const auto below = [&](std::uint64_t most) {
+          return static_cast<std::int64_t>(random() % most);
+        };
+        for (const int phases : {0, 1, 2}) {
+          const all_reduce_norm_problem most{.tokens = 300,
+                                             .hidden = 8 * (1 + below(512)),
+                                             .type = dtype::bf16,
+                                             .output = static_cast<norm_output>(below(3))};
+          SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, {}, {} phases", seed, w.rank(),
+                                   w.size(), name_of(most.output), phases));
+          const stream s;
+          norm_trial<bf16> trial(w, most, phases, phases == 1, true);
+          for (int i = 0; i < count; ++i) {
+            trial.set_tokens(1 + (below(2) == 0 ? below(8) : below(300)));
+            stall(s, below(100) * w.rank());
+            trial.launch(s, random());
+            ASSERT_TRUE(s.done());
+            w.check();
+            trial.expect_right(s);
+            w.barrier();
+            if (::testing::Test::HasFailure()) return;
+          }
         }
       },
       roomy_world());

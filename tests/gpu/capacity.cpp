@@ -160,6 +160,13 @@ TEST(gpu_capacity, gemm_all_scatter_has_any_number_of_rows) {
   check_rows(untax::gemm_all_scatter_entry(), any_rows(gather_axis::rows));
 }
 
+TEST(gpu_capacity, gemm_reduce_scatter_has_any_number_of_rows) {
+  check_rows(untax::gemm_reduce_scatter_entry(), any_rows(gather_axis::rows));
+}
+TEST(gpu_capacity, gemm_all_reduce_has_any_number_of_rows) {
+  check_rows(untax::gemm_all_reduce_entry(), any_rows(gather_axis::rows));
+}
+
 /// Microseconds of each of some runs that follow each other.
 double time_of(const row_inputs& inputs, untax::runnable& op, const stream& s) {
   constexpr int runs = 50;
@@ -170,12 +177,16 @@ double time_of(const row_inputs& inputs, untax::runnable& op, const stream& s) {
   return took.count() / runs;
 }
 
+std::vector<operator_entry> with_capacity() {
+  return {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry(),
+          untax::gemm_reduce_scatter_entry(), untax::gemm_all_reduce_entry()};
+}
+
 /// Prints what planning takes, and runs of m rows of a plan for 4 m rows beside those of a plan for
 /// m; what they should take depends on the machine.
 TEST(gpu_capacity, says_what_it_takes) {
   NEEDS_GPUS(1);
-  for (const operator_entry& entry :
-       {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+  for (const operator_entry& entry : with_capacity()) {
     for (const std::int64_t m : {16, 200, 1024}) {
       untax::run_gpus(
           gpus(),
@@ -220,8 +231,7 @@ TEST(gpu_capacity, says_what_it_takes) {
 TEST(gpu_capacity, a_graph_has_the_rows_that_it_was_captured_with) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
-  for (const operator_entry& entry :
-       {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
+  for (const operator_entry& entry : with_capacity()) {
     each_pattern(entry, any_rows(gather_axis::rows),
                  [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
                    std::deque<cudaGraphExec_t> graphs;

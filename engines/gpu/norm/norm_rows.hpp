@@ -18,7 +18,8 @@ namespace untax::gpu {
 /// of everybody. Rows go to slabs as pairs of elements, which are words.
 struct norm_rows : peer_slabs {
   int tokens = 0;
-  int hidden = 0;  ///< a multiple of 8
+  int hidden = 0;     ///< a multiple of 8
+  int slab_rows = 0;  ///< that a slab has room for: those of an owner when there are most tokens
 
   static constexpr int elements = 8;  ///< that a thread takes at a time: 16 bytes
 
@@ -37,7 +38,7 @@ struct norm_rows : peer_slabs {
     return hidden / elements;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
-    return std::int64_t{full_rows()} * hidden;
+    return std::int64_t{slab_rows} * hidden;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_bytes() const noexcept {
     return 2 * sets().sets * ranks * in_slab();

@@ -104,6 +104,7 @@ class all_reduce_norm {
   all_reduce_norm_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
+  std::int64_t tokens_ = -1;                ///< of the last run on a GPU
   owned_symmetric<std::byte> own_;          ///< x, then out, then scales
   std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of tokens
   process_owned<host::engine> engine_;

@@ -70,7 +70,8 @@ _varying = {kind: ("m", "varying_rows") for kind in
 _varying |= {kind: ("count", "varying_count")
              for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
 _varying["all_reduce_norm"] = ("tokens", "varying_rows")
-_varying_on_gpus = {kind: _varying[kind] for kind in ("all_gather_gemm",)}
+_varying_on_gpus = {kind: _varying[kind] for kind in
+                    ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm")}
 
 
 class Engine:

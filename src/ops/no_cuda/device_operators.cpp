@@ -31,8 +31,13 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(
 }
 process_owned<device_norm> all_reduce_norm_on_device(world& w,
                                                      const all_reduce_norm_problem& /*problem*/,
-                                                     int /*phases*/, const norm_results& /*own*/,
-                                                     std::int64_t /*between*/) {
+                                                     int /*phases*/,
+                                                     const shown_results& /*results*/) {
+  refuse(w, "all_reduce_norm");
+}
+process_owned<device_norm> all_reduce_norm_for_any_tokens(
+    world& w, const all_reduce_norm_problem& /*problem*/, const row_plans& /*plans*/,
+    const shown_results& /*results*/) {
   refuse(w, "all_reduce_norm");
 }
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,

@@ -43,6 +43,8 @@ struct sum_fragments : peer_slabs {
   bool swap_ab = false;
   int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
   int first_row_tile = 0;  ///< with which this rank begins
+  /// Row tiles that a slab has room for, where runs have different rows; 0: those of `m` rows.
+  int slab_tiles = 0;
 
   static constexpr int warps = 4;  ///< of a warpgroup
   static constexpr int lanes = 32;
@@ -76,6 +78,16 @@ struct sum_fragments : peer_slabs {
     return most;
   }
 
+  /// The most that those of any owner touch in any run of up to `m` rows, wherever they begin.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles_of_any_rows() const noexcept {
+    if (everywhere) return most_tiles();
+    return (full_rows() + tile_m - 2) / tile_m + 1;
+  }
+  /// Row tiles of a slab.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles_of_slab() const noexcept {
+    return slab_tiles > 0 ? slab_tiles : most_tiles();
+  }
+
   // What a fragment is of C.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_of(const sum_fragment& f) const noexcept {
@@ -90,10 +102,13 @@ struct sum_fragments : peer_slabs {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_cols() const noexcept {
     return swap_ab ? 16 : 8;
   }
-  /// Whether so many rows from `row` on have some of an owner's.
+  /// Whether so many rows from `row` on have some of an owner's. What is sent is put back by who
+  /// takes it, so nothing goes to an owner of no rows, wherever these would be.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool touches(int owner, int row,
                                                          int rows) const noexcept {
-    return row < end_row(owner) && row + rows > first_row(owner);
+    const int first = first_row(owner);
+    const int end = end_row(owner);
+    return first < end && row < end && row + rows > first;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
                                                         const sum_fragment& f) const noexcept {
@@ -108,7 +123,7 @@ struct sum_fragments : peer_slabs {
   }
   /// Of a slab: what one rank sends one owner in an epoch.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t of_slab() const noexcept {
-    return std::int64_t{most_tiles()} * col_tiles * of_tile();
+    return std::int64_t{tiles_of_slab()} * col_tiles * of_tile();
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_bytes() const noexcept {
     return lanes * (halves ? 8 : 16);
