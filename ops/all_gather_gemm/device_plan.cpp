@@ -51,7 +51,9 @@ class planner {
       : problem_(problem), options_(options), num_sms_(num_sms) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
-    if (options.varying_rows) made_.protocol.capacity = problem.m;
+    // With shards that are full every rank's list has what any run has.
+    if (options.varying_rows)
+      made_.protocol.capacity = by_rows() ? round_up<std::int64_t>(problem.m, world) : problem.m;
     // To the program: senders beside one worker, in its kernel or in their own.
     const bool own_grid = concurrent() || bulk();
     made_.protocol.how = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
@@ -80,7 +82,12 @@ class planner {
 
  private:
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
-  [[nodiscard]] sharding shards() const { return a_sharding(problem_, made_.protocol.world); }
+  /// Of the run in which all ranks have most.
+  [[nodiscard]] sharding shards() const {
+    all_gather_gemm_problem most = problem_;
+    if (made_.protocol.capacity > 0) most.m = made_.protocol.capacity;
+    return a_sharding(most, made_.protocol.world);
+  }
   [[nodiscard]] std::int64_t sent_bytes() const {
     return shard_extent::of(problem_, made_.protocol.world).bytes() * (made_.protocol.world - 1);
   }

@@ -68,9 +68,7 @@ void all_gather_gemm::plan_on_device(world& w, const operator_options& options) 
   };
   const auto make = [&](pattern how) { return make_for(problem_.m, how); };
   if (options.varying_rows) plans_ = rows_on_device(name, rank_, options, plan_, m);
-  // With shards that are full every rank's list has what any run has.
-  const std::int64_t unit = gather == gather_axis::rows ? w.size() : 1;
-  auto made = plans_ ? make_for_rows(w, entry, problem, unit, options.how, make_for)
+  auto made = plans_ ? make_for_rows(w, entry, problem, options.how, make_for)
                      : make_on_device(w, entry, problem, options.how, make, nullptr);
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);

@@ -47,10 +47,9 @@ made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_
 }
 
 made_on_device make_for_rows(world& w, const operator_entry& entry, const gemm_problem& problem,
-                             std::int64_t unit, pattern asked,
-                             const operator_maker_for_rows& make) {
+                             pattern asked, const operator_maker_for_rows& make) {
   return made_of(
-      w, entry, std::make_unique<row_operators>(problem.m, unit, [&](std::int64_t rows) {
+      w, entry, std::make_unique<row_operators>(problem.m, [&](std::int64_t rows) {
         const operator_maker make_in = [&](pattern how) { return make(rows, how); };
         if (asked != pattern::automatic) return make_in(asked);
         const tuned_problem tuned{entry.name, problem.gather, w.size(), rows, problem.n, problem.k};

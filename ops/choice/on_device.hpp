@@ -42,10 +42,9 @@ struct made_on_device {
 using operator_maker_for_rows =
     std::function<std::unique_ptr<device_operator>(std::int64_t rows, pattern)>;
 /// The second half where runs have any number of rows up to the problem's m: an operator for each
-/// end of a table, each end a multiple of `unit`. `automatic` stands for what tables say of each,
-/// and nothing is timed.
+/// end of a table. `automatic` stands for what tables say of each, and nothing is timed.
 [[nodiscard]] made_on_device make_for_rows(world& w, const operator_entry& entry,
-                                           const gemm_problem& problem, std::int64_t unit,
-                                           pattern asked, const operator_maker_for_rows& make);
+                                           const gemm_problem& problem, pattern asked,
+                                           const operator_maker_for_rows& make);
 
 }  // namespace untax

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <untax/tile/shard.hpp>
-
 #include "ops/common/device_operator.hpp"
 #include "ops/common/row_table.hpp"
 
@@ -20,11 +18,10 @@ namespace untax {
 /// itself is true in any sequence. A run goes to the first that is made for as many rows.
 class row_operators final : public device_operator {
  public:
-  /// Up to `row_table`'s ends, each raised to a multiple of `unit`, `make(rows)` makes one.
+  /// `make(rows)` makes one for each of `row_table`'s ends.
   template <class Make>
-  row_operators(std::int64_t capacity, std::int64_t unit, const Make& make)
-      : table_(capacity, [&](std::int64_t end) { return make(round_up(end, unit)); }),
-        now_(table_.at(capacity).get()) {}
+  row_operators(std::int64_t capacity, const Make& make)
+      : table_(capacity, make), now_(table_.at(capacity).get()) {}
 
   void set_rows(std::int64_t rows) override {
     now_ = table_.at(rows).get();

@@ -74,7 +74,7 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   };
   const auto make = [&](pattern how) { return make_for(problem_.m, how); };
   if (options.varying_rows) plans_ = rows_on_device(name, w.rank(), options, plan_, m);
-  auto made = plans_ ? make_for_rows(w, entry, problem, 1, options.how, make_for)
+  auto made = plans_ ? make_for_rows(w, entry, problem, options.how, make_for)
                      : make_on_device(w, entry, problem, options.how, make, result_->local());
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);

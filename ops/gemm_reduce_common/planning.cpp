@@ -91,7 +91,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
   const auto make = [&](pattern how) { return make_for(problem.m, how); };
   const pattern how = options.how == pattern::automatic ? usual_pattern : options.how;
   if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
-  all.made = all.plans ? make_for_rows(w, entry, same, 1, how, make_for)
+  all.made = all.plans ? make_for_rows(w, entry, same, how, make_for)
                        : make_on_device(w, entry, same, how, make, where.result.data);
   all.plan = plan_for(problem.m);
   all.plan.how = all.made.how;

@@ -146,23 +146,40 @@ def test_every_operator_is_captured_in_a_graph(seed):
 
 
 @needs_gpus
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_any_number_of_rows_without_planning_again(ranks, seed):
-    """All numbers of rows up to a power of two are runs of one plan."""
+    """All numbers of rows up to a power of two are runs of one plan of each operator."""
 
     def body(world, name, settle):
         made = torch.Generator().manual_seed(seed)
-        b = torch.randn(512, 256, generator=made).bfloat16()
-        there = b.to(f"cuda:{world.device}")
-        for rows in torch.randint(1, 128 // ranks, (40,), generator=made).tolist():
-            a = torch.randn(ranks * rows, 512, generator=made).bfloat16()
-            mine = a.chunk(ranks)[world.rank].to(there.device)
+        device = torch.device("cuda", world.device)
+
+        def random(*extents):
+            """One matrix of each rank."""
+            return [torch.randn(*extents, generator=made).bfloat16() for _ in range(ranks)]
+
+        def expect(got, right, text):
             settle()
+            assert (got.cpu().double() - right).norm() / right.norm() < 1e-2, text
+
+        b = random(512, 256)
+        there = b[world.rank].to(device)
+        weight = torch.ones(256, dtype=torch.bfloat16, device=device)
+        for rows in torch.randint(1, 128 // ranks, (30,), generator=made).tolist():
+            a, whole, x = random(rows, 512), random(ranks * rows, 512), random(rows, 256)
+            mine, all_rows, part = (each[world.rank].to(device) for each in (a, whole, x))
+            zeros = torch.zeros_like(part)
+            total = sum(w.double() @ each.double() for w, each in zip(whole, b))
+            settle()
+            text = f"{rows} rows of each rank"
             got = torch.ops.untax.all_gather_matmul(mine, there, 0, name)
-            settle()
-            right = a.double() @ b.double()
-            assert (got.cpu().double() - right).norm() / right.norm() < 1e-2, f"{rows} rows of each rank"
-        assert len(untax_torch.explain()) <= 2 * ranks, untax_torch.explain()
+            expect(got, torch.cat(a).double() @ b[world.rank].double(), text)
+            got = torch.ops.untax.matmul_reduce_scatter(all_rows, there, "sum", 0, name)
+            expect(got, total.chunk(ranks)[world.rank], text)
+            expect(torch.ops.untax.matmul_all_reduce(all_rows, there, "sum", name), total, text)
+            _, got = torch.ops.untax.all_reduce_rms_norm(part, zeros, weight, 1e-5, name)
+            expect(got, sum(each.double() for each in x), text)
+        assert len(untax_torch.explain()) <= 8 * ranks, untax_torch.explain()
 
     run("cuda", ranks, body)
 

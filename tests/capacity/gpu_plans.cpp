@@ -152,7 +152,7 @@ template <class Runs, class Problem>
 Runs random_runs(numbers& number, pattern how, Problem problem) {
   static constexpr std::int64_t most_rows[] = {16, 64, 300};
   const auto world = static_cast<int>(number(1, 4));
-  problem.m = round_up<std::int64_t>(number(1, number.one_of(most_rows)), world);
+  problem.m = number(1, number.one_of(most_rows));
   problem.n = 8 * number(1, 40);
   problem.k = 8 * number(1, 60);
   std::vector<std::int64_t> runs;
