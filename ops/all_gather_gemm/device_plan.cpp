@@ -9,6 +9,8 @@
 #include "engines/gpu/gemm/variant.hpp"
 #include "ops/all_gather_gemm/chunking.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
+#include "ops/common/planning.hpp"
+#include "ops/common/row_plans.hpp"
 
 namespace untax {
 namespace {
@@ -84,9 +86,8 @@ class planner {
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   /// Of the run in which all ranks have most.
   [[nodiscard]] sharding shards() const {
-    all_gather_gemm_problem most = problem_;
-    if (made_.protocol.capacity > 0) most.m = made_.protocol.capacity;
-    return a_sharding(most, made_.protocol.world);
+    const std::int64_t most = std::max(made_.protocol.capacity, problem_.m);
+    return a_sharding(with_rows(problem_, most), made_.protocol.world);
   }
   [[nodiscard]] std::int64_t sent_bytes() const {
     return shard_extent::of(problem_, made_.protocol.world).bytes() * (made_.protocol.world - 1);
@@ -247,17 +248,10 @@ class planner {
 
 std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, int world, int rank,
                                       const operator_options& options, int num_sms) {
-  const auto plans_of = [&](const operator_options& with, int of) {
-    return planner(problem, world, rank, with, of).make();
-  };
-  std::vector<gather_plan> plans = plans_of(options, num_sms);
-  if (!plans.empty()) return plans;
-  gpu::refuse_plan("all_gather_gemm", rank, problem.m, options.workers, num_sms,
-                   [&](int workers, int of) {
-                     operator_options other = options;
-                     other.workers = workers;
-                     return !plans_of(other, of).empty();
-                   });
+  return plans_or_refusal("all_gather_gemm", rank, problem.m, options, num_sms,
+                          [&](const operator_options& with, int of) {
+                            return planner(problem, world, rank, with, of).make();
+                          });
 }
 
 }  // namespace untax

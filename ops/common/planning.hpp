@@ -9,6 +9,7 @@
 #include <untax/ops/problems.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/host/engine.hpp"
 
 namespace untax {
@@ -33,6 +34,22 @@ struct made_plan {
 
 /// The same in a world of GPUs, where the rest is up to the kernels: zero means that untax chooses.
 [[nodiscard]] protocol_plan plan_for_device(const world& w, const operator_options& options);
+
+/// What `plans_of(options, num_sms)` gives for a GPU of `num_sms` multiprocessors. Throws
+/// `unsupported` where no kernel can multiply, and says with how many workers, or multiprocessors,
+/// one could.
+template <class PlansOf>
+[[nodiscard]] auto plans_or_refusal(std::string_view operator_name, int rank, std::int64_t rows,
+                                    const operator_options& options, int num_sms,
+                                    const PlansOf& plans_of) {
+  auto plans = plans_of(options, num_sms);
+  if (!plans.empty()) return plans;
+  gpu::refuse_plan(operator_name, rank, rows, options.workers, num_sms, [&](int workers, int of) {
+    operator_options other = options;
+    other.workers = workers;
+    return !plans_of(other, of).empty();
+  });
+}
 
 /// Throws `invalid_argument` unless 1 <= value < 2^31.
 void require_size(std::string_view operator_name, int rank, std::string_view what,

@@ -10,6 +10,7 @@
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/plan_agreement.hpp"
+#include "ops/common/planning.hpp"
 
 namespace untax {
 namespace {
@@ -157,14 +158,10 @@ std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem
 
 std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
                                         int rank, const operator_options& options, int num_sms) {
-  std::vector<scatter_plan> plans = possible_plans(problem, world, rank, options, num_sms);
-  if (!plans.empty()) return plans;
-  gpu::refuse_plan("gemm_all_scatter", rank, problem.m, options.workers, num_sms,
-                   [&](int workers, int of) {
-                     operator_options other = options;
-                     other.workers = workers;
-                     return !possible_plans(problem, world, rank, other, of).empty();
-                   });
+  return plans_or_refusal("gemm_all_scatter", rank, problem.m, options, num_sms,
+                          [&](const operator_options& with, int of) {
+                            return possible_plans(problem, world, rank, with, of);
+                          });
 }
 
 std::string scatter_plan::text() const {

@@ -11,6 +11,7 @@
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/plan_agreement.hpp"
+#include "ops/common/planning.hpp"
 
 namespace untax {
 namespace {
@@ -110,14 +111,10 @@ std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
                               "producer_consumer, fused_sequential and fused_specialized",
                               rank, sum.operator_name, name_of(options.how)));
   }
-  std::vector<sums_plan> plans = possible_plans(sum, world, rank, options, num_sms);
-  if (!plans.empty()) return plans;
-  gpu::refuse_plan(sum.operator_name, rank, sum.m, options.workers, num_sms,
-                   [&](int workers, int of) {
-                     operator_options other = options;
-                     other.workers = workers;
-                     return !possible_plans(sum, world, rank, other, of).empty();
-                   });
+  return plans_or_refusal(sum.operator_name, rank, sum.m, options, num_sms,
+                          [&](const operator_options& with, int of) {
+                            return possible_plans(sum, world, rank, with, of);
+                          });
 }
 
 std::string sums_plan::text() const {
