@@ -12,6 +12,7 @@
 #include <untax/trace/session.hpp>
 
 #include "arguments.hpp"
+#include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
 #include "src/taxes/time_text.hpp"
 #include "terminal.hpp"
@@ -28,10 +29,10 @@ void require_traceable(const std::string& path, memory_kind where) {
   if (path == "-") {
     throw error(errc::invalid_argument, "--trace is -; a trace goes to a file, so give a path");
   }
-  if (where == memory_kind::cuda) {
+  if (where == memory_kind::cuda && !gpu::kernels_are_traced) {
     throw error(errc::unsupported,
-                "--trace records operators on the host, and this runs on GPUs; leave it out, or "
-                "take --backend host");
+                "--trace: kernels of this build record nothing, and this runs on GPUs; build with "
+                "-DUNTAX_KERNEL_TRACE=ON, leave it out, or take --backend host");
   }
 }
 

@@ -32,6 +32,10 @@ endif()
 find_package(CUDAToolkit REQUIRED)
 # fmt 9 gives up constexpr when it sees nvcc, and then fails to compile as C++20.
 add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-DFMT_USE_CONSTEXPR=1>)
+# What kernels are given depends on it, so all of the library sees it; only engines/gpu/trace/launch_trace.hpp asks.
+if(UNTAX_KERNEL_TRACE)
+  add_compile_definitions(UNTAX_KERNEL_TRACE)
+endif()
 
 file(GLOB_RECURSE UNTAX_CUDA_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/engines/gpu/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)

@@ -66,7 +66,6 @@ untax_comm_kernels(gather_tma
   engines/gpu/comm/gather_kernels.cuh ops/all_gather_gemm/protocol.hpp)
 untax_comm_kernels(scatter
   "template void move_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, int, cudaStream_t);
-template void open_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
-template void close_scattered(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, cudaStream_t);
+template void meet_scattered(const tile_io<gemm_all_scatter_protocol>&, scatter_meeting, std::uint64_t*, cudaStream_t);
 template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
   engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/protocol.hpp)

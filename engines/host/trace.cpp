@@ -1,7 +1,8 @@
 #include "engines/host/trace.hpp"
 
-#include <random>
 #include <utility>
+
+#include <untax/world/trace_ids.hpp>
 
 namespace untax::host {
 namespace {
@@ -10,19 +11,6 @@ namespace {
 constexpr std::size_t operator_id = 0;
 constexpr std::size_t world_id = 1;
 constexpr std::size_t ids = 2;
-
-std::uint64_t random_number() {
-  std::random_device source;
-  return static_cast<std::uint64_t>(source()) << 32U | source();
-}
-
-/// Of this world, for as long as it lives: where its state lies in the process of rank 0, and what
-/// tells that process from others.
-std::uint64_t number_of_world(const world& w) {
-  static const std::uint64_t of_process = random_number();
-  return of_process +
-         static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&w.state().stop_flag()));
-}
 
 }  // namespace
 
@@ -39,9 +27,10 @@ engine_trace::engine_trace(world& w, const std::string& name, std::vector<trace_
       ids_(w.allocate_owned_cleared<std::uint64_t>(ids, name + " trace")),
       caller_(room_) {
   if (w.rank() == 0) {
-    const std::uint64_t mine[ids] = {random_number(), number_of_world(w)};
+    const trace_ids mine = new_trace_ids(w);
     for (int peer = 0; peer < w.size(); ++peer) {
-      for (std::size_t i = 0; i < ids; ++i) *ids_->at(peer, i) = mine[i];
+      *ids_->at(peer, operator_id) = mine.operator_id;
+      *ids_->at(peer, world_id) = mine.world_id;
     }
   }
   w.barrier();

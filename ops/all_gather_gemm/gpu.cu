@@ -81,7 +81,7 @@ class device_gather final : public device_operator {
  private:
   void allocate() {
     gpu::run_arguments& run = io_.moved.run;
-    run = launcher_.arguments(2);
+    run = launcher_.arguments(2, gpu::block_threads);
     const gather_bytes bytes = bytes_of(plan_, protocol_);
     run.inbox = launcher_.symmetric_memory<std::byte>(
         std::max<std::size_t>(bytes.inbox + bytes.outbox, 16), "inbox");

@@ -29,7 +29,7 @@ class launched_norm final : public device_norm {
     launcher_.require_at_most(gpu::most_ranks);
     const gpu::norm_rows& how = planned.how;
     given_.how = how;
-    given_.run = launcher_.arguments(2);
+    given_.run = launcher_.arguments(2, gpu::norm_threads);
     given_.run.between = results.between;
     given_.run.inbox =
         launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");

@@ -71,8 +71,8 @@ class device_scatter final : public device_operator {
         // Without columns there is nothing to multiply; others wait for this rank's publishers.
         if (plan_.way == scatter_way::tile_flags)
           return move_scattered(io_, moved_, plan_.protocol.senders, on);
-        all([&] { open_scattered(io_, opened_, on); });
-        all([&] { close_scattered(io_, closed_, on); });
+        all([&] { meet_scattered(io_, scatter_meeting::opens, opened_, on); });
+        all([&] { meet_scattered(io_, scatter_meeting::closes, closed_, on); });
     }
   }
 
@@ -96,7 +96,7 @@ class device_scatter final : public device_operator {
 
   void allocate(std::int64_t between) {
     gpu::run_arguments& run = io_.moved.run;
-    run = launcher_.arguments(2);
+    run = launcher_.arguments(2, gpu::block_threads);
     run.between = between;
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(io_.how.counters()), "counters");
@@ -131,7 +131,7 @@ class device_scatter final : public device_operator {
     if (gemm_) gemm_->launch({}, &dry, on);
     move_scattered(dry, moved_, 2, on);
     scatter_all(dry, moved_, false, on);
-    open_scattered(dry, opened_, on);
+    meet_scattered(dry, scatter_meeting::opens, opened_, on);
   }
 
   void multiply(cudaStream_t on) {
@@ -143,7 +143,7 @@ class device_scatter final : public device_operator {
   void multiply_and_copy(cudaStream_t on) {
     const gpu::side_stream& side = launcher_.side();
     side.fork(on);
-    open_scattered(io_, opened_, side.get());
+    meet_scattered(io_, scatter_meeting::opens, opened_, side.get());
     for (int i = 1; i <= plan_.streams; ++i) launcher_.side(i).fork(side.get());
     for (std::size_t i = 0; i < row_splits_.size(); ++i) {
       io_.c[0] = row_splits_[i].c;
@@ -152,7 +152,7 @@ class device_scatter final : public device_operator {
       send_row_split(i);
     }
     for (int i = 0; i <= plan_.streams; ++i) launcher_.side(i).join(on);
-    close_scattered(io_, closed_, on);
+    meet_scattered(io_, scatter_meeting::closes, closed_, on);
   }
   void send_row_split(std::size_t i) const {
     for (int sender = 0; sender < plan_.streams; ++sender) {

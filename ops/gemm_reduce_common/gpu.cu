@@ -99,7 +99,7 @@ class device_sums final : public device_operator {
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     gpu::run_arguments& run = io_.moved.run;
-    run = launcher_.arguments(2);
+    run = launcher_.arguments(2, gpu::block_threads);
     run.between = result_.between;
     run.inbox =
         launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");

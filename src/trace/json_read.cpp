@@ -93,10 +93,16 @@ class reader {
       op.label = one.at("label");
       op.ranks = small(one.at("ranks"), 1, trace_format::processes_of_world - 1);
       op.rank = small(one.at("rank"), 0, op.ranks - 1);
-      op.workers.resize(static_cast<std::size_t>(small(one.at("workers"), 1, 1 << 16)));
+      op.workers.resize(static_cast<std::size_t>(small(one.at("workers"), 0, 1 << 16)));
       op.lost = one.at("lost");
       for (const json& k : one.at("kernels"))
         op.kernels.push_back({k.at("name"), k.at("stage"), k.at("workers")});
+      if (one.contains("worker_names")) {
+        for (const json& worker : one.at("worker_names"))
+          op.names.push_back({worker.at("name"), worker.at("block")});
+        if (op.names.size() != op.workers.size())
+          refuse(fmt::format("{} workers have {} names", op.workers.size(), op.names.size()));
+      }
       record_.operators.push_back(std::move(op));
     }
   }
@@ -118,13 +124,22 @@ class reader {
     }
   }
 
+  /// 0: the caller; else 1 and the worker's number.
+  static int thread_of(const traced_operator& op, const json& event) {
+    const int workers = static_cast<int>(op.workers.size());
+    if (op.names.empty()) return small(event.at("tid"), 0, workers);
+    const json& arguments = event.at("args");
+    return arguments.contains("worker") ? small(arguments.at("worker"), 0, workers - 1) + 1
+                                        : small(event.at("tid"), 0, 0);
+  }
+
   void read_span(const json& event) {
     const json& arguments = event.at("args");
     traced_operator& op = record_.operators.at(static_cast<std::size_t>(
         small(arguments.at("op"), 0, static_cast<int>(record_.operators.size()) - 1)));
     if ((event.at("pid").get<int>() - 1) % trace_format::processes_of_world != op.rank)
       refuse("an event of another rank: " + event.dump());
-    const int thread = small(event.at("tid"), 0, static_cast<int>(op.workers.size()));
+    const int thread = thread_of(op, event);
     trace_span span;
     span.kind = kind_from(event.at("cat"));
     span.begin = nanoseconds(event.at("ts"));
@@ -133,7 +148,7 @@ class reader {
     span.number = arguments.at("number");
     const bool of_caller = span.kind == trace_kind::run || span.kind == trace_kind::stage;
     if (of_caller != (thread == 0)) refuse("an event of another thread: " + event.dump());
-    if (of_caller) span.count = small(arguments.at("count"), 1, 255);
+    if (of_caller) span.count = small(arguments.at("count"), 1, 1 << 16);
     if (span.kind == trace_kind::action)
       span.what = small(arguments.at("action"), 0, static_cast<int>(action::normalise));
     if (span.kind == trace_kind::wait || span.kind == trace_kind::signal) {

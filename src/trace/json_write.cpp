@@ -2,6 +2,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -54,12 +55,13 @@ class writer {
 
   std::string write() {
     out_ = "{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[";
+    // All of them first: arrows begin at operators that come later.
+    for (const traced_operator& op : record_.operators) name_threads(op);
     for (std::size_t o = 0; o < record_.operators.size(); ++o) {
       const traced_operator& op = record_.operators[o];
-      name_threads(op);
       thread(o, 0, op.calls);
       for (std::size_t w = 0; w < op.workers.size(); ++w)
-        thread(o, static_cast<int>(w) + 1, op.workers[w]);
+        thread(o, track_of(op, w), op.workers[w], static_cast<int>(w));
     }
     out_ += fmt::format("\n],\n\"otherData\":{}}}\n", other_data());
     return std::move(out_);
@@ -85,18 +87,37 @@ class writer {
       event(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", process,
             in_quotes(fmt::format("rank {} of {}", op.rank, op.ranks)));
     }
-    for (; named <= static_cast<int>(op.workers.size()); ++named) {
+    const int last = op.names.empty() ? static_cast<int>(op.workers.size()) : 0;
+    for (; named <= last; ++named) {
       event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
             named, in_quotes(named == 0 ? "caller" : fmt::format("worker {}", named - 1)));
     }
+    for (const trace_worker& worker : op.names) {
+      const auto [it, added] = tracks_.try_emplace(
+          {process, worker.name}, trace_format::first_named + static_cast<int>(tracks_.size()));
+      if (!added) continue;
+      event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
+            it->second, in_quotes(worker.name));
+    }
+  }
+  /// Operators share the tracks of workers that have the same name, or number.
+  int track_of(const traced_operator& op, std::size_t worker) {
+    if (op.names.empty()) return static_cast<int>(worker) + 1;
+    return tracks_.at({process_of(op), op.names[worker].name});
   }
 
-  void thread(std::size_t o, int thread_number, const std::vector<trace_span>& spans) {
-    // As they begin; what surrounds others before these.
+  /// `worker`: -1 for the caller.
+  void thread(std::size_t o, int thread_number, const std::vector<trace_span>& spans,
+              int worker = -1) {
+    // As they begin; what surrounds others before these, which ends behind them.
     std::vector<std::pair<const trace_span*, std::size_t>> order;
     for (std::size_t i = 0; i < spans.size(); ++i) order.emplace_back(&spans[i], i);
-    std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
-      return std::pair(a.first->begin, ~a.first->end) < std::pair(b.first->begin, ~b.first->end);
+    std::ranges::sort(order, [](const auto& a, const auto& b) {
+      const auto key = [](const auto& one) {
+        const bool lasts = one.first->end > one.first->begin;
+        return std::tuple(one.first->begin, ~one.first->end, lasts ? ~one.second : one.second);
+      };
+      return key(a) < key(b);
     });
     const traced_operator& op = record_.operators[o];
     const int process = process_of(op);
@@ -108,14 +129,16 @@ class writer {
           span.kind == trace_kind::signal ? (room ? 1 : 0) : span.end - span.begin;
       event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
             name_of(span.kind), in_quotes(name_of_span(op, span)), process, thread_number,
-            microseconds(span.begin), microseconds(length), arguments(o, span));
+            microseconds(span.begin), microseconds(length), arguments(o, span, worker));
       if (span.kind == trace_kind::wait) arrow(op, span, process, thread_number);
     }
   }
 
-  std::string arguments(std::size_t o, const trace_span& span) const {
+  std::string arguments(std::size_t o, const trace_span& span, int worker) const {
     std::string text = fmt::format(R"("op":{},"number":{})", o, span.number);
     const auto out = std::back_inserter(text);
+    if (worker >= 0 && !record_.operators[o].names.empty())
+      fmt::format_to(out, R"(,"worker":{})", worker);
     if (span.kind == trace_kind::run || span.kind == trace_kind::stage)
       fmt::format_to(out, R"(,"count":{})", span.count);
     if (span.kind == trace_kind::action) fmt::format_to(out, R"(,"action":{})", span.what);
@@ -140,8 +163,8 @@ class writer {
     if (end > wait.end) return;  // clocks of two cores differ by more than the flight
     ++arrows_;
     event(R"({{"ph":"s","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
-          arrows_, process_of(record_.operators[found->op]), found->worker + 1,
-          microseconds(signal.begin));
+          arrows_, process_of(record_.operators[found->op]),
+          track_of(record_.operators[found->op], found->worker), microseconds(signal.begin));
     event(
         R"({{"ph":"f","bp":"e","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
         arrows_, process, thread_number, microseconds(end));
@@ -166,6 +189,11 @@ class writer {
       one["ranks"] = op.ranks;
       one["workers"] = op.workers.size();
       one["lost"] = op.lost;
+      if (!op.names.empty()) {
+        one["worker_names"] = nlohmann::ordered_json::array();
+        for (const trace_worker& worker : op.names)
+          one["worker_names"].push_back({{"name", worker.name}, {"block", worker.block}});
+      }
       one["kernels"] = nlohmann::ordered_json::array();
       for (const trace_kernel& k : op.kernels)
         one["kernels"].push_back({{"name", k.name}, {"stage", k.stage}, {"workers", k.workers}});
@@ -179,7 +207,8 @@ class writer {
   std::string out_;
   bool first_ = true;
   std::map<std::uint64_t, int> worlds_;
-  std::map<int, int> named_;  ///< threads that have a name, by process
+  std::map<int, int> named_;                           ///< threads that have a number, by process
+  std::map<std::pair<int, std::string>, int> tracks_;  ///< of others, by process and name
   std::uint64_t arrows_ = 0;
 };
 

@@ -24,6 +24,7 @@ signal_index::signal_index(const trace_record& record) : record_(&record) {
 
 std::optional<span_place> signal_index::signal_of(const traced_operator& op,
                                                   const trace_span& wait) const {
+  if (wait.counter < 0) return std::nullopt;
   std::optional<span_place> last;
   for (int reader = 0; reader < wait.count; ++reader) {
     const auto found = places_.find(key_of(op.id, wait.owner, wait.counter + reader, wait.number));

@@ -4,149 +4,12 @@
 #include <optional>
 #include <set>
 
-#include "wait_parts.hpp"
+#include "rank_time.hpp"
 
 namespace untax {
 namespace {
 
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
-
-/// A stretch of one worker's time.
-struct piece {
-  trace_part part = trace_part::idle;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  int peer = -1;
-  const trace_span* wait = nullptr;  ///< of late_peer and in_flight
-};
-
-bool lies_in(const trace_span& inner, const trace_span& outer) {
-  return outer.begin <= inner.begin && inner.end <= outer.end;
-}
-
-/// The spans of `all` that lie in `outer`. They are sorted by their ends.
-std::vector<const trace_span*> within(const std::vector<trace_span>& all, const trace_span& outer) {
-  std::vector<const trace_span*> found;
-  auto it = std::ranges::lower_bound(all, outer.begin, {}, &trace_span::end);
-  for (; it != all.end() && it->end <= outer.end; ++it) {
-    if (lies_in(*it, outer)) found.push_back(&*it);
-  }
-  return found;
-}
-
-/// One worker's time from `begin` to `end`, in order and without gaps.
-class worker_time {
- public:
-  worker_time(std::uint64_t begin, std::uint64_t end) : at_(begin), last_(end) {}
-
-  /// Time until `end` goes to `part`.
-  void until(std::uint64_t end, trace_part part, int peer = -1, const trace_span* wait = nullptr) {
-    end = std::min(end, last_);
-    if (end <= at_) return;
-    pieces_.push_back({part, at_, end, peer, wait});
-    at_ = end;
-  }
-  [[nodiscard]] std::vector<piece> finish() && {
-    until(last_, trace_part::idle);
-    return std::move(pieces_);
-  }
-
- private:
-  std::uint64_t at_;
-  std::uint64_t last_;
-  std::vector<piece> pieces_;
-};
-
-/// What a rank's workers were at during a run.
-class rank_time {
- public:
-  rank_time(const traced_operator& op, const signal_index& signals, const trace_span& call,
-            const std::vector<trace_span>& stages, std::uint64_t begin, std::uint64_t end)
-      : op_(op), signals_(signals), call_(call), stages_(stages) {
-    for (std::size_t w = 0; w < op.workers.size(); ++w)
-      workers_.push_back(time_of(op.workers[w], begin, end));
-  }
-
-  [[nodiscard]] trace_breakdown mean() const {
-    trace_breakdown sum;
-    const double share = 1e-9 / static_cast<double>(workers_.size());
-    for (const auto& pieces : workers_) {
-      for (const piece& p : pieces) sum[p.part] += static_cast<double>(p.end - p.begin) * share;
-    }
-    return sum;
-  }
-  /// The piece of a worker that holds the moment before `time`; null before the first one.
-  [[nodiscard]] const piece* before(std::size_t worker, std::uint64_t time) const {
-    const auto& pieces = workers_[worker];
-    const auto it = std::ranges::lower_bound(pieces, time, {}, &piece::end);
-    return it == pieces.end() || it->begin >= time ? nullptr : &*it;
-  }
-  /// Of the workers the one that ended its kernel last before `time`, which is the end of a stage,
-  /// or of the call; none if no kernel ended in the run before.
-  [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
-      std::uint64_t time) const {
-    std::optional<std::pair<std::size_t, std::uint64_t>> last;
-    for (std::size_t w = 0; w < op_.workers.size(); ++w) {
-      for (const trace_span* span : within(op_.workers[w], call_)) {
-        if (span->kind == trace_kind::kernel && span->end <= time &&
-            (!last || span->end > last->second))
-          last = {w, span->end};
-      }
-    }
-    return last;
-  }
-  /// By worker.
-  [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }
-  [[nodiscard]] int unmatched() const noexcept { return unmatched_; }
-  [[nodiscard]] const trace_span& call() const noexcept { return call_; }
-  [[nodiscard]] const traced_operator& op() const noexcept { return op_; }
-
- private:
-  std::vector<piece> time_of(const std::vector<trace_span>& spans, std::uint64_t begin,
-                             std::uint64_t end) {
-    worker_time time(begin, end);
-    time.until(call_.begin, trace_part::entry);
-    for (const trace_span& stage : stages_) {
-      time.until(stage.begin, trace_part::launch);
-      bool launched = false;
-      for (const trace_span* span : within(spans, stage)) {
-        if (span->kind != trace_kind::kernel) continue;
-        time.until(span->begin, trace_part::launch);
-        in_kernel(time, spans, *span);
-        launched = true;
-      }
-      time.until(stage.end, launched ? trace_part::tail : trace_part::idle);
-    }
-    // What remains until the return is the end of the launch; behind it the rank waits for nobody.
-    time.until(call_.end, trace_part::launch);
-    return std::move(time).finish();
-  }
-
-  void in_kernel(worker_time& time, const std::vector<trace_span>& spans,
-                 const trace_span& kernel) {
-    for (const trace_span* span : within(spans, kernel)) {
-      if (span->kind == trace_kind::action) {
-        time.until(span->begin, trace_part::idle);
-        const bool moving = moves(static_cast<action>(span->what));
-        time.until(span->end, moving ? trace_part::movement : trace_part::compute);
-      } else if (span->kind == trace_kind::wait) {
-        time.until(span->begin, trace_part::idle);
-        const wait_parts parts = parts_of(signals_, op_, *span);
-        unmatched_ += parts.matched ? 0 : 1;
-        time.until(span->begin + parts.late, trace_part::late_peer, span->peer, span);
-        time.until(span->end, trace_part::in_flight, span->peer, span);
-      }
-    }
-    time.until(kernel.end, trace_part::idle);
-  }
-
-  const traced_operator& op_;
-  const signal_index& signals_;
-  const trace_span& call_;
-  const std::vector<trace_span>& stages_;
-  std::vector<std::vector<piece>> workers_;
-  int unmatched_ = 0;
-};
 
 /// Walks from the end of a run back to its beginning, always to what the moment waited for.
 class path_walk {
@@ -191,6 +54,7 @@ class path_walk {
     if (time_ <= here.call().begin) return take(account_.begin, trace_part::entry);
     const piece* now = here.before(worker_, time_);
     if (now == nullptr) return take(account_.begin, trace_part::idle);
+    if (now->part == trace_part::idle && go_to_busy(*now)) return;
     if (now->part == trace_part::launch || now->part == trace_part::tail) {
       // The launch began when the last kernel of the stage before had ended.
       take(now->begin, now->part);
@@ -202,6 +66,27 @@ class path_walk {
       return;
     }
     take(now->begin, now->part, now->peer);
+  }
+
+  /// Warps of a block hand work to each other: one that is idle waits for one that is not. The path
+  /// goes on there; where all are idle, until one of them was not. False if none was since this one
+  /// is.
+  bool go_to_busy(const piece& now) {
+    const rank_time& here = ranks_[rank_];
+    if (here.op().names.empty()) return false;
+    std::uint64_t latest = now.begin;
+    std::size_t busy = worker_;
+    for (std::size_t w = 0; w < here.workers().size(); ++w) {
+      if (w == worker_ || here.op().names[w].block != here.op().names[worker_].block) continue;
+      if (const std::uint64_t end = here.busy_before(w, time_, latest); end > latest) {
+        latest = end;
+        busy = w;
+      }
+    }
+    if (busy == worker_) return false;
+    take(latest, trace_part::idle);
+    worker_ = busy;
+    return true;
   }
 
   /// The wait was for a peer that signalled at this moment.
@@ -222,6 +107,14 @@ class path_walk {
   std::size_t rank_ = 0;
   std::size_t worker_ = 0;
 };
+
+/// Of the hundreds of blocks of a GPU, which do much the same, the first and the last.
+bool is_shown(const traced_operator& op, std::size_t worker) {
+  if (op.names.empty()) return true;
+  const auto [first, last] = std::ranges::minmax(op.names, {}, &trace_worker::block);
+  const int block = op.names[worker].block;
+  return block == first.block || block == last.block;
+}
 
 }  // namespace
 
@@ -301,6 +194,7 @@ std::vector<timeline_piece> run_timelines::pieces(std::int64_t epoch,
     const traced_operator& op = record_->operators[runs[r].op];
     const rank_time time(op, signals, runs[r].call, runs[r].stages, whole.begin, whole.end);
     for (std::size_t w = 0; w < time.workers().size(); ++w) {
+      if (!is_shown(op, w)) continue;
       for (const piece& p : time.workers()[w]) {
         if (p.part == trace_part::idle || p.part == trace_part::tail) continue;
         timeline_piece& one = all.emplace_back();

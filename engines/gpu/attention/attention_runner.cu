@@ -44,7 +44,7 @@ class attention_runner::launcher {
     a_.sink = sink;
     a_.ranks = w.size();
     a_.rank = w.rank();
-    a_.run = launcher_.arguments(0);
+    a_.run = launcher_.arguments(0, attention().threads);
     allocate();
     a_.run.launch = -1;
     launcher_.dry_run([&](cudaStream_t on) {

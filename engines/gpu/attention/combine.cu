@@ -103,8 +103,11 @@ __global__ void __launch_bounds__(combine_threads, 4)
     exchange(const __grid_constant__ attention_arguments a) {
   if (a.run.launch < 0) return;
   const std::uint64_t epoch = a.run.epochs[blockIdx.x] + 1;
+  const bool sends = threadIdx.x < combine_threads / 2;
+  note_kernel_begin(a.run, sends ? warp_role::sender : warp_role::receiver, epoch);
   const bool well = a.shape.head_dim == 64 ? exchange_rows<Element, Wire, 64>(a, epoch)
                                            : exchange_rows<Element, Wire, 128>(a, epoch);
+  note_kernel_end(a.run);
   if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0) a.run.epochs[blockIdx.x] = epoch;
   griddepcontrol_wait();
 }

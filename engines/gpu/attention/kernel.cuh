@@ -49,6 +49,7 @@ class attention_block {
 
   __device__ void operator()() {
     bool well = true;
+    note_kernel_begin(a_.run, role(), epoch_);
     if (static_cast<int>(blockIdx.x) >= work_.blocks()) {
       if (warp() < config::streaming) merge_.begin();
     } else {
@@ -62,6 +63,7 @@ class attention_block {
         well = receive<bf16>();
       }
     }
+    note_kernel_end(a_.run);
     if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0)
       a_.run.epochs[blockIdx.x] = epoch_;
   }
@@ -73,6 +75,10 @@ class attention_block {
     return static_cast<int>(blockDim.x) / 32 - config::streaming -
            (a_.receives() ? config::receiving : 0);
   }
+  [[nodiscard]] __device__ warp_role role() const {
+    if (warp() < config::streaming) return warp_role::streamer;
+    return warp() < config::streaming + combining() ? warp_role::merger : warp_role::receiver;
+  }
   [[nodiscard]] __device__ walk segments() const {
     return walk(work_, static_cast<int>(blockIdx.x));
   }
@@ -82,6 +88,7 @@ class attention_block {
   __device__ void stream() {
     walk at = segments();
     if (!at.valid()) return merge_.begin();
+    const action_note noted(a_.run, action::attend);
     const std::uint32_t ring = ring_ + warp() * config::stages * config::tile_bytes;
     tile_producer<width, paged> producer(a_, at, warp());
 #pragma unroll 1
@@ -132,6 +139,7 @@ class attention_block {
 
   /// What the warps that stream leave, segment by segment, by one of those that merge.
   __device__ void merge_segments(int warp) const {
+    const action_note noted(a_.run, action::merge);
     int number = 0;
 #pragma unroll 1
     for (walk at = segments(); at.valid(); at.advance(), ++number) {
@@ -191,7 +199,7 @@ class attention_block {
     const int turn = unit % share.turns;
     float elements[4];
     float2 statistics;
-    if (!parts_.combine(share, g, turn, early, static_cast<int>(row + g), watch,
+    if (!parts_.combine(share, g, turn, early, static_cast<int>(row + g), watch, a_.run,
                         a_.run.operator_name(), elements, statistics))
       return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;

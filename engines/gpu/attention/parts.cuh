@@ -60,8 +60,9 @@ class item_parts {
   /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
   /// read. Whether it came; by all lanes of a warp.
   [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
-                                        int room, lazy_watch& watch, const name_ref& name,
-                                        float (&elements)[4], float2& statistics) const {
+                                        int room, lazy_watch& watch, const launch_trace& trace,
+                                        const name_ref& name, float (&elements)[4],
+                                        float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int beside = 32 / share.fours;  // lanes with the same elements, of other blocks
     const int together = min(part_share::at_once * beside, 32);  // each has a lane for statistics
@@ -85,7 +86,7 @@ class item_parts {
         first.expected = epoch_;
         first.peer = rank_;
         first.room = room;
-        if (wait_for_parts(first, watch, name) != wait_outcome::ok) return false;
+        if (wait_for_parts(first, watch, trace, name) != wait_outcome::ok) return false;
       }
       parts_of_lane part;
       part.tail = tail;
@@ -96,7 +97,7 @@ class item_parts {
       part.expected = epoch_;
       part.peer = rank_;
       part.room = room;
-      if (wait_for_parts(part, watch, name) != wait_outcome::ok) return false;
+      if (wait_for_parts(part, watch, trace, name) != wait_outcome::ok) return false;
       float pair[2] = {nothing(), 0};
       if (lane < count) widen(part.statistics, pair);
       add(part, pair[0] + pair[1], sub, beside, high, total, elements);

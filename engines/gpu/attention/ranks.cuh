@@ -71,7 +71,8 @@ class rank_exchange {
         some.rank = rank;
         some.places = has ? min(a_.ranks - rank, packets_of_ranks::most) : 0;
         some.room = static_cast<int>(row);
-        if (wait_for_parts(some, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+        if (wait_for_parts(some, watch, a_.run, a_.run.operator_name()) != wait_outcome::ok)
+          return false;
         const combination all(some.statistics, a_.ranks);
 #pragma unroll
         for (int k = 0; k < packets_of_ranks::most; ++k)
@@ -93,7 +94,8 @@ class rank_exchange {
     mine.tail = lane() == 0 ? own(row + 1) - 1 : nullptr;
     mine.peer = a_.rank;
     mine.room = static_cast<int>(row);
-    if (wait_for_parts(mine, watch, a_.run.operator_name()) != wait_outcome::ok) return false;
+    if (wait_for_parts(mine, watch, a_.run, a_.run.operator_name()) != wait_outcome::ok)
+      return false;
 #pragma unroll
     for (int k = 0; k < most; ++k) {
       if (k < mine.places) send(row, lane() + 32 * k, mine.fours[k]);
@@ -116,7 +118,7 @@ class rank_exchange {
     tail.expected = epoch_;
     tail.peer = peer;
     tail.room = static_cast<int>(row);
-    return wait_for_parts(tail, watch, a_.run.operator_name()) == wait_outcome::ok;
+    return wait_for_parts(tail, watch, a_.run, a_.run.operator_name()) == wait_outcome::ok;
   }
 
   [[nodiscard]] __device__ packet* slot(int at, std::int64_t row, int source) const {

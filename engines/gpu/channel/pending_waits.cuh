@@ -7,6 +7,7 @@
 #include <untax/rma/device_group.cuh>
 
 #include "engines/gpu/channel/run_arguments.hpp"
+#include "engines/gpu/trace/kernel_events.cuh"
 
 namespace untax::gpu {
 
@@ -83,7 +84,9 @@ class parts_watch {
 /// looks like it.
 template <class Part, class Watch>
 [[nodiscard]] __device__ wait_outcome wait_for_parts(Part& mine, Watch& watch,
+                                                     const launch_trace& trace,
                                                      const name_ref& name) {
+  const wait_note noted(trace, mine);
   using memory = untax::detail::lanes_memory<32, Part>;
   typename memory::counter all{mine, 1};
   parts_watch<typename memory::counter, Watch> guard(watch, all);

@@ -9,13 +9,15 @@
 #include <untax/flow/name_ref.hpp>
 #include <untax/symmetric/symmetric.hpp>
 
+#include "engines/gpu/trace/launch_trace.hpp"
+
 namespace untax::gpu {
 
 /// Ranks of a world whose GPUs reach each other's memory, at most.
 inline constexpr int most_ranks = 16;
 
 /// What every kernel of a run is given beside what it was compiled for.
-struct run_arguments {
+struct run_arguments : launch_trace {
   device_control world;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;

@@ -131,10 +131,11 @@ class warp_channel {
   [[nodiscard]] __device__ static bool wait_in_warp(const run_arguments& run, int slot,
                                                     pending_wait mine) {
     device_watch watch(run.world, slot);
-    return wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
+    return wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
   }
   __device__ void raise(int rank, int counter, std::uint64_t use) const {
-    cuda_memory::raise_release(*run_.counters.at(rank, static_cast<std::size_t>(counter)), use);
+    std::uint64_t& raised = *run_.counters.at(rank, static_cast<std::size_t>(counter));
+    cuda_memory::raise_release(noted_signal(run_, raised, use), use);
   }
 
   const run_arguments& run_;

@@ -27,7 +27,7 @@ class collective_runner::launcher {
     require_room();
     const auto blocks =
         static_cast<std::size_t>(std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
-    run_ = launcher_.arguments(code_.element_bytes);
+    run_ = launcher_.arguments(code_.element_bytes, code_.threads);
     run_.inbox = launcher_.symmetric_memory<std::byte>(std::max<std::size_t>(code_.inbox_bytes, 16),
                                                        "inbox");
     run_.counters = launcher_.symmetric_memory<std::uint64_t>(

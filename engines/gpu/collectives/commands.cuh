@@ -9,6 +9,7 @@
 #include "engines/gpu/collectives/combine.cuh"
 #include "engines/gpu/collectives/worker_warps.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
+#include "engines/gpu/trace/kernel_events.cuh"
 
 namespace untax::gpu {
 
@@ -99,7 +100,7 @@ class command_queue {
 
 /// The worker warps' side: carries out what comes until it may leave. By all of the worker warps.
 template <class Element, class Sender>
-__device__ void follow(command_board& board, Sender& sender) {
+__device__ void follow(const launch_trace& trace, command_board& board, Sender& sender) {
   using group = typename Sender::group;
   ring_cursor at;
   for (;;) {
@@ -108,8 +109,10 @@ __device__ void follow(command_board& board, Sender& sender) {
     if (next.what == command::kind::leave) return;
     if (next.after_all) group::sync();
     if (next.what == command::kind::move) {
+      const action_note noted(trace, action::copy);
       sender.move(next.to.own, next.from, next.amount);
     } else if constexpr (!std::is_void_v<Element>) {
+      const action_note noted(trace, action::reduce);
       combine<Element>(group(), next.how, next.to, next.parts, next.amount);
     }
     __syncwarp();

@@ -12,9 +12,11 @@ namespace untax::gpu {
 
 /// Signals that wait until the worker warps have done what they tell of, in order. A lane each, so
 /// that one release serves several peers. By all lanes of a control warp's warp.
-class pending_signals {
+class pending_signals : trace_ref {
  public:
   static constexpr int most = 32;
+
+  explicit __device__ pending_signals(const launch_trace& trace) : trace_ref(trace) {}
 
   [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
@@ -35,7 +37,7 @@ class pending_signals {
   __device__ void send(std::uint32_t done) {
     const int turn = (device_warp::thread_rank() - first_ + most) % most;
     const bool ready = turn < count_ && after_ <= done;
-    if (ready) cuda_memory::raise_release(*counter_, value_);
+    if (ready) cuda_memory::raise_release(noted_signal(get(), *counter_, value_), value_);
     const int sent = __popc(__ballot_sync(0xffffffffU, ready));
     first_ = (first_ + sent) % most;
     count_ -= sent;
@@ -65,7 +67,7 @@ struct conducted_wait : pending_wait {
 [[nodiscard]] __device__ __noinline__ inline wait_outcome wait_in_warp(const run_arguments& run,
                                                                        conducted_wait& mine) {
   device_watch watch(run.world, static_cast<int>(blockIdx.x));
-  return wait_for_parts(mine, watch, run.operator_name());
+  return wait_for_parts(mine, watch, run, run.operator_name());
 }
 
 /// The warp of a block that goes through the steps of a worker's program: it speaks the verbs and
@@ -82,7 +84,8 @@ class control_warp {
       : run_(run),
         inbox_stride_(inbox_stride),
         epoch_(run.epochs[blockIdx.x] + 1),
-        commands_(board) {}
+        commands_(board),
+        signals_(run) {}
 
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
 

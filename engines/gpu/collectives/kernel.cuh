@@ -23,6 +23,13 @@ __device__ __noinline__ void conduct(const Protocol& how, const run_arguments& r
   worker.finish();
 }
 
+/// One of the worker warps speaks for all of them.
+template <int worker_threads>
+[[nodiscard]] __device__ warp_role role_in_collective() {
+  if (threadIdx.x >= worker_threads) return warp_role::control;
+  return threadIdx.x < 32 ? warp_role::worker : warp_role::none;
+}
+
 /// Each block is a worker of the protocol: worker warps, and a control warp.
 template <protocol Protocol, class Element, class Sender>
 __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
@@ -31,10 +38,12 @@ __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
   __shared__ command_board board;
   if (run.launch < 0) return;
   constexpr int worker_threads = Sender::group::size();
+  const kernel_note noted(run, role_in_collective<worker_threads>(), run.epochs[blockIdx.x] + 1,
+                          run.launch);
   if (threadIdx.x == 0) board.init(worker_threads / 32);
   Sender sender(shared);
   __syncthreads();
-  if (threadIdx.x < worker_threads) return follow<Element>(board, sender);
+  if (threadIdx.x < worker_threads) return follow<Element>(run, board, sender);
   conduct(how, run, board);
 }
 

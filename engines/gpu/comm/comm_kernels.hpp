@@ -38,11 +38,11 @@ template <class Protocol>
 void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream);
 
-/// Meetings of all ranks, as kernels: `open_scattered` ends when all have opened C, and
-/// `close_scattered` when everything has landed. A word counts the epochs of each.
+/// Meetings of all ranks, as kernels: one ends when all have opened C, the other when everything
+/// has landed. A word counts the epochs of each.
+enum class scatter_meeting : bool { closes, opens };
 template <class Protocol>
-void open_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
-template <class Protocol>
-void close_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream);
+void meet_scattered(const tile_io<Protocol>& io, scatter_meeting what, std::uint64_t* epoch,
+                    cudaStream_t stream);
 
 }  // namespace untax

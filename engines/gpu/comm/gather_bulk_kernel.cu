@@ -82,7 +82,7 @@ class gathering_block {
 __global__ void __launch_bounds__(gpu::copying_threads)
     gather_kernel(const __grid_constant__ bulk_gather what, std::uint64_t* epochs) {
   if (what.dry()) return;
-  gather_in_block(epochs, [&](int /*block*/, std::uint64_t epoch) {
+  gather_in_block(what.moved.run, epochs, [&](int /*block*/, std::uint64_t epoch) {
     gathering_block block(what, epoch);
     block.send();
     block.receive();

@@ -9,6 +9,7 @@
 #include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/shard_senders.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
+#include "engines/gpu/trace/block_run.cuh"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
@@ -36,15 +37,16 @@ __device__ inline void await_incoming(const receiving_grid& incoming, strided sh
 
 /// By all threads of a block: `run(block, epoch)` between the kernels before and the GEMM.
 template <class Run>
-__device__ void gather_in_block(std::uint64_t* epochs, const Run& run) {
+__device__ void gather_in_block(const gpu::launch_trace& trace, std::uint64_t* epochs,
+                                const Run& run) {
   gpu::griddepcontrol_wait();
   // Now the GEMM may get ready. Earlier, its blocks would wait in places of what is before.
   gpu::griddepcontrol_launch_dependents();
   const auto block = static_cast<int>(blockIdx.x);
-  const std::uint64_t epoch = epochs[block] + 1;
-  run(block, epoch);
+  const gpu::block_run mine(trace, epochs[block]);
+  run(block, mine.epoch());
   __syncthreads();
-  if (threadIdx.x == 0) epochs[block] = epoch;
+  mine.end();
 }
 
 template <class Protocol>
@@ -53,11 +55,11 @@ __global__ void __launch_bounds__(gpu::sender_warps * 32)
   extern __shared__ __align__(128) std::byte shared[];
   if (io.dry()) return;
   const auto block = static_cast<int>(blockIdx.x);
-  const std::uint64_t epoch = epochs[block] + 1;
+  const gpu::block_run me(io.moved.run, epochs[block]);
   // Blocks of the GEMM beside it have the first slots.
-  run_senders(io, moving_part(io, block), shared, block, epoch, io.comm_ctas + io.multiplying);
+  run_senders(io, moving_part(io, block), shared, block, me.epoch(), io.comm_ctas + io.multiplying);
   __syncthreads();
-  if (threadIdx.x == 0) epochs[block] = epoch;
+  me.end();
 }
 
 template <class Protocol>
@@ -75,7 +77,7 @@ __global__ void __launch_bounds__(tma_push<Protocol>::threads, 1)
   using push = tma_push<Protocol>;
   extern __shared__ __align__(128) std::byte shared[];
   if (io.dry()) return;
-  gather_in_block(epochs, [&](int block, std::uint64_t epoch) {
+  gather_in_block(io.moved.run, epochs, [&](int block, std::uint64_t epoch) {
     const bool sent =
         push::run(io, *reinterpret_cast<typename push::memory*>(shared), block, epoch, block);
     // While the other warp tells of the last TMA tiles.

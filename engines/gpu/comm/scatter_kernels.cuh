@@ -9,6 +9,7 @@
 #include "engines/gpu/comm/tile_senders.cuh"
 #include "engines/gpu/copy/copiers.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
+#include "engines/gpu/trace/block_run.cuh"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
@@ -20,31 +21,32 @@ __global__ void __launch_bounds__(32)
   extern __shared__ __align__(128) std::byte shared[];
   if (io.dry()) return;
   const auto me = static_cast<int>(blockIdx.x);
-  const std::uint64_t epoch = epochs[me] + 1;
+  const gpu::block_run mine(io.moved.run, epochs[me]);
   // Blocks of the GEMM beside it have the first slots.
   tile_sender<Protocol>::run(io, *reinterpret_cast<typename tile_sender<Protocol>::memory*>(shared),
-                             me, epoch, io.multiplying + me);
-  if (threadIdx.x == 0) epochs[me] = epoch;
+                             me, mine.epoch(), io.multiplying + me);
+  mine.end();
 }
 
 template <class Protocol>
 __global__ void __launch_bounds__(32)
     meet_kernel(const __grid_constant__ tile_io<Protocol> io, std::uint64_t* word, bool opens) {
   if (io.dry()) return;
-  const std::uint64_t epoch = *word + 1;
-  const output_channel<Protocol> all(io, 0, epoch, 0);
+  const gpu::block_run mine(io.moved.run, *word);
+  const output_channel<Protocol> all(io, 0, mine.epoch(), 0);
   if (opens) {
     all.open();
     (void)all.reserve();
   } else {
     (void)all.close();
   }
-  if (threadIdx.x == 0) *word = epoch;
+  mine.end();
 }
 
 template <class Protocol>
-void meet(const tile_io<Protocol>& io, std::uint64_t* epoch, bool opens, cudaStream_t stream) {
-  meet_kernel<Protocol><<<1, 32, 0, stream>>>(io, epoch, opens);
+void meet_scattered(const tile_io<Protocol>& io, scatter_meeting what, std::uint64_t* epoch,
+                    cudaStream_t stream) {
+  meet_kernel<Protocol><<<1, 32, 0, stream>>>(io, epoch, what == scatter_meeting::opens);
   gpu::require(cudaGetLastError(), "cannot start a meeting of ranks");
 }
 
@@ -54,15 +56,6 @@ void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int bloc
   gpu::start_in_pairs(false, scatter_comm_kernel<Protocol>, blocks, 32,
                       sizeof(typename tile_sender<Protocol>::memory), stream,
                       "cannot start a scatter", io, epochs);
-}
-
-template <class Protocol>
-void open_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
-  meet(io, epoch, true, stream);
-}
-template <class Protocol>
-void close_scattered(const tile_io<Protocol>& io, std::uint64_t* epoch, cudaStream_t stream) {
-  meet(io, epoch, false, stream);
 }
 
 /// A block of a kernel that sends all results when they have been computed, by all its threads: a
@@ -125,11 +118,10 @@ __global__ void __launch_bounds__(gpu::copying_threads)
   if (io.dry()) return;
   gpu::griddepcontrol_wait();
   gpu::griddepcontrol_launch_dependents();
-  std::uint64_t& word = epochs[blockIdx.x];
-  const std::uint64_t epoch = word + 1;
-  scattering_block<Protocol>(io, epoch).run();
+  const gpu::block_run mine(io.moved.run, epochs[blockIdx.x]);
+  scattering_block<Protocol>(io, mine.epoch()).run();
   __syncthreads();
-  if (threadIdx.x == 0) word = epoch;
+  mine.end();
 }
 
 template <class Protocol>

@@ -87,7 +87,8 @@ class step_sender {
     if (held_ == 0) return;
     copier_.complete();
     __syncwarp();
-    if (device_warp::thread_rank() < held_) cuda_memory::raise_release(*held_counter_, held_value_);
+    if (device_warp::thread_rank() < held_)
+      cuda_memory::raise_release(noted_signal(run_, *held_counter_, held_value_), held_value_);
     held_ = 0;
     unsignalled_ = 0;
   }

@@ -1,5 +1,6 @@
 #include "engines/gpu/comm/sum_kernels.hpp"
 #include "engines/gpu/gemm/sinks/owner_sums.cuh"
+#include "engines/gpu/trace/block_run.cuh"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::gpu {
@@ -24,7 +25,8 @@ __device__ void send_zeros(const adding_io& io, int me, std::uint64_t epoch) {
 __global__ void __launch_bounds__(block_threads, 1)
     adding_kernel(const __grid_constant__ adding_io io, std::uint64_t* epochs) {
   if (io.dry()) return;
-  const std::uint64_t epoch = epochs[blockIdx.x] + 1;
+  const block_run mine(io.moved.run, epochs[blockIdx.x], warp_role::adder);
+  const std::uint64_t epoch = mine.epoch();
   const int me = slot_of_warp();
   if (io.sends_zeros && reserve_slabs(io.moved.run, io.how, epoch, me)) {
     if (io.how.halves) {
@@ -35,7 +37,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   }
   add_sums(io, me, epoch, me);
   __syncthreads();
-  if (threadIdx.x == 0) epochs[blockIdx.x] = epoch;
+  mine.end();
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ class flag_poller {
  private:
   /// Looks without a pause, by all blocks, would hold up those who raise what is looked at.
   static constexpr unsigned pause_nanoseconds = 300;
-  /// After so many a wait that is looked after begins.
-  static constexpr int most_pauses = 256;
+  /// After so many a wait that is looked after begins; a trace knows those waits only.
+  static constexpr int most_pauses = kernels_are_traced ? 1 : 256;
 
   /// Up to which k-block A has come: one more at least.
   __device__ int find(int row, int k_block, int end) {

@@ -9,6 +9,7 @@
 
 #include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
+#include "engines/gpu/trace/gemm_notes.cuh"
 
 namespace untax::gpu {
 
@@ -215,6 +216,7 @@ class io_view {
   __device__ void begin() {
     if constexpr (has_peers) {
       epoch_ = io_.moved.run.epochs[blockIdx.x] + 1;
+      note_gemm_begin(io_.moved.run, io_.comm_ctas, epoch_);
       source.begin(epoch_);
       sink.begin(epoch_);
       senders.begin(epoch_);

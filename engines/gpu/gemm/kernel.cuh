@@ -136,6 +136,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   constexpr bool brings = bringing_source<typename view::source_view>;
   // Found while the kernels ahead end, but where senders need the registers.
   const block_view<config> block{
+      trace_of(given),
       shared,
       arguments,
       in_order,
@@ -168,6 +169,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       run_roles(block, io);
     }
     io.finish();
+    note_kernel_end(given.moved.run);
   } else {
     run_roles(block, io);
   }

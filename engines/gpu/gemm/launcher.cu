@@ -6,28 +6,17 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/launch/num_sms.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::gpu {
-namespace {
-
-int attribute(cudaDeviceAttr which) {
-  int device = 0;
-  int value = 0;
-  gpu::require(cudaGetDevice(&device), "there is no device for a GEMM");
-  gpu::require(cudaDeviceGetAttribute(&value, which, device), "cannot ask what a device is");
-  return value;
-}
-
-}  // namespace
-
 void require_hopper() {
-  const int major = attribute(cudaDevAttrComputeCapabilityMajor);
+  const int major = attribute_here(cudaDevAttrComputeCapabilityMajor);
   if (major == 9) return;
   throw error(errc::unsupported,
               fmt::format("this GEMM is for GPUs of compute capability 9.0, this one has {}.{}",
-                          major, attribute(cudaDevAttrComputeCapabilityMinor)));
+                          major, attribute_here(cudaDevAttrComputeCapabilityMinor)));
 }
 
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,

@@ -41,6 +41,7 @@ class mma_consumer {
     const tile_schedule& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
     block_.each_tile([&](const work_tile& w) {
+      const tile_note noted(block_, block_.shared.full[reading_.stage], reading_.parity);
       clear_sums();
       multiply(w);
       if constexpr (config.warpgroup_split_k) {

@@ -13,22 +13,23 @@
 namespace untax::gpu {
 namespace {
 
-int num_sms_on(int device) {
+int attribute_of(int device, cudaDeviceAttr which) {
   int value = 0;
-  gpu::require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device),
-               "cannot ask for the number of multiprocessors");
+  gpu::require(cudaDeviceGetAttribute(&value, which, device), "cannot ask what a device is");
   return value;
 }
 
 }  // namespace
 
-int num_sms_here() {
+int attribute_here(cudaDeviceAttr which) {
   int device = 0;
   gpu::require(cudaGetDevice(&device), "there is no device for a kernel");
-  return num_sms_on(device);
+  return attribute_of(device, which);
 }
 
-int num_sms_of(const world& w) { return part_of_gpu(num_sms_on(w.device()), w.ranks_per_gpu()); }
+int num_sms_of(const world& w) {
+  return part_of_gpu(attribute_of(w.device(), cudaDevAttrMultiProcessorCount), w.ranks_per_gpu());
+}
 
 void require_queues(const world& w) {
   const int ranks = w.ranks_per_gpu();

@@ -7,8 +7,9 @@
 
 namespace untax::gpu {
 
-/// Multiprocessors of the current device.
-[[nodiscard]] int num_sms_here();
+/// What the current device is, and how many multiprocessors it has.
+[[nodiscard]] int attribute_here(cudaDeviceAttr which);
+[[nodiscard]] inline int num_sms_here() { return attribute_here(cudaDevAttrMultiProcessorCount); }
 /// Those that kernels of this rank may take, which wait for others and so need all their blocks
 /// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
 [[nodiscard]] int num_sms_of(const world& w);

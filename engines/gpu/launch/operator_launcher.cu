@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -33,6 +32,7 @@ operator_launcher::operator_launcher(world& w, std::string_view name, launcher_s
   if (streams.own) own_.emplace();
   for (int i = 0; i < streams.side; ++i) side_.emplace_back();
   require_queues(*world_);
+  trace_ = operator_trace::open(*world_, name_);
 }
 
 operator_launcher::~operator_launcher() {
@@ -69,8 +69,9 @@ const void* operator_launcher::copy_of(const void* data, std::size_t bytes) {
   return copy;
 }
 
-run_arguments operator_launcher::arguments(int element_bytes) const {
+run_arguments operator_launcher::arguments(int element_bytes, int threads) const {
   run_arguments run;
+  if (trace_) static_cast<launch_trace&>(run) = trace_->launches(threads);
   run.world = world_->device_state();
   run.element_bytes = element_bytes;
   run.name_size = static_cast<int>(std::min(name_.size(), sizeof run.name));
@@ -81,6 +82,7 @@ run_arguments operator_launcher::arguments(int element_bytes) const {
 whole_run operator_launcher::begin(cudaStream_t stream) const {
   world_->check();
   require_no_graph(*world_, stream);
+  if (trace_) trace_->called(gpu::captures(stream));
   return whole_run(*world_);
 }
 

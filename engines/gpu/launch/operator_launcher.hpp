@@ -17,6 +17,7 @@
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/launch/scratch_memory.hpp"
 #include "engines/gpu/launch/whole_run.hpp"
+#include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::gpu {
@@ -75,6 +76,7 @@ class operator_launcher {
     auto made = world_->allocate_owned_cleared<T>(count > 0 ? count : 1, name_ + " " + what);
     const symmetric<T> handle = made.get();
     memory_.emplace_back(std::move(made));
+    if (trace_) trace_->know(handle);
     return handle;
   }
   /// Words in this GPU's memory, zero: epochs of blocks, and counts. Ranks may differ in how
@@ -87,8 +89,8 @@ class operator_launcher {
     return static_cast<const T*>(copy_of(elements.data(), elements.size() * sizeof(T)));
   }
 
-  /// What kernels are given of every operator: the world, and the name.
-  [[nodiscard]] run_arguments arguments(int element_bytes) const;
+  /// What kernels are given of every operator. `threads`: of a block of the main one, for traces.
+  [[nodiscard]] run_arguments arguments(int element_bytes, int threads) const;
 
   /// The stream for callers who give none.
   [[nodiscard]] cudaStream_t own_stream() const { return own_->get(); }
@@ -132,6 +134,7 @@ class operator_launcher {
   std::deque<scratch_memory> own_memory_;
   std::deque<owned> memory_;
   bool ready_ = false;
+  std::shared_ptr<operator_trace> trace_;  // null unless one is recorded; ends first
 };
 
 }  // namespace untax::gpu

@@ -23,11 +23,9 @@ class whole_run {
   void operator()(Launch&& launch) {
     try {
       launch();
-    } catch (const error& e) {
-      give_up(e.code(), e.what());
-      throw;
     } catch (const std::exception& e) {
-      give_up(errc::internal, e.what());
+      const auto* const known = dynamic_cast<const error*>(&e);
+      give_up(known != nullptr ? known->code() : errc::internal, e.what());
       throw;
     }
     begun_ = true;

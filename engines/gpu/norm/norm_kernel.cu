@@ -8,6 +8,7 @@
 #include "engines/gpu/gemm/sinks/slab_words.cuh"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
+#include "engines/gpu/trace/block_run.cuh"
 
 namespace untax::gpu {
 
@@ -83,6 +84,7 @@ class norm_block {
  private:
   /// Rows of the own input to who adds them, the next rank's first.
   __device__ void send() const {
+    const action_note noted(t_.run, action::copy);
     if (!how_.passes_on) {
       for (int row = static_cast<int>(blockIdx.x); row < how_.tokens;
            row += static_cast<int>(gridDim.x))
@@ -109,6 +111,7 @@ class norm_block {
 
   /// A row, from all ranks. False after a wait that ended badly.
   [[nodiscard]] __device__ bool take(int row) {
+    const action_note noted(t_.run, action::normalise);
     uint4 x[most_chunks];
     float squares = 0;
     bool going = true;
@@ -272,11 +275,10 @@ __global__ void __launch_bounds__(norm_threads)
   if (given.run.launch < 0) return;
   griddepcontrol_wait();
   griddepcontrol_launch_dependents();
-  std::uint64_t& word = given.run.epochs[blockIdx.x];
-  const std::uint64_t epoch = word + 1;
-  norm_block<T>(given, shared, epoch).run();
+  const block_run run(given.run, given.run.epochs[blockIdx.x], warp_role::worker);
+  norm_block<T>(given, shared, run.epoch()).run();
   __syncthreads();
-  if (threadIdx.x == 0) word = epoch;
+  run.end();
 }
 
 }  // namespace

@@ -70,7 +70,9 @@ class packet_worker {
         epoch_(run.epochs[blockIdx.x] + 1),
         first_(blockIdx.x * blockDim.x + threadIdx.x),
         step_(gridDim.x * blockDim.x),
-        watch_(own_watch(run)) {}
+        watch_(own_watch(run)) {
+    note_kernel_begin(run, warp_role::worker, epoch_);
+  }
 
   [[nodiscard]] __device__ int ranks() const noexcept { return how_.messages.ranks; }
   [[nodiscard]] __device__ int rank() const noexcept { return how_.messages.rank; }
@@ -108,14 +110,14 @@ class packet_worker {
       const bool asks = wait.counter != nullptr;
       if (threadIdx.x < 32) (void)wait.look();
       if (threadIdx.x < 32 && takes && !gives && epoch_ > 1) {
-        cuda_memory::raise_release(
-            *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank()))), epoch_ - 1);
+        std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
+        cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
       }
       if (!__any_sync(0xffffffffU, asks) || epoch_ <= 2) continue;
       wait.expected = epoch_ - 2;
       bool well = true;
       if (threadIdx.x < 32 && __any_sync(0xffffffffU, asks && wait.seen < wait.expected))
-        well = wait_for_parts(wait, watch_, run_.operator_name()) == wait_outcome::ok;
+        well = wait_for_parts(wait, watch_, run_, run_.operator_name()) == wait_outcome::ok;
       if (block_.any(!well)) return false;
     }
     return true;
@@ -138,6 +140,7 @@ class packet_worker {
   [[nodiscard]] __device__ outgoing load_early() const { return load(first_, 1); }
   /// All messages to their receivers, nearest first.
   __device__ void send_all(const outgoing& early) const {
+    const action_note noted(run_, action::copy);
     for (std::int64_t i = first_; i < how_.capacity; i += stride()) {
       for (int begin = 1; begin < ranks(); begin += batch::peers) {
         const outgoing loaded = i == first_ && begin == 1 ? early : load(i, begin);
@@ -172,7 +175,7 @@ class packet_worker {
       if (source < ranks() && source != rank() && wants(source, i + k % depth * step_))
         all.wanted |= 1U << k;
     }
-    return wait_for_parts(all, watch_, run_.operator_name()) == wait_outcome::ok;
+    return wait_for_parts(all, watch_, run_, run_.operator_name()) == wait_outcome::ok;
   }
 
   /// Receives all messages of a phase into their places in the result. By all threads.
@@ -205,6 +208,7 @@ class packet_worker {
 
   /// By all threads: ends the epoch if all went `well`.
   __device__ void finish(bool well) const {
+    note_kernel_end(run_);
     if (!block_.any(!well) && threadIdx.x == 0) run_.epochs[blockIdx.x] = epoch_;
   }
 

@@ -21,7 +21,7 @@ struct trace_span {
   std::int64_t number = 0;  ///< epoch, stage, kernel, or use; see `trace_kind`
   /// Of waits and signals: the counter, by the rank it lies at and its index.
   int owner = -1;
-  int counter = -1;
+  int counter = -1;  ///< -1 of data that tell of themselves
   int count = 1;  ///< of a run its stages, of a stage its workers, of a wait its counters, in a row
   int peer = -1;  ///< of a wait: the rank that raises the counter; -1: not known
   int room = -1;  ///< of a wait: its name in messages
@@ -38,6 +38,14 @@ struct trace_kernel {
   bool operator==(const trace_kernel&) const = default;
 };
 
+/// A worker that has a name of its own: a warp of a kernel.
+struct trace_worker {
+  std::string name;  ///< "CTA 3, warp 0, producer"
+  int block = -1;    ///< workers of one block hand work to each other
+
+  bool operator==(const trace_worker&) const = default;
+};
+
 /// What one rank did in one operator, from its making to its end.
 struct traced_operator {
   std::uint64_t id = 0;     ///< the same at all ranks, and of no other operator
@@ -49,6 +57,7 @@ struct traced_operator {
   std::vector<trace_kernel> kernels;
   std::vector<trace_span> calls;                 ///< runs and their stages, on the calling threads
   std::vector<std::vector<trace_span>> workers;  ///< each by the time of its end
+  std::vector<trace_worker> names;               ///< of all workers; empty: they have numbers
   std::uint64_t lost = 0;                        ///< events that did not fit
 
   bool operator==(const traced_operator&) const = default;

@@ -6,28 +6,12 @@
 #include <vector>
 
 #include <untax/memory/host_memory.hpp>
+#include <untax/trace/event.hpp>
 
 namespace untax {
 
-/// What a worker was at. `signal` is a moment, the others last.
-enum class trace_kind : std::uint8_t {
-  run,     ///< of an operator, on the thread that called it; number: the epoch
-  stage,   ///< of that run, likewise; number: the stage
-  kernel,  ///< of one worker; number: the kernel
-  action,  ///< of a step; what: `action`
-  wait,    ///< for a counter; what: `channel_verb`; number: the use that it waits for
-  signal,  ///< raises a counter; what: `channel_verb`; number: the use that it says is there
-};
-
-/// 16 bytes: when, and a word with everything else.
-struct trace_event {
-  std::uint64_t time = 0;  ///< nanoseconds of the monotonic clock
-  std::uint64_t word = 0;
-};
-static_assert(sizeof(trace_event) == 16);
-
-/// What the word says. Numbers that are larger than their field lose their upper bits; a counter
-/// and a use still tell a wait's signal from others that a ring can hold.
+/// What the word of an event on hosts says. Numbers that are larger than their field lose their
+/// upper bits; a counter and a use still tell a wait's signal from others that a ring can hold.
 struct trace_mark {
   trace_kind kind = trace_kind::run;
   bool end = false;

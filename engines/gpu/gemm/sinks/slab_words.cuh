@@ -95,7 +95,7 @@ struct slab_words {
   [[nodiscard]] __device__ bool await(const run_arguments& run, int slot) {
     if (are_there()) return true;
     lazy_watch watch(device_watch(run.world, slot));
-    return wait_for_parts(*this, watch, run.operator_name()) == wait_outcome::ok;
+    return wait_for_parts(*this, watch, run, run.operator_name()) == wait_outcome::ok;
   }
   /// For the epoch after the next.
   __device__ void put_back() const {

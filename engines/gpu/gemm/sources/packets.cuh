@@ -151,7 +151,7 @@ class packet_rows {
     const device_watch of_warp(run.world, slot_);
     // Both warpgroups wait for the same ranks.
     gpu::lazy_watch watch(tells_ ? of_warp : of_warp.silent());
-    return gpu::wait_for_parts(mine, watch, run.operator_name()) == wait_outcome::ok;
+    return gpu::wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
   }
 
   const Io& g_;

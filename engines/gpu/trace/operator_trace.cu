@@ -1,0 +1,150 @@
+#include "engines/gpu/trace/operator_trace.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/world/trace_ids.hpp>
+
+#include "engines/gpu/trace/clock.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::gpu {
+namespace {
+
+/// Rings for all warps of the largest kernels, and events in all of them: 16 MiB.
+constexpr std::uint32_t most_rings = 4096;
+constexpr std::size_t most_events = std::size_t{1} << 20;
+/// Calls beyond these are not kept: then none is known.
+constexpr std::size_t most_calls = std::size_t{1} << 16;
+
+template <class T>
+std::vector<T> copied_from(const T* from, std::size_t count) {
+  std::vector<T> all(count);
+  gpu::require(cudaMemcpy(all.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost),
+               "cannot read what kernels noted");
+  return all;
+}
+
+/// All ranks get what rank 0 made up.
+trace_ids agreed_ids(world& w, const std::string& name) {
+  const auto shared = w.allocate_owned_cleared<std::uint64_t>(2, name + " trace");
+  if (w.rank() == 0) {
+    const trace_ids mine = new_trace_ids(w);
+    for (int peer = 0; peer < w.size(); ++peer)
+      gpu::require(cudaMemcpy(shared->at(peer), &mine, sizeof mine, cudaMemcpyDefault),
+                   "cannot name an operator for its trace");
+  }
+  w.barrier();
+  trace_ids found;
+  gpu::require(cudaMemcpy(&found, shared->local(), sizeof found, cudaMemcpyDefault),
+               "cannot name an operator for its trace");
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<operator_trace> operator_trace::open(world& w, const std::string& name) {
+  if (!is_tracing()) return nullptr;
+  if (!kernels_are_traced) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: a trace is being recorded, and kernels of this build "
+                            "record nothing; build with -DUNTAX_KERNEL_TRACE=ON, or leave the "
+                            "trace out",
+                            w.rank(), name));
+  }
+  auto trace = std::make_shared<operator_trace>(w, name);
+  add_source(trace);
+  return {trace.get(), [trace](operator_trace* t) { forget_source(*t); }};
+}
+
+operator_trace::operator_trace(world& w, const std::string& name) : device_(w.device()) {
+  const trace_ids ids = agreed_ids(w, name);
+  what_.id = ids.operator_id;
+  what_.world = ids.world_id;
+  what_.name = name;
+  what_.label = trace_label::current();
+  what_.rank = w.rank();
+  what_.ranks = w.size();
+  (void)read_clock(device_);
+  allocate();
+}
+
+void operator_trace::allocate() {
+  rings_.count = most_rings;
+  rings_.capacity = static_cast<std::uint32_t>(
+      std::bit_floor(std::clamp<std::size_t>(trace_room(), 2, most_events / most_rings)));
+  const std::size_t events = std::size_t{rings_.count} * rings_.capacity * sizeof(trace_event);
+  const std::size_t noted = std::size_t{rings_.count} * sizeof(std::uint64_t);
+  const std::size_t places = std::size_t{ring_table::places} * sizeof(std::uint32_t);
+  auto* const all = static_cast<std::byte*>(
+      memory_.allocate(events + noted + places + sizeof(std::uint32_t), "a trace"));
+  rings_.events = reinterpret_cast<trace_event*>(all);
+  rings_.noted = reinterpret_cast<std::uint64_t*>(all + events);
+  rings_.rings = reinterpret_cast<std::uint32_t*>(all + events + noted);
+  rings_.taken = reinterpret_cast<std::uint32_t*>(all + events + noted + places);
+}
+
+void operator_trace::know(const symmetric<std::uint64_t>& counters) {
+  const int first =
+      counters_.empty() ? 0 : counters_.back().first + static_cast<int>(counters_.back().count);
+  counters_.push_back(
+      {reinterpret_cast<std::uint64_t>(counters.local()), counters.span(), counters.size(), first});
+}
+
+launch_trace operator_trace::launches(int group_threads) {
+  launch_trace given;
+  rings_.group_threads = static_cast<std::uint32_t>(group_threads);
+  const auto hand_over = [&](auto& to) {
+    if constexpr (requires { to.rings; }) to.rings = rings_;
+  };
+  hand_over(given);
+  return given;
+}
+
+void operator_trace::called(bool captured) {
+  const std::scoped_lock lock(mutex_);
+  captured_ = captured_ || captured || calls_.size() == most_calls;
+  if (!captured_) calls_.push_back(static_cast<std::uint64_t>(host_memory::now()));
+}
+
+kernel_record operator_trace::copied() const {
+  kernel_record all;
+  all.rank = what_.rank;
+  all.ranks = what_.ranks;
+  all.counters = counters_;
+  all.clock = read_clock(device_);
+  const auto places = copied_from(rings_.rings, ring_table::places);
+  const auto noted = copied_from(rings_.noted, rings_.count);
+  const std::uint32_t taken = copied_from(rings_.taken, 1).front();
+  if (taken > rings_.count) all.without_ring = taken - rings_.count;
+  const auto events =
+      copied_from(rings_.events, std::size_t{std::min(taken, rings_.count)} * rings_.capacity);
+  for (int i = 0; i < ring_table::places; ++i) {
+    if (places[static_cast<std::size_t>(i)] == 0) continue;
+    const std::size_t number = places[static_cast<std::size_t>(i)] - 1;
+    warp_ring ring;
+    ring.warp = i % ring_table::most_warps;
+    ring.block = i / ring_table::most_warps % ring_table::most_blocks;
+    ring.group = i / ring_table::most_warps / ring_table::most_blocks;
+    ring.noted = noted[number];
+    const std::uint64_t first = ring.noted > rings_.capacity ? ring.noted - rings_.capacity : 0;
+    for (std::uint64_t at = first; at < ring.noted; ++at)
+      ring.events.push_back(events[number * rings_.capacity + at % rings_.capacity]);
+    all.rings.push_back(std::move(ring));
+  }
+  const std::scoped_lock lock(mutex_);
+  if (!captured_) all.calls = calls_;
+  return all;
+}
+
+traced_operator operator_trace::collect() const {
+  traced_operator all = what_;
+  decode(copied(), all);
+  return all;
+}
+
+}  // namespace untax::gpu

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax {
+
+/// What a worker was at. `signal` is a moment, the others last.
+enum class trace_kind : std::uint8_t {
+  run,     ///< of an operator, on the thread that called it; number: the epoch
+  stage,   ///< of that run, likewise; number: the stage
+  kernel,  ///< of one worker; number: the kernel
+  action,  ///< of a step; what: `action`
+  wait,    ///< for a counter; what: `channel_verb`; number: the use that it waits for
+  signal,  ///< raises a counter; what: `channel_verb`; number: the use that it says is there
+};
+
+/// 16 bytes: when, and a word with everything else.
+struct trace_event {
+  std::uint64_t time =
+      0;  ///< nanoseconds: on hosts of the monotonic clock, in kernels %globaltimer
+  std::uint64_t word = 0;
+};
+static_assert(sizeof(trace_event) == 16);
+
+}  // namespace untax

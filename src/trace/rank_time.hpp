@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <untax/trace/account.hpp>
+
+#include "match.hpp"
+
+namespace untax {
+
+/// A stretch of one worker's time.
+struct piece {
+  trace_part part = trace_part::idle;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  int peer = -1;
+  const trace_span* wait = nullptr;  ///< of late_peer and in_flight
+};
+
+/// The spans of `all` that lie in `outer`. They are sorted by their ends.
+[[nodiscard]] std::vector<const trace_span*> within(const std::vector<trace_span>& all,
+                                                    const trace_span& outer);
+
+class worker_time;
+
+/// What a rank's workers were at during a run.
+class rank_time {
+ public:
+  rank_time(const traced_operator& op, const signal_index& signals, const trace_span& call,
+            const std::vector<trace_span>& stages, std::uint64_t begin, std::uint64_t end);
+
+  [[nodiscard]] trace_breakdown mean() const;
+  /// The piece of a worker that holds the moment before `time`; null before the first one.
+  [[nodiscard]] const piece* before(std::size_t worker, std::uint64_t time) const;
+  /// Until when a worker was last at something before `time`, of what ended after `since`; else
+  /// `since`.
+  [[nodiscard]] std::uint64_t busy_before(std::size_t worker, std::uint64_t time,
+                                          std::uint64_t since) const;
+  /// Of the workers the one that ended its kernel last before `time`, which is the end of a stage,
+  /// or of the call; none if no kernel ended in the run before.
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
+      std::uint64_t time) const;
+  /// By worker.
+  [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }
+  [[nodiscard]] int unmatched() const noexcept { return unmatched_; }
+  [[nodiscard]] const trace_span& call() const noexcept { return call_; }
+  [[nodiscard]] const traced_operator& op() const noexcept { return op_; }
+
+ private:
+  [[nodiscard]] std::vector<piece> time_of(const std::vector<trace_span>& spans,
+                                           std::uint64_t begin, std::uint64_t end);
+  void in_kernel(worker_time& time, const std::vector<trace_span>& spans, const trace_span& kernel);
+
+  const traced_operator& op_;
+  const signal_index& signals_;
+  const trace_span& call_;
+  const std::vector<trace_span>& stages_;
+  std::vector<std::vector<piece>> workers_;
+  int unmatched_ = 0;
+};
+
+}  // namespace untax

@@ -1,0 +1,153 @@
+// Traces of kernels: parts add up to the time of a run, and a rank that comes late is named. Takes
+// a build with UNTAX_KERNEL_TRACE; ranks may share a GPU.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <untax/trace/account.hpp>
+#include <untax/trace/json.hpp>
+#include <untax/trace/session.hpp>
+#include <untax/world/launch.hpp>
+
+#include "engines/gpu/trace/launch_trace.hpp"
+#include "gpus.hpp"
+#include "operator_runs.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::errc;
+using untax::run_account;
+using untax::trace_breakdown;
+using untax::trace_part;
+using untax::trace_record;
+
+constexpr std::int64_t epochs = 5;
+constexpr std::int64_t struck_epoch = 4;
+constexpr auto late = 3ms;
+
+/// Skips the test, aloud, where kernels record nothing.
+#define NEEDS_KERNEL_TRACE()           \
+  if (!untax::gpu::kernels_are_traced) \
+  GTEST_SKIP() << "kernels of this build record nothing: build with -DUNTAX_KERNEL_TRACE=ON"
+
+struct traced_case {
+  std::string name;
+  pattern how;
+};
+const std::vector<traced_case>& traced_cases() {
+  static const std::vector<traced_case> all = {{"all_gather_gemm", pattern::bulk_synchronous},
+                                               {"all_gather_gemm", pattern::producer_consumer},
+                                               {"all_gather_gemm", pattern::fused_specialized},
+                                               {"gemm_all_scatter", pattern::producer_consumer},
+                                               {"gemm_all_scatter", pattern::fused_sequential},
+                                               {"gemm_reduce_scatter", pattern::fused_specialized},
+                                               {"gemm_all_reduce", pattern::fused_sequential}};
+  return all;
+}
+
+/// Some runs behind each other; `before` comes in front of each rank's call. Empty where the
+/// operator does not have the pattern.
+trace_record traced(const traced_case& c, int ranks,
+                    const std::function<void(int rank, std::int64_t epoch)>& before) {
+  untax::start_trace({});
+  untax::run_gpus(
+      ranks,
+      [&](world& w) {
+        const operator_entry& entry = untax::operator_named(c.name);
+        const gemm_problem p{.m = 512, .n = 2048, .k = 1024, .type = dtype::bf16};
+        const stream s;
+        try {
+          device_workload load(w, entry, p, {.how = c.how}, 1);
+          for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
+            w.barrier();
+            before(w.rank(), epoch);
+            load.launch(s.get());
+            EXPECT_TRUE(s.done());
+          }
+          w.check();
+          EXPECT_LE(load.relative_error(), 2e-2);
+        } catch (const untax::error& e) {
+          if (e.code() != errc::unsupported) throw;
+        }
+      },
+      roomy_world());
+  return untax::stop_trace();
+}
+
+void expect_whole(const trace_record& record, int ranks) {
+  EXPECT_EQ(record.operators.size(), static_cast<std::size_t>(ranks));
+  const auto accounts = untax::accounts_of(record);
+  ASSERT_EQ(accounts.size(), 1U);
+  EXPECT_GE(accounts[0].runs.size(), 1U) << record.summary();
+  for (const run_account& run : accounts[0].runs) {
+    EXPECT_NEAR(run.path.total(), run.wall(), 0.01 * run.wall());
+    for (const trace_breakdown& rank : run.ranks)
+      EXPECT_NEAR(rank.total(), run.wall(), 0.01 * run.wall());
+  }
+  EXPECT_GT(accounts[0].ranks.at(0)[trace_part::compute], 0);
+  const auto read = untax::accounts_of(untax::trace_from_json(untax::to_trace_json(record)));
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read[0].ranks, accounts[0].ranks);
+}
+
+TEST(gpu_traces, parts_add_up_to_the_time_of_a_run) {
+  NEEDS_GPUS(1);
+  NEEDS_KERNEL_TRACE();
+  for (const int ranks : {1, 2, 4}) {
+    if (ranks > gpus()) continue;
+    for (const traced_case& c : traced_cases()) {
+      SCOPED_TRACE(c.name + ", " + std::string(name_of(c.how)) + ", " + std::to_string(ranks));
+      const trace_record record = traced(c, ranks, [](int, std::int64_t) {});
+      if (ranks > 1 && !record.operators.empty()) expect_whole(record, ranks);
+    }
+  }
+}
+
+TEST(gpu_traces, a_rank_that_comes_late_is_named) {
+  NEEDS_GPUS(2);
+  NEEDS_KERNEL_TRACE();
+  for (const traced_case& c : traced_cases()) {
+    SCOPED_TRACE(c.name + ", " + std::string(name_of(c.how)));
+    const trace_record record = traced(c, 2, [](int rank, std::int64_t epoch) {
+      if (rank == 1 && epoch == struck_epoch) std::this_thread::sleep_for(late);
+    });
+    if (record.operators.empty()) continue;
+    const auto accounts = untax::accounts_of(record);
+    ASSERT_EQ(accounts.size(), 1U);
+    const auto& runs = accounts[0].runs;
+    const auto struck = std::ranges::find(runs, struck_epoch, &run_account::epoch);
+    ASSERT_NE(struck, runs.end());
+    const auto worst = std::ranges::max(struck->pieces, {},
+                                        [](const untax::path_piece& p) { return p.end - p.begin; });
+    EXPECT_EQ(worst.part, trace_part::entry) << name_of(worst.part);
+    EXPECT_EQ(worst.rank, 1);
+    EXPECT_GT(struck->ranks.at(0)[trace_part::late_peer], 0);
+  }
+}
+
+TEST(gpu_traces, a_build_without_them_says_so) {
+  NEEDS_GPUS(1);
+  if (untax::gpu::kernels_are_traced) GTEST_SKIP() << "kernels of this build record";
+  untax::start_trace({});
+  const untax::error refused = error_of([] {
+    untax::run_gpus(
+        gpus(),
+        [](world& w) {
+          const gemm_problem p{.m = 64, .n = 256, .k = 256, .type = dtype::bf16};
+          device_workload load(w, untax::operator_named("all_gather_gemm"), p,
+                               {.how = pattern::fused_specialized}, 1);
+        },
+        roomy_world());
+  });
+  expect_error(refused, errc::unsupported, {"build with -DUNTAX_KERNEL_TRACE=ON"});
+  (void)untax::stop_trace();
+}
+
+}  // namespace

@@ -1,0 +1,303 @@
+// What kernels note, decoded without a GPU: rings by hand, whose answers are known.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <untax/flow/fault_tap.hpp>
+#include <untax/flow/wait_site.hpp>
+#include <untax/tile/step.hpp>
+#include <untax/trace/account.hpp>
+#include <untax/trace/json.hpp>
+
+#include "engines/gpu/trace/decode.hpp"
+
+namespace untax::testing {
+namespace {
+
+using gpu::event_word;
+using gpu::kernel_record;
+using gpu::warp_ring;
+using gpu::warp_role;
+
+// Counters of two ranks, as rank 0 and rank 1 see them: addresses above 2^46, as CUDA gives them.
+constexpr std::uint64_t counters_here = 0x7f1234560000;
+constexpr std::int64_t between = 1 << 21;
+constexpr int ready = 5;
+constexpr int freed = 9;
+
+std::uint64_t address_at(int owner, int me, int counter) {
+  return counters_here + static_cast<std::uint64_t>((owner - me) * between + 8 * counter);
+}
+
+/// A warp that notes by hand.
+class noting_warp {
+ public:
+  noting_warp(int block, int warp, int me, int group = 0) : me_(me) {
+    ring_.group = group;
+    ring_.block = block;
+    ring_.warp = warp;
+  }
+  noting_warp& begin(std::uint64_t time, warp_role role, std::uint64_t epoch, int launch = 0) {
+    return note(time, event_word::kernel_begin(role, launch, epoch));
+  }
+  noting_warp& end(std::uint64_t time) { return note(time, event_word::end(trace_kind::kernel)); }
+  noting_warp& act(std::uint64_t from, std::uint64_t to, action what) {
+    note(from, event_word::begin(trace_kind::action, static_cast<int>(what)));
+    return note(to, event_word::end(trace_kind::action));
+  }
+  noting_warp& wait(std::uint64_t from, std::uint64_t to, int counter, std::uint64_t use, int peer,
+                    verb what = verb::acquire) {
+    const std::uint64_t at = counter < 0 ? 0 : address_at(me_, me_, counter);
+    note(from, event_word::at_counter(trace_kind::wait, at, use));
+    return note(to, event_word::wait_end(static_cast<int>(what), peer, 3));
+  }
+  noting_warp& signal(std::uint64_t time, int owner, int counter, std::uint64_t use) {
+    return note(time,
+                event_word::at_counter(trace_kind::signal, address_at(owner, me_, counter), use));
+  }
+  noting_warp& note(std::uint64_t time, const event_word& word) {
+    ring_.events.push_back({time, word.bits});
+    ++ring_.noted;
+    return *this;
+  }
+  /// As if there had been room for so many.
+  noting_warp& keep(std::size_t newest) {
+    const auto gone = static_cast<std::ptrdiff_t>(ring_.events.size() - newest);
+    ring_.events.erase(ring_.events.begin(), ring_.events.begin() + gone);
+    return *this;
+  }
+  [[nodiscard]] const warp_ring& ring() const { return ring_; }
+
+ private:
+  int me_;
+  warp_ring ring_;
+};
+
+traced_operator decoded(int rank, const std::vector<noting_warp>& warps,
+                        const std::vector<std::uint64_t>& calls = {},
+                        const gpu::clock_line& clock = {}) {
+  kernel_record record;
+  record.rank = rank;
+  record.ranks = 2;
+  record.counters = {{counters_here, between, 64, 0}};
+  record.clock = clock;
+  record.calls = calls;
+  for (const noting_warp& warp : warps) record.rings.push_back(warp.ring());
+  traced_operator op;
+  op.id = 7;
+  op.world = 1;
+  op.name = "by hand";
+  op.rank = rank;
+  op.ranks = 2;
+  decode(record, op);
+  return op;
+}
+
+long in_ns(double seconds) { return std::lround(seconds * 1e9); }
+
+TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
+  std::mt19937_64 random(20250301);
+  for (int i = 0; i < 1000; ++i) {
+    const auto below = [&](std::uint64_t end) { return random() % end; };
+    const auto epoch = below(std::uint64_t{1} << 48U);
+    const int launch = static_cast<int>(below(256));
+    const auto kernel = event_word::kernel_begin(warp_role::poller, launch, epoch);
+    EXPECT_EQ(kernel.kind(), trace_kind::kernel);
+    EXPECT_FALSE(kernel.ends());
+    EXPECT_EQ(kernel.what(), static_cast<int>(warp_role::poller));
+    EXPECT_EQ(kernel.launch(), launch);
+    EXPECT_EQ(kernel.epoch(), static_cast<std::int64_t>(epoch));
+    const std::uint64_t counter = below(std::uint64_t{1} << 44U) << 3U;
+    const std::uint64_t value = below(1 << 16);
+    const auto signal = event_word::at_counter(trace_kind::signal, counter, value);
+    EXPECT_EQ(signal.kind(), trace_kind::signal);
+    EXPECT_EQ(signal.counter(), counter);
+    EXPECT_EQ(signal.value(), static_cast<std::int64_t>(value));
+    const int peer = static_cast<int>(below(255));
+    const int room = static_cast<int>(below(1 << 24));
+    const auto wait = event_word::wait_end(static_cast<int>(verb::reserve), peer, room);
+    EXPECT_TRUE(wait.ends());
+    EXPECT_EQ(wait.peer(), peer);
+    EXPECT_EQ(wait.room(), room);
+    EXPECT_EQ(wait.what(), static_cast<int>(verb::reserve));
+  }
+  EXPECT_EQ(event_word::wait_end(0, -1, 0).peer(), -1);
+}
+
+TEST(trace_kernel_rings, the_clock_of_a_gpu_drifts_along_a_line) {
+  const gpu::clock_line line{1'000'000'000, -400, 3'000'000'000, 600};
+  EXPECT_EQ(line.on_host(1'000'000'000), 999'999'600U);
+  EXPECT_EQ(line.on_host(2'000'000'000), 2'000'000'100U);
+  EXPECT_EQ(line.on_host(3'000'000'000), 3'000'000'600U);
+  const gpu::clock_line point{1000, 50, 0, 0};
+  EXPECT_EQ(point.on_host(5000), 5050U);
+}
+
+/// Rank 1 is called 100 ns late. In it a worker multiplies for 200 ns and a sender signals; the
+/// signal takes 50 ns. In rank 0 a producer waits for it, and then a multiplier of its block
+/// multiplies for 30 ns.
+std::vector<traced_operator> two_ranks(std::uint64_t late, std::uint64_t epoch = 1,
+                                       std::uint64_t at = 1000) {
+  const auto use = epoch;
+  noting_warp producer(0, 0, 0);
+  producer.begin(at + 10, warp_role::producer, epoch)
+      .wait(at + 10, at + late + 260, ready, use, 1)
+      .end(at + late + 262);
+  noting_warp multiplier(0, 4, 0);
+  multiplier.begin(at + 10, warp_role::multiplier, epoch)
+      .act(at + late + 260, at + late + 290, action::multiply)
+      .end(at + late + 290);
+  noting_warp sender(0, 0, 1);
+  sender.begin(at + late + 10, warp_role::sender, epoch)
+      .act(at + late + 10, at + late + 210, action::multiply)
+      .signal(at + late + 210, 0, ready, use)
+      .end(at + late + 220);
+  return {decoded(0, {producer, multiplier}, {at}), decoded(1, {sender}, {at + late})};
+}
+
+TEST(trace_kernel_rings, parts_add_up_and_the_late_rank_is_named) {
+  const trace_record record{two_ranks(100)};
+  const auto accounts = accounts_of(record);
+  ASSERT_EQ(accounts.size(), 1U);
+  ASSERT_EQ(accounts[0].runs.size(), 1U);
+  const run_account& run = accounts[0].runs[0];
+  EXPECT_EQ(in_ns(run.wall()), 390);
+  EXPECT_EQ(in_ns(run.path[trace_part::entry]), 100);
+  EXPECT_EQ(in_ns(run.path[trace_part::launch]), 10);
+  EXPECT_EQ(in_ns(run.path[trace_part::compute]), 200 + 30);
+  EXPECT_EQ(in_ns(run.path[trace_part::in_flight]), 50);
+  EXPECT_EQ(in_ns(run.path.total()), 390);
+  for (const trace_breakdown& rank : run.ranks) EXPECT_EQ(in_ns(rank.total()), 390);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::late_peer]), 300 / 2) << "of one of two warps";
+  EXPECT_EQ(run.unmatched, 0);
+  EXPECT_EQ(accounts[0].causes.front().text(), "compute at rank 1");
+  const auto later = accounts_of({two_ranks(5000)});
+  EXPECT_EQ(later[0].causes.front().text(), "skew at entry at rank 1");
+}
+
+TEST(trace_kernel_rings, they_come_back_from_a_file_with_names_and_arrows) {
+  const trace_record record{two_ranks(100)};
+  const std::string text = to_trace_json(record);
+  EXPECT_EQ(trace_from_json(text), record);
+  const auto written = nlohmann::json::parse(text);
+  int arrows = 0;
+  std::vector<std::string> names;
+  for (const auto& event : written.at("traceEvents")) {
+    if (event.at("ph") == "s") ++arrows;
+    if (event.value("name", "") == "thread_name") names.push_back(event.at("args").at("name"));
+  }
+  EXPECT_EQ(arrows, 1);
+  EXPECT_NE(std::ranges::find(names, "CTA 0, warp 4, multiplier"), names.end());
+  EXPECT_NE(std::ranges::find(names, "CTA 0, warp 0, sender"), names.end());
+}
+
+TEST(trace_kernel_rings, runs_follow_their_calls_one_after_the_other) {
+  noting_warp warp(0, 0, 0);
+  warp.begin(1010, warp_role::worker, 1).end(1100).begin(1105, warp_role::worker, 2).end(1200);
+  // The second one was called while the first one ran.
+  const traced_operator op = decoded(0, {warp}, {1000, 1020});
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const trace_span& span : op.calls)
+    if (span.kind == trace_kind::run) runs.emplace_back(span.begin, span.end);
+  EXPECT_EQ(runs,
+            (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1000, 1100}, {1100, 1200}}));
+  // From a graph nobody knows, so they begin with their kernels.
+  const traced_operator replayed = decoded(0, {warp});
+  EXPECT_EQ(replayed.calls.at(1).begin, 1010U);
+  EXPECT_EQ(replayed.calls.back().begin, 1105U);
+}
+
+TEST(trace_kernel_rings, kernels_beside_each_other_are_a_stage) {
+  noting_warp gemm(0, 0, 0);
+  gemm.begin(1010, warp_role::producer, 1).end(1100);
+  noting_warp beside(0, 0, 0, 1);
+  beside.begin(1020, warp_role::sender, 1).end(1110);
+  const auto stages_of = [](const traced_operator& op) {
+    return std::ranges::count(op.calls, trace_kind::stage, &trace_span::kind);
+  };
+  EXPECT_EQ(stages_of(decoded(0, {gemm, beside})), 1);
+  noting_warp behind(0, 0, 0, 1);
+  behind.begin(1100, warp_role::sender, 1).end(1150);
+  EXPECT_EQ(stages_of(decoded(0, {gemm, behind})), 2);
+  const traced_operator whole = decoded(0, {gemm, behind});
+  EXPECT_EQ(whole.kernels.size(), 2U);
+  EXPECT_EQ(whole.kernels[1].name, "sender");
+}
+
+TEST(trace_kernel_rings, a_run_that_lost_events_is_left_out_and_counted) {
+  noting_warp whole(0, 0, 0);
+  noting_warp short_of_room(1, 0, 0);
+  for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    const std::uint64_t at = 1000 * epoch;
+    whole.begin(at, warp_role::worker, epoch).end(at + 500);
+    short_of_room.begin(at, warp_role::worker, epoch).end(at + 400);
+  }
+  short_of_room.keep(3);
+  const traced_operator op = decoded(0, {whole, short_of_room});
+  EXPECT_EQ(op.lost, 3U);
+  std::vector<std::int64_t> epochs;
+  for (const trace_span& span : op.calls)
+    if (span.kind == trace_kind::run) epochs.push_back(span.number);
+  EXPECT_EQ(epochs, (std::vector<std::int64_t>{3})) << "half of the second one is gone";
+  EXPECT_EQ(accounts_of({{op}}).size(), 0U) << "the other rank is not in the record";
+}
+
+TEST(trace_kernel_rings, of_several_waits_at_once_the_last_signal_counts) {
+  noting_warp waiting(0, 0, 0);
+  waiting.begin(1000, warp_role::control, 1);
+  waiting.act(1000, 1010, action::copy);
+  waiting.wait(1010, 1200, ready, 1, 1).wait(1010, 1200, ready + 1, 1, 1);
+  waiting.end(1205);
+  noting_warp signalling(0, 0, 1);
+  signalling.begin(1000, warp_role::control, 1);
+  signalling.signal(1050, 0, ready, 1).signal(1180, 0, ready + 1, 1).end(1190);
+  const auto accounts = accounts_of({{decoded(0, {waiting}), decoded(1, {signalling})}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::late_peer]), 170);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::in_flight]), 20);
+  EXPECT_EQ(in_ns(run.ranks[0].total()), 205);
+}
+
+TEST(trace_kernel_rings, a_wait_within_an_action_is_no_part_of_it) {
+  noting_warp warp(0, 0, 0);
+  warp.begin(1000, warp_role::worker, 1);
+  warp.note(1010, event_word::begin(trace_kind::action, static_cast<int>(action::normalise)));
+  warp.wait(1030, 1090, -1, 1, 1);
+  warp.note(1100, event_word::end(trace_kind::action)).end(1100);
+  noting_warp other(0, 0, 1);
+  other.begin(1000, warp_role::worker, 1).end(1100);
+  const auto accounts = accounts_of({{decoded(0, {warp}), decoded(1, {other})}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::compute]), 30);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::late_peer]), 60) << "data tell of themselves";
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::idle]), 10);
+  EXPECT_EQ(run.unmatched, 1);
+}
+
+TEST(trace_kernel_rings, readers_retire_what_writers_reserve) {
+  noting_warp warp(0, 0, 0);
+  warp.begin(1000, warp_role::sender, 2)
+      .wait(1000, 1050, freed, 1, 1, verb::reserve)
+      .signal(1060, 1, ready, 2)
+      .signal(1070, 1, freed, 2)
+      .end(1100);
+  const traced_operator op = decoded(0, {warp});
+  std::vector<int> verbs;
+  for (const trace_span& span : op.workers.at(0))
+    if (span.kind == trace_kind::signal) verbs.push_back(span.what);
+  EXPECT_EQ(verbs, (std::vector<int>{static_cast<int>(channel_verb::publish),
+                                     static_cast<int>(channel_verb::retire)}));
+  for (const trace_span& span : op.workers.at(0)) {
+    if (span.kind != trace_kind::signal) continue;
+    EXPECT_EQ(span.owner, 1);
+  }
+}
+
+}  // namespace
+}  // namespace untax::testing
