@@ -280,6 +280,36 @@ TEST(trace_kernel_rings, a_wait_within_an_action_is_no_part_of_it) {
   EXPECT_EQ(run.unmatched, 1);
 }
 
+TEST(trace_kernel_rings, a_late_rank_is_named_where_data_tell_of_themselves) {
+  noting_warp waiting(0, 0, 0);
+  waiting.begin(1010, warp_role::worker, 1);
+  waiting.wait(1020, 3120, -1, 1, 1).end(3150);
+  noting_warp late(0, 0, 1);
+  late.begin(3010, warp_role::worker, 1).act(3010, 3090, action::copy).end(3100);
+  const auto accounts = accounts_of({{decoded(0, {waiting}, {1000}), decoded(1, {late}, {3000})}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  EXPECT_EQ(in_ns(run.path.total()), 2150);
+  EXPECT_EQ(in_ns(run.path[trace_part::entry]), 2000);
+  EXPECT_EQ(in_ns(run.path[trace_part::late_peer]), 120);
+  EXPECT_EQ(accounts[0].causes.front().text(), "skew at entry at rank 1");
+}
+
+TEST(trace_kernel_rings, senders_move_but_for_their_waits) {
+  noting_warp sends(0, 0, 0);
+  sends.begin(1000, warp_role::sender, 1);
+  sends.wait(1020, 1050, freed, 1, 1, verb::reserve).signal(1080, 1, ready, 1).end(1100);
+  noting_warp has_nothing(0, 1, 0);
+  has_nothing.begin(1000, warp_role::sender, 1).end(1100);
+  noting_warp other(0, 0, 1);
+  other.begin(1000, warp_role::control, 1).signal(1030, 0, freed, 1).end(1100);
+  const auto accounts = accounts_of({{decoded(0, {sends, has_nothing}), decoded(1, {other})}});
+  const trace_breakdown& mean = accounts.at(0).runs.at(0).ranks.at(0);
+  EXPECT_EQ(in_ns(mean[trace_part::movement]), 70 / 2);
+  EXPECT_EQ(in_ns(mean[trace_part::late_peer]), 10 / 2);
+  EXPECT_EQ(in_ns(mean[trace_part::in_flight]), 20 / 2);
+  EXPECT_EQ(in_ns(mean[trace_part::idle]), 100 / 2);
+}
+
 TEST(trace_kernel_rings, readers_retire_what_writers_reserve) {
   noting_warp warp(0, 0, 0);
   warp.begin(1000, warp_role::sender, 2)

@@ -88,6 +88,7 @@ class ring_reader {
  private:
   void kernel(const event_word& word, std::uint64_t time) {
     action_.reset();
+    wait_.reset();
     if (!word.ends()) {
       kernel_part& part = kernel_.emplace();
       part.by = {ring_.group, word.launch()};
@@ -95,11 +96,26 @@ class ring_reader {
       part.epoch = word.epoch();
       part.span.kind = trace_kind::kernel;
       part.span.begin = time;
+      others_before_ = found_.others.size();
     } else if (kernel_) {
       kernel_->span.end = time;
       found_.kernels.push_back(*kernel_);
+      act_throughout();
       kernel_.reset();
     }
+  }
+  /// What warps of some roles do, they do from begin to end, but for their waits. One that neither
+  /// waits nor signals has nothing to do.
+  void act_throughout() {
+    action what = action::none;
+    if (kernel_->role == warp_role::sender) what = action::copy;
+    if (kernel_->role == warp_role::adder) what = action::add;
+    if (kernel_->role == warp_role::receiver) what = action::merge;
+    if (what == action::none || found_.others.size() == others_before_) return;
+    trace_span throughout = kernel_->span;
+    throughout.kind = trace_kind::action;
+    throughout.what = static_cast<int>(what);
+    found_.others.push_back(throughout);
   }
   void act(const event_word& word, std::uint64_t time) {
     if (!word.ends()) {
@@ -142,6 +158,7 @@ class ring_reader {
   std::optional<kernel_part> kernel_;
   std::optional<trace_span> action_;
   std::optional<trace_span> wait_;
+  std::size_t others_before_ = 0;  // the kernel that is open
   warp_events found_;
 };
 

@@ -47,4 +47,9 @@ template <>
 struct launch_trace_of<false> {};
 using launch_trace = launch_trace_of<kernels_are_traced>;
 
+/// For a kernel whose blocks have as many threads as those of the first group, beside which it
+/// runs.
+inline void use_second_group(launch_trace_of<true>& trace) { trace.rings.group_threads = 0; }
+inline void use_second_group(launch_trace_of<false>& /*trace*/) {}
+
 }  // namespace untax::gpu

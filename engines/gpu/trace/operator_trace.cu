@@ -143,7 +143,12 @@ kernel_record operator_trace::copied() const {
 
 traced_operator operator_trace::collect() const {
   traced_operator all = what_;
-  decode(copied(), all);
+  try {
+    decode(copied(), all);
+  } catch (const error&) {
+    // A device on which a kernel failed gives nothing back; whoever ran it has been told.
+    return what_;
+  }
   return all;
 }
 
