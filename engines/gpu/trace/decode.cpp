@@ -40,7 +40,9 @@ counter_place place_of(const kernel_record& record, std::uint64_t address) {
 struct launched {
   int group = 0;
   int launch = 0;
-  auto operator<=>(const launched&) const = default;
+  bool operator<(const launched& other) const {
+    return std::pair(group, launch) < std::pair(other.group, other.launch);
+  }
 };
 
 /// A warp's part of a kernel.
