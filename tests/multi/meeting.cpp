@@ -134,7 +134,7 @@ TEST(meeting, says_which_directory_is_missing) {
   untax::placement p;
   p.rendezvous = "/nowhere/at/all";
   try {
-    untax::meeting_place(p, environment()).open();
+    (void)untax::meeting_place(p, environment()).open();
     ADD_FAILURE() << "opened";
   } catch (const untax::error& e) {
     EXPECT_EQ(e.code(), errc::invalid_argument);

@@ -155,7 +155,8 @@ void add_limits_of_collectives(lines& all) {
                                 options.workers = 1;
                                 using type = std::remove_reference_t<decltype(options.*field)>;
                                 options.*field = static_cast<type>(value);
-                                plan_collective(2, 1, need_of(all_reduce_problem{100}, 2), options);
+                                (void)plan_collective(2, 1, need_of(all_reduce_problem{100}, 2),
+                                                      options);
                               })));
   };
   add("workers", &collective_options::workers);
@@ -167,7 +168,8 @@ void add_limits_of_collectives(lines& all) {
   all.push_back(fmt::format("all_gather, phases: {}", limit_of([](std::int64_t value) {
                               collective_options options{.workers = 1};
                               options.phases = static_cast<int>(value);
-                              plan_collective(2, 1, need_of(all_gather_problem{100}, 2), options);
+                              (void)plan_collective(2, 1, need_of(all_gather_problem{100}, 2),
+                                                    options);
                             })));
 }
 

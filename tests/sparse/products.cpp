@@ -85,6 +85,19 @@ TEST(products, are_right_for_random_matrices) {
   try_random<double, std::int64_t>(4);
 }
 
+// Nothing is padded where all rows are empty, so ELL takes any number of them.
+TEST(products, of_many_empty_rows_are_zero_by_every_kernel) {
+  const csr<float, std::int32_t> m =
+      with_rows<float, std::int32_t>(std::vector<std::int64_t>(70'000, 0), 3, 1);
+  const std::vector<float> x = {1, 2, 3};
+  for (const spmv_kernel kernel : all_spmv_kernels) {
+    if (!way_of(kernel).on_host) continue;
+    std::vector<float> y(70'000, 5);
+    spmv<float, std::int32_t>(m.view(), kernel, 2).run(1, x, 0, y);
+    EXPECT_EQ(y, std::vector<float>(70'000, 0)) << name_of(kernel);
+  }
+}
+
 TEST(products, are_right_for_odd_matrices) {
   const std::vector<int> threads = {1, 2, 5};
   for (const auto& [rows, cols] : {std::pair<int, int>{0, 0}, {0, 5}, {5, 0}, {1, 1}, {3, 1000}}) {

@@ -38,6 +38,7 @@
 #include "engines/schedule/matrix_map.hpp"
 #include "engines/schedule/need.hpp"
 #include "engines/schedule/plan.hpp"
+#include "engines/schedule/signals.hpp"
 #include "engines/schedule/walk.hpp"
 #include "ops/choice/table.hpp"
 #include "ops/collectives_common/chunk_ring.hpp"
@@ -212,6 +213,9 @@ TEST(first_values, of_schedules) {
   schedule::access access;
   expect_all(0, need.rank, need.index, need.value, who.kernel, who.worker, position.rank,
              position.epoch, position.index, access.rows, access.cols, access.writes);
+  schedule::signal_table::raise raised;
+  EXPECT_EQ(raised.verb, channel_verb::publish);
+  expect_all(0, raised.value, raised.by.epoch);
 }
 
 TEST(first_values, of_plans) {

@@ -66,6 +66,36 @@ TEST(wait_graph, blames_the_dead_before_the_cycle) {
   EXPECT_EQ(wait_graph(states, waits).describe(2), "rank 2 is gone (its process ended)");
 }
 
+// What people look at first stands first; what began together stays in its order.
+TEST(wait_graph, tells_the_longest_wait_of_a_rank_first) {
+  std::vector<wait_graph::waiter> waits = {waiting(0, 1, 5), waiting(0, 1, 6), waiting(0, 1, 7),
+                                           waiting(0, 1, 8)};
+  const std::uint64_t since[] = {3'000'000'000, 1'000'000'000, 2'000'000'000, 1'000'000'000};
+  for (std::size_t i = 0; i < waits.size(); ++i) waits[i].wait.since = since[i];
+  const std::string text = wait_graph(all(2), waits).text(0, now);
+  std::size_t last = 0;
+  for (const char* const room : {"room 6", "room 8", "room 7"}) {
+    const std::size_t at = text.find(room);
+    ASSERT_NE(at, std::string::npos) << room << " in " << text;
+    EXPECT_GT(at, last) << room << " in " << text;
+    last = at;
+  }
+}
+
+// Whoever has ended waits for nobody, whatever its workers wrote down last; whoever runs without
+// waiting is told, too.
+TEST(wait_graph, tells_of_ranks_without_waits_what_they_are) {
+  std::vector<rank_state> states = all(3);
+  states[1] = rank_state::failed;
+  const std::vector<wait_graph::waiter> waits = {waiting(0, 1), waiting(0, 2), waiting(1, 2)};
+  const wait_graph graph(states, waits);
+  const std::string text = graph.text(0, now);
+  for (const int rank : {1, 2}) {
+    EXPECT_NE(text.find("\n  " + graph.describe(rank)), std::string::npos) << text;
+  }
+  EXPECT_EQ(text.find("rank 1 waits for"), std::string::npos) << text;
+}
+
 TEST(wait_graph, names_each_rank_that_one_waits_for_once) {
   const wait_graph graph(all(3), {waiting(0, 1), waiting(0, 1), waiting(0, 2)});
   EXPECT_EQ(graph.describe(0), "rank 0 waits for rank 1 and rank 2");
