@@ -57,9 +57,7 @@ void expect_senders(const Plan& p, const operator_options& o, int num_sms) {
       ASSERT_EQ(p.comm_ctas + p.own_grid + p.streams, 0);
   }
   if constexpr (gathers) {
-    if (o.how == pattern::bulk_synchronous && !p.tma_tiles) {
-      ASSERT_LE(p.own_grid, o.senders);
-    }
+    if (o.how == pattern::bulk_synchronous && !p.tma_tiles) ASSERT_LE(p.own_grid, o.senders);
     // All blocks move before they multiply, whatever somebody asks for.
     if (p.who == gather_senders::all_ctas_first) {
       ASSERT_EQ(p.protocol.senders, 4 * p.gemm.blocks());
