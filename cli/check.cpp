@@ -18,6 +18,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/workload.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
@@ -64,6 +65,7 @@ std::vector<protocol_variant> variants_named(const std::optional<std::string>& n
   add(collectives());
   add(std::vector{attention_entry()});
   add(std::vector{norm_entry()});
+  add(std::vector{merge_entry()});
   if (name) return variants[place_in("the operator", *name, known)];
   std::vector<protocol_variant> all;
   for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());

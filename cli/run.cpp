@@ -181,6 +181,7 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   check.refuse({"--direction"}, "can only push");
   check.refuse({"--reduction", "--root", "--phases", "--direct", "--chunk-bytes", "--depth"},
                "is no collective");
+  check.refuse({"--own-heads"}, "gives all heads to all ranks");
   const flash_decode_problem& asked = o.attention.work.problem;
   const bool has_kernel = gpu::has_kernel_for(asked.head_dim) && verb.count("--splits") == 0 &&
                           asked.heads <= asked.kv_heads * gpu::most_heads_of_group;
@@ -197,6 +198,25 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   request.options.senders = o.options.senders;
   request.options.launch = launch_named(o.launch);
   return subject_of(request, where);
+}
+
+trial_subject merge_subject(const CLI::App& verb, const run_options& o) {
+  const option_check check(verb, merge_entry().name);
+  check.refuse({"-m",          "-n",         "-k",          "--gather",
+                "--tile-m",    "--tile-n",   "--panel-k",   "--constant-weights",
+                "--invariant", "--partials", "--direction", "--reduction",
+                "--root",      "--phases",   "--direct",    "--chunk-bytes",
+                "--depth",     "--unequal",  "--kv-heads",  "--keys",
+                "--page-size", "--scale",    "--logit-cap", "--splits"},
+               "merges --batch tokens of --heads with --head-dim elements");
+  if (place_in("--backend", o.backend, {"auto", "host", "cuda"}) == 2)
+    check.refuse({"--backend"}, "has no kernels for GPUs yet");
+  attention_request request = o.attention;
+  request.work.problem.type = named("--dtype", o.type, types);
+  request.options.workers = o.options.workers;
+  request.options.senders = o.options.senders;
+  request.options.launch = launch_named(o.launch);
+  return merge_subject_of(request);
 }
 
 trial_subject norm_subject(const CLI::App& verb, const run_options& o) {
@@ -225,12 +245,14 @@ trial_subject subject_named(const CLI::App& verb, const run_options& o) {
   known.push_back(attention_entry().name);
   const std::size_t attention = known.size() - 1;
   known.push_back(norm_entry().name);
+  known.push_back(merge_entry().name);
   known.emplace_back("spmv");
   const std::size_t place = place_in("the operator", o.operator_name, known);
   option_check(verb, o.operator_name).refuse(spmv_run_options, "has no sparse matrix");
   if (place == attention + 1) return norm_subject(verb, o);
   option_check(verb, o.operator_name).refuse({"--norm-output"}, "normalises nothing");
   if (place == attention) return attention_subject(verb, o);
+  if (place == attention + 2) return merge_subject(verb, o);
   if (place < operators().size()) return gemm_subject(verb, o, operators()[place]);
   return collective_subject(verb, o, collectives()[place - operators().size()]);
 }

@@ -12,7 +12,8 @@ namespace untax::cli {
 void add_attention_options(CLI::App& verb, attention_request& o) {
   flash_decode_problem& p = o.work.problem;
   verb.add_option("--batch", p.batch,
-                  "of flash_decode: sequences, of which one token each is decoded")
+                  "of flash_decode: sequences, of which one token each is decoded; of "
+                  "merge_partial_attention: tokens")
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("--heads", p.heads, "heads of the queries, a multiple of --kv-heads")
@@ -36,6 +37,8 @@ void add_attention_options(CLI::App& verb, attention_request& o) {
       ->check(not_negative());
   verb.add_option("--splits", o.options.splits, "parts of a sequence at a rank; 0: untax chooses")
       ->check(between(0, 1024));
+  verb.add_flag("--own-heads", o.own_heads,
+                "of merge_partial_attention: each rank gets its share of the heads, not all");
 }
 
 trial_subject subject_of(attention_request o, memory_kind where) {
@@ -53,6 +56,16 @@ trial_subject subject_of(attention_request o, memory_kind where) {
   // A few pages more than are needed, so that not every page has its place.
   if (p.page_size > 0) p.pages = p.batch * pages_of_sequence(p) + 3;
   return untax::subject_of(o.work, o.options, where);
+}
+
+trial_subject merge_subject_of(const attention_request& o) {
+  const flash_decode_problem& p = o.work.problem;
+  merge_partial_attention_problem problem{
+      .tokens = p.batch, .heads = p.heads, .head_dim = p.head_dim, .type = p.type};
+  if (o.own_heads) problem.get = merged_heads::own;
+  return untax::subject_of(
+      problem,
+      {.launch = o.options.launch, .workers = o.options.workers, .senders = o.options.senders});
 }
 
 }  // namespace untax::cli

@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* operators_text =
     "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,\n"
-    "              gemm_all_reduce, all_reduce_norm (-m tokens of -n), flash_decode\n"
+    "              gemm_all_reduce, all_reduce_norm (-m tokens of -n), flash_decode,\n"
+    "              merge_partial_attention\n"
     "Collectives:  all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n"
     "Sparse:       spmv; y = A x on threads of one process, or with --backend cuda on one GPU;\n"
     "              --dtype fp64 (the default) or fp32\n"

@@ -8,6 +8,8 @@
 #include <untax/tile/order.hpp>
 #include <untax/tile/protocol.hpp>
 
+#include "ops/attention_common/partial_exchange.hpp"
+
 namespace untax {
 
 /// Where partial results lie, and which counters guard them. An item is what one head of the keys
@@ -17,7 +19,7 @@ class flash_decode_layout {
   constexpr flash_decode_layout(const flash_decode_problem& problem, const flash_decode_plan& plan)
       : problem_(problem), plan_(plan) {
     counter_layout layout;
-    ready_ = layout.take(sets_.sets, plan.world, items());
+    exchange_ = {layout, plan.rank, plan.world, items(), width(), !is_bulk(plan.how)};
     attended_ = layout.take(1, items(), plan.splits);
     merged_ = layout.take(1, items(), 1);
     barrier_ = {plan.rank, plan.world, layout.take(1, plan.world, 1)};
@@ -28,9 +30,7 @@ class flash_decode_layout {
   [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
   [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
   /// Partial results on their way: [set, item, source, query head].
-  [[nodiscard]] constexpr extent inbox() const noexcept {
-    return {sets_.sets * items() * world() * group(), width()};
-  }
+  [[nodiscard]] constexpr extent inbox() const noexcept { return exchange_.inbox(group()); }
   /// Partial results of splits: [item, split, query head].
   [[nodiscard]] constexpr extent outbox() const noexcept {
     if (plan_.splits == 1) return {};
@@ -48,7 +48,6 @@ class flash_decode_layout {
   [[nodiscard]] constexpr std::int64_t width() const noexcept {
     return problem_.head_dim + attention_statistics;
   }
-  [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
   [[nodiscard]] constexpr bool has_senders() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
@@ -70,29 +69,13 @@ class flash_decode_layout {
   /// Where the partial result of `source` lies at rank `at`.
   [[nodiscard]] constexpr place slot(int at, int item, int source,
                                      std::uint64_t epoch) const noexcept {
-    const std::int64_t index =
-        (static_cast<std::int64_t>(sets_.set_of(epoch)) * items() + item) * world() + source;
-    return {operand::inbox, at, index * group(), 0};
+    return exchange_.slot(at, group(), item, source, epoch);
   }
   [[nodiscard]] constexpr place of_split(int item, int split) const noexcept {
     return {operand::outbox, rank(),
             (static_cast<std::int64_t>(item) * plan_.splits + split) * group(), 0};
   }
 
-  /// The room of an item of `source` in the inbox of `consumer`. Nobody has to say that it is free:
-  /// whoever fills it again two epochs later has had the consumer's item of the epoch between,
-  /// which the consumer sent after it had read.
-  [[nodiscard]] constexpr room arrival(int source, int consumer, int item,
-                                       std::uint64_t epoch) const noexcept {
-    if (!has_rooms()) return {};
-    const int set = sets_.set_of(epoch);
-    const int ready = ready_.at(set, source, item);
-    return {.producer = source,
-            .consumer = consumer,
-            .number = ready,
-            .ready = ready,
-            .use = sets_.use_of(epoch)};
-  }
   /// Says that a split was attended to; nothing where nobody else needs to know.
   [[nodiscard]] constexpr room attended(int item, int split, std::uint64_t epoch) const noexcept {
     if (plan_.how == pattern::bulk_synchronous || plan_.splits == 1) return {};
@@ -106,6 +89,7 @@ class flash_decode_layout {
 
   flash_decode_problem problem_;
   flash_decode_plan plan_;
+  partial_exchange exchange_;
   barrier_steps barrier_;
 
  private:
@@ -114,8 +98,6 @@ class flash_decode_layout {
     return {.producer = rank(), .consumer = rank(), .number = index, .ready = index, .use = epoch};
   }
 
-  room_sets sets_{2};
-  counter_block ready_;
   counter_block attended_;
   counter_block merged_;
   int counters_ = 0;

@@ -153,31 +153,17 @@ class flash_decode_protocol : public flash_decode_layout {
   /// Sends a partial result to everybody, nearest peer first.
   template <class Emit>
   constexpr void push(int item, std::uint64_t epoch, Emit&& emit) const {
-    for (int hop = 1; hop < world(); ++hop) {
-      const int peer = receiver_at_hop(rank(), hop, world());
-      emit(step{.what = action::copy,
-                .rows = group(),
-                .cols = width(),
-                .from = slot(rank(), item, rank(), epoch),
-                .to = slot(peer, item, rank(), epoch),
-                .publish = arrival(rank(), peer, item, epoch)});
-    }
+    const partial_exchange::part mine{slot(rank(), item, rank(), epoch), group()};
+    exchange_.push(
+        item, epoch, [&](int /*peer*/) { return mine; }, emit);
   }
 
   /// Combines the partial results of all ranks, in rank order.
   template <class Emit>
   constexpr void combine(int sender, std::uint64_t epoch, Emit&& emit) const {
     strided{sender, senders()}.each(items(), [&](int item) {
-      for (int hop = 1; hop < world() && has_rooms(); ++hop) {
-        const int source = source_at_hop(rank(), hop, world());
-        emit(step{.acquire = arrival(source, rank(), item, epoch)});
-      }
-      emit(step{.what = action::merge,
-                .rows = group(),
-                .cols = problem_.head_dim,
-                .depth = world(),
-                .from = slot(rank(), item, 0, epoch),
-                .to = result(item)});
+      exchange_.await(item, epoch, emit);
+      exchange_.merge(item, group(), result(item), epoch, emit);
     });
   }
 };

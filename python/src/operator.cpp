@@ -112,6 +112,21 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
 }
 
+void run_merge(const planned& p, nb::handle partial_o, nb::handle partial_lse, nb::handle out,
+               nb::handle lse, std::uintptr_t stream) {
+  untax_operator* const op = p.open();
+  read_array keepers[2];
+  written_array out_keepers[2];
+  const bool gpu = p.on_gpu();
+  const auto o = matrix_of("partial_o", partial_o, gpu, keepers[0]);
+  const auto sums = matrix_of("partial_lse", partial_lse, gpu, keepers[1]);
+  const auto to = matrix_of("out", out, gpu, out_keepers[0]);
+  const auto sums_to = matrix_of("lse", lse, gpu, out_keepers[1]);
+  checked([&] {
+    return untax_merge_partial_attention_run(op, &o, &sums, &to, &sums_to, stream_at(stream));
+  });
+}
+
 /// `begins` are those of queries and of keys, and how many numbers each of them has; `log_sums` is
 /// an address, or 0.
 void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
@@ -216,7 +231,9 @@ void bind_operator(nb::module_& m) {
            nb::arg("out"), nb::arg("begins"), nb::arg("log_sums"), nb::arg("stream"))
       .def("run_decode", run_decode, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
            nb::arg("lengths").none(), nb::arg("page_table").none(), nb::arg("out"),
-           nb::arg("numbers"), nb::arg("stream"));
+           nb::arg("numbers"), nb::arg("stream"))
+      .def("run_merge", run_merge, nb::arg("partial_o"), nb::arg("partial_lse"), nb::arg("out"),
+           nb::arg("lse"), nb::arg("stream"));
 }
 
 }  // namespace untax::python

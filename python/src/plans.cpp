@@ -33,6 +33,14 @@ constexpr field decode_options[] = {
     UNTAX_FIELD(untax_flash_decode_options, splits),
 };
 
+constexpr field merge_options[] = {
+    UNTAX_FIELD(untax_merge_partial_attention_options, pattern),
+    UNTAX_FIELD(untax_merge_partial_attention_options, eager),
+    UNTAX_FIELD(untax_merge_partial_attention_options, workers),
+    UNTAX_FIELD(untax_merge_partial_attention_options, senders),
+    UNTAX_FIELD(untax_merge_partial_attention_options, varying_tokens),
+};
+
 constexpr field attention_options[] = {
     UNTAX_FIELD(untax_flash_attention_options, order),
 };
@@ -71,6 +79,9 @@ UNTAX_FIELDS(untax_flash_decode_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(t
              UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, keys),
              UNTAX_FIELD(type, page_size), UNTAX_FIELD(type, pages), UNTAX_FIELD(type, type),
              UNTAX_FIELD(type, partials), UNTAX_FIELD(type, scale), UNTAX_FIELD(type, logit_cap));
+UNTAX_FIELDS(untax_merge_partial_attention_problem, UNTAX_FIELD(type, tokens),
+             UNTAX_FIELD(type, heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, type),
+             UNTAX_FIELD(type, own_heads), UNTAX_FIELD(type, log2));
 UNTAX_FIELDS(untax_flash_attention_problem, UNTAX_FIELD(type, batch), UNTAX_FIELD(type, heads),
              UNTAX_FIELD(type, kv_heads), UNTAX_FIELD(type, head_dim), UNTAX_FIELD(type, queries),
              UNTAX_FIELD(type, keys), UNTAX_FIELD(type, type), UNTAX_FIELD(type, causal),
@@ -116,6 +127,13 @@ untax_operator* decode(untax_world* w, const nb::dict& problem, const nb::dict& 
                  filled<untax_flash_decode_options>(options, decode_options));
 }
 
+untax_operator* merge(untax_world* w, const nb::dict& problem, const nb::dict& options) {
+  using structure = untax_merge_partial_attention_problem;
+  return planned(untax_merge_partial_attention_plan, w,
+                 filled<structure>(problem, fields_of<structure>::all),
+                 filled<untax_merge_partial_attention_options>(options, merge_options));
+}
+
 untax_operator* attention(untax_world* w, const nb::dict& problem, const nb::dict& options) {
   using structure = untax_flash_attention_problem;
   return planned(untax_flash_attention_plan, w,
@@ -155,6 +173,7 @@ constexpr plan_entry entries[] = {
      nullptr, nullptr},
     {"flash_attention", attention, nullptr, nullptr, nullptr},
     {"flash_decode", decode, nullptr, nullptr, nullptr},
+    {"merge_partial_attention", merge, nullptr, nullptr, nullptr},
     {"all_gather", collective<untax_all_gather_problem, untax_all_gather_plan>, nullptr,
      untax_all_gather_run, nullptr},
     {"reduce_scatter", collective<untax_reduce_scatter_problem, untax_reduce_scatter_plan>, nullptr,

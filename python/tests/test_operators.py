@@ -133,6 +133,35 @@ def test_all_reduce_norm(case, phases, output):
     untax.run_threads(ranks, body)
 
 
+@pytest.mark.parametrize("own_heads", [False, True])
+@pytest.mark.parametrize("varying", [0, 1])
+def test_merge_partial_attention(seed, own_heads, varying):
+    rng = np.random.default_rng(seed)
+    ranks, tokens, heads, dim = int(rng.integers(1, 6)), 3, 4, 24
+    parts = rng.standard_normal((ranks, tokens, heads, dim)).astype(np.float32)
+    sums = rng.standard_normal((ranks, tokens, heads)).astype(np.float32) * 5
+    sums[:, 0, 1] = sums[0, 1] = -np.inf
+    parts[:, 0, 1] = parts[0, 1] = np.nan
+    weights = np.exp(sums.astype(np.float64))
+    total = weights.sum(0)
+    products = np.where(weights[..., None] > 0, weights[..., None] * parts, 0).sum(0)
+    expected = products / np.where(total > 0, total, 1)[..., None]
+
+    def body(world):
+        op = untax.MergePartialAttention(world, tokens=tokens + varying, heads=heads, head_dim=dim, dtype="fp32",
+                                         own_heads=own_heads, varying_tokens=varying)
+        out, lse = op(parts[world.rank].reshape(-1, dim), sums[world.rank])
+        return out.reshape(tokens, -1, dim) if out.size else np.empty((tokens, 0, dim)), lse
+
+    results = untax.run_threads(ranks, body)
+    if own_heads:
+        results = [tuple(np.concatenate([r[i] for r in results], 1) for i in (0, 1))]
+    for out, lse in results:
+        assert np.allclose(out, expected, atol=1e-5)
+        with np.errstate(divide="ignore"):
+            assert np.allclose(lse, np.log(total), atol=1e-5)
+
+
 @pytest.mark.parametrize("page_size", [0, 4])
 def test_flash_decode(seed, page_size):
     rng = np.random.default_rng(seed)

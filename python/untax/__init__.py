@@ -16,7 +16,8 @@ from . import _core
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
 from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashAttention,
-                        FlashDecode, GemmAllReduce, GemmAllScatter, GemmReduceScatter, Operator, ReduceScatter)
+                        FlashDecode, GemmAllReduce, GemmAllScatter, GemmReduceScatter, MergePartialAttention, Operator,
+                        ReduceScatter)
 from .select import Selector
 from .sparse import Spmv, spmv_ways
 from .taxes import Taxes, taxes
@@ -29,7 +30,7 @@ __version__ = _core.version()
 __all__ = [
     "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error",
     "FlashAttention", "FlashDecode",
-    "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "Operator",
-    "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World",
+    "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "MergePartialAttention",
+    "NotSymmetric", "Operator", "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World",
     "run_gpus", "run_threads", "spmv_ways", "taxes",
 ]

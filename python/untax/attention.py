@@ -42,6 +42,38 @@ class FlashDecode(Operator):
         return out
 
 
+class MergePartialAttention(Operator):
+    """Exchange and merge of what anybody's attention kernel made of the keys of each rank, in worlds of the host.
+
+    `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads] of fp32, natural logarithms of the sums of
+    exponentials, or with `log2` those to base 2; -inf where a part is empty, and then its row may hold anything. Every rank
+    gets all heads, or with `own_heads` its ceil(heads / W), the last ones fewer: `out` of [tokens * own, head_dim] and
+    `lse` of [tokens, own], zeros and -inf where all parts are empty. With `varying_tokens` a run has any number of
+    tokens up to that, the same at all ranks.
+    """
+
+    name = "merge_partial_attention"
+    operands = ("partial_o", "partial_lse", "out", "lse")
+
+    def __init__(self, world: World, *, tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
+                 own_heads: bool = False, log2: bool = False, **options: Any) -> None:
+        problem = {"tokens": tokens, "heads": heads, "head_dim": head_dim, "type": type_number(dtype),
+                   "own_heads": int(own_heads), "log2": int(log2)}
+        super().__init__(world, problem, options)
+
+    def run(self, partial_o: Any, partial_lse: Any, out: Any = None, lse: Any = None, *,
+            stream: Any = None) -> tuple[Any, Any]:
+        """One run. Returns (out, lse), which are made like the parts if they are not given."""
+        tokens, (own, dim) = partial_lse.shape[0], (self.operand("lse")[0][1], self.operand("out")[0][1])
+        if out is None:
+            out = empty_like(partial_o, (tokens * own, dim))
+        if lse is None:
+            lse = empty_like(partial_lse, (tokens, own))
+        self._core.run_merge(as_operand(partial_o), as_operand(partial_lse), as_operand(out), as_operand(lse),
+                             stream_number(stream))
+        return out, lse
+
+
 class FlashAttention(Operator):
     """Attention of all queries of some sequences to the keys of theirs (prefill, forward): nothing is sent.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .attention import FlashAttention, FlashDecode
+from .attention import FlashAttention, FlashDecode, MergePartialAttention
 from .errors import InvalidArgument
 from .planned import Operator
 from .types import address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_names, type_number
@@ -266,6 +266,6 @@ class Broadcast(_Collective):
 
 
 kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
-    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashAttention, FlashDecode, AllGather,
-    ReduceScatter, AllReduce, AllToAll, Broadcast)}
+    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashAttention, FlashDecode,
+    MergePartialAttention, AllGather, ReduceScatter, AllReduce, AllToAll, Broadcast)}
 """The classes by the names that the library has for them."""

@@ -14,6 +14,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/flash_attention/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
+#include "ops/merge_partial_attention/planning.hpp"
 
 namespace untax::c {
 namespace {
@@ -66,6 +67,7 @@ std::vector<std::string> all_names() {
   for (const auto& entry : operators()) names.push_back(entry.name);
   names.emplace_back(flash_attention_name);
   names.emplace_back(flash_decode_name);
+  names.emplace_back(merge_partial_attention_name);
   names.emplace_back(all_reduce_norm_name);
   for (const auto& entry : collectives()) names.push_back(entry.name);
   return names;

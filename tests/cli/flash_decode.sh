@@ -20,4 +20,16 @@ expect 2 run all_gather_gemm --keys 4
 says "$err" 'has no attention'
 expect 2 run flash_decode --backend cuda --dtype bf16 --splits 3
 says "$err" 'splits sequences on GPUs as it finds them'
+
+for world in 1 2 3 8; do
+  expect 0 run merge_partial_attention --ranks "$world" --pattern all --batch 3 --heads 6 --head-dim 20 --repeat 1 --verify \
+    --own-heads --seed "$world"
+  [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "merge_partial_attention, $world ranks: not all right"
+done
+expect 0 run merge_partial_attention --ranks 2 --processes --dtype bf16 --head-dim 576 --repeat 1 --verify
+says "$out" ' right$'
+expect 2 run merge_partial_attention --keys 4
+says "$err" 'means nothing to merge_partial_attention'
+expect 2 run flash_decode --own-heads
+says "$err" 'gives all heads to all ranks'
 finish

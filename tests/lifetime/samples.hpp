@@ -14,6 +14,7 @@
 #include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/ops/gemm_reduce_scatter.hpp>
+#include <untax/ops/merge_partial_attention.hpp>
 
 namespace untax::testing {
 
@@ -143,6 +144,23 @@ struct sample<flash_decode> {
   }
 };
 
+template <>
+struct sample<merge_partial_attention> {
+  static const std::vector<pattern>& patterns() { return moving_patterns; }
+  static merge_partial_attention_problem problem() {
+    return {.tokens = 2, .heads = 2, .head_dim = 8, .type = dtype::f32};
+  }
+  static merge_partial_attention make(world& w, pattern how, int workers = 0) {
+    return {w, problem(), {.how = how, .workers = workers}};
+  }
+  static void run(merge_partial_attention& op) {
+    const std::vector<float> in = numbers();
+    std::vector<float> out = numbers();
+    std::vector<float> sums = numbers();
+    op.run(operand(in, {4, 8}), operand(in, {2, 2}), result(out, {4, 8}), result(sums, {2, 2}));
+  }
+};
+
 template <class Collective, class Problem>
 struct collective_sample {
   static const std::vector<pattern>& patterns() { return moving_patterns; }
@@ -169,9 +187,10 @@ struct sample<all_to_all> : collective_sample<all_to_all, all_to_all_problem> {}
 template <>
 struct sample<broadcast> : collective_sample<broadcast, broadcast_problem> {};
 
-using all_operators = ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,
-                                       gemm_all_reduce, all_reduce_norm, flash_decode, all_gather,
-                                       reduce_scatter, all_reduce, all_to_all, broadcast>;
+using all_operators =
+    ::testing::Types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
+                     all_reduce_norm, flash_decode, merge_partial_attention, all_gather,
+                     reduce_scatter, all_reduce, all_to_all, broadcast>;
 
 constexpr int ranks = 3;
 

@@ -24,7 +24,8 @@ HOST = ["src/symmetric/*.*pp", "src/flow/*.*pp", "src/world/*.*pp", "include/unt
         "include/untax/symmetric/*.hpp", "include/untax/tile/*.hpp", "include/untax/world/*.hpp", "engines/host/*.*pp",
         "engines/schedule/*.*pp", "ops/*/layout.hpp", "ops/*/protocol.hpp", "ops/common/*.*pp",
         "ops/collectives_common/*.*pp", "ops/choice/*.*pp", "ops/broadcast/direct_relay.hpp", "ops/*/operator.cpp",
-        "ops/flash_decode/planning.cpp", "ops/flash_decode/host.cpp"]  # fmt: skip
+        "ops/flash_decode/planning.cpp", "ops/flash_decode/host.cpp", "ops/merge_partial_attention/planning.cpp",
+        "ops/merge_partial_attention/host.cpp", "ops/merge_partial_attention/packing.cpp", "ops/attention_common/*.*pp"]  # fmt: skip
 PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/channel/*.hpp", "engines/gpu/copy/*.hpp", "engines/gpu/comm/*.hpp",
          "engines/gpu/collectives/*.hpp", "engines/gpu/packets/*.hpp", "engines/gpu/gemm/sources/*.hpp",
          "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp",
@@ -46,10 +47,10 @@ PROGRAMS = ["tile_test", "rma_test", "world_test", "planning_test", "schedule_te
             "pretended_test", "lifetime_test", "taxes_test", "select_test", "order_test",
             "_skeleton_test", "all_gather_test", "broadcast_test", "all_to_all_test", "reduce_scatter_test",
             "all_reduce_test", "all_gather_gemm_test", "gemm_all_scatter_test", "gemm_reduce_scatter_test", "gemm_all_reduce_test", "all_reduce_norm_test",
-            "flash_decode_test", "flash_attention_test", "faults_test", "multi_test"]  # fmt: skip
+            "flash_decode_test", "merge_partial_attention_test", "flash_attention_test", "faults_test", "multi_test"]  # fmt: skip
 MODEL_PROGRAMS = ["all_gather_gemm_model_test", "gemm_all_scatter_model_test", "gemm_reduce_scatter_model_test",
                   "gemm_all_reduce_model_test", "all_reduce_norm_model_test",
-                  "flash_decode_model_test", "all_gather_model_test", "all_reduce_model_test",
+                  "flash_decode_model_test", "merge_partial_attention_model_test", "all_gather_model_test", "all_reduce_model_test",
                   "broadcast_model_test", "schedule_model_test", "litmus_model_test"]  # fmt: skip
 
 

@@ -21,6 +21,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/workload.hpp"
 #include "tests/schedule/broken.hpp"
 #include "tests/wanted_lines.hpp"
 
@@ -168,6 +169,7 @@ TEST(findings, are_told_word_for_word) {
   add(collectives());
   add(std::vector{attention_entry()});
   add(std::vector{norm_entry()});
+  add(std::vector{merge_entry()});
   for (std::string& line : found.lines) std::ranges::replace(line, '\n', ' ');
   untax_test::expect_wanted_lines(file, found.lines);
 }

@@ -15,6 +15,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/workload.hpp"
 #include "tests/schedule/broken.hpp"
 
 namespace untax::test {
@@ -38,6 +39,7 @@ TEST(schedules, of_all_operators_are_right) {
     each_case(operators(), ranks, prove);
     each_case(collectives(), ranks, prove);
     each_case(std::vector{attention_entry()}, ranks, prove);
+    each_case(std::vector{merge_entry()}, ranks, prove);
     each_case(std::vector{norm_entry()}, ranks, prove);
   }
 }
@@ -147,6 +149,7 @@ TEST(schedules, of_bulk_patterns_hand_over_no_single_tiles) {
     each_case(operators(), ranks, look);
     each_case(collectives(), ranks, look);
     each_case(std::vector{attention_entry()}, ranks, look);
+    each_case(std::vector{merge_entry()}, ranks, look);
   }
   EXPECT_GT(looked_at, 10);
 }
@@ -179,6 +182,7 @@ TEST(schedules, of_all_operators_send_to_the_nearest_first) {
   };
   each_case(operators(), 3, look);
   each_case(std::vector{attention_entry()}, 3, look);
+  each_case(std::vector{merge_entry()}, 3, look);
   EXPECT_GT(looked_at, 10);
 }
 

@@ -20,6 +20,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/workload.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace untax::test {
@@ -94,6 +95,7 @@ TEST(programs, are_those_that_somebody_wanted) {
   add(all, collectives());
   add(all, std::vector{attention_entry()});
   add(all, std::vector{norm_entry()});
+  add(all, std::vector{merge_entry()});
   untax_test::expect_wanted_lines(file, all);
 }
 

@@ -22,7 +22,8 @@ def merge_partial_attention(partial_o: _torch.Tensor, partial_lse: _torch.Tensor
 
     `partial_o`: [..., head_dim], `partial_lse`: [...], the logarithm of the sum of exponentials, base e, -inf where a
     rank has no key. Returns the attention to the keys of all ranks, and its lse in fp32; zeros and -inf where nobody has
-    one. Collective. Two all_gathers of untax, and torch's kernels.
+    one. Collective. On CPUs one merge_partial_attention; on GPUs, and for many parts, two all_gathers of untax
+    and torch's kernels.
     """
     return _torch.ops.untax.merge_partial_attention(partial_o, partial_lse, name_of(group))
 

@@ -340,7 +340,18 @@ def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = Fals
 def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, *, o: Tensor | None = None,
                             lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
     _require_shape("partial_lse", partial_lse, *partial_o.shape[:-1])
-    ranks = _engine(partial_o, group_name).world.size
+    engine = _engine(partial_o, group_name)
+    ranks, shape = engine.world.size, partial_lse.shape
+    heads, dim = shape[-1] if shape else 1, partial_o.shape[-1]
+    # The rooms for all parts of all ranks are to be small beside the heap.
+    if not partial_o.is_cuda and dim > 0 and 0 < max(partial_lse.numel(), 64 * heads) * (dim + 2) * ranks <= 1 << 21:
+        made, sums = _room(partial_o, (*shape, dim), 0, o), _room(partial_lse.float(), tuple(shape), 0, lse)
+        if partial_o.numel() > 0:
+            op = engine.planned("merge_partial_attention", tokens=partial_lse.numel() // heads, heads=heads, head_dim=dim,
+                                dtype=partial_o.dtype)
+            parts = partial_o.reshape(-1, dim).contiguous(), partial_lse.float().reshape(-1, heads).contiguous()
+            op._core.run_merge(*map(_operand, (*parts, made.view(-1, dim), sums.view(-1, heads))), 0)
+        return _handed(made, o), _handed(sums, lse)
     logarithms = all_gather(partial_lse.float().unsqueeze(0), 0, group_name)
     parts = all_gather(partial_o.unsqueeze(0), 0, group_name).view(ranks, *partial_o.shape)
     top = logarithms.amax(0)

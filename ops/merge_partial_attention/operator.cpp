@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/core/memory_kind.hpp>
+#include <untax/ops/merge_partial_attention.hpp>
+
+#include "ops/common/arguments.hpp"
+#include "ops/common/plan_agreement.hpp"
+#include "ops/merge_partial_attention/backend.hpp"
+#include "ops/merge_partial_attention/planning.hpp"
+
+namespace untax {
+
+merge_partial_attention::merge_partial_attention(world& w,
+                                                 const merge_partial_attention_problem& problem,
+                                                 const merge_partial_attention_options& options)
+    : problem_(problem), varying_(options.varying_tokens) {
+  if (w.memory() == memory_kind::cuda) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: has no kernels for GPUs yet; all_gather partial results "
+                            "and logarithms there, or make a world of the host",
+                            w.rank(), merge_partial_attention_name));
+  }
+  require_sensible(problem, w.rank());
+  auto made = make_plan(w, problem, options);
+  plan_ = made.plan;
+  explanation_ = std::move(made.explanation);
+  agree_on_lines(
+      w, merge_partial_attention_name,
+      {fmt::format("{}{}", describe(problem), varying_ ? ", at most" : ""), fields_of(plan_)});
+  backend_ = make_process_owned<merge_backend>(w, problem_, plan_, options);
+}
+merge_partial_attention::merge_partial_attention(merge_partial_attention&&) noexcept = default;
+merge_partial_attention& merge_partial_attention::operator=(merge_partial_attention&&) noexcept =
+    default;
+merge_partial_attention::~merge_partial_attention() = default;
+
+range merge_partial_attention::heads_of(const merge_partial_attention_problem& problem, int world,
+                                        int rank) {
+  if (problem.get == merged_heads::all) return {0, problem.heads};
+  return sharding{problem.heads, world}.of(rank);
+}
+
+void merge_partial_attention::run(const const_matrix& partial_o, const const_matrix& partial_lse,
+                                  const matrix& out, const matrix& lse) {
+  const argument_check check{merge_partial_attention_name, plan_.rank};
+  check.is_whole(backend_ != nullptr);
+  const std::int64_t tokens = varying_ ? partial_lse.rows : problem_.tokens;
+  if (tokens < 0 || tokens > problem_.tokens) {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: partial_lse has {} tokens; the capacity is {}",
+                            plan_.rank, merge_partial_attention_name, tokens, problem_.tokens));
+  }
+  const std::int64_t own = heads_of(problem_, plan_.world, plan_.rank).size;
+  check.matrix_of("partial_o", partial_o, {tokens * problem_.heads, problem_.head_dim},
+                  problem_.type);
+  check.matrix_of("partial_lse", partial_lse, {tokens, problem_.heads}, dtype::f32);
+  check.matrix_of("out", as_const(out), {tokens * own, problem_.head_dim}, problem_.type);
+  check.matrix_of("lse", as_const(lse), {tokens, own}, dtype::f32);
+  check.apart("out", as_const(out), as_const(lse));
+  backend_->run(partial_o, partial_lse, out, lse);
+}
+
+}  // namespace untax

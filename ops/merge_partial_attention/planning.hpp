@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <untax/ops/merge_partial_attention.hpp>
+
+#include "ops/common/memory_need.hpp"
+
+namespace untax {
+
+inline constexpr std::string_view merge_partial_attention_name = "merge_partial_attention";
+
+/// The patterns that it has.
+inline constexpr std::array merge_patterns = {pattern::bulk_synchronous, pattern::fused_sequential,
+                                              pattern::fused_specialized};
+
+/// Throws `invalid_argument` unless the sizes make sense.
+void require_sensible(const merge_partial_attention_problem& problem, int rank);
+
+struct planned_merge {
+  merge_partial_attention_plan plan;
+  std::string explanation;
+};
+
+/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+[[nodiscard]] planned_merge make_plan(const world& w,
+                                      const merge_partial_attention_problem& problem,
+                                      const merge_partial_attention_options& options);
+
+/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+[[nodiscard]] std::string fields_of(const merge_partial_attention_plan& plan);
+
+/// "4 tokens, 32 heads of 128, bf16, all heads to all".
+[[nodiscard]] std::string describe(const merge_partial_attention_problem& problem);
+
+/// Bytes of symmetric heap that an operator takes from a rank, at most.
+[[nodiscard]] std::size_t heap_for(const merge_partial_attention_problem& problem, int world);
+
+}  // namespace untax

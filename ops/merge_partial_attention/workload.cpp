@@ -1,0 +1,203 @@
+#include "ops/merge_partial_attention/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "engines/host/convert.hpp"
+#include "ops/common/random_matrix.hpp"
+#include "ops/merge_partial_attention/planning.hpp"
+
+namespace untax {
+namespace {
+
+constexpr float empty = -std::numeric_limits<float>::infinity();
+constexpr double log_of_2 = 0.69314718055994530942;
+
+/// Whether a rank has nothing for a row: one in four; of some rows nobody has anything.
+bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
+  const auto drawn = [&](std::uint64_t of) {
+    return random_matrix{seed * 64 + 60}.at(row, static_cast<std::int64_t>(of));
+  };
+  return drawn(0) < -1.5F || drawn(1 + static_cast<std::uint64_t>(rank)) < -0.67F;
+}
+
+/// What is added up of differences and of squares.
+struct deviation {
+  double difference = 0;
+  double norm = 0;
+
+  void add(double found, double right) {
+    if (found == right) return static_cast<void>(norm += std::isfinite(right) ? right * right : 0);
+    difference += (found - right) * (found - right);
+    norm += right * right;
+  }
+  /// A result of very few elements may come out near zero by chance.
+  [[nodiscard]] double relative(double least) const {
+    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, least));
+  }
+};
+
+}  // namespace
+
+merge_workload::merge_workload(world& w, const merge_partial_attention_problem& problem,
+                               const merge_partial_attention_options& options, std::uint64_t seed)
+    : problem_(problem),
+      world_(w.size()),
+      rank_(w.rank()),
+      tokens_(problem.tokens),
+      heads_(merge_partial_attention::heads_of(problem, w.size(), w.rank())),
+      out_(static_cast<std::size_t>(problem.tokens * heads_.size * problem.head_dim) *
+           size_of(problem.type)),
+      lse_(static_cast<std::size_t>(problem.tokens * heads_.size)),
+      op_(w, problem, options) {
+  refresh(seed);
+  poison_result();
+}
+
+matrix merge_workload::rows_in(std::vector<std::byte>& memory, std::int64_t rows) const {
+  return {memory.data(), problem_.type, rows, problem_.head_dim};
+}
+
+merge_workload::inputs merge_workload::inputs_of(int rank) const {
+  const std::int64_t rows = problem_.tokens * problem_.heads;
+  inputs made;
+  made.partial_o.resize(static_cast<std::size_t>(rows * problem_.head_dim) *
+                        size_of(problem_.type));
+  const random_matrix elements{seed_ * 64 + static_cast<std::uint64_t>(rank)};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto bytes = static_cast<std::int64_t>(size_of(problem_.type)) * problem_.head_dim;
+    const matrix line{made.partial_o.data() + row * bytes, problem_.type, 1, problem_.head_dim};
+    if (is_empty(seed_, rank, row)) {
+      poison(line);
+      made.partial_lse.push_back(empty);
+      continue;
+    }
+    elements.fill(line, {row, 1}, {0, problem_.head_dim});
+    made.partial_lse.push_back(20 + 4 * elements.at(row, problem_.head_dim));
+  }
+  return made;
+}
+
+void merge_workload::refresh(std::uint64_t seed) {
+  seed_ = seed;
+  own_ = inputs_of(rank_);
+}
+
+void merge_workload::poison_result() {
+  poison(rows_in(out_, problem_.tokens * heads_.size));
+  std::ranges::fill(lse_, std::numeric_limits<float>::quiet_NaN());
+}
+
+void merge_workload::run() { run(problem_.tokens); }
+
+void merge_workload::run(std::int64_t tokens) {
+  tokens_ = tokens;
+  op_.run(as_const(rows_in(own_.partial_o, tokens * problem_.heads)),
+          {own_.partial_lse.data(), dtype::f32, tokens, problem_.heads},
+          rows_in(out_, tokens * heads_.size), {lse_.data(), dtype::f32, tokens, heads_.size});
+}
+
+std::vector<float> merge_workload::found() const {
+  std::vector<float> floats(static_cast<std::size_t>(tokens_ * heads_.size * problem_.head_dim));
+  host::widen({out_.data(), problem_.head_dim, problem_.type}, tokens_ * heads_.size,
+              problem_.head_dim, floats.data(), problem_.head_dim);
+  return floats;
+}
+
+double merge_workload::relative_error() const {
+  std::vector<inputs> all;
+  for (int rank = 0; rank < world_; ++rank) all.push_back(inputs_of(rank));
+  std::vector<std::vector<float>> parts;
+  for (inputs& of : all) {
+    parts.emplace_back(static_cast<std::size_t>(tokens_ * problem_.heads * problem_.head_dim));
+    host::widen({of.partial_o.data(), problem_.head_dim, problem_.type}, tokens_ * problem_.heads,
+                problem_.head_dim, parts.back().data(), problem_.head_dim);
+  }
+  const std::vector<float> made = found();
+  const double base = problem_.log2 ? log_of_2 : 1;
+  deviation elements;
+  deviation logarithms;
+  double expected = 0;
+  for (std::int64_t i = 0; i < tokens_ * heads_.size; ++i) {
+    const std::int64_t row = i / heads_.size * problem_.heads + heads_.begin + i % heads_.size;
+    std::vector<double> weights;
+    double total = 0;
+    double squares = 0;
+    for (const inputs& of : all) {
+      weights.push_back(
+          std::exp(static_cast<double>(of.partial_lse[static_cast<std::size_t>(row)]) * base));
+      total += weights.back();
+      squares += weights.back() * weights.back();
+    }
+    for (std::int64_t j = 0; j < problem_.head_dim; ++j) {
+      const auto at = static_cast<std::size_t>(row * problem_.head_dim + j);
+      double right = 0;
+      for (std::size_t r = 0; r < all.size(); ++r)
+        if (weights[r] > 0) right += weights[r] / total * static_cast<double>(parts[r][at]);
+      elements.add(static_cast<double>(made[static_cast<std::size_t>(i * problem_.head_dim + j)]),
+                   right);
+      if (total > 0) expected += squares / (total * total);
+    }
+    logarithms.add(static_cast<double>(lse_[static_cast<std::size_t>(i)]), std::log(total) / base);
+  }
+  return std::max(elements.relative(expected), logarithms.relative(1));
+}
+
+std::vector<std::byte> merge_workload::bits() const {
+  std::vector<std::byte> all = out_;
+  const auto bytes = std::as_bytes(std::span(lse_));
+  all.insert(all.end(), bytes.begin(), bytes.end());
+  return all;
+}
+
+double tolerance_of(const merge_partial_attention_problem& problem) noexcept {
+  return problem.type == dtype::f32 ? 2e-5 : problem.type == dtype::f16 ? 1e-3 : 5e-3;
+}
+
+trial_subject subject_of(const merge_partial_attention_problem& problem,
+                         const merge_partial_attention_options& options) {
+  trial_subject subject;
+  subject.name = merge_partial_attention_name;
+  subject.description = fmt::format("{}, {}", merge_partial_attention_name, describe(problem));
+  subject.facts = {{"tokens", problem.tokens},
+                   {"heads", problem.heads},
+                   {"head_dim", problem.head_dim},
+                   {"own heads", problem.get == merged_heads::own ? 1 : 0},
+                   {"dtype", std::string(name_of(problem.type))}};
+  subject.patterns.assign(merge_patterns.begin(), merge_patterns.end());
+  subject.tolerance = tolerance_of(problem);
+  subject.rate_unit = "GB/s";
+  subject.rate_name = "bytes_per_second";
+  const double rows = static_cast<double>(problem.tokens) * static_cast<double>(problem.heads);
+  const double row =
+      static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type)) +
+      sizeof(float);
+  // What all ranks pass.
+  subject.work = [rows, row](int ranks) { return ranks * rows * row; };
+  subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
+  subject.need = [problem, rows, row](int ranks, const std::vector<pattern>& patterns,
+                                      bool verify) {
+    const auto times = static_cast<double>(patterns.size()) * ranks;
+    const double packed = rows * static_cast<double>(problem.head_dim + 2) * sizeof(float);
+    memory_need need;
+    // What is passed and what comes out, and both in fp32.
+    need.activations = times * 2 * (rows * row + packed);
+    need.heaps = times * static_cast<double>(heap_for(problem, ranks));
+    need.heap_of_rank = need.heaps / ranks;
+    need.work_space = verify ? 2.0 * ranks * ranks * packed : 0;
+    return need;
+  };
+  subject.make = [problem, options](world& w, pattern how,
+                                    std::uint64_t seed) -> std::unique_ptr<trial> {
+    merge_partial_attention_options chosen = options;
+    chosen.how = how;
+    return std::make_unique<merge_workload>(w, problem, chosen, seed);
+  };
+  return subject;
+}
+
+}  // namespace untax

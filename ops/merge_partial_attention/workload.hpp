@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/ops/merge_partial_attention.hpp>
+
+#include "ops/common/protocol_variant.hpp"
+#include "ops/common/trial.hpp"
+
+namespace untax {
+
+/// One rank's merge_partial_attention with random inputs, of which some are empty, and a result
+/// that can be checked against fp64.
+class merge_workload final : public trial {
+ public:
+  /// Collective.
+  merge_workload(world& w, const merge_partial_attention_problem& problem,
+                 const merge_partial_attention_options& options, std::uint64_t seed);
+
+  void refresh(std::uint64_t seed) override;
+  void poison_result() override;
+  void run() override;
+  /// Of so many tokens, up to those of the problem, where they vary.
+  void run(std::int64_t tokens);
+  /// The larger one of those of the result and of its logarithms.
+  [[nodiscard]] double relative_error() const override;
+  [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
+  [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
+  /// The bits of the result and of its logarithms.
+  [[nodiscard]] std::vector<std::byte> bits() const;
+
+ private:
+  /// What a rank passes.
+  struct inputs {
+    std::vector<std::byte> partial_o;
+    std::vector<float> partial_lse;
+  };
+  [[nodiscard]] inputs inputs_of(int rank) const;
+  [[nodiscard]] matrix rows_in(std::vector<std::byte>& memory, std::int64_t rows) const;
+  [[nodiscard]] std::vector<float> found() const;
+
+  merge_partial_attention_problem problem_;
+  int world_;
+  int rank_;
+  std::uint64_t seed_ = 0;
+  std::int64_t tokens_;  ///< of the last run
+  range heads_;
+  inputs own_;
+  mutable std::vector<std::byte> out_;
+  std::vector<float> lse_;
+  merge_partial_attention op_;
+};
+
+/// What `untax run` makes of it.
+[[nodiscard]] trial_subject subject_of(const merge_partial_attention_problem& problem,
+                                       const merge_partial_attention_options& options);
+
+/// The largest relative error that is right.
+[[nodiscard]] double tolerance_of(const merge_partial_attention_problem& problem) noexcept;
+
+/// Names merge_partial_attention to whoever checks protocols.
+struct merge_entry {
+  std::string name = "merge_partial_attention";
+};
+
+/// Every pattern, with all heads for all ranks and with some for each.
+[[nodiscard]] std::vector<protocol_variant> variants_of(const merge_entry& entry);
+
+}  // namespace untax
