@@ -284,7 +284,9 @@ class Reader:
             return
         if not statement and not self.is_value(start, end):
             return
-        parts = [self.text(start, first), replacement, self.text(last + 1, end)]
+        # A bool, too: beside what is not negated, `!optional` would become an optional that holds it.
+        put = "!!" if kind == "negation" else replacement
+        parts = [self.text(start, first), put, self.text(last + 1, end)]
         self.append(kind, start, end, " ".join(p for p in parts if p), first, last, replacement, statement)
 
     def is_value(self, start, end):
