@@ -23,7 +23,7 @@ all_gather::all_gather(world& w, const all_gather_problem& problem,
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
   const std::string text = fmt::format("count {}", problem.count);
   if (options.varying_count) {
-    start(w, text, counted(w, problem, options), options);
+    start(w, text, counted(w, problem, options, kernels_of), options);
     return;
   }
   with_protocol_for(problem_, plan(), [&](auto protocol) {

@@ -33,8 +33,8 @@ gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
                                   reduce_target target, const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const bool passes_on = target == reduce_target::everywhere && plan.phases == 2;
-    return gpu::packet_reduction(reduced_messages(count, target, plan), type, how, passes_on,
-                                 plan.workers);
+    return gpu::packet_reduction(planned(reduced_messages(count, target, plan), plan), type, how,
+                                 passes_on, plan.workers);
   }
   if (plan.pushes) return moving_code(pushed_reduce(count, how, plan), type, plan.wire);
   if (plan.direct) return moving_code(direct_reduce(count, how, target, plan), type, plan.wire);

@@ -22,7 +22,7 @@ all_reduce::all_reduce(world& w, const all_reduce_problem& problem,
     : collective(w, need_of(problem, w.size()), options), problem_(problem) {
   const std::string text = fmt::format("count {}, {}", problem.count, name_of(problem.how));
   if (options.varying_count) {
-    start(w, text, counted(w, problem, options), options);
+    start(w, text, counted(w, problem, options, kernels_of), options);
     return;
   }
   with_protocol_for(problem_, plan(), [&](auto protocol) {

@@ -58,7 +58,7 @@ all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
                       "has {} entries",
                       w.rank(), problem.counts.size()));
     }
-    start(w, text_of(problem), counted(w, problem, options), options);
+    start(w, text_of(problem), counted(w, problem, options, kernels_of), options);
     return;
   }
   const auto kept = std::make_shared<const all_to_all_problem>(problem);

@@ -24,7 +24,8 @@ class direct_relay : public direct_layout {
         owners_{inner_shares(count, plan.world - 1), root + 1, plan.world},
         root_(root),
         span_(span_for(owners_.full, plan.workers)),
-        full_count_(pieces{{0, span_}, plan.chunk}.count()) {}
+        full_count_(pieces{{0, span_}, plan.chunk}.count()),
+        most_count_(pieces{{0, span_for(plan.most, plan.workers)}, plan.chunk}.count()) {}
 
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
@@ -49,7 +50,8 @@ class direct_relay : public direct_layout {
   /// The root's word to an owner that chunk `i` of `count` has come.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room scattered(int owner, int i, int count, int lane,
                                                            std::uint64_t epoch) const noexcept {
-    const auto before = (epoch - 1) * static_cast<std::uint64_t>(count);
+    const int of_each_run = most_count_ > 0 ? most_count_ : count;
+    const auto before = (epoch - 1) * static_cast<std::uint64_t>(of_each_run);
     return flag(first, lane, root_, owner, before + static_cast<std::uint64_t>(i) + 1);
   }
   /// Of any owner.
@@ -143,6 +145,7 @@ class direct_relay : public direct_layout {
   int root_;
   std::int64_t span_;  // of a share that is not the last
   int full_count_;     // chunks of such a span
+  int most_count_;     // the same where runs have any count, of the largest; else 0
 };
 
 static_assert(protocol<direct_relay>);

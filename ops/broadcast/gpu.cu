@@ -20,7 +20,8 @@ gpu::transfer_code relay_code(std::int64_t count, dtype type, int root,
                               const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const ownership owners{inner_shares(count, plan.world - 1), root + 1, plan.world};
-    return gpu::packet_relay(relayed_messages(owners, root, plan), type, root, count, plan.workers);
+    return gpu::packet_relay(planned(relayed_messages(owners, root, plan), plan), type, root, count,
+                             plan.workers);
   }
   if (plan.direct) return moving_code(direct_relay(count, root, plan), type, plan.wire);
   return moving_code(relay_protocol(count, root, plan), type, plan.wire);

@@ -32,7 +32,7 @@ broadcast::broadcast(world& w, const broadcast_problem& problem, const collectiv
       problem_(problem) {
   const std::string text = fmt::format("count {}, root {}", problem.count, problem.root);
   if (options.varying_count) {
-    start(w, text, counted(w, problem, options), options);
+    start(w, text, counted(w, problem, options, kernels_of), options);
     return;
   }
   with_protocol_for(problem_, plan(), [&](auto protocol) {

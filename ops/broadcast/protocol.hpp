@@ -28,6 +28,7 @@ class relay_protocol : public two_phase_layout {
   UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
                                            Emit&& emit) const {
     if (kernel_index % 2 == 1) return pass_barrier(kernel_index, epoch, emit);
+    answer_roll_call(worker, epoch, emit);
     const role mine = role_of(kernel_index, worker);
     run_rounds(
         mine,
@@ -40,6 +41,7 @@ class relay_protocol : public two_phase_layout {
           return rank() == root_ ? keep_round(lane, i, emit) : relay_round(lane, i, epoch, emit);
         },
         [&](int lane, int i) { return rank() != root_ && collect_round(1, lane, i, epoch, emit); });
+    end_roll_call(worker, epoch, emit);
   }
 
  private:
@@ -79,7 +81,7 @@ class relay_protocol : public two_phase_layout {
         if (peer != root_) visit(passed_on(peer, lane, i, all, epoch));
       }
     };
-    each_other([&](const parcel& p) { emit(step{.reserve = second_ring_.room_of(p)}); });
+    each_other([&](const parcel& p) { emit(step{.reserve = second_ring_.asked_of(p)}); });
     // First to the others, who wait for it, and out of the room, so that it need not have been
     // stored before.
     each_other([&](const parcel& p) { emit(moved(chunk, here, second_ring_.place_of(p))); });

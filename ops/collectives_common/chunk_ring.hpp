@@ -43,7 +43,7 @@ struct lane_chunks {
 struct parcel {
   int from = 0;
   int to = 0;
-  int lane = 0;
+  int lane = 0;              ///< of both sets, where there are two
   std::uint64_t number = 0;  ///< of those before it on this way and lane, in all epochs
 };
 
@@ -54,6 +54,10 @@ struct parcel {
 /// With one chunk an epoch and a depth of two these are the two sets by epoch parity of other
 /// operators; with more chunks the rooms go round within an epoch, so that the memory does not grow
 /// with the message.
+///
+/// Where runs have any count (`collective_plan::most`), each begins with empty rooms: runs take two
+/// sets of lanes in turn, a roll call keeps them apart, and a run counts on from the most uses that
+/// one before it can have had (chunked_layout.hpp).
 struct chunk_ring {
   int world = 1;
   int depth = 1;
@@ -61,6 +65,7 @@ struct chunk_ring {
   int shift = -1;
   bool has_rooms = true;  ///< false where barriers keep the order
   bool within = false;    ///< whether what a rank sends itself goes from one worker to another
+  std::uint64_t most_chunks = 0;  ///< of a lane in a run of any count, in whole turns; else 0
   std::int64_t first_row = 0;
   counter_block ready;  ///< at the receiver: [lane][turn][source]
   counter_block free;   ///< at the source: [lane][turn][receiver]
@@ -72,14 +77,27 @@ struct chunk_ring {
         shift(shift_of(plan.depth)),
         has_rooms(!is_bulk(plan.how)),
         within(plan.how == pattern::fused_specialized),
+        most_chunks(most_chunks_of(plan)),
         first_row(row),
-        ready(layout.take(plan.workers, plan.depth, plan.world)),
-        free(layout.take(plan.workers, plan.depth, plan.world)) {}
+        ready(layout.take(lanes_of(plan), plan.depth, plan.world)),
+        free(layout.take(lanes_of(plan), plan.depth, plan.world)) {}
+
+  /// Those of both sets.
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int lanes_of(
+      const collective_plan& plan) noexcept {
+    return plan.most > 0 ? 2 * plan.workers : plan.workers;
+  }
 
   /// Rows of the inbox that `plan` needs for a ring.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::int64_t rows_for(
       const collective_plan& plan) noexcept {
-    return std::int64_t{plan.workers} * plan.depth * plan.world;
+    return std::int64_t{lanes_of(plan)} * plan.depth * plan.world;
+  }
+
+  /// The room of a chunk, for who sends it: none where the run itself begins with an empty one.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room asked_of(const parcel& p) const noexcept {
+    if (most_chunks > 0 && p.number % most_chunks < static_cast<std::uint64_t>(depth)) return {};
+    return room_of(p);
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room room_of(const parcel& p) const noexcept {
@@ -102,6 +120,13 @@ struct chunk_ring {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turn_of(const parcel& p) const noexcept {
     const auto turns = static_cast<std::uint64_t>(depth);
     return static_cast<int>(shift < 0 ? p.number % turns : p.number & (turns - 1));
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::uint64_t most_chunks_of(
+      const collective_plan& plan) noexcept {
+    if (plan.most == 0) return 0;
+    const int all = pieces{{0, plan.most}, plan.chunk}.count();
+    const int of_lane = ceil_div(all, plan.workers);
+    return static_cast<std::uint64_t>(round_up(of_lane > 0 ? of_lane : 1, plan.depth));
   }
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int shift_of(int depth) noexcept {
     for (int shift = 0; shift < 31; ++shift) {

@@ -55,6 +55,7 @@ class chunked_layout {
         second_ring_(phases == 2 ? chunk_ring(plan, layout_, chunk_ring::rows_for(plan)) : ring_),
         barrier_{plan.rank, plan.world, layout_.take(1, plan.world, 1)},
         second_barrier_{plan.rank, plan.world, layout_.take(1, plan.world, 1)},
+        roll_(plan.most > 0 ? layout_.take(1, plan.world, 1) : counter_block{}),
         counters_(layout_.size()) {}
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr role role_of(int kernel_index,
@@ -86,12 +87,38 @@ class chunked_layout {
         whole.size == usual_.size ? usual_ : chunk_deal(whole.size, plan_.chunk, plan_.workers);
     return {{whole, plan_.chunk}, {lane, plan_.workers}, deal.each + (lane < deal.more ? 1 : 0)};
   }
-  /// Chunk `i` of `count` that go from one rank to another in each epoch.
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr parcel parcel_of(int from, int to, int lane,
-                                                                    int i, int count,
-                                                                    std::uint64_t epoch) noexcept {
-    return {from, to, lane,
-            (epoch - 1) * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(i)};
+  /// Chunk `i` of `count` that go from one rank to another in each epoch, or in this one.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr parcel parcel_of(int from, int to, int lane, int i,
+                                                             int count,
+                                                             std::uint64_t epoch) const noexcept {
+    const auto at = static_cast<std::uint64_t>(i);
+    if (plan_.most == 0)
+      return {from, to, lane, (epoch - 1) * static_cast<std::uint64_t>(count) + at};
+    const int set = static_cast<int>(epoch & 1U);
+    return {from, to, set * plan_.workers + lane, (epoch - 1) / 2 * ring_.most_chunks + at};
+  }
+
+  // Where runs have any count nothing but the roll call says that a set of rooms is empty. A rank
+  // that has ended a run knows that all have begun it, so they have ended the one before, whose
+  // set the next one takes. A barrier of the bulk pattern says as much.
+
+  /// What the first worker of a run does before everything else.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void answer_roll_call(int worker, std::uint64_t epoch,
+                                                    Emit&& emit) const {
+    if (!calls_roll(worker)) return;
+    for (int hop = 1; hop < world(); ++hop)
+      emit(step{.publish = begun(rank(), receiver_at_hop(rank(), hop, world()), epoch)});
+  }
+  /// And what it does at last.
+  UNTAX_CALLS_ANY_SIDE
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void end_roll_call(int worker, std::uint64_t epoch,
+                                                 Emit&& emit) const {
+    if (!calls_roll(worker)) return;
+    for (int hop = 1; hop < world(); ++hop)
+      emit(step{.acquire = begun(source_at_hop(rank(), hop, world()), rank(), epoch)});
   }
 
   /// Chunk `i` of what lane `lane` sends to each peer, nearest first; false if none has so many.
@@ -112,7 +139,7 @@ class chunked_layout {
     // All at first, so that they are waited for together, and all at the end, so that one release
     // serves them: where stores to peers wait for the link, every look at memory takes long.
     each_peer(
-        [&](const parcel& p, const lane_chunks&) { emit(step{.reserve = ring_.room_of(p)}); });
+        [&](const parcel& p, const lane_chunks&) { emit(step{.reserve = ring_.asked_of(p)}); });
     each_peer([&](const parcel& p, const lane_chunks& all) {
       busy = true;
       const range chunk = all.at(i);
@@ -175,6 +202,14 @@ class chunked_layout {
   }
 
  private:
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool calls_roll(int worker) const noexcept {
+    return plan_.most > 0 && worker == 0 && !is_bulk(plan_.how);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room begun(int who, int to,
+                                                       std::uint64_t epoch) const noexcept {
+    const int index = roll_.at(0, who, 0);
+    return {.producer = who, .consumer = to, .number = index, .ready = index, .use = epoch};
+  }
   /// Workers of fused_specialized that only take out of rooms.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int takers() const noexcept {
     return ceil_div(plan_.workers, plan_.serves);
@@ -192,6 +227,7 @@ class chunked_layout {
  private:
   barrier_steps barrier_;
   barrier_steps second_barrier_;
+  counter_block roll_;  ///< at each rank: which run another one has begun
   int counters_;
 };
 

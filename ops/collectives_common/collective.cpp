@@ -38,9 +38,8 @@ collective::collective(const world& w, const collective_need& need,
       plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu());
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
-  const bool touched_by_peers = plan_.direct && need.total > 0;
-  shows_input_ = touched_by_peers && need.by_peers != touched::result && !plan_.pushes;
-  shows_result_ = touched_by_peers && need.by_peers != touched::input;
+  if (need.total > 0) show_by(plan_, need.by_peers);
+  by_peers_ = need.by_peers;
 }
 collective::collective(collective&&) noexcept = default;
 collective& collective::operator=(collective&&) noexcept = default;
@@ -64,12 +63,6 @@ void collective::start(world& w, const std::string& problem, const program& p,
 
 void collective::start(world& w, const std::string& problem, const counted_programs& counted,
                        const collective_options& options) {
-  if (w.memory() == memory_kind::cuda) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {}: option varying_count is of the host only; in a world of "
-                            "GPUs plan an operator for each count",
-                            plan_.rank, name_));
-  }
   world_ = &w.stable_view();
   plans_ = counted.plans;
   std::string text = fmt::format("{}, any {}, {}", name_of(type_), problem, fields_of(plan_));
@@ -78,6 +71,13 @@ void collective::start(world& w, const std::string& problem, const counted_progr
   w.agree(name_, text);
   explanation_ +=
       fmt::format(", any count up to {} by {} plans", plans_->capacity(), plans_->ends().size());
+  if (w.memory() == memory_kind::cuda) {
+    // Runs of other counts may go another way.
+    for (const std::int64_t end : plans_->ends()) show_by(plans_->at(end), by_peers_);
+    device_runners_ = make_process_owned<counted_runners>(w, std::string(name_), counted);
+    w.agree(name_, "made");
+    return;
+  }
   engine_ =
       make_process_owned<host::engine>(w, counted.programs,
                                        host::engine_options{std::string(name_), type_, type_,
@@ -101,7 +101,7 @@ const collective_plan& collective::plan_of_run(std::int64_t count) const {
 
 void collective::check(std::string_view what, const const_array_view& given,
                        std::int64_t count) const {
-  argument_check{name_, plan_.rank}.is_whole(engine_ || device_runner_);
+  argument_check{name_, plan_.rank}.is_whole(engine_ || on_device());
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument,
                 fmt::format("rank {}: {}: {} {}", plan_.rank, name_, what, text));
@@ -138,7 +138,7 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   const void* const shown_in = shows_input_ ? in : nullptr;
   const void* const shown_out = shows_result_ ? out : nullptr;
   // Waiting for others is nothing that a capture can hold, and what it holds runs many times.
-  const bool captured = device_runner_ && device_runner_->captures(stream);
+  const bool captured = captures(stream);
   if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
     // Another rank may know these, too, and pass others this time.
     if (!captured) world_->note(name_, known->second);
@@ -167,10 +167,32 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   agreed_.emplace(std::pair(shown_in, shown_out), "direct" + offsets);
 }
 
+void collective::show_by(const collective_plan& plan, touched by_peers) {
+  if (!plan.direct) return;
+  if (by_peers != touched::result && !plan.pushes) shows_input_ = true;
+  if (by_peers != touched::input) shows_result_ = true;
+}
+
+bool collective::captures(stream_ref stream) const {
+  return device_runner_    ? device_runner_->captures(stream)
+         : device_runners_ ? device_runners_->captures(stream)
+                           : false;
+}
+
+void collective::run_on_device(const void* in, void* out, std::int64_t count, stream_ref stream) {
+  if (device_runner_) return device_runner_->run(in, out, between_, stream);
+  if (count != last_count_) {
+    world_->check();
+    if (!captures(stream)) world_->note(name_, fmt::format("runs of {} elements", count));
+    last_count_ = count;
+  }
+  if (count > 0) device_runners_->for_count(count).run(in, out, between_, stream);
+}
+
 void collective::carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
                            stream_ref stream) {
   if (shows_input_ || shows_result_) agree_on(in.data, out.data, stream);
-  if (device_runner_) return device_runner_->run(in.data, out.data, between_, stream);
+  if (on_device()) return run_on_device(in.data, out.data, count, stream);
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank, between_);
   operands[operand::c] = row_of(as_const(out), plan_.rank, between_);

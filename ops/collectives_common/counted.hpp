@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <untax/ops/collective_problems.hpp>
 #include <untax/tile/row_program.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/gpu/collectives/collective_runner.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/row_table.hpp"
 
@@ -23,13 +27,48 @@ class count_plans : public row_table<collective_plan> {
 struct counted_programs {
   std::shared_ptr<const count_plans> plans;
   row_program programs;
+  /// The kernels of a run of `count` by a plan of those; asked in a world of GPUs only.
+  std::function<gpu::transfer_code(std::int64_t count, const collective_plan&)> kernels;
+};
+
+/// A collective with a capacity in a world of GPUs: for each end of the table a runner with rooms
+/// and counters of its own. A run goes to the first that was made for as many elements.
+class counted_runners {
+ public:
+  /// Collective, as each of them.
+  counted_runners(world& w, const std::string& name, const counted_programs& counted)
+      : plans_(counted.plans),
+        kernels_(counted.kernels),
+        table_(plans_->capacity(), [&](std::int64_t end) {
+          return std::make_unique<gpu::collective_runner>(w, name, kernels_(end, plans_->at(end)));
+        }) {}
+
+  /// The runner for runs of `count` elements, at least 1.
+  [[nodiscard]] gpu::collective_runner& for_count(std::int64_t count) {
+    gpu::collective_runner& runner = *table_.at(count);
+    if (count != count_)
+      runner.set_argument(std::move(kernels_(count, plans_->at(count)).first_argument));
+    count_ = count;
+    return runner;
+  }
+  [[nodiscard]] bool captures(stream_ref stream) const {
+    return table_.at(table_.capacity())->captures(stream);
+  }
+
+ private:
+  std::shared_ptr<const count_plans> plans_;
+  std::function<gpu::transfer_code(std::int64_t, const collective_plan&)> kernels_;
+  row_table<std::unique_ptr<gpu::collective_runner>> table_;
+  std::int64_t count_ = -1;
 };
 
 /// Plans for every count up to that of the problem. Where counts vary there is a `need_of` and a
 /// `with_protocol_for` for a problem.
 template <class Problem>
 [[nodiscard]] counted_programs counted(const world& w, const Problem& problem,
-                                       const collective_options& options) {
+                                       const collective_options& options,
+                                       gpu::transfer_code (*kernels_of)(const Problem&,
+                                                                        const collective_plan&)) {
   const auto with = [problem](std::int64_t count) {
     Problem p = problem;
     p.count = count;
@@ -46,10 +85,14 @@ template <class Problem>
     return plan;
   });
   return {plans,
-          row_program(plans->ends(), most_uses, [plans, with](std::int64_t count, auto&& use) {
-            const Problem p = with(count);
-            with_protocol_for(p, plans->at(count), use);
-          })};
+          row_program(plans->ends(), most_uses,
+                      [plans, with](std::int64_t count, auto&& use) {
+                        const Problem p = with(count);
+                        with_protocol_for(p, plans->at(count), use);
+                      }),
+          [with, kernels_of](std::int64_t count, const collective_plan& plan) {
+            return kernels_of(with(count), plan);
+          }};
 }
 
 }  // namespace untax

@@ -26,6 +26,7 @@ class exchange_protocol : public chunked_layout {
   UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
                                            Emit&& emit) const {
     if (kernel_index == 1) return pass_barrier(kernel_index, epoch, emit);
+    answer_roll_call(worker, epoch, emit);
     const role mine = role_of(kernel_index, worker);
     const int lag = lag_of(mine.sends && mine.receives);
     for (int i = 0, idle = 0; idle <= lag; ++i) {
@@ -39,6 +40,7 @@ class exchange_protocol : public chunked_layout {
       }
       idle = busy ? 0 : idle + 1;
     }
+    end_roll_call(worker, epoch, emit);
   }
 
  private:

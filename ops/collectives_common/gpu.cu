@@ -3,6 +3,7 @@
 #include "ops/collectives_common/device_code.hpp"
 #include "ops/collectives_common/direct_exchange.hpp"
 #include "ops/collectives_common/exchange_protocol.hpp"
+#include "ops/collectives_common/tables.hpp"
 
 namespace untax {
 namespace {
@@ -19,7 +20,8 @@ gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind w
 // One kernel serves all: what goes where is a table, whatever the collective is called.
 gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
                                  const collective_plan& plan) {
-  if (plan.wire == wire_kind::packets) return gpu::packet_exchange(messages, type, plan.workers);
+  if (plan.wire == wire_kind::packets)
+    return gpu::packet_exchange(planned(messages, plan), type, plan.workers);
   const gpu::listed_parts parts{messages};
   if (plan.direct) {
     return moving_code(direct_exchange<gpu::listed_parts>(parts, plan), type, plan.wire);

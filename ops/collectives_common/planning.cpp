@@ -140,6 +140,8 @@ class planner {
   void cut() {
     collective_plan& plan = made_.plan;
     const std::int64_t part = plan.phases == 2 ? need_.largest : need_.largest_one;
+    // Programs of the host have the counts of each run.
+    if (on_device_ && options_.varying_count) plan.most = std::max<std::int64_t>(part, 1);
     if (options_.chunk_bytes > 0) {
       plan.chunk = std::max<std::int64_t>(1, options_.chunk_bytes / size());
     } else {
@@ -206,13 +208,13 @@ std::string way_of(const collective_plan& plan) {
 std::string fields_of(const collective_plan& plan) {
   // All fields but the rank: a new one cannot be left out.
   const auto& [world, rank, how, wire, phases, workers, chunk, depth, direct, pushes, keepers,
-               serves] = plan;
+               serves, most] = plan;
   static_cast<void>(rank);
   return fmt::format(
       "ranks {}, pattern {}, wire {}, phases {}, workers {}, chunk {}, depth {}, direct {}, pushes "
-      "{}, keepers {}, serves {}",
+      "{}, keepers {}, serves {}{}",
       world, name_of(how), name_of(wire), phases, workers, chunk, depth, direct, pushes, keepers,
-      serves);
+      serves, most > 0 ? fmt::format(", any parts up to {}", most) : "");
 }
 
 planned_collective plan_collective(int world, int rank, const collective_need& need,

@@ -30,6 +30,7 @@ class pushed_reduce : public reduce_protocol {
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void program(int /*kernel_index*/, int lane, std::uint64_t epoch,
                                            Emit&& emit) const {
+    answer_roll_call(lane, epoch, emit);
     const role mine{lane, lane + 1, true, true, false};
     run_rounds(
         mine, [&](int, int i) { return send_inputs(lane, i, epoch, emit); },
@@ -45,6 +46,7 @@ class pushed_reduce : public reduce_protocol {
       const int owner = source_at_hop(rank(), hop, world());
       if (has_share(owner, lane)) emit(step{.acquire = landed(lane, owner, rank(), epoch)});
     }
+    end_roll_call(lane, epoch, emit);
   }
 
  private:

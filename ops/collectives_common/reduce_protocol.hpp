@@ -28,6 +28,7 @@ class reduce_protocol : public two_phase_layout {
   UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
                                            Emit&& emit) const {
     if (kernel_index % 2 == 1) return pass_barrier(kernel_index, epoch, emit);
+    answer_roll_call(worker, epoch, emit);
     const role mine = role_of(kernel_index, worker);
     const bool passes_on = everywhere_ && !straight_;
     run_rounds(
@@ -42,6 +43,7 @@ class reduce_protocol : public two_phase_layout {
           return true;
         },
         [&](int lane, int i) { return passes_on && collect_round(0, lane, i, epoch, emit); });
+    end_roll_call(worker, epoch, emit);
   }
 
  protected:
@@ -112,16 +114,16 @@ class reduce_protocol : public two_phase_layout {
   UNTAX_HOST_DEVICE constexpr void combine_and_pass_on(int lane, int i, std::uint64_t epoch,
                                                        Emit&& emit) const {
     const lane_chunks all = chunks_for(rank(), lane);
-    const auto each_room = [&](auto&& visit) {
+    const auto each_peer = [&](auto&& visit) {
       for (int hop = 0; hop < world(); ++hop) {
         const int peer = receiver_at_hop(rank(), hop, world());
-        visit(second_ring_.room_of(passed_on(peer, lane, i, all, epoch)));
+        visit(passed_on(peer, lane, i, all, epoch));
       }
     };
-    each_room([&](const room& r) { emit(step{.reserve = r}); });
+    each_peer([&](const parcel& p) { emit(step{.reserve = second_ring_.asked_of(p)}); });
     combine(lane, i, epoch, second_ring_.place_of(passed_on(rank(), lane, i, all, epoch)), true,
             emit);
-    each_room([&](const room& r) { emit(step{.publish = r}); });
+    each_peer([&](const parcel& p) { emit(step{.publish = second_ring_.room_of(p)}); });
   }
 
   range whole_;

@@ -10,6 +10,15 @@
 
 namespace untax {
 
+/// The same table in a plan where runs have any count.
+[[nodiscard]] inline gpu::message_table planned(gpu::message_table table,
+                                                const collective_plan& plan) {
+  if (plan.most == 0) return table;
+  table.largest = plan.most;
+  table.any_count = true;
+  return table;
+}
+
 /// What a rank sends to be combined, and where combined parts land in its result: by packets.
 [[nodiscard]] inline gpu::message_table reduced_messages(std::int64_t count, reduce_target target,
                                                          const collective_plan& plan) {

@@ -179,7 +179,9 @@ def test_any_number_of_rows_without_planning_again(ranks, seed):
             expect(torch.ops.untax.matmul_all_reduce(all_rows, there, "sum", name), total, text)
             _, got = torch.ops.untax.all_reduce_rms_norm(part, zeros, weight, 1e-5, name)
             expect(got, sum(each.double() for each in x), text)
-        assert len(untax_torch.explain()) <= 8 * ranks, untax_torch.explain()
+            expect(torch.ops.untax.all_reduce(part, "sum", name), sum(each.double() for each in x), text)
+            expect(torch.ops.untax.all_gather(part, 0, name), torch.cat(x).double(), text)
+        assert len(untax_torch.explain()) <= 24 * ranks, untax_torch.explain()
 
     run("cuda", ranks, body)
 

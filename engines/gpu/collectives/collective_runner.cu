@@ -37,6 +37,8 @@ class collective_runner::launcher {
     launcher_.dry_run([&](cudaStream_t on) { launch(1, on); });
   }
 
+  void set_argument(kernel_argument&& first) { code_.first_argument = std::move(first); }
+
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     auto* target = static_cast<cudaStream_t>(stream.handle);
     whole_run all = launcher_.begin(target);
@@ -114,6 +116,10 @@ collective_runner::collective_runner(world& w, const std::string& name, transfer
   launcher_ = std::make_unique<launcher>(w, name, std::move(code));
 }
 collective_runner::~collective_runner() = default;
+
+void collective_runner::set_argument(kernel_argument&& first) {
+  launcher_->set_argument(std::move(first));
+}
 
 bool collective_runner::captures(stream_ref stream) const {
   return gpu::captures(static_cast<cudaStream_t>(stream.handle));

@@ -29,6 +29,10 @@ class collective_runner {
   /// Whether `stream` is being captured in a graph.
   [[nodiscard]] bool captures(stream_ref stream) const;
 
+  /// What the kernel of the next runs is compiled for, in place of what the code had: the same
+  /// kernel, blocks and memory for another count.
+  void set_argument(kernel_argument&& first);
+
   /// One epoch. `in` and `out` can be read and written by the GPU; `between` bytes lie between
   /// those of neighbouring ranks, if peers touch them. With a stream it only launches; without one
   /// it returns when the result is complete, and throws when a wait has failed.

@@ -12,6 +12,7 @@ collective_runner::collective_runner(world& w, const std::string& name, transfer
 }
 collective_runner::~collective_runner() = default;
 
+void collective_runner::set_argument(kernel_argument&& /*first*/) {}
 bool collective_runner::captures(stream_ref /*stream*/) const { return false; }
 
 void collective_runner::run(const void* /*in*/, void* /*out*/, std::int64_t /*between*/,

@@ -23,6 +23,7 @@ namespace untax::gpu {
 /// each epoch: the partner's packet of the last epoch was sent after the partner had ended the one
 /// before. Where nothing comes back (a broadcast, unequal parts) the partner says so by a counter,
 /// when it begins the next epoch: there it waits anyway, and what the last one read is behind it.
+/// So it does where runs have any count, since a block may have nothing of one.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message

@@ -22,6 +22,7 @@ struct message_table {
   std::int64_t there[most_ranks] = {};  ///< where what is sent begins in the result, by receiver
   /// Of the largest message between any two ranks: symmetric memory is of one size everywhere.
   std::int64_t largest = 0;
+  bool any_count = false;  ///< runs have any count: `largest` is of the one with most
 
   message_table() = default;
   /// Throws `unsupported` for too many ranks.

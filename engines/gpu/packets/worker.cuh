@@ -96,7 +96,8 @@ class packet_worker {
 
   /// Waits until partners that send nothing themselves have read what is to be overwritten; and
   /// tells those that are not told by messages that the last epoch's have been read, which the end
-  /// of the last kernel has made sure of. `gets(peer)` is how much comes back. By all threads.
+  /// of the last kernel has made sure of. `gets(peer)` is how much comes back. Where runs have
+  /// any count messages tell nobody, since the last one may have had none. By all threads.
   template <class Gets>
   [[nodiscard]] __device__ bool reserve(const Gets& gets) {
     for (int begin = 0; begin < ranks(); begin += 32) {
@@ -106,10 +107,12 @@ class packet_worker {
       const bool takes = other && has_part_of(gets(peer));
       // The first look comes before the epoch is, which is loaded, too, and takes as long.
       pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
-      if (gives && !takes) wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
+      const bool any = how_.messages.any_count;
+      if (gives && (any || !takes))
+        wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
       const bool asks = wait.counter != nullptr;
       if (threadIdx.x < 32) (void)wait.look();
-      if (threadIdx.x < 32 && takes && !gives && epoch_ > 1) {
+      if (threadIdx.x < 32 && (any ? other : takes && !gives) && epoch_ > 1) {
         std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
         cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,7 +25,9 @@ struct transfer_code;
 }  // namespace gpu
 struct collective_need;
 struct counted_programs;
+class counted_runners;
 class count_plans;
+enum class touched : std::uint8_t;
 
 /// What all collectives have in common: operators that move, and perhaps combine, but do not
 /// multiply. Planned once, run many times. Construction and destruction are collective.
@@ -54,7 +57,7 @@ class collective {
   void start(world& w, const std::string& problem, const program& p,
              const std::function<gpu::transfer_code()>& kernels, const collective_options& options,
              std::shared_ptr<const void> tables = nullptr);
-  /// The same for runs of any count up to the problem's. Throws `unsupported` in a world of GPUs.
+  /// The same for runs of any count up to the problem's.
   void start(world& w, const std::string& problem, const counted_programs& counted,
              const collective_options& options);
   /// Where counts vary, what an argument of a run says, `given`; else what was planned. Throws
@@ -74,6 +77,14 @@ class collective {
                  stream_ref stream);
 
  private:
+  [[nodiscard]] bool on_device() const noexcept { return device_runner_ || device_runners_; }
+  /// Whether `stream` is being captured.
+  [[nodiscard]] bool captures(stream_ref stream) const;
+  /// One run on a GPU.
+  void run_on_device(const void* in, void* out, std::int64_t count, stream_ref stream);
+  /// What peers touch, by one of the plans.
+  void show_by(const collective_plan& plan, touched by_peers);
+
   /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
   /// ranks: the first time it waits for them. A capture compares nothing.
   void agree_on(const void* in, const void* out, stream_ref stream);
@@ -81,6 +92,7 @@ class collective {
   world* world_ = nullptr;
   std::string_view name_;
   collective_plan plan_;
+  touched by_peers_ = {};
   bool shows_input_ = false;  ///< to peers, like the next
   bool shows_result_ = false;
   std::int64_t between_ = 0;  ///< bytes from a rank's memory to the next rank's, if peers touch it
@@ -92,6 +104,8 @@ class collective {
   std::shared_ptr<const count_plans> plans_;  ///< where runs have different counts
   process_owned<host::engine> engine_;
   process_owned<gpu::collective_runner> device_runner_;  ///< instead, in a world of GPUs
+  std::int64_t last_count_ = -1;                         ///< of a run on a GPU
+  process_owned<counted_runners> device_runners_;        ///< and there, where counts vary
 };
 
 }  // namespace untax

@@ -83,8 +83,7 @@ struct collective_options {
   wire_kind wire = wire_kind::automatic;
   int workers = 0;  ///< of a rank, blocks on a GPU; each has its own chunks
   /// The problem's count is a capacity: a run takes any count from 0 to it, the same at all ranks,
-  /// each in its own best way; the arrays say how many. Not with unequal parts. Of the host only:
-  /// `unsupported` in worlds of GPUs.
+  /// each in its own best way; the arrays say how many. Not with unequal parts.
   bool varying_count = false;
   std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
   int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
@@ -120,6 +119,9 @@ struct collective_plan {
   bool pushes = false;  ///< `direct`, but for inputs, which are sent through rooms
   int keepers = 0;      ///< workers beside those that only copy what stays at the rank
   int serves = 1;       ///< lanes of a worker of fused_specialized that only takes out of rooms
+  /// Where kernels run any count: what goes from a rank to another has so many elements at most. 0:
+  /// all runs have the same count.
+  std::int64_t most = 0;
 };
 
 }  // namespace untax

@@ -70,8 +70,6 @@ _varying = {kind: ("m", "varying_rows") for kind in
 _varying |= {kind: ("count", "varying_count")
              for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
 _varying["all_reduce_norm"] = ("tokens", "varying_rows")
-_varying_on_gpus = {kind: _varying[kind] for kind in
-                    ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm")}
 
 
 class Engine:
@@ -83,12 +81,11 @@ class Engine:
     def __init__(self, world: World) -> None:
         self.world = world
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
-        self._varying = _varying if world.device < 0 else _varying_on_gpus
 
     def planned(self, kind: str, **problem: Any) -> Operator:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
         rows, or of elements, up to the next power of two, where operators have such plans."""
-        if (varying := self._varying.get(kind)) is not None:
+        if (varying := _varying.get(kind)) is not None:
             size, option = varying
             problem[size] = 1 << max(problem[size] - 1, _least - 1).bit_length()
             problem[option] = True
