@@ -70,6 +70,7 @@ _varying = {kind: ("m", "varying_rows") for kind in
 _varying |= {kind: ("count", "varying_count")
              for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
 _varying["all_reduce_norm"] = ("tokens", "varying_rows")
+_varying["merge_partial_attention"] = ("tokens", "varying_tokens")
 
 
 class Engine:
