@@ -5,7 +5,7 @@ Planning, running and closing are collective: all ranks do the same in the same 
 a run returns when its result is complete; in a world of GPUs they lie on the rank's GPU, and with `stream` (an address,
 or a stream of torch or cupy) a run only launches. With `varying_rows=True` (of GEMM operators and AllReduceNorm) or
 `varying_count=True` (of collectives) what is planned is a capacity: a run has any number from 0 to it, the same at all
-ranks, and its arrays say how many; in worlds of the host only. All of them raise `InvalidArgument` before anything moves, and
+ranks, and its arrays say how many. All of them raise `InvalidArgument` before anything moves, and
 `Timeout`, `PeerLost` or `Aborted` when a wait fails.
 """
 

@@ -21,7 +21,7 @@ typedef struct untax_collective_options {
       direct; /* 1: what peers touch lies in symmetric memory, at the same offset at all ranks */
   int32_t inputs; /* of reductions that are direct: 0 automatic, 1 read where they lie, 2 sent */
   /* 1: count is a capacity: a run has any from 0 to it, the same at all ranks; its arrays say how
-   * many. Of the host only. */
+   * many. */
   int32_t varying_count;
 } untax_collective_options;
 
