@@ -106,11 +106,7 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                        "fused_specialized",
                        name_of(options.how)));
   }
-  if (options.phases < 0 || options.phases > 2) {
-    refuse(errc::invalid_argument,
-           fmt::format("option phases is {}; it has to be between 0 (untax chooses) and 2",
-                       options.phases));
-  }
+  require_phases(name, w.rank(), options.phases);
   const int phases = options.phases > 0 ? options.phases : phases_for(problem, w.size());
   if (w.memory() == memory_kind::cuda)
     return plan_norm_on_gpus(w.size(), w.rank(), problem, options);

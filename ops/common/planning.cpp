@@ -113,6 +113,14 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
                           operator_name, what, value, std::numeric_limits<std::int32_t>::max()));
 }
 
+void require_phases(std::string_view operator_name, int rank, int phases) {
+  if (phases >= 0 && phases <= 2) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: option phases is {}; it has to be between 0 (untax "
+                          "chooses) and 2",
+                          rank, operator_name, phases));
+}
+
 std::string asked_for(const std::string& problem, const operator_options& options) {
   return options.invariant ? problem + ", invariant" : problem;
 }

@@ -55,6 +55,9 @@ template <class PlansOf>
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);
 
+/// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
+void require_phases(std::string_view operator_name, int rank, int phases);
+
 /// What is asked for: a problem, and what of the options changes bits of the result.
 [[nodiscard]] std::string asked_for(const std::string& problem, const operator_options& options);
 

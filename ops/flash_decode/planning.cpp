@@ -7,39 +7,21 @@
 #include <limits>
 #include <thread>
 
-#include <untax/core/error.hpp>
 #include <untax/core/memory_kind.hpp>
-#include <untax/flow/device_control.hpp>
 #include <untax/tile/step.hpp>
+
+#include "ops/attention_common/refusal.hpp"
 
 namespace untax {
 namespace {
 
-/// The wait records of a rank, less the one of the rank itself and those of kernels, bound its
-/// workers.
-constexpr int most_workers = (first_kernel_slot - 1) / 2;
 constexpr std::int64_t most_items = std::int64_t{1} << 20;
 /// A split that is shorter costs more than it saves.
 constexpr std::int64_t least_keys_of_split = 64;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-/// Refuses what cannot be.
-struct refusal {
-  int rank;
-
-  [[noreturn]] void operator()(const std::string& text) const {
-    throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: {}", rank, flash_decode_name, text));
-  }
-  void unless_between(std::string_view what, std::int64_t value, std::int64_t least,
-                      std::int64_t most) const {
-    if (value >= least && value <= most) return;
-    (*this)(fmt::format("{} is {}; it has to be between {} and {}", what, value, least, most));
-  }
-};
-
-void require_pattern(pattern how, bool on_device, const refusal& refuse) {
+void require_pattern(pattern how, bool on_device, const attention_refusal& refuse) {
   if (has_pattern(how, on_device)) return;
   refuse(
       fmt::format("has no pattern {} {}; it has bulk_library, bulk_synchronous, "
@@ -56,7 +38,7 @@ bool has_pattern(pattern how, bool on_device) noexcept {
 
 void require_sensible(const flash_decode_problem& p, int rank) {
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
-  const refusal refuse{rank};
+  const attention_refusal refuse{flash_decode_name, rank};
   refuse.unless_between("batch", p.batch, 1, most_items);
   refuse.unless_between("heads", p.heads, 1, most_items);
   refuse.unless_between("kv_heads", p.kv_heads, 1, most_items);
@@ -83,10 +65,12 @@ void require_sensible(const flash_decode_problem& p, int rank) {
 
 planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
                                const flash_decode_options& options) {
-  const refusal refuse{w.rank()};
+  const attention_refusal refuse{flash_decode_name, w.rank()};
   const bool on_device = w.memory() == memory_kind::cuda;
-  refuse.unless_between("option workers", options.workers, 0, on_device ? 4096 : most_workers);
-  refuse.unless_between("option senders", options.senders, 0, on_device ? 0 : most_workers);
+  refuse.unless_between("option workers", options.workers, 0,
+                        on_device ? 4096 : most_attention_workers);
+  refuse.unless_between("option senders", options.senders, 0,
+                        on_device ? 0 : most_attention_workers);
   refuse.unless_between("option splits", options.splits, 0, on_device ? 0 : 1024);
   require_pattern(options.how, on_device, refuse);
 
@@ -110,8 +94,8 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
         name_of(problem.partials));
     return result;
   }
-  plan.workers =
-      options.workers > 0 ? options.workers : std::clamp(cores() / w.size(), 1, most_workers);
+  plan.workers = options.workers > 0 ? options.workers
+                                     : std::clamp(cores() / w.size(), 1, most_attention_workers);
   plan.senders = options.senders > 0 ? options.senders : 1;
   plan.splits = options.splits;
   if (plan.splits == 0) {

@@ -18,18 +18,10 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
   return {name, p.m, p.n, p.k, p.type, p.partials};
 }
 
-void require_phases(int rank, const operator_options& options) {
-  if (options.phases >= 0 && options.phases <= 2) return;
-  throw error(errc::invalid_argument,
-              fmt::format("rank {}: {}: option phases is {}; it has to be between 0 (untax "
-                          "chooses) and 2",
-                          rank, name, options.phases));
-}
-
 /// What of a plan `make_plan` does not choose. Throws `invalid_argument`.
 std::string choose_phases(const gemm_all_reduce_problem& problem, const operator_options& options,
                           protocol_plan& plan) {
-  require_phases(plan.rank, options);
+  require_phases(name, plan.rank, options.phases);
   plan.phases = options.phases > 0 ? options.phases : phases_for(problem, plan.world);
   return fmt::format(", {} {}", plan.phases,
                      plan.phases == 1 ? "phase: everybody adds everything"
@@ -47,7 +39,7 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
                                  const operator_options& options)
     : world_(&w.stable_view()), problem_(problem) {
   if (w.memory() == memory_kind::cuda) {
-    require_phases(w.rank(), options);
+    require_phases(name, w.rank(), options.phases);
     result_ = allocate_result(w, problem);
     const auto phases = [&](std::int64_t rows) {
       return options.phases > 0 ? options.phases : phases_for(with_rows(problem, rows), w.size());

@@ -5,36 +5,19 @@
 #include <algorithm>
 #include <thread>
 
-#include <untax/core/error.hpp>
-#include <untax/flow/device_control.hpp>
 #include <untax/tile/step.hpp>
+
+#include "ops/attention_common/refusal.hpp"
 
 namespace untax {
 namespace {
 
-/// The wait records of a rank, less the one of the rank itself and those of kernels, bound its
-/// workers.
-constexpr int most_workers = (first_kernel_slot - 1) / 2;
 constexpr std::int64_t most_rows = std::int64_t{1} << 20;
-
-struct refusal {
-  int rank;
-
-  [[noreturn]] void operator()(const std::string& text) const {
-    throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: {}", rank, merge_partial_attention_name, text));
-  }
-  void unless_between(std::string_view what, std::int64_t value, std::int64_t least,
-                      std::int64_t most) const {
-    if (value >= least && value <= most) return;
-    (*this)(fmt::format("{} is {}; it has to be between {} and {}", what, value, least, most));
-  }
-};
 
 }  // namespace
 
 void require_sensible(const merge_partial_attention_problem& p, int rank) {
-  const refusal refuse{rank};
+  const attention_refusal refuse{merge_partial_attention_name, rank};
   refuse.unless_between("tokens", p.tokens, 1, most_rows);
   refuse.unless_between("heads", p.heads, 1, most_rows);
   refuse.unless_between("tokens * heads", p.tokens * p.heads, 1, most_rows);
@@ -43,9 +26,9 @@ void require_sensible(const merge_partial_attention_problem& p, int rank) {
 
 planned_merge make_plan(const world& w, const merge_partial_attention_problem& problem,
                         const merge_partial_attention_options& options) {
-  const refusal refuse{w.rank()};
-  refuse.unless_between("option workers", options.workers, 0, most_workers);
-  refuse.unless_between("option senders", options.senders, 0, most_workers);
+  const attention_refusal refuse{merge_partial_attention_name, w.rank()};
+  refuse.unless_between("option workers", options.workers, 0, most_attention_workers);
+  refuse.unless_between("option senders", options.senders, 0, most_attention_workers);
   planned_merge result;
   merge_partial_attention_plan& plan = result.plan;
   plan.world = w.size();
@@ -63,7 +46,8 @@ planned_merge make_plan(const world& w, const merge_partial_attention_problem& p
                     name_of(plan.how)));
   }
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  const auto tokens = static_cast<int>(std::min<std::int64_t>(problem.tokens, most_workers));
+  const auto tokens =
+      static_cast<int>(std::min<std::int64_t>(problem.tokens, most_attention_workers));
   plan.workers = options.workers > 0 ? options.workers : std::clamp(cores / w.size(), 1, tokens);
   plan.senders = options.senders > 0 ? options.senders : 1;
   result.explanation =
