@@ -19,6 +19,7 @@
 #include "bench_flash_attention.hpp"
 #include "bench_gemm.hpp"
 #include "bench_host.hpp"
+#include "bench_norm.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
 #include "bench_shared.hpp"
@@ -53,6 +54,7 @@ struct bench_options {
   attention_bench_request attention;
   tune_request tune;
   spmv_bench_request spmv;
+  norm_bench_request norm;
 
   /// 0 stands for all GPUs.
   [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
@@ -185,9 +187,14 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
                                 .progress = {}},
                                options.json);
   }
+  if (suite == 14) return run_norm(options.norm, options.ranks(), options.repeats, options.json);
   if (suite >= 5) {
-    return run_overlap(suite == 5 ? "all_gather_gemm" : "gemm_all_scatter", options.overlap,
-                       options.ranks(), options.repeats, options.json);
+    overlap_request overlap = options.overlap;
+    overlap.problems = options.gemm.problems;
+    overlap.seed = options.gemm.seed;
+    std::string operator_name = options.suite;
+    std::ranges::replace(operator_name, '-', '_');
+    return run_overlap(operator_name, overlap, options.ranks(), options.repeats, options.json);
   }
   require_traceable(options.trace, memory_kind::host);
   trace_recording recording(options.trace);
@@ -233,6 +240,7 @@ void add_bench(CLI::App& app, int& status) {
   add_attention_options(*verb, options->attention);
   add_tune_options(*verb, options->tune);
   add_spmv_bench_options(*verb, options->spmv);
+  add_norm_options(*verb, options->norm);
   verb->footer(bench_footer());
   verb->callback([verb, options, &status] { status = carry_out(*verb, *options); });
 }

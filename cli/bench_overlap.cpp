@@ -38,6 +38,12 @@ std::string shape_text(const overlap_report& report, const overlap_row& row) {
   return text;
 }
 
+/// ", fp32 partials" of operators that have them.
+std::string partials_text(const overlap_report& report) {
+  if (!operator_named(report.operator_name).sums_to || report.rows.empty()) return "";
+  return fmt::format(", {} partials", name_of(report.rows.front().problem.partials));
+}
+
 /// Every pattern, below the shape that it ran.
 std::string patterns_of(const overlap_report& report, int columns, text_style how) {
   using side = table::align;
@@ -106,7 +112,17 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
       place_in("--suite", request.shapes, {"prefill", "decode"}) == 0 ? prefill : decode;
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
-  if (request.n == 0 && request.k == 0) {
+  const dtype partials =
+      named("--partials", request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
+  if (request.problems > 0) {
+    if (!request.m.empty() || request.n != 0 || request.k != 0) {
+      throw error(errc::invalid_argument,
+                  "--problems draws rows for the weights of the suite; -m, -n and -k say which "
+                  "there are");
+    }
+    options.problems =
+        random_overlap_problems(operator_name, options.shapes, request.problems, request.seed);
+  } else if (request.n == 0 && request.k == 0) {
     options.problems = overlap_problems(operator_name, options.shapes,
                                         ranks == 0 ? gpus_here() : ranks, request.m);
   } else {
@@ -121,6 +137,7 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
                             "-k, and the shapes of suite {} can be narrowed to some -m of theirs",
                             request.shapes));
   }
+  for (gemm_problem& p : options.problems) p.partials = partials;
   if (request.patterns.empty()) {
     for (const pattern how : all_patterns) {
       if (how != pattern::bulk_library && how != pattern::automatic)
@@ -136,12 +153,13 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
 
 std::string text_of(const overlap_report& report, int columns, text_style how) {
   std::string text = fmt::format(
-      "{}, {}, {} x {}, {}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n{}\n"
+      "{}, {}, {} x {}, {}{}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n{}\n"
       "The quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
       "that. limit: what the bound is of\n{}",
       report.operator_name, name_of(report.shapes), report.ranks, report.device,
-      name_of(report.type), report.library, 1e-9 * report.link_rate, 1e-12 * report.memory_rate,
-      patterns_of(report, columns, how), summary_of(report, columns, how));
+      name_of(report.type), partials_text(report), report.library, 1e-9 * report.link_rate,
+      1e-12 * report.memory_rate, patterns_of(report, columns, how),
+      summary_of(report, columns, how));
   for (const bench::overlap_bar& b : report.bars()) {
     text += fmt::format("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value,
                         b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
@@ -151,8 +169,7 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
 
 void add_overlap_options(CLI::App& verb, overlap_request& request) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  verb.add_option("--suite", request.shapes,
-                  "shapes of all-gather-gemm and gemm-all-scatter: prefill or decode")
+  verb.add_option("--suite", request.shapes, "shapes of GEMMs between GPUs: prefill or decode")
       ->capture_default_str();
   verb.add_option("-m", request.m, "only these rows, or, with -n and -k, shapes of their own")
       ->allow_extra_args(false)
@@ -161,6 +178,9 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
       ->check(between(8, most));
   verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
   verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
+      ->capture_default_str();
+  verb.add_option("--partials", request.partials,
+                  "element type of partial results that are summed: bf16 or fp32")
       ->capture_default_str();
   verb.add_option("--patterns", request.patterns,
                   "only these beside bulk_library; several may be given")

@@ -12,13 +12,16 @@
 
 namespace untax::cli {
 
-/// What the suites all-gather-gemm and gemm-all-scatter are asked for, as it is written.
+/// What the suites of GEMM operators are asked for, as it is written.
 struct overlap_request {
   std::string shapes = "prefill";
   std::vector<std::int64_t> m;
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::string gather = "rows";
+  std::string partials = "bf16";
+  int problems = 0;  ///< with rows drawn by `seed`; 0: the grid
+  std::uint64_t seed = 0;
   std::vector<std::string> patterns;
 };
 

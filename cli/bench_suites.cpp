@@ -20,17 +20,22 @@ struct option_use {
 const std::vector<option_use>& uses() {
   static const std::vector<option_use> all = {
       {{"--ranks"},
-       {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune",
-        "shared"}},
+       {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "gemm-reduce-scatter",
+        "gemm-all-reduce", "all-reduce-norm", "flash-decode", "tune", "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
-      {{"--problems", "--seed"}, {"gemm", "shared", "flash-attention"}},
+      {{"--problems", "--seed"},
+       {"gemm", "shared", "flash-attention", "all-gather-gemm", "gemm-all-scatter",
+        "gemm-reduce-scatter", "gemm-all-reduce"}},
       {{"--orders"}, {"flash-attention"}},
       {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--trace"}, {"host", "operators"}},
-      {{"--suite", "-m", "-n", "-k", "--gather", "--patterns"},
-       {"all-gather-gemm", "gemm-all-scatter"}},
+      {{"--suite", "-m", "-n", "-k", "--patterns"},
+       {"all-gather-gemm", "gemm-all-scatter", "gemm-reduce-scatter", "gemm-all-reduce"}},
+      {{"--gather"}, {"all-gather-gemm", "gemm-all-scatter"}},
+      {{"--partials"}, {"gemm-reduce-scatter", "gemm-all-reduce"}},
+      {{"--tokens", "--hidden"}, {"all-reduce-norm"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
       {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},
       {{"--matrices", "--twins", "--take", "--most-elements", "--band", "--mixed-bands",
@@ -51,6 +56,10 @@ constexpr const char* footer =
     "all-gather-gemm   between GPUs in every pattern, beside cuBLASLt and NCCL; nothing writes "
     "its weights, so a pattern may read some while the kernel ahead ends\n"
     "gemm-all-scatter  likewise\n"
+    "gemm-reduce-scatter  likewise, of o and down of a model of 70 billion weights\n"
+    "gemm-all-reduce   likewise\n"
+    "all-reduce-norm   between GPUs beside all_reduce alone, and NCCL and a kernel that "
+    "normalises\n"
     "flash-decode      attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 "
     "the kernel of one GPU beside the rate of its memory\n"
     "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
@@ -72,6 +81,8 @@ constexpr const char* footer =
     "  untax bench gemm --size 16 --size 4096\n"
     "  untax bench gemm --problems 200 --seed 7 --json gemm.json\n"
     "  untax bench all-gather-gemm --suite decode --ranks 4 --json decode.json\n"
+    "  untax bench gemm-reduce-scatter --ranks 2 --problems 20 --seed 7 --partials fp32\n"
+    "  untax bench all-reduce-norm --ranks 2 --tokens 16 --hidden 8192\n"
     "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192\n"
     "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
     "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
@@ -95,7 +106,10 @@ const std::vector<std::string>& bench_suites() {
                                                "tune",
                                                "spmv",
                                                "shared",
-                                               "flash-attention"};
+                                               "flash-attention",
+                                               "gemm-reduce-scatter",
+                                               "gemm-all-reduce",
+                                               "all-reduce-norm"};
   return all;
 }
 

@@ -44,6 +44,15 @@ void add_nccl(json& out, const std::string& library) {
   out["nccl_environment"] = std::move(set);
 }
 
+void add_bars(json& out, const std::vector<bench::overlap_bar>& bars) {
+  for (const bench::overlap_bar& b : bars) {
+    out["bars"].push_back({{"what", b.what},
+                           {"value", b.value},
+                           {b.at_most ? "at_most" : "at_least", b.bar},
+                           {"met", b.met()}});
+  }
+}
+
 json from(const bench::timed_plan& timed) {
   const gpu::tile_config& c = timed.plan.config;
   const gpu::tile_schedule& order = timed.plan.schedule;
@@ -196,6 +205,8 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
     json problem = {{"m", row.problem.m}, {"n", row.problem.n}, {"k", row.problem.k}};
     if (operator_named(report.operator_name).gathers)
       problem["gather"] = name_of(row.problem.gather);
+    if (operator_named(report.operator_name).sums_to)
+      problem["partials"] = name_of(row.problem.partials);
     problem["compute_bound_seconds"] = row.compute_bound;
     problem["link_bound_seconds"] = row.link_bound;
     if (others != nullptr && others->seconds(row.problem, report.ranks) > 0)
@@ -204,12 +215,26 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
     if (const pattern_figure* best = row.best()) problem["best"] = best->by;
     out["problems"].push_back(std::move(problem));
   }
-  for (const bench::overlap_bar& b : report.bars()) {
-    out["bars"].push_back({{"what", b.what},
-                           {"value", b.value},
-                           {b.at_most ? "at_most" : "at_least", b.bar},
-                           {"met", b.met()}});
+  add_bars(out, report.bars());
+  return text_of(out);
+}
+
+std::string to_json(const bench::norm_report& report, int repeats) {
+  json out = device_head("untax-bench-norm", report.ranks, repeats);
+  out["operator"] = "all_reduce_norm";
+  out["dtype"] = name_of(report.type);
+  add_nccl(out, report.library);
+  for (const bench::norm_row& row : report.rows) {
+    json problem = {{"tokens", row.tokens}, {"hidden", row.hidden}};
+    for (const pattern_figure& f : row.figures) {
+      problem["figures"].push_back({{"by", f.by},
+                                    {"seconds", from(*f.time)},
+                                    {"relative_error", f.error},
+                                    {"explanation", f.explanation}});
+    }
+    out["problems"].push_back(std::move(problem));
   }
+  add_bars(out, report.bars());
   return text_of(out);
 }
 

@@ -7,6 +7,7 @@
 #include "bench/suites/collectives.hpp"
 #include "bench/suites/gemm.hpp"
 #include "bench/suites/host.hpp"
+#include "bench/suites/norm.hpp"
 #include "bench/suites/operators.hpp"
 #include "bench/suites/overlap.hpp"
 #include "bench/suites/rma.hpp"
@@ -31,6 +32,7 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::gemm_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::overlap_report& report, int repeats);
+[[nodiscard]] std::string to_json(const bench::norm_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::shared_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::attention_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::tune_check& check, int repeats);

@@ -119,7 +119,7 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
     check.refuse({"--gather", "--panel-k"}, "gathers nothing");
     check.refuse({"--direction"}, "can only push");
   }
-  if (!entry.has_partials) check.refuse({"--partials"}, "sends no partial results");
+  if (!entry.sums_to) check.refuse({"--partials"}, "sends no partial results");
   if (!entry.phases) check.refuse({"--phases"}, "has no phases to choose");
   check.refuse({"--reduction", "--root", "--unequal", "--direct", "--chunk-bytes", "--depth"},
                "multiplies");

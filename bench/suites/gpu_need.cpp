@@ -64,6 +64,18 @@ void require_memory(const collective_suite_options& options, int ranks) {
       need_of(options), room_on_gpus(ranks), {}, "a smaller --size fits");
 }
 
+void require_memory(const norm_suite_options& options, int ranks) {
+  constexpr double copies = 5;  // residual, results of the library and what is right, of 2 bytes
+  memory_need need;
+  need.heaps = static_cast<double>(heap_for(options, ranks));
+  need.work_space = copies * 2 * static_cast<double>(std::ranges::max(options.tokens)) *
+                    static_cast<double>(std::ranges::max(options.hidden));
+  require_room(
+      fmt::format("all_reduce_norm of {} tokens of {} between {} GPUs, on each,",
+                  std::ranges::max(options.tokens), std::ranges::max(options.hidden), ranks),
+      need, room_on_gpus(ranks), {}, "fewer --tokens fit");
+}
+
 void require_memory(const attention_suite_options& options) {
   if (!attention_problems(options).empty()) return;
   throw error(errc::out_of_memory,

@@ -3,6 +3,7 @@
 #include "bench/suites/attention.hpp"
 #include "bench/suites/collectives.hpp"
 #include "bench/suites/gemm.hpp"
+#include "bench/suites/norm.hpp"
 #include "bench/suites/overlap.hpp"
 #include "ops/common/memory_need.hpp"
 
@@ -14,6 +15,7 @@ namespace untax::bench {
 void require_memory(const gemm_suite_options& options);
 void require_memory(const overlap_options& options, int ranks);
 void require_memory(const collective_suite_options& options, int ranks);
+void require_memory(const norm_suite_options& options, int ranks);
 /// Problems of attention that no GPU holds are left out; one has to remain.
 void require_memory(const attention_suite_options& options);
 

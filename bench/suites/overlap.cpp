@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "bench/suites/public_kernels.hpp"
 #include "ops/common/registry.hpp"
@@ -18,6 +19,45 @@ constexpr std::int64_t gathered_k = 8192;
 bool beside_others(const public_kernel* others, const gemm_problem& p, int ranks) {
   const bool usual = p.k == gathered_k && std::ranges::count(gathered_columns, p.n) > 0;
   return !usual && others != nullptr && others->seconds(p, ranks) > 0;
+}
+
+/// Weights that a suite multiplies by, and with which numbers of rows.
+struct suite_weights {
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  gather_axis gather = gather_axis::rows;
+  std::vector<std::int64_t> rows;
+
+  [[nodiscard]] gemm_problem with_rows(std::int64_t m) const {
+    return {.m = m, .n = n, .k = k, .type = dtype::bf16, .gather = gather, .partials = dtype::bf16};
+  }
+};
+
+/// Those of an operator that gathers count the columns of one rank; of others the whole.
+std::vector<suite_weights> weights_of(const operator_entry& entry, overlap_shapes shapes) {
+  const bool decode = shapes == overlap_shapes::decode;
+  std::vector<std::int64_t> rows = {1024, 2048, 4096, 8192, 16384};
+  if (decode) rows = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  std::vector<suite_weights> all;
+  if (entry.columns_sharded) {
+    constexpr std::int64_t sizes[][2] = {{4096, 12288}, {4096, 14336}, {3584, 14336},
+                                         {4608, 36864}, {8192, 28672}, {8192, 30720}};
+    for (const auto& [n, k] : sizes) {
+      const std::vector<std::int64_t> many = {8192};
+      all.push_back({n, k, gather_axis::rows, decode ? rows : many});
+    }
+    return all;
+  }
+  if (entry.sums_to) {
+    // o and down of a model of 70 billion weights.
+    for (const std::int64_t k : {8192, 28672}) all.push_back({8192, k, gather_axis::rows, rows});
+    return all;
+  }
+  for (const std::int64_t n : gathered_columns) {
+    all.push_back({n, gathered_k, gather_axis::rows, rows});
+    if (decode) all.push_back({n, gathered_k, gather_axis::k, rows});
+  }
+  return all;
 }
 
 /// Collects ratios of a table.
@@ -72,7 +112,8 @@ std::vector<overlap_bar> overlap_report::bars() const {
   ratios beside_eager;
   ratios beside_graph;
   ratios beside_public;
-  const bool scatters = operator_named(operator_name).columns_sharded;
+  double most_over_gemm = 0;
+  const operator_entry& entry = operator_named(operator_name);
   const public_kernel* others = public_kernel_of(operator_name);
   for (const overlap_row& row : rows) {
     const pattern_figure* best = row.best();
@@ -81,6 +122,9 @@ std::vector<overlap_bar> overlap_report::bars() const {
       beside_public.add(known / best->time->median);
     if (beside_others(others, row.problem, ranks)) continue;
     over_bound.add(best->time->median / row.bound());
+    const double gemm =
+        std::min(row.seconds_of(own_gemm_alone), row.seconds_of(library_gemm_alone));
+    most_over_gemm = std::max(most_over_gemm, best->time->median - gemm);
     if (const double t = row.seconds_of(library_eager); t > 0)
       beside_eager.add(t / best->time->median);
     if (const double t = row.seconds_of(library_graph); t > 0)
@@ -88,15 +132,23 @@ std::vector<overlap_bar> overlap_report::bars() const {
   }
   if (over_bound.empty() || beside_graph.empty() || beside_eager.empty()) return {};
   const bool decode = shapes == overlap_shapes::decode;
-  const double most_over_bound = decode ? 1.35 : scatters ? 1.10 : 1.06;
-  std::vector<overlap_bar> all = {
-      {"time / bound, geometric mean", over_bound.mean(), most_over_bound, true}};
+  std::vector<overlap_bar> all;
+  if (entry.sums_to) {
+    if (!decode && *entry.sums_to == reduce_target::owner)
+      all.push_back({"time / bound, geometric mean", over_bound.mean(), 1.08, true});
+    if (decode && *entry.sums_to == reduce_target::everywhere)
+      all.push_back({"time less the GEMM alone, us, most", 1e6 * most_over_gemm, 6, true});
+    all.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
+    return all;
+  }
+  const double most_over_bound = decode ? 1.35 : entry.columns_sharded ? 1.10 : 1.06;
+  all.push_back({"time / bound, geometric mean", over_bound.mean(), most_over_bound, true});
   if (decode) all.push_back({"bulk_library eager / time, mean", beside_eager.mean(), 1.8, false});
-  const double graph_bar = decode     ? 1.4
-                           : scatters ? (ranks >= 8   ? 1.4
-                                         : ranks >= 4 ? 1.2
-                                                      : 1)
-                                      : 1.2;
+  const double graph_bar = decode                  ? 1.4
+                           : entry.columns_sharded ? (ranks >= 8   ? 1.4
+                                                      : ranks >= 4 ? 1.2
+                                                                   : 1)
+                                                   : 1.2;
   all.push_back({"bulk_library graph / time, mean", beside_graph.mean(), graph_bar, false});
   if (!decode) all.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
   if (!beside_public.empty())
@@ -116,38 +168,35 @@ bool overlap_report::met() const {
 std::vector<gemm_problem> overlap_problems(const std::string& operator_name, overlap_shapes shapes,
                                            int ranks, const std::vector<std::int64_t>& m) {
   std::vector<gemm_problem> all;
-  const auto add = [&](std::int64_t rows, std::int64_t n, std::int64_t k, gather_axis gather) {
-    if (m.empty() || std::ranges::find(m, rows) != m.end())
-      all.push_back({.m = rows, .n = n, .k = k, .type = dtype::bf16, .gather = gather});
-  };
-  const auto add_rows = [&](std::int64_t n, std::int64_t k, gather_axis gather) {
-    if (shapes == overlap_shapes::prefill) {
-      for (const std::int64_t rows : {1024, 2048, 4096, 8192, 16384}) add(rows, n, k, gather);
-    } else {
-      for (std::int64_t rows = 1; rows <= 512; rows *= 2) add(rows, n, k, gather);
+  const bool decode = shapes == overlap_shapes::decode;
+  for (const suite_weights& of : weights_of(operator_named(operator_name), shapes)) {
+    for (const std::int64_t rows : of.rows) {
+      if (m.empty() || std::ranges::find(m, rows) != m.end()) all.push_back(of.with_rows(rows));
     }
-  };
-  if (operator_named(operator_name).columns_sharded) {
-    constexpr std::int64_t sizes[][2] = {{4096, 12288}, {4096, 14336}, {3584, 14336},
-                                         {4608, 36864}, {8192, 28672}, {8192, 30720}};
-    for (const auto& [n, k] : sizes) {
-      if (shapes == overlap_shapes::prefill) {
-        add(8192, n, k, gather_axis::rows);
-      } else {
-        add_rows(n, k, gather_axis::rows);
-      }
-    }
-    return all;
   }
-  for (const std::int64_t n : gathered_columns) {
-    add_rows(n, gathered_k, gather_axis::rows);
-    if (shapes == overlap_shapes::decode) add_rows(n, gathered_k, gather_axis::k);
-  }
-  if (shapes == overlap_shapes::decode) return all;
+  if (decode) return all;
   const public_kernel* others = public_kernel_of(operator_name);
   for (const public_time& t : others != nullptr ? others->times : std::vector<public_time>{}) {
     const gemm_problem p{.m = t.m, .n = t.n, .k = t.k, .type = dtype::bf16};
-    if (t.ranks == ranks && beside_others(others, p, ranks)) add(t.m, t.n, t.k, gather_axis::rows);
+    if (t.ranks != ranks || !beside_others(others, p, ranks)) continue;
+    if (m.empty() || std::ranges::find(m, t.m) != m.end()) all.push_back(p);
+  }
+  return all;
+}
+
+std::vector<gemm_problem> random_overlap_problems(const std::string& operator_name,
+                                                  overlap_shapes shapes, int count,
+                                                  std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::vector<suite_weights> weights = weights_of(operator_named(operator_name), shapes);
+  const bool decode = shapes == overlap_shapes::decode;
+  const double least = decode ? 1 : 513;
+  const double most = decode ? 513 : 16385;
+  std::vector<gemm_problem> all;
+  for (int i = 0; i < count; ++i) {
+    const suite_weights& of = weights[random() % weights.size()];
+    const double part = static_cast<double>(random() >> 11U) * 0x1p-53;
+    all.push_back(of.with_rows(static_cast<std::int64_t>(least * std::pow(most / least, part))));
   }
   return all;
 }

@@ -22,7 +22,7 @@ enum class overlap_shapes : std::uint8_t {
 };
 
 struct overlap_options {
-  std::string operator_name;  ///< all_gather_gemm or gemm_all_scatter
+  std::string operator_name;  ///< a GEMM operator that GPUs have
   int ranks = 0;              ///< 0: all GPUs
   int repeats = 20;
   overlap_shapes shapes = overlap_shapes::prefill;
@@ -78,10 +78,16 @@ struct overlap_report {
 
 [[nodiscard]] const char* name_of(overlap_shapes shapes) noexcept;
 /// The shapes of a suite for an operator; `m` not empty keeps only those. With the number of ranks
-/// for which a public kernel's time is known also its shape.
+/// for which a public kernel's time is known also its shape. Partial results have the type of the
+/// elements.
 [[nodiscard]] std::vector<gemm_problem> overlap_problems(const std::string& operator_name,
                                                          overlap_shapes shapes, int ranks,
                                                          const std::vector<std::int64_t>& m);
+/// So many of the operator's weights with rows drawn by `seed`, log-uniformly, from those of the
+/// suite: 1 to 512 in decode, 513 to 16384 in prefill.
+[[nodiscard]] std::vector<gemm_problem> random_overlap_problems(const std::string& operator_name,
+                                                                overlap_shapes shapes, int count,
+                                                                std::uint64_t seed);
 
 /// Times an operator of GPUs in its patterns, captured in graphs, in turn with bulk_library in a
 /// graph and launched eagerly, and with its parts alone. Every result is compared with a reference

@@ -31,7 +31,6 @@ operator_entry skeleton_entry() {
   return {.name = "skeleton",
           .summary = "C = A x B^T complete at every rank: A is sharded by rows",
           .gathers = false,
-          .has_partials = false,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {

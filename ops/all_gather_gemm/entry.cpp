@@ -36,7 +36,6 @@ operator_entry all_gather_gemm_entry() {
   return {.name = "all_gather_gemm",
           .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
           .gathers = true,
-          .has_partials = false,
           .on_gpus = true,
           .tuned = true,
           .reproducible = true,

@@ -79,7 +79,7 @@ inline operator_case random_case(const operator_entry& entry, std::uint64_t seed
   c.problem = {.m = between(1, 90), .n = between(1, 90), .k = between(1, 90)};
   c.problem.type = static_cast<dtype>(between(0, 2));
   if (entry.gathers) c.problem.gather = static_cast<gather_axis>(between(0, 1));
-  if (entry.has_partials && between(0, 1) == 1) c.problem.partials = c.problem.type;
+  if (entry.sums_to && between(0, 1) == 1) c.problem.partials = c.problem.type;
   c.options.how = host_patterns[static_cast<std::size_t>(between(0, host_patterns.size() - 1))];
   if (entry.gathers) c.options.move = static_cast<direction>(between(0, 1));
   c.options.launch = static_cast<launch_mode>(between(0, 1));

@@ -124,7 +124,7 @@ std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcep
 std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& problem, int world,
                             int phases) noexcept {
   const std::size_t usual = heap_for(problem, world, phases);
-  if (!entry.has_partials) return usual;
+  if (!entry.sums_to) return usual;
   // Two sets of what every rank sends: of the rows that one adds, or all, with those of its tiles
   // above and below them.
   constexpr double edge = 256;

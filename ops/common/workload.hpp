@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include <untax/world/world.hpp>
 
 #include "ops/common/random_matrix.hpp"
+#include "ops/common/reduce_target.hpp"
 #include "ops/common/trial.hpp"
 
 namespace untax {
@@ -64,8 +66,9 @@ struct device_findings;
 struct operator_entry {
   std::string name;
   std::string summary;
-  bool gathers = false;          ///< it has a gather axis, and can pull
-  bool has_partials = false;     ///< it has an element type for partial results
+  bool gathers = false;  ///< it has a gather axis, and can pull
+  /// Where the sum over ranks of partial results ends; partial results have an element type.
+  std::optional<reduce_target> sums_to = std::nullopt;
   bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
   bool on_gpus = false;          ///< it is there in worlds of GPUs, too
   bool tuned = false;            ///< on GPUs `automatic` is chosen from measured tables

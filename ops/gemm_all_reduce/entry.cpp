@@ -48,7 +48,7 @@ operator_entry gemm_all_reduce_entry() {
               "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is "
               "sharded",
           .gathers = false,
-          .has_partials = true,
+          .sums_to = reduce_target::everywhere,
           .on_gpus = true,
           .result_in_heap = true,
           .reproducible = true,

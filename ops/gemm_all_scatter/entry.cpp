@@ -38,7 +38,6 @@ operator_entry gemm_all_scatter_entry() {
   return {.name = "gemm_all_scatter",
           .summary = "C = A x B^T complete at every rank: B is sharded by columns of C",
           .gathers = false,
-          .has_partials = false,
           .columns_sharded = true,
           .on_gpus = true,
           .tuned = true,

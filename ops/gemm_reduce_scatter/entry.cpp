@@ -33,7 +33,7 @@ operator_entry gemm_reduce_scatter_entry() {
   return {.name = "gemm_reduce_scatter",
           .summary = "rows of sum_r A_r x B_r^T: k is sharded, the sum is bitwise reproducible",
           .gathers = false,
-          .has_partials = true,
+          .sums_to = reduce_target::owner,
           .on_gpus = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,

@@ -35,7 +35,7 @@ struct timed_case {
   [[nodiscard]] bool columns_sharded() const {
     return entry() != nullptr && entry()->columns_sharded;
   }
-  [[nodiscard]] bool sums() const { return entry() != nullptr && entry()->has_partials; }
+  [[nodiscard]] bool sums() const { return entry() != nullptr && entry()->sums_to.has_value(); }
 
   /// "all_gather_gemm 64 x 7168 x 8192, rows, fused_sequential".
   [[nodiscard]] std::string text() const;

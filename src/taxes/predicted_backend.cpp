@@ -70,7 +70,7 @@ class predicted_backend final : public tax_backend {
         sent = std::max(sent,
                         operator_named(op.operator_name).bytes_sent(problem_of(op), ranks_, rank));
       row.link = exactly(m.seconds_to_send(sent, ranks_));
-      if (operator_named(op.operator_name).has_partials) {
+      if (operator_named(op.operator_name).sums_to) {
         for (const char* by : sum_ways) add(row, c, by);
       } else {
         for (const char* by : gemm_ways) add(row, c, by);

@@ -51,9 +51,13 @@ memory_need gemm_on_gpu(const layer_operation& op, const ablation_options& optio
   const auto k = static_cast<double>(op.k);
   const auto cols = static_cast<double>(share.c_cols.size);
   need.weights *= std::clamp(weights_in_turn / std::max(need.weights, 1.0) + 1, 1.0, most_places);
-  // All of A for a GEMM alone, what it or C is gathered in, and what results are compared with.
-  const double gathered = entry.gathers ? k : static_cast<double>(op.n);
-  need.work_space = bytes_of(m, k + gathered, op.type) +
+  // What a GEMM alone multiplies and where it puts the product, what NCCL alone sends and gets, and
+  // what results are compared with.
+  const auto multiplied = static_cast<double>(share.b_rows.size + share.b_cols.size);
+  const double moved = entry.sums_to   ? 2 * static_cast<double>(op.n)
+                       : entry.gathers ? k
+                                       : static_cast<double>(op.n);
+  need.work_space = bytes_of(m, multiplied + moved, op.type) +
                     bytes_of(static_cast<double>(share.c_rows.size) + cols, k, op.type) +
                     bytes_of(static_cast<double>(share.c_rows.size), cols, dtype::f32);
   need.heaps =

@@ -128,7 +128,7 @@ void check(const operator_entry& entry, const gemm_problem& problem, int world,
            std::uint64_t seed) {
   std::mt19937_64 random(seed);
   seen_rows seen;
-  seen.expect_one_copy(entry.has_partials);
+  seen.expect_one_copy(entry.sums_to.has_value());
   std::vector<batch> alone;
   for (std::int64_t row = 0; row < looked_at; ++row) alone.push_back({row});
   for (const pattern how : host_patterns) {
@@ -163,9 +163,9 @@ TEST_P(invariant_gemms, have_the_same_bits_in_every_batch) {
     for (const dtype type : {dtype::f32, dtype::bf16}) {
       for (const bool other : {false, true}) {
         gemm_problem p{.m = most_rows, .n = n, .k = k, .type = type};
-        if (other && !entry.gathers && (!entry.has_partials || type == dtype::f32)) continue;
+        if (other && !entry.gathers && (!entry.sums_to || type == dtype::f32)) continue;
         if (other && entry.gathers) p.gather = gather_axis::k;
-        if (other && entry.has_partials) p.partials = type;
+        if (other && entry.sums_to) p.partials = type;
         check(entry, p, world, seed++);
         if (HasFailure()) return;
       }

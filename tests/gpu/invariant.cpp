@@ -79,7 +79,7 @@ void check(const operator_entry& entry, const gemm_problem& most) {
   constexpr std::int64_t numbers[] = {1, 2, 5, 16, 17, 48, 64, 65, 100, 128, 130, 300, 512};
   const std::uint64_t seed = std::random_device{}();
   seen_rows seen;
-  seen.expect_one_copy(entry.has_partials);
+  seen.expect_one_copy(entry.sums_to.has_value());
   for (const pattern how : untax::all_patterns) {
     untax::run_gpus(
         gpus(),

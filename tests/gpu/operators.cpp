@@ -41,7 +41,7 @@ class case_maker {
     p.k = 8 * between(1, between(0, 1) == 0 ? 1125 : 100);
     p.type = between(0, 1) == 0 ? dtype::bf16 : dtype::f16;
     if (entry.gathers) p.gather = between(0, 1) == 0 ? gather_axis::rows : gather_axis::k;
-    if (entry.has_partials && between(0, 1) == 0) p.partials = p.type;
+    if (entry.sums_to && between(0, 1) == 0) p.partials = p.type;
     return p;
   }
   std::int64_t between(std::int64_t least, std::int64_t most) {

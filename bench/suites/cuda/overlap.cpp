@@ -16,12 +16,14 @@ void set_bound(overlap_row& row, const operator_entry& entry, const overlap_repo
   const gemm_problem& p = row.problem;
   const bool decode = row.shapes == overlap_shapes::decode;
   const auto size = static_cast<double>(size_of(p.type));
-  const auto columns = static_cast<double>(entry.share(p, report.ranks, 0).b_rows.size);
+  const gemm_share share = entry.share(p, report.ranks, 0);
+  const double weights =
+      static_cast<double>(share.b_rows.size) * static_cast<double>(share.b_cols.size);
   double most = 0;
   for (int rank = 0; rank < report.ranks; ++rank)
     most = std::max(most, entry.bytes_sent(p, report.ranks, rank));
-  row.compute_bound = decode ? columns * static_cast<double>(p.k) * size / report.memory_rate
-                             : row.seconds_of(library_gemm_alone);
+  row.compute_bound =
+      decode ? weights * size / report.memory_rate : row.seconds_of(library_gemm_alone);
   row.link_bound = most / report.link_rate + (decode ? signal_seconds : 0);
 }
 

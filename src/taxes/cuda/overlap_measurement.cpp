@@ -12,9 +12,10 @@ namespace untax {
 namespace {
 
 /// About what one run takes.
-double seconds_of(const gemm_problem& p, std::int64_t columns) {
-  const auto m = static_cast<double>(p.m);
-  const double weights = static_cast<double>(columns) * static_cast<double>(p.k);
+double seconds_of(std::int64_t rows, const gemm_share& share) {
+  const auto m = static_cast<double>(rows);
+  const double weights =
+      static_cast<double>(share.b_rows.size) * static_cast<double>(share.b_cols.size);
   return std::max(2 * m * weights / 7e14, 2 * weights / 4e12) + 5e-6;
 }
 
@@ -51,8 +52,8 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
   if (settings_.parts) plan_parts(figures, all);
   std::vector<benchmark_case*> in_turn;
   for (pattern_case& one : all) in_turn.push_back(&one.it);
-  const std::int64_t columns = entry_.share(problem, team_.size(), 0).b_rows.size;
-  const int times = bulk::runs_in_graph(seconds_of(problem, columns));
+  const int times =
+      bulk::runs_in_graph(seconds_of(problem.m, entry_.share(problem, team_.size(), 0)));
   capture(team_, in_turn, times);
   verify(figures, all, times);
   time_in_turn(team_, in_turn, times, settings_.repeats);
@@ -132,7 +133,7 @@ void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
   add(library_gemm_alone, true,
       [this](int rank, int i, cudaStream_t stream) { at(rank).run_library_gemm(i, stream); });
   add("NCCL alone", true,
-      [this](int rank, int /*i*/, cudaStream_t stream) { at(rank).run_gather(stream); });
+      [this](int rank, int /*i*/, cudaStream_t stream) { at(rank).run_transfer(stream); });
 }
 
 void overlap_measurement::verify(std::vector<pattern_figure>& figures,

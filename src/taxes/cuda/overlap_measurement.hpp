@@ -16,7 +16,7 @@ struct overlap_settings {
   std::vector<pattern> patterns;  ///< beside bulk_library, which is always measured
   int repeats = 20;
   bool eager = true;        ///< bulk_library, launched eagerly, too
-  bool parts = true;        ///< the GEMMs and the gather alone, too
+  bool parts = true;        ///< the GEMMs and what NCCL sends alone, too
   bool check_after = true;  ///< results are checked before the timed runs, and after them
 };
 

@@ -38,20 +38,57 @@ int overlap_work::plan(pattern how) {
 }
 
 void overlap_work::plan_parts(stream_ref stream) {
-  const gemm_problem& p = problem_;
-  const auto size = static_cast<std::int64_t>(size_of(p.type));
-  whole_a_ = bulk::scratch(memory_for(p.m * p.k * size));
-  gpu::fill_normal({whole_a_.data(), p.type, p.m, p.k}, seed, {0, p.m}, {0, p.k}, stream);
-  if (const std::int64_t n = share_.b_rows.size; n > 0) {
-    own_gemm_.emplace(gpu::gemm_shape{p.m, n, p.k, p.type});
-    library_gemm_.emplace(bulk::library_product{p.m, n, p.k, p.type, p.type});
+  const std::int64_t m = problem_.m;
+  const std::int64_t n = share_.b_rows.size;
+  const std::int64_t k = share_.b_cols.size;
+  const dtype type = problem_.type;
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  if (n > 0 && k > 0) {
+    multiplied_ = bulk::scratch(memory_for(m * k * size));
+    product_ = bulk::scratch(memory_for(m * n * size));
+    gpu::fill_normal({multiplied_.data(), type, m, k}, seed, {0, m}, {0, k}, stream);
+    own_gemm_.emplace(gpu::gemm_shape{m, n, k, type});
+    library_gemm_.emplace(bulk::library_product{m, n, k, type, type});
     library_gemm_->settle();
   }
+  if (entry_.sums_to) {
+    plan_reduction();
+  } else {
+    plan_gather();
+  }
+}
+
+/// Of all partial results, in their type. Owners have equal parts, as NCCL wants it.
+void overlap_work::plan_reduction() {
+  const sharding rows{problem_.m, world_->size()};
+  const bool everywhere = entry_.sums_to == reduce_target::everywhere;
+  const dtype type = problem_.partials;
+  const std::int64_t own = (everywhere ? problem_.m : rows.full()) * problem_.n;
+  const std::int64_t all = everywhere ? own : own * rows.parts;
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  sent_ = bulk::scratch(memory_for(all * size));
+  received_ = bulk::scratch(memory_for(own * size));
+  ranks_ = bulk::communicator_of(*world_);
+  transfer_ = [this, everywhere, own, type](stream_ref stream) {
+    if (everywhere)
+      return ranks_->all_reduce(sent_.data(), received_.data(), own, type, reduction::sum, stream);
+    ranks_->reduce_scatter(sent_.data(), received_.data(), own, type, reduction::sum, stream);
+  };
+}
+
+/// Of A where the operator gathers it, else of the columns of C.
+void overlap_work::plan_gather() {
+  const gemm_problem& p = problem_;
+  const auto size = static_cast<std::int64_t>(size_of(p.type));
   const bool rows = entry_.gathers && p.gather == gather_axis::rows;
   const std::int64_t moved = entry_.gathers ? p.k : p.n;
   gather_.emplace(*world_, sharding{p.m * moved * size, world_->size(),
                                     (rows ? p.k : p.m * shard_granularity) * size});
-  gathered_ = bulk::scratch(memory_for(gather_->bytes()));
+  received_ = bulk::scratch(memory_for(gather_->bytes()));
+  transfer_ = [this](stream_ref stream) {
+    const void* own = received_.data(static_cast<std::size_t>(gather_->own_at()));
+    gather_->run(entry_.gathers ? operands_.a().data : own, received_.data(), stream);
+  };
 }
 
 void overlap_work::run(int number, int i, stream_ref stream) const {
@@ -60,16 +97,13 @@ void overlap_work::run(int number, int i, stream_ref stream) const {
 }
 void overlap_work::run_own_gemm(int i, stream_ref stream) const {
   if (own_gemm_)
-    own_gemm_->run(whole_a_.data(), operands_.weights(i).data, operands_.c().data, stream);
+    own_gemm_->run(multiplied_.data(), operands_.weights(i).data, product_.data(), stream);
 }
 void overlap_work::run_library_gemm(int i, stream_ref stream) const {
   if (library_gemm_)
-    library_gemm_->run(whole_a_.data(), operands_.weights(i).data, operands_.c().data, stream);
+    library_gemm_->run(multiplied_.data(), operands_.weights(i).data, product_.data(), stream);
 }
-void overlap_work::run_gather(stream_ref stream) const {
-  const void* own = gathered_.data(static_cast<std::size_t>(gather_->own_at()));
-  gather_->run(entry_.gathers ? operands_.a().data : own, gathered_.data(), stream);
-}
+void overlap_work::run_transfer(stream_ref stream) const { transfer_(stream); }
 
 double overlap_work::error_of(int number, stream_ref stream,
                               const std::function<void()>& launch) const {

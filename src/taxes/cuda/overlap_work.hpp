@@ -31,14 +31,14 @@ class overlap_work {
 
   /// Makes an operator; its number. Throws what its constructor throws.
   int plan(pattern how);
-  /// Makes the GEMM of one rank, by untax and by cuBLASLt, and the gather by NCCL.
+  /// Makes the GEMM of one rank, by untax and by cuBLASLt, and what NCCL would send.
   void plan_parts(stream_ref stream);
 
   /// Launches run `i` of operator `number`; runs take weights at different places in turn.
   void run(int number, int i, stream_ref stream) const;
   void run_own_gemm(int i, stream_ref stream) const;
   void run_library_gemm(int i, stream_ref stream) const;
-  void run_gather(stream_ref stream) const;
+  void run_transfer(stream_ref stream) const;
 
   /// Poisons the result of an operator, calls `launch`, whose last run is to be run 0 of the
   /// operator, and returns the relative error. Collective. Waits.
@@ -54,6 +54,9 @@ class overlap_work {
     matrix c;
   };
 
+  void plan_reduction();
+  void plan_gather();
+
   world* world_;
   const operator_entry& entry_;
   gemm_problem problem_;
@@ -62,9 +65,13 @@ class overlap_work {
   std::optional<device_reference> right_;
   std::optional<gpu::gemm> own_gemm_;
   std::optional<bulk::library_gemm> library_gemm_;
+  bulk::scratch multiplied_;  ///< what a GEMM alone multiplies
+  bulk::scratch product_;     ///< where it puts the result
+  std::function<void(stream_ref)> transfer_;
   std::optional<bulk::slab_gather> gather_;
-  bulk::scratch whole_a_;   ///< what a GEMM alone multiplies
-  bulk::scratch gathered_;  ///< where a gather alone puts it
+  std::shared_ptr<bulk::communicator> ranks_;  ///< that reduce
+  bulk::scratch sent_;
+  bulk::scratch received_;
   std::vector<planned> ops_;
 };
 

@@ -1,0 +1,249 @@
+#include "bench/suites/norm.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include <untax/core/error.hpp>
+#include <untax/ops/all_reduce_norm.hpp>
+#include <untax/ops/collectives.hpp>
+
+#include "bench/suites/cuda/add_and_normalise.cuh"
+#include "bench/suites/cuda/vectors.cuh"
+#include "engines/bulk/quickest.hpp"
+#include "engines/bulk/scratch.hpp"
+#include "engines/bulk/slab_gather.hpp"
+#include "engines/gpu/matrix/matrix.hpp"
+#include "src/taxes/cuda/benchmark_case.hpp"
+#include "src/taxes/cuda/gpu_team.hpp"
+
+namespace untax::bench {
+namespace {
+
+constexpr dtype type = dtype::bf16;
+
+/// What is run at one rank, and where its results come to lie; null where they are not looked at.
+struct rank_run {
+  std::function<void(stream_ref)> run;
+  void* x = nullptr;
+  void* out = nullptr;
+  std::string explanation;
+};
+
+/// Inputs and results of one rank, which all variants share, for one problem.
+class norm_work {
+ public:
+  norm_work(world& w, const all_reduce_norm_problem& p, cudaStream_t stream)
+      : world_(w),
+        p_(p),
+        count_(p.tokens * p.hidden),
+        in_(w.allocate_owned<std::byte>(bytes(), "input")),
+        sum_(w.allocate_owned<std::byte>(bytes(), "sum")),
+        residual_(bytes()),
+        weight_(static_cast<std::size_t>(p.hidden) * size_of(type)),
+        x_(bytes()),
+        out_(bytes()),
+        right_x_(bytes()),
+        right_out_(bytes()),
+        scratch_(64),
+        library_(bulk::communicator_of(w)) {
+    fill_exact(in_->local(), count_, type, static_cast<std::uint32_t>(977 * w.rank() + 5), stream);
+    fill_exact(residual_.data(), count_, type, 3, stream);
+    fill_exact(weight_.data(), p.hidden, type, 4, stream);
+    gpu::load_matrix_kernels();
+  }
+
+  /// all_reduce_norm, in so many phases; 0: as untax chooses.
+  [[nodiscard]] rank_run fused(int phases) {
+    auto op = std::make_shared<all_reduce_norm>(world_, p_, operator_options{.phases = phases});
+    const norm_results to = op->result();
+    std::string why = op->explain();
+    const norm_inputs inputs{view(in_->local()), view(residual_.data()), weight_.data()};
+    return {[op = std::move(op), inputs](stream_ref s) { op->run(inputs, s); }, to.x, to.out,
+            std::move(why)};
+  }
+  [[nodiscard]] rank_run sum(bool direct) {
+    auto op = std::make_shared<all_reduce>(world_, all_reduce_problem{count_, type},
+                                           collective_options{.direct = direct});
+    const const_array_view in{in_->local(), type, count_};
+    const array_view out{sum_->local(), type, count_};
+    std::string why = op->explain();
+    return {[op = std::move(op), in, out](stream_ref s) { op->run(in, out, s); }, nullptr, nullptr,
+            std::move(why)};
+  }
+  /// NCCL, and with `normalises` the kernel behind it.
+  [[nodiscard]] rank_run library(bool normalises) {
+    const auto run = [this, normalises](stream_ref s) {
+      library_->all_reduce(in_->local(), sum_->local(), count_, type, reduction::sum, s);
+      if (normalises)
+        add_and_normalise(sum_->local(), residual_.data(), weight_.data(), x_.data(), out_.data(),
+                          p_.tokens, p_.hidden, p_.epsilon, static_cast<cudaStream_t>(s.handle));
+    };
+    if (!normalises) return {run, nullptr, nullptr, {}};
+    return {run, x_.data(), out_.data(), "NCCL's all-reduce, then a kernel that normalises"};
+  }
+
+  /// Poisons what `launch` is to write, and returns how far it is from what the first variant that
+  /// was asked for had: infinity if sums differ. Waits.
+  [[nodiscard]] double error_of(const rank_run& run, cudaStream_t stream,
+                                const std::function<void()>& launch) {
+    gpu::fill_nan(run.x, bytes(), stream);
+    gpu::fill_nan(run.out, bytes(), stream);
+    gpu::require(cudaStreamSynchronize(stream), "poisoning results");
+    world_.barrier();
+    launch();
+    gpu::require(cudaStreamSynchronize(stream), "running");
+    if (!std::exchange(known_, true)) {
+      bulk::copy_and_wait(right_x_.data(), run.x, bytes());
+      bulk::copy_and_wait(right_out_.data(), run.out, bytes());
+    }
+    const auto sums = compared(run.x, right_x_.data(), stream);
+    if (sums > 0) return std::numeric_limits<double>::infinity();
+    return compared(run.out, right_out_.data(), stream);
+  }
+
+ private:
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(count_) * size_of(type);
+  }
+  [[nodiscard]] const_matrix view(const void* data) const {
+    return {data, type, p_.tokens, p_.hidden};
+  }
+  [[nodiscard]] double compared(const void* is, const void* should, cudaStream_t stream) {
+    return gpu::compare(view(is), view(should), scratch_.data(), stream).relative_error();
+  }
+
+  world& world_;
+  all_reduce_norm_problem p_;
+  std::int64_t count_;
+  owned_symmetric<std::byte> in_;
+  owned_symmetric<std::byte> sum_;
+  device_buffer residual_;
+  device_buffer weight_;
+  device_buffer x_;
+  device_buffer out_;
+  device_buffer right_x_;
+  device_buffer right_out_;
+  device_buffer scratch_;
+  std::shared_ptr<bulk::communicator> library_;
+  bool known_ = false;
+};
+
+class suite {
+ public:
+  suite(const norm_suite_options& options, gpu_team& team)
+      : options_(options),
+        team_(team),
+        work_(static_cast<std::size_t>(team.size())),
+        communicators_(work_.size()) {
+    // All problems share it, so that it is made once.
+    team.together([&](world& w) { communicators_[place(w)] = bulk::communicator_of(w); });
+  }
+  suite(const suite&) = delete;
+  suite& operator=(const suite&) = delete;
+  ~suite() {
+    team_.together([&](world& w) { communicators_[place(w)].reset(); });
+  }
+
+  norm_row measure(std::int64_t tokens, std::int64_t hidden) {
+    const all_reduce_norm_problem p{.tokens = tokens, .hidden = hidden, .type = type};
+    team_.together([&](world& w) {
+      work_[place(w)] = std::make_unique<norm_work>(w, p, team_.stream_of(w.rank()));
+    });
+    norm_row row{tokens, hidden, {}};
+    variants_.clear();
+    // The first says what is right.
+    add(row, library_graph, [](norm_work& at) { return at.library(true); });
+    add(
+        row, library_eager, [](norm_work& at) { return at.library(true); }, true);
+    add(row, norm_fused, [](norm_work& at) { return at.fused(0); });
+    add(row, norm_one_phase, [](norm_work& at) { return at.fused(1); });
+    add(row, norm_two_phases, [](norm_work& at) { return at.fused(2); });
+    add(row, sum_alone, [](norm_work& at) { return at.sum(false); });
+    add(row, direct_sum_alone, [](norm_work& at) { return at.sum(true); });
+    add(row, library_sum_alone, [](norm_work& at) { return at.library(false); });
+    time(row);
+    team_.together([&](world& w) {  // operators end together
+      for (variant& v : variants_) v.runs[place(w)] = {};
+      work_[place(w)].reset();
+    });
+    variants_.clear();
+    return row;
+  }
+
+ private:
+  struct variant {
+    std::vector<rank_run> runs;
+    benchmark_case it;
+    std::size_t figure = 0;
+  };
+
+  static std::size_t place(const world& w) { return static_cast<std::size_t>(w.rank()); }
+
+  void add(norm_row& row, const char* by, const std::function<rank_run(norm_work&)>& make,
+           bool eager = false) {
+    variant v{std::vector<rank_run>(work_.size()), {}, row.figures.size()};
+    team_.together([&](world& w) { v.runs[place(w)] = make(*work_[place(w)]); });
+    v.it.eager = eager;
+    v.it.run = [this, at = variants_.size()](int rank, int /*i*/, cudaStream_t stream) {
+      variants_[at].runs[static_cast<std::size_t>(rank)].run(stream);
+    };
+    pattern_figure figure;
+    figure.by = by;
+    figure.explanation = v.runs.front().explanation;
+    row.figures.push_back(std::move(figure));
+    variants_.push_back(std::move(v));
+  }
+
+  void time(norm_row& row) {
+    const double bytes = static_cast<double>(row.tokens * row.hidden) * size_of(type);
+    const int times = bulk::runs_in_graph(bytes / 2e11 + 5e-6);
+    std::vector<benchmark_case*> all;
+    for (variant& v : variants_) all.push_back(&v.it);
+    capture(team_, all, times);
+    verify(row, times);
+    time_in_turn(team_, all, times, options_.repeats);
+    for (variant& v : variants_) row.figures[v.figure].time = v.it.time();
+    verify(row, times);
+  }
+
+  void verify(norm_row& row, int times) {
+    for (variant& v : variants_) {
+      if (v.runs.front().x == nullptr) continue;
+      std::vector<double> errors(work_.size());
+      team_.together([&](world& w) {
+        cudaStream_t stream = team_.stream_of(w.rank());
+        errors[place(w)] = work_[place(w)]->error_of(v.runs[place(w)], stream,
+                                                     [&] { v.it.launch(times, w.rank(), stream); });
+        w.check();
+      });
+      double& known = row.figures[v.figure].error;
+      known = std::max(known, *std::ranges::max_element(errors));
+    }
+  }
+
+  const norm_suite_options& options_;
+  gpu_team& team_;
+  std::vector<std::unique_ptr<norm_work>> work_;
+  std::vector<std::shared_ptr<bulk::communicator>> communicators_;
+  std::vector<variant> variants_;
+};
+
+}  // namespace
+
+norm_report run_norm_suite(const norm_suite_options& options) {
+  constexpr int most_ranks = 8;
+  gpu_team team(options.ranks, heap_for(options, options.ranks == 0 ? most_ranks : options.ranks));
+  norm_report report{team.size(), type, team.device_name(), bulk::nccl().text, {}};
+  suite measured(options, team);
+  for (const std::int64_t hidden : options.hidden) {
+    for (const std::int64_t tokens : options.tokens) {
+      report.rows.push_back(measured.measure(tokens, hidden));
+      if (options.progress) options.progress();
+    }
+  }
+  return report;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,113 @@
+#include "bench_norm.hpp"
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "arguments.hpp"
+#include "bench/suites/gpu_need.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "output.hpp"
+#include "run_request.hpp"
+
+namespace untax::cli {
+namespace {
+
+using bench::norm_report;
+using bench::norm_row;
+
+std::string microseconds(double seconds) {
+  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
+}
+
+/// The largest error of the row's results, loudly if it is wrong.
+std::string error_text(const norm_row& row) {
+  double most = 0;
+  for (const pattern_figure& f : row.figures) most = f.error <= most ? most : f.error;
+  return fmt::format("{:.1e}{}", most, most <= bench::norm_tolerance ? "" : " WRONG");
+}
+
+}  // namespace
+
+std::string text_of(const norm_report& report, int columns, text_style how) {
+  using side = table::align;
+  table rows({{"hidden"},
+              {"tokens", side::right},
+              {"fused", side::right},
+              {"1 phase", side::right},
+              {"2", side::right},
+              {"sum", side::right},
+              {"fused - sum", side::right},
+              {"library", side::right},
+              {"eager", side::right},
+              {"NCCL", side::right},
+              {"gain", side::right},
+              {"error", side::right}},
+             2);
+  for (const norm_row& row : report.rows) {
+    const double fused = row.seconds_of(bench::norm_fused);
+    const double sum = row.sum_seconds();
+    const double library = row.seconds_of(library_graph);
+    rows.add({std::to_string(row.hidden), std::to_string(row.tokens), microseconds(fused),
+              microseconds(row.seconds_of(bench::norm_one_phase)),
+              microseconds(row.seconds_of(bench::norm_two_phases)), microseconds(sum),
+              fused > 0 && sum > 0 ? fmt::format("{:.1f}", 1e6 * (fused - sum)) : "-",
+              microseconds(library), microseconds(row.seconds_of(library_eager)),
+              microseconds(row.seconds_of(bench::library_sum_alone)),
+              fused > 0 && library > 0 ? fmt::format("{:.2f}", library / fused) : "-",
+              error_text(row)});
+  }
+  std::string text = fmt::format(
+      "all_reduce_norm, {} x {}, {}, us of one run in a graph, beside {}\n"
+      "sum: untax's all_reduce alone, the quicker of through rooms and direct; library: NCCL's "
+      "all-reduce, then a kernel that adds the residual and normalises; eager: the same without a "
+      "graph; gain: library over fused\n{}\n",
+      report.ranks, report.device, name_of(report.type), report.library,
+      rows.render(columns, how.utf8));
+  for (const bench::overlap_bar& b : report.bars()) {
+    text += fmt::format("{}: {:.2f} ({} {:.2f}, {})\n", b.what, b.value,
+                        b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
+  }
+  return text;
+}
+
+void add_norm_options(CLI::App& verb, norm_bench_request& request) {
+  constexpr std::int64_t most_tokens = 1 << 20;
+  constexpr std::int64_t most_hidden = 16384;
+  verb.add_option("--tokens", request.tokens,
+                  "of all-reduce-norm; several may be given; 1 to 4096 by default")
+      ->allow_extra_args(false)
+      ->check(between(1, most_tokens));
+  verb.add_option("--hidden", request.hidden,
+                  "elements of a token, of all-reduce-norm; several may be given; 4096, 8192 and "
+                  "16384 by default")
+      ->allow_extra_args(false)
+      ->check(between(8, most_hidden));
+}
+
+int run_norm(const norm_bench_request& request, int ranks, int repeats, const std::string& json) {
+  bench::norm_suite_options suite;
+  suite.ranks = ranks;
+  suite.repeats = repeats;
+  if (!request.tokens.empty()) suite.tokens = request.tokens;
+  if (!request.hidden.empty()) suite.hidden = request.hidden;
+  for (const std::int64_t hidden : suite.hidden) {
+    if (hidden % 8 != 0)
+      throw error(errc::invalid_argument,
+                  fmt::format("--hidden is {}; GPUs take multiples of 8", hidden));
+  }
+  bench::require_memory(suite, ranks_on_gpus(ranks));
+  norm_report report;
+  {
+    progress_bar bar("bench all-reduce-norm",
+                     static_cast<std::int64_t>(suite.tokens.size() * suite.hidden.size()));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_norm_suite(suite);
+  }
+  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!json.empty()) write_json(json, to_json(report, repeats));
+  return report.met() ? 0 : 1;
+}
+
+}  // namespace untax::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/suites/norm.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+
+/// What the suite all-reduce-norm is asked for, as it is written.
+struct norm_bench_request {
+  std::vector<std::int64_t> tokens;
+  std::vector<std::int64_t> hidden;
+};
+
+/// Adds its options to `untax bench`.
+void add_norm_options(CLI::App& verb, norm_bench_request& request);
+
+/// The table of the suite, with the bars below.
+[[nodiscard]] std::string text_of(const bench::norm_report& report, int columns, text_style how);
+
+/// Measures all_reduce_norm, prints a table, writes JSON if `json` is not empty. Returns the exit
+/// code: 1 if a result is wrong or a bar is missed.
+[[nodiscard]] int run_norm(const norm_bench_request& request, int ranks, int repeats,
+                           const std::string& json);
+
+}  // namespace untax::cli
