@@ -13,6 +13,7 @@
 #include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/merge_partial_attention/planning.hpp"
 #include "run_attention.hpp"
 #include "run_help.hpp"
 #include "run_request.hpp"
@@ -209,14 +210,19 @@ trial_subject merge_subject(const CLI::App& verb, const run_options& o) {
                 "--depth",     "--unequal",  "--kv-heads",  "--keys",
                 "--page-size", "--scale",    "--logit-cap", "--splits"},
                "merges --batch tokens of --heads with --head-dim elements");
-  if (place_in("--backend", o.backend, {"auto", "host", "cuda"}) == 2)
-    check.refuse({"--backend"}, "has no kernels for GPUs yet");
   attention_request request = o.attention;
   request.work.problem.type = named("--dtype", o.type, types);
+  const merge_partial_attention_problem asked = merge_problem_of(request);
+  const bool has_kernel = asked.head_dim % chunk_elements(asked.type) == 0;
+  const memory_kind where = backend_of(verb, o, has_kernel, asked.type);
+  if (where == memory_kind::cuda) {
+    check.refuse({"--launch"}, "is launched on GPUs as its caller does, here eagerly");
+    check.refuse({"--senders"}, "has blocks that send and merge on GPUs");
+  }
   request.options.workers = o.options.workers;
   request.options.senders = o.options.senders;
   request.options.launch = launch_named(o.launch);
-  return merge_subject_of(request);
+  return merge_subject_of(request, where);
 }
 
 trial_subject norm_subject(const CLI::App& verb, const run_options& o) {

@@ -58,14 +58,19 @@ trial_subject subject_of(attention_request o, memory_kind where) {
   return untax::subject_of(o.work, o.options, where);
 }
 
-trial_subject merge_subject_of(const attention_request& o) {
+merge_partial_attention_problem merge_problem_of(const attention_request& o) {
   const flash_decode_problem& p = o.work.problem;
   merge_partial_attention_problem problem{
       .tokens = p.batch, .heads = p.heads, .head_dim = p.head_dim, .type = p.type};
   if (o.own_heads) problem.get = merged_heads::own;
+  return problem;
+}
+
+trial_subject merge_subject_of(const attention_request& o, memory_kind where) {
   return untax::subject_of(
-      problem,
-      {.launch = o.options.launch, .workers = o.options.workers, .senders = o.options.senders});
+      merge_problem_of(o),
+      {.launch = o.options.launch, .workers = o.options.workers, .senders = o.options.senders},
+      where);
 }
 
 }  // namespace untax::cli

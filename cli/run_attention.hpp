@@ -27,6 +27,7 @@ void add_attention_options(CLI::App& verb, attention_request& o);
 /// What is to be run. Throws `invalid_argument` for values that do not fit each other.
 [[nodiscard]] trial_subject subject_of(attention_request o, memory_kind where);
 /// The same of merge_partial_attention, which has batch tokens.
-[[nodiscard]] trial_subject merge_subject_of(const attention_request& o);
+[[nodiscard]] merge_partial_attention_problem merge_problem_of(const attention_request& o);
+[[nodiscard]] trial_subject merge_subject_of(const attention_request& o, memory_kind where);
 
 }  // namespace untax::cli

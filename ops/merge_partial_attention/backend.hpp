@@ -1,31 +1,34 @@
 #pragma once
 
-#include <vector>
-
+#include <untax/core/process_owned.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/ops/merge_partial_attention.hpp>
-
-#include "engines/host/engine.hpp"
 
 namespace untax {
 
-/// Carries it out on threads of the host. Arguments are checked already.
+/// What carries it out on a kind of machine. Arguments are checked already, as far as both kinds
+/// want the same of them.
 class merge_backend {
  public:
-  /// Collective.
-  merge_backend(world& w, const merge_partial_attention_problem& problem,
-                const merge_partial_attention_plan& plan,
-                const merge_partial_attention_options& options);
+  merge_backend() = default;
+  merge_backend(const merge_backend&) = delete;
+  merge_backend& operator=(const merge_backend&) = delete;
+  virtual ~merge_backend() = default;
 
   /// Collective.
-  void run(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
-           const matrix& lse);
-
- private:
-  merge_partial_attention_problem problem_;
-  bool varying_;
-  std::vector<float> parts_;
-  std::vector<float> merged_;
-  host::engine engine_;
+  virtual void run(const const_matrix& partial_o, const const_matrix& partial_lse,
+                   const matrix& out, const matrix& lse, stream_ref stream) = 0;
 };
+
+/// On threads of the host. Collective.
+[[nodiscard]] process_owned<merge_backend> merge_on_host(
+    world& w, const merge_partial_attention_problem& problem,
+    const merge_partial_attention_plan& plan, const merge_partial_attention_options& options);
+
+/// On the GPU of a rank, which is the current device: one kernel, which may be captured.
+/// Collective.
+[[nodiscard]] process_owned<merge_backend> merge_on_device(
+    world& w, const merge_partial_attention_problem& problem,
+    const merge_partial_attention_plan& plan, bool varying_tokens);
 
 }  // namespace untax

@@ -15,12 +15,6 @@ merge_partial_attention::merge_partial_attention(world& w,
                                                  const merge_partial_attention_problem& problem,
                                                  const merge_partial_attention_options& options)
     : problem_(problem), varying_(options.varying_tokens) {
-  if (w.memory() == memory_kind::cuda) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {}: has no kernels for GPUs yet; all_gather partial results "
-                            "and logarithms there, or make a world of the host",
-                            w.rank(), merge_partial_attention_name));
-  }
   require_sensible(problem, w.rank());
   auto made = make_plan(w, problem, options);
   plan_ = made.plan;
@@ -28,7 +22,14 @@ merge_partial_attention::merge_partial_attention(world& w,
   agree_on_lines(
       w, merge_partial_attention_name,
       {fmt::format("{}{}", describe(problem), varying_ ? ", at most" : ""), fields_of(plan_)});
-  backend_ = make_process_owned<merge_backend>(w, problem_, plan_, options);
+  if (w.memory() != memory_kind::cuda) {
+    backend_ = merge_on_host(w, problem_, plan_, options);
+    return;
+  }
+  w.use_device();
+  backend_ = merge_on_device(w, problem_, plan_, varying_);
+  // No rank runs while another one still takes memory or loads kernels.
+  w.agree(merge_partial_attention_name, "made");
 }
 merge_partial_attention::merge_partial_attention(merge_partial_attention&&) noexcept = default;
 merge_partial_attention& merge_partial_attention::operator=(merge_partial_attention&&) noexcept =
@@ -42,7 +43,7 @@ range merge_partial_attention::heads_of(const merge_partial_attention_problem& p
 }
 
 void merge_partial_attention::run(const const_matrix& partial_o, const const_matrix& partial_lse,
-                                  const matrix& out, const matrix& lse) {
+                                  const matrix& out, const matrix& lse, stream_ref stream) {
   const argument_check check{merge_partial_attention_name, plan_.rank};
   check.is_whole(backend_ != nullptr);
   const std::int64_t tokens = varying_ ? partial_lse.rows : problem_.tokens;
@@ -58,7 +59,7 @@ void merge_partial_attention::run(const const_matrix& partial_o, const const_mat
   check.matrix_of("out", as_const(out), {tokens * own, problem_.head_dim}, problem_.type);
   check.matrix_of("lse", as_const(lse), {tokens, own}, dtype::f32);
   check.apart("out", as_const(out), as_const(lse));
-  backend_->run(partial_o, partial_lse, out, lse);
+  backend_->run(partial_o, partial_lse, out, lse, stream);
 }
 
 }  // namespace untax

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <thread>
 
+#include <untax/core/error.hpp>
+#include <untax/core/memory_kind.hpp>
+#include <untax/tile/shard.hpp>
 #include <untax/tile/step.hpp>
 
 #include "ops/attention_common/refusal.hpp"
@@ -24,11 +27,39 @@ void require_sensible(const merge_partial_attention_problem& p, int rank) {
   refuse.unless_between("head_dim", p.head_dim, 1, 4096);
 }
 
+planned_merge plan_merge_on_gpus(int world, int rank,
+                                 const merge_partial_attention_problem& problem,
+                                 const merge_partial_attention_options& options) {
+  const attention_refusal refuse{merge_partial_attention_name, rank};
+  const std::int64_t multiple = chunk_elements(problem.type);
+  if (problem.head_dim % multiple != 0) {
+    refuse(fmt::format(
+        "head_dim is {}; on GPUs it has to be a multiple of {} in {}, so that rows are "
+        "whole times 16 bytes: {} would do",
+        problem.head_dim, multiple, name_of(problem.type), round_up(problem.head_dim, multiple)));
+  }
+  if (options.how != pattern::automatic && options.how != pattern::fused_sequential) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: on GPUs there is no {}; there is "
+                            "fused_sequential",
+                            rank, merge_partial_attention_name, name_of(options.how)));
+  }
+  planned_merge result;
+  result.plan = {world, rank, pattern::fused_sequential, options.workers, 0};
+  result.explanation = fmt::format(
+      "{}: fused_sequential, one kernel, {} blocks{}", merge_partial_attention_name,
+      options.workers > 0 ? fmt::to_string(options.workers) : "as many as work asks for",
+      options.varying_tokens ? ", any number of tokens" : "");
+  return result;
+}
+
 planned_merge make_plan(const world& w, const merge_partial_attention_problem& problem,
                         const merge_partial_attention_options& options) {
   const attention_refusal refuse{merge_partial_attention_name, w.rank()};
   refuse.unless_between("option workers", options.workers, 0, most_attention_workers);
   refuse.unless_between("option senders", options.senders, 0, most_attention_workers);
+  if (w.memory() == memory_kind::cuda)
+    return plan_merge_on_gpus(w.size(), w.rank(), problem, options);
   planned_merge result;
   merge_partial_attention_plan& plan = result.plan;
   plan.world = w.size();

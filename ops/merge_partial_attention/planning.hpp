@@ -30,6 +30,17 @@ struct planned_merge {
                                       const merge_partial_attention_problem& problem,
                                       const merge_partial_attention_options& options);
 
+/// The same for a rank that has a GPU, where one kernel has it. Its `workers` are blocks, or 0:
+/// then the GPU says how many. Throws `unsupported` for other patterns.
+[[nodiscard]] planned_merge plan_merge_on_gpus(int world, int rank,
+                                               const merge_partial_attention_problem& problem,
+                                               const merge_partial_attention_options& options);
+
+/// Elements of 16 bytes, which a lane of a kernel takes at a time.
+[[nodiscard]] constexpr std::int64_t chunk_elements(dtype type) noexcept {
+  return 16 / static_cast<std::int64_t>(size_of(type));
+}
+
 /// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
 [[nodiscard]] std::string fields_of(const merge_partial_attention_plan& plan);
 

@@ -54,12 +54,21 @@ merge_workload::merge_workload(world& w, const merge_partial_attention_problem& 
            size_of(problem.type)),
       lse_(static_cast<std::size_t>(problem.tokens * heads_.size)),
       op_(w, problem, options) {
+  if (w.memory() == memory_kind::cuda) {
+    const auto rows = static_cast<std::size_t>(problem.tokens * problem.heads);
+    const auto row = static_cast<std::size_t>(problem.head_dim) * size_of(problem.type);
+    gpu_.emplace(gpu_memory{bulk::scratch(rows * row), bulk::scratch(rows * sizeof(float)),
+                            bulk::scratch(out_.size()),
+                            bulk::scratch(lse_.size() * sizeof(float))});
+  }
   refresh(seed);
   poison_result();
+  // No rank runs while another one still takes memory of a GPU.
+  if (gpu_) w.barrier();
 }
 
-matrix merge_workload::rows_in(std::vector<std::byte>& memory, std::int64_t rows) const {
-  return {memory.data(), problem_.type, rows, problem_.head_dim};
+matrix merge_workload::rows_in(void* memory, std::int64_t rows) const {
+  return {memory, problem_.type, rows, problem_.head_dim};
 }
 
 merge_workload::inputs merge_workload::inputs_of(int rank) const {
@@ -85,23 +94,40 @@ merge_workload::inputs merge_workload::inputs_of(int rank) const {
 void merge_workload::refresh(std::uint64_t seed) {
   seed_ = seed;
   own_ = inputs_of(rank_);
+  if (!gpu_) return;
+  bulk::copy_and_wait(gpu_->partial_o.data(), own_.partial_o.data(), own_.partial_o.size());
+  bulk::copy_and_wait(gpu_->partial_lse.data(), own_.partial_lse.data(),
+                      own_.partial_lse.size() * sizeof(float));
 }
 
 void merge_workload::poison_result() {
-  poison(rows_in(out_, problem_.tokens * heads_.size));
+  poison(rows_in(out_.data(), problem_.tokens * heads_.size));
   std::ranges::fill(lse_, std::numeric_limits<float>::quiet_NaN());
+  if (!gpu_) return;
+  bulk::copy_and_wait(gpu_->out.data(), out_.data(), out_.size());
+  bulk::copy_and_wait(gpu_->lse.data(), lse_.data(), lse_.size() * sizeof(float));
 }
 
 void merge_workload::run() { run(problem_.tokens); }
 
-void merge_workload::run(std::int64_t tokens) {
+void merge_workload::run(std::int64_t tokens, stream_ref stream) {
   tokens_ = tokens;
-  op_.run(as_const(rows_in(own_.partial_o, tokens * problem_.heads)),
-          {own_.partial_lse.data(), dtype::f32, tokens, problem_.heads},
-          rows_in(out_, tokens * heads_.size), {lse_.data(), dtype::f32, tokens, heads_.size});
+  op_.run(as_const(rows_in(gpu_ ? gpu_->partial_o.data() : own_.partial_o.data(),
+                           tokens * problem_.heads)),
+          {gpu_ ? gpu_->partial_lse.data() : own_.partial_lse.data(), dtype::f32, tokens,
+           problem_.heads},
+          rows_in(gpu_ ? gpu_->out.data() : out_.data(), tokens * heads_.size),
+          {gpu_ ? gpu_->lse.data() : lse_.data(), dtype::f32, tokens, heads_.size}, stream);
+}
+
+void merge_workload::fetch() const {
+  if (!gpu_) return;
+  bulk::copy_and_wait(out_.data(), gpu_->out.data(), out_.size());
+  bulk::copy_and_wait(lse_.data(), gpu_->lse.data(), lse_.size() * sizeof(float));
 }
 
 std::vector<float> merge_workload::found() const {
+  fetch();
   std::vector<float> floats(static_cast<std::size_t>(tokens_ * heads_.size * problem_.head_dim));
   host::widen({out_.data(), problem_.head_dim, problem_.type}, tokens_ * heads_.size,
               problem_.head_dim, floats.data(), problem_.head_dim);
@@ -148,6 +174,7 @@ double merge_workload::relative_error() const {
 }
 
 std::vector<std::byte> merge_workload::bits() const {
+  fetch();
   std::vector<std::byte> all = out_;
   const auto bytes = std::as_bytes(std::span(lse_));
   all.insert(all.end(), bytes.begin(), bytes.end());
@@ -159,7 +186,7 @@ double tolerance_of(const merge_partial_attention_problem& problem) noexcept {
 }
 
 trial_subject subject_of(const merge_partial_attention_problem& problem,
-                         const merge_partial_attention_options& options) {
+                         const merge_partial_attention_options& options, memory_kind memory) {
   trial_subject subject;
   subject.name = merge_partial_attention_name;
   subject.description = fmt::format("{}, {}", merge_partial_attention_name, describe(problem));
@@ -168,7 +195,12 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
                    {"head_dim", problem.head_dim},
                    {"own heads", problem.get == merged_heads::own ? 1 : 0},
                    {"dtype", std::string(name_of(problem.type))}};
-  subject.patterns.assign(merge_patterns.begin(), merge_patterns.end());
+  subject.memory = memory;
+  if (memory == memory_kind::cuda) {
+    subject.patterns = {pattern::fused_sequential};
+  } else {
+    subject.patterns.assign(merge_patterns.begin(), merge_patterns.end());
+  }
   subject.tolerance = tolerance_of(problem);
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
@@ -179,15 +211,16 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
   // What all ranks pass.
   subject.work = [rows, row](int ranks) { return ranks * rows * row; };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
-  subject.need = [problem, rows, row](int ranks, const std::vector<pattern>& patterns,
-                                      bool verify) {
-    const auto times = static_cast<double>(patterns.size()) * ranks;
+  subject.need = [problem, rows, row, memory](int ranks, const std::vector<pattern>& patterns,
+                                              bool verify) {
+    const bool on_gpu = memory == memory_kind::cuda;
+    const auto times = static_cast<double>(patterns.size()) * (on_gpu ? 1 : ranks);
     const double packed = rows * static_cast<double>(problem.head_dim + 2) * sizeof(float);
     memory_need need;
-    // What is passed and what comes out, and both in fp32.
-    need.activations = times * 2 * (rows * row + packed);
+    // What is passed and what comes out; on the host both in fp32, too.
+    need.activations = times * 2 * (rows * row + (on_gpu ? 0 : packed));
     need.heaps = times * static_cast<double>(heap_for(problem, ranks));
-    need.heap_of_rank = need.heaps / ranks;
+    need.heap_of_rank = on_gpu ? need.heaps : need.heaps / ranks;
     need.work_space = verify ? 2.0 * ranks * ranks * packed : 0;
     return need;
   };

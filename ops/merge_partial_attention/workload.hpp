@@ -2,18 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <untax/ops/merge_partial_attention.hpp>
 
+#include "engines/bulk/scratch.hpp"
 #include "ops/common/protocol_variant.hpp"
 #include "ops/common/trial.hpp"
 
 namespace untax {
 
-/// One rank's merge_partial_attention with random inputs, of which some are empty, and a result
-/// that can be checked against fp64.
+/// One rank's merge_partial_attention with random inputs, of which some are empty, in memory of the
+/// host or of its GPU, and a result that can be checked against fp64.
 class merge_workload final : public trial {
  public:
   /// Collective.
@@ -23,8 +25,9 @@ class merge_workload final : public trial {
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
   void run() override;
-  /// Of so many tokens, up to those of the problem, where they vary.
-  void run(std::int64_t tokens);
+  /// Of so many tokens, up to those of the problem, where they vary. With a stream of a GPU it is
+  /// not waited for.
+  void run(std::int64_t tokens, stream_ref stream = {});
   /// The larger one of those of the result and of its logarithms.
   [[nodiscard]] double relative_error() const override;
   [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
@@ -38,8 +41,17 @@ class merge_workload final : public trial {
     std::vector<std::byte> partial_o;
     std::vector<float> partial_lse;
   };
+  /// The same in memory of the rank's GPU, and what comes out there.
+  struct gpu_memory {
+    bulk::scratch partial_o;
+    bulk::scratch partial_lse;
+    bulk::scratch out;
+    bulk::scratch lse;
+  };
   [[nodiscard]] inputs inputs_of(int rank) const;
-  [[nodiscard]] matrix rows_in(std::vector<std::byte>& memory, std::int64_t rows) const;
+  [[nodiscard]] matrix rows_in(void* memory, std::int64_t rows) const;
+  /// The result, where it lies on the GPU, to memory of the host.
+  void fetch() const;
   [[nodiscard]] std::vector<float> found() const;
 
   merge_partial_attention_problem problem_;
@@ -50,13 +62,15 @@ class merge_workload final : public trial {
   range heads_;
   inputs own_;
   mutable std::vector<std::byte> out_;
-  std::vector<float> lse_;
+  mutable std::vector<float> lse_;
+  std::optional<gpu_memory> gpu_;
   merge_partial_attention op_;
 };
 
-/// What `untax run` makes of it.
+/// What `untax run` makes of it, in worlds with such memory.
 [[nodiscard]] trial_subject subject_of(const merge_partial_attention_problem& problem,
-                                       const merge_partial_attention_options& options);
+                                       const merge_partial_attention_options& options,
+                                       memory_kind memory);
 
 /// The largest relative error that is right.
 [[nodiscard]] double tolerance_of(const merge_partial_attention_problem& problem) noexcept;

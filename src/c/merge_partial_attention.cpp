@@ -57,12 +57,7 @@ int32_t untax_merge_partial_attention_run(untax_operator* op, const untax_const_
                                           const untax_matrix* out, const untax_matrix* lse,
                                           void* stream) {
   return run<merging>(op, [&](untax::merge_partial_attention& it) {
-    if (stream != nullptr) {
-      throw untax::error(untax::errc::invalid_argument,
-                         "stream is given; merge_partial_attention runs in worlds of the host, "
-                         "where it is NULL");
-    }
     it.run(matrix_of("partial_o", partial_o), matrix_of("partial_lse", partial_lse),
-           matrix_of("out", out), matrix_of("lse", lse));
+           matrix_of("out", out), matrix_of("lse", lse), stream_of(stream));
   });
 }

@@ -11,6 +11,7 @@
 #include "engines/schedule/check.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
+#include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
@@ -52,10 +53,33 @@ struct norm_run : norm_model {
   }
 };
 
+/// merge_partial_attention, with the names of a GEMM.
+struct merge_case {
+  std::int64_t m = 0;  ///< tokens
+  std::int64_t n = 0;  ///< heads
+  std::int64_t k = 0;  ///< elements of a head
+  merged_heads get = merged_heads::all;
+
+  [[nodiscard]] merge_partial_attention_problem problem() const {
+    return {.tokens = m, .heads = n, .head_dim = k, .get = get};
+  }
+};
+merge_grid plan_of(const merge_case& p, int world, int rank, const operator_options& options) {
+  return merge_grid_of(p.problem(), world, rank, options.workers, num_sms);
+}
+struct merge_run : merge_model {
+  merge_run(const merge_case& p, const merge_grid& planned) : merge_model(planned) {
+    plan.how.tokens = static_cast<int>(p.m);
+  }
+};
+
 std::string text_of(const device_sum& s) {
   return fmt::format("sum, {} phases, {} partials", s.phases, name_of(s.partials));
 }
 std::string text_of(const norm_case& p) { return fmt::format("norm, {} phases", p.phases); }
+std::string text_of(const merge_case& p) {
+  return p.get == merged_heads::own ? "merge, own heads" : "merge, all heads";
+}
 std::string text_of(const all_gather_gemm_problem& p) {
   return fmt::format("gather {}", name_of(p.gather));
 }
@@ -142,6 +166,7 @@ using gather_runs = runs_of<all_gather_gemm_problem, plan_check::gather_model>;
 using scatter_runs = runs_of<gemm_all_scatter_problem, plan_check::scatter_model>;
 using sums_runs = runs_of<device_sum, sums_model>;
 using norm_runs = runs_of<norm_case, norm_run>;
+using merge_runs = runs_of<merge_case, merge_run>;
 
 constexpr pattern sums_patterns[] = {pattern::producer_consumer, pattern::fused_sequential,
                                      pattern::fused_specialized};
@@ -199,6 +224,55 @@ TEST(gpu_plans, sums_of_different_rows_follow_each_other) {
 TEST(gpu_plans, norms_of_different_tokens_follow_each_other) {
   for (const int phases : {1, 2})
     expect_right<norm_runs>(1050, norm_case{.phases = phases}, norm_patterns);
+}
+
+TEST(gpu_plans, merges_of_different_tokens_follow_each_other) {
+  for (unsigned seed = 1100; seed < 1140; ++seed) {
+    numbers number(seed);
+    merge_case most{.m = number(1, 9), .n = number(1, 9), .k = 8 * number(1, 40)};
+    if (number(0, 1) == 0) most.get = merged_heads::own;
+    std::vector<std::int64_t> tokens;
+    for (int i = 0; i < 6; ++i) tokens.push_back(number(1, most.m));
+    const operator_options options{.workers = static_cast<int>(number(0, 3))};
+    const merge_runs runs(most, static_cast<int>(number(1, 5)), options, tokens);
+    SCOPED_TRACE(fmt::format("seed {}, {}", seed, runs.text()));
+    const auto faults = runs.faults();
+    ASSERT_TRUE(faults.empty()) << faults.front();
+    const auto problems = runs.problems();
+    ASSERT_TRUE(problems.empty()) << problems.front();
+  }
+}
+
+/// Rows that lie in several turns, and turns that have several rows; a rank gets no heads.
+merge_runs uneven_merges(merged_heads get) {
+  return {{.m = 5, .n = 4, .k = 8 * 23, .get = get}, 3, {}, {5, 1, 4, 2, 5, 3}};
+}
+
+TEST(gpu_plans, merges_that_leave_something_out_are_caught) {
+  for (const merged_heads get : {merged_heads::all, merged_heads::own}) {
+    ASSERT_TRUE(uneven_merges(get).problems().empty());
+    merge_runs unasked = uneven_merges(get);
+    merge_runs early = uneven_merges(get);
+    merge_runs laid_out_anew = uneven_merges(get);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      for (std::size_t run = 0; run < 6; ++run) {
+        unasked.ranks[rank][run].reserves = false;
+        early.ranks[rank][run].awaits_statistics = false;
+        laid_out_anew.ranks[rank][run].plan.how.slab_rows = 4;
+      }
+    }
+    // Who gets no heads hears of nobody, and would be ahead of those that it sends to.
+    EXPECT_EQ(unasked.problems().empty(), get == merged_heads::all);
+    EXPECT_FALSE(early.problems().empty());
+    EXPECT_FALSE(laid_out_anew.faults().empty());
+    const auto unsaid =
+        uneven_merges(get).problems([](step& s, std::uint64_t) { s.retire = room{}; });
+    EXPECT_FALSE(unsaid.empty());
+    const auto unsent = uneven_merges(get).problems([](step& s, std::uint64_t epoch) {
+      if (s.what == action::copy && s.cols == 1 && epoch == 4) s.what = action::none;
+    });
+    EXPECT_FALSE(unsent.empty()) << "statistics of another run";
+  }
 }
 
 /// Few rows, then all, in tiles that begin elsewhere for each owner.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/gpu/attention/log_sum_exp.cuh"
 #include "engines/gpu/attention/mma_consumer.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 
@@ -62,13 +63,13 @@ class block_merge {
       const int g = i / fours;
       const int column = i % fours * 4;
       float2 statistics[config::streaming];
-      float high = warp_result::nothing();
+      float high = log_of_nothing();
 #pragma unroll
       for (int w = 0; w < config::streaming; ++w) {
         statistics[w] = statistics_[w * most_heads_of_group + g];
         high = fmaxf(high, statistics[w].x);
       }
-      const float reference = high == warp_result::nothing() ? 0 : high;
+      const float reference = reference_of(high);
       float total = 0;
       float sum[4] = {};
 #pragma unroll
@@ -82,7 +83,7 @@ class block_merge {
         sum[2] += weight * four.z;
         sum[3] += weight * four.w;
       }
-      const float part = total > 0 ? 1 / total : 0;
+      const float part = share_of(total);
       for (float& s : sum) s *= part;
       take(g, column, sum, float2{high, total > 0 ? log2f(total) : 0});
     }

@@ -4,6 +4,7 @@
 
 #include "engines/gpu/attention/arguments.hpp"
 #include "engines/gpu/attention/config.cuh"
+#include "engines/gpu/attention/log_sum_exp.cuh"
 #include "engines/gpu/attention/work.cuh"
 #include "engines/gpu/collectives/element.cuh"
 #include "engines/gpu/sm90/mma/warp.cuh"
@@ -31,7 +32,7 @@ class warp_attention {
     scale_ = capped_ ? shape.scale / shape.logit_cap : shape.scale * log2_of_e;
     cap_ = shape.logit_cap * log2_of_e;
     for (int r = 0; r < 2; ++r) {
-      most[r] = nothing();
+      most[r] = log_of_nothing();
       total[r] = 0;
     }
 #pragma unroll
@@ -63,7 +64,6 @@ class warp_attention {
   float total[2];
   float sum[columns][4];
 
-  [[nodiscard]] __device__ static float nothing() { return __int_as_float(0xff800000); }
   [[nodiscard]] __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
  private:
@@ -112,7 +112,7 @@ class warp_attention {
     for (int t = 0; t < key_tiles; ++t) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (t * 8 + 2 * (lane() % 4) + i % 2 >= keys_left) logits[t][i] = nothing();
+        if (t * 8 + 2 * (lane() % 4) + i % 2 >= keys_left) logits[t][i] = log_of_nothing();
       }
     }
   }
@@ -129,7 +129,7 @@ class warp_attention {
         high = fmaxf(high, fmaxf(logits[t][2 * r], logits[t][2 * r + 1]));
       high = fmaxf(high, __shfl_xor_sync(everybody, high, 1));
       high = fmaxf(high, __shfl_xor_sync(everybody, high, 2));
-      reference[r] = high == nothing() ? 0 : high;
+      reference[r] = reference_of(high);
       kept[r] = power_of_2(most[r] - reference[r]);
       most[r] = high;
     }

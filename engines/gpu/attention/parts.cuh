@@ -4,6 +4,7 @@
 
 #include <untax/rma/packet.cuh>
 
+#include "engines/gpu/attention/log_sum_exp.cuh"
 #include "engines/gpu/attention/mma_consumer.cuh"
 #include "engines/gpu/attention/packet_waits.cuh"
 #include "engines/gpu/attention/partial.cuh"
@@ -70,7 +71,7 @@ class item_parts {
     const int place = (turn * share.fours + lane % share.fours) * 2;
     const int at = place < packets - 1 ? place : 0;
     const item_blocks& blocks = share.blocks;
-    float high = nothing();
+    float high = log_of_nothing();
     float total = 0;
     for (float& e : elements) e = 0;
 #pragma unroll 1
@@ -98,7 +99,7 @@ class item_parts {
       part.peer = rank_;
       part.room = room;
       if (wait_for_parts(part, watch, trace, name) != wait_outcome::ok) return false;
-      float pair[2] = {nothing(), 0};
+      float pair[2] = {log_of_nothing(), 0};
       if (lane < count) widen(part.statistics, pair);
       add(part, pair[0] + pair[1], sub, beside, high, total, elements);
     }
@@ -106,7 +107,7 @@ class item_parts {
     for (int away = share.fours; away < 32; away *= 2) {
       for (float& e : elements) e += __shfl_xor_sync(everybody, e, away);
     }
-    const float part = total > 0 ? 1 / total : 0;
+    const float part = share_of(total);
     for (float& e : elements) e *= part;
     statistics = {high, total > 0 ? log2f(total) : 0};
     return true;
@@ -131,8 +132,6 @@ class item_parts {
   /// Packets from a row of a block to the same one of the next block.
   static constexpr int apart = 2 * most_heads_of_group * packets;
 
-  [[nodiscard]] __device__ static float nothing() { return __int_as_float(0xff800000); }
-
   /// Of a block's first item, or of its last.
   [[nodiscard]] __device__ packet* row(int block, bool is_first, int g) const {
     const std::int64_t item = 2 * block + (is_first ? 0 : 1);
@@ -146,7 +145,7 @@ class item_parts {
 #pragma unroll
     for (int away = 16; away > 0; away /= 2)
       top = fmaxf(top, __shfl_xor_sync(everybody, top, away));
-    const float reference = top == nothing() ? 0 : top;
+    const float reference = reference_of(top);
     const float kept = power_of_2(high - reference);
     const float weight = power_of_2(logarithm - reference);
     float all = weight;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "engines/gpu/attention/arguments.hpp"
+#include "engines/gpu/attention/log_sum_exp.cuh"
 #include "engines/gpu/attention/mma_consumer.cuh"
 #include "engines/gpu/attention/partial.cuh"
 
@@ -21,16 +22,16 @@ class rank_combination {
   /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
   __device__ rank_combination(std::uint64_t statistics, int ranks) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const float mine = lane < ranks ? format::logarithm(statistics) : __int_as_float(0xff800000);
+    const float mine = lane < ranks ? format::logarithm(statistics) : log_of_nothing();
     float high = mine;
 #pragma unroll
     for (int away = 16; away > 0; away /= 2)
       high = fmaxf(high, __shfl_xor_sync(everybody, high, away));
-    weight_ = power_of_2(mine - (high == __int_as_float(0xff800000) ? 0 : high));
+    weight_ = power_of_2(mine - reference_of(high));
     float total = 0;
 #pragma unroll
     for (int k = 0; k < most_ranks; ++k) total += weight_of(k);
-    part_ = total > 0 ? 1 / total : 0;
+    part_ = share_of(total);
   }
   /// By all lanes.
   [[nodiscard]] __device__ float weight_of(int rank) const {

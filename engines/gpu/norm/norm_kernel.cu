@@ -50,13 +50,6 @@ struct eight {
   }
 };
 
-[[nodiscard]] __device__ uint4 as_words(const uint4& bits) {
-  return make_uint4(as_word(bits.x), as_word(bits.y), as_word(bits.z), as_word(bits.w));
-}
-[[nodiscard]] __device__ uint4 from_words(const uint4& w) {
-  return make_uint4(~w.x, ~w.y, ~w.z, ~w.w);
-}
-
 /// A block: sends its rows, then adds and normalises others.
 template <class T>
 class norm_block {

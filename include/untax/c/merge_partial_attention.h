@@ -8,7 +8,7 @@ extern "C" {
 #endif
 
 /* Exchange and merge of partial results of attention that anybody's kernel made, each rank's over
- * its own part of the keys. In worlds of the host. */
+ * its own part of the keys. */
 typedef struct untax_merge_partial_attention_problem {
   size_t size;
   int64_t tokens;
@@ -23,7 +23,7 @@ typedef struct untax_merge_partial_attention_options {
   size_t size;
   int32_t pattern;
   int32_t eager;   /* 1: start threads for each run */
-  int32_t workers; /* of a rank, that merge */
+  int32_t workers; /* of a rank, that merge; on GPUs blocks */
   int32_t senders; /* of a rank, that send, where the pattern has them */
   /* 1: tokens is a capacity: a run has any number up to it, the same at all ranks, which the rows
    * of partial_lse say. */
@@ -35,8 +35,8 @@ UNTAX_API int32_t untax_merge_partial_attention_plan(
     const untax_merge_partial_attention_options* options, untax_operator** op);
 /* `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads]; where it is -infinity a
  * part is empty, and its row may hold anything. `out`: [tokens * own, head_dim] and `lse`: [tokens,
- * own] for the heads that this rank gets; zeros and -infinity where all parts are empty. `stream`
- * is NULL. */
+ * own] for the heads that this rank gets; zeros and -infinity where all parts are empty. On GPUs
+ * all of it lies there, and `out` and `lse` share no memory with the others. */
 UNTAX_API int32_t untax_merge_partial_attention_run(untax_operator* op,
                                                     const untax_const_matrix* partial_o,
                                                     const untax_const_matrix* partial_lse,

@@ -7,6 +7,7 @@
 #include <untax/core/matrix.hpp>
 #include <untax/core/pattern.hpp>
 #include <untax/core/process_owned.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/core/types.hpp>
 #include <untax/flow/fault_tap.hpp>
 #include <untax/tile/shard.hpp>
@@ -45,7 +46,8 @@ struct merge_partial_attention_options {
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };
 
-/// What a protocol needs to know beside the problem. All values are positive.
+/// What a protocol needs to know beside the problem. All values are positive; but on GPUs `workers`
+/// are blocks, 0 being as many as there is work for, and there are no `senders`.
 struct merge_partial_attention_plan {
   int world = 1;
   int rank = 0;
@@ -61,12 +63,13 @@ struct merge_partial_attention_plan {
 class merge_partial_attention {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` when
-  /// ranks plan different things, `out_of_memory`; `unsupported` in a world of GPUs.
+  /// ranks plan different things, `out_of_memory`; in a world of GPUs `unsupported` for other
+  /// patterns than fused_sequential and more than 16 ranks.
   merge_partial_attention(world& w, const merge_partial_attention_problem& problem,
                           const merge_partial_attention_options& options = {});
   merge_partial_attention(merge_partial_attention&&) noexcept;
   merge_partial_attention& operator=(merge_partial_attention&&) noexcept;
-  /// Collective. Waits for no peer.
+  /// Collective. On hosts it waits for no peer.
   ~merge_partial_attention();
 
   /// Collective, one epoch. `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens,
@@ -76,8 +79,11 @@ class merge_partial_attention {
   /// tokens vary, the rows of `partial_lse` say how many there are. Returns when the result is
   /// complete and the operands are the caller's again. Throws `invalid_argument` before anything
   /// moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
+  /// In a world of GPUs all of them lie in memory of the rank's GPU, which is the current device,
+  /// and what comes out shares none with what goes in; rows begin at multiples of 16 bytes. With a
+  /// stream the run is put there, which may be captured, and nothing is waited for.
   void run(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
-           const matrix& lse);
+           const matrix& lse, stream_ref stream = {});
 
   /// The heads that a rank gets.
   [[nodiscard]] static range heads_of(const merge_partial_attention_problem& problem, int world,

@@ -7,6 +7,7 @@
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
+#include "ops/merge_partial_attention/backend.hpp"
 
 namespace untax {
 namespace {
@@ -39,6 +40,12 @@ process_owned<device_norm> all_reduce_norm_for_any_tokens(
     world& w, const all_reduce_norm_problem& /*problem*/, const row_plans& /*plans*/,
     const shown_results& /*results*/) {
   refuse(w, "all_reduce_norm");
+}
+process_owned<merge_backend> merge_on_device(world& w,
+                                             const merge_partial_attention_problem& /*problem*/,
+                                             const merge_partial_attention_plan& /*plan*/,
+                                             bool /*varying_tokens*/) {
+  refuse(w, "merge_partial_attention");
 }
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& /*options*/,

@@ -13,6 +13,12 @@ namespace untax::gpu {
 // stands for one of the NaNs, which becomes another one.
 
 [[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) { return max(~bits, 1U); }
+[[nodiscard]] __device__ inline uint4 as_words(const uint4& bits) {
+  return make_uint4(as_word(bits.x), as_word(bits.y), as_word(bits.z), as_word(bits.w));
+}
+[[nodiscard]] __device__ inline uint4 from_words(const uint4& w) {
+  return make_uint4(~w.x, ~w.y, ~w.z, ~w.w);
+}
 
 [[nodiscard]] __device__ inline std::uint32_t two_halves(float a, float b, __nv_bfloat16 /*type*/) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+
+#include <untax/core/host_device.hpp>
+#include <untax/core/types.hpp>
+
+#include "engines/gpu/channel/peer_slabs.hpp"
+#include "engines/gpu/channel/run_arguments.hpp"
+
+namespace untax::gpu {
+
+/// Partial results of attention that are merged over ranks: who merges which rows, and where those
+/// of each rank lie until then. Plain arithmetic, the same in kernels and on the host.
+///
+/// A row is what one head of a token has, its elements in chunks of 16 bytes, and its statistic:
+/// the logarithm of its sum of exponentials. Everybody merges all heads, or an owner its own. The
+/// chunks of all rows of an owner are counted through, by token, then by head; a warp takes 32 of
+/// them in a turn, whatever rows they are of.
+///
+/// Chunks go to slabs as words that are their own signal. The statistic of a row is read by all who
+/// have chunks of it, who do not know of each other, so nobody could put it back: it goes as a
+/// packet, which carries its epoch.
+struct merge_rows : peer_slabs {
+  int tokens = 0;
+  int heads = 0;
+  bool own_heads = false;  ///< to each rank its share, instead of all of them to all
+  int row_chunks = 0;      ///< of the elements of a row
+  int slab_rows = 0;       ///< that a slab has room for: those of an owner when there are most
+
+  static constexpr int lanes = 32;
+  static constexpr int chunk_bytes = 16;
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_heads() const noexcept {
+    return own_heads ? (heads + ranks - 1) / ranks : heads;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_head(int owner) const noexcept {
+    const int head = own_heads ? owner * full_heads() : 0;
+    return head < heads ? head : heads;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int heads_of(int owner) const noexcept {
+    const int left = heads - first_head(owner);
+    return left < full_heads() ? left : full_heads();
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(int owner) const noexcept {
+    return tokens * heads_of(owner);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(int owner) const noexcept {
+    return rows_of(owner) * row_chunks;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns_of(int owner) const noexcept {
+    return (chunks_of(owner) + lanes - 1) / lanes;
+  }
+
+  /// A chunk of an owner, as its parts are given: row `row()` of all heads of all tokens.
+  struct chunk {
+    int owner_row = 0;  ///< among those of the owner
+    int token = 0;
+    int head = 0;  ///< of all heads
+    int at = 0;    ///< in its row
+  };
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr chunk chunk_of(int owner, int i) const noexcept {
+    const auto number = static_cast<unsigned>(i);
+    const auto each = static_cast<unsigned>(row_chunks);
+    const auto of_token = static_cast<unsigned>(heads_of(owner));
+    const unsigned row = number / each;
+    const unsigned token = row / of_token;
+    chunk c;
+    c.owner_row = static_cast<int>(row);
+    c.token = static_cast<int>(token);
+    c.head = first_head(owner) + static_cast<int>(row - token * of_token);
+    c.at = static_cast<int>(number - row * each);
+    return c;
+  }
+  /// Its row among all those that a rank is given.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int given_row(const chunk& c) const noexcept {
+    return c.token * heads + c.head;
+  }
+
+  /// A slab holds the chunks of rows, then their statistics, counted by 16 bytes.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
+    return std::int64_t{slab_rows} * (row_chunks + 1);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_bytes() const noexcept {
+    return chunk_bytes * sets().sets * ranks * in_slab();
+  }
+  /// Where a chunk of `source` lies at its owner, and the statistic of one of the owner's rows.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t chunk_place(
+      int source, int i, std::uint64_t epoch) const noexcept {
+    return slab_of(source, epoch) * in_slab() + i;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t statistic_place(
+      int source, int owner_row, std::uint64_t epoch) const noexcept {
+    return slab_of(source, epoch) * in_slab() + std::int64_t{slab_rows} * row_chunks + owner_row;
+  }
+};
+
+/// What the kernel is given. Strides are in chunks, of logarithms in elements.
+struct merge_arguments {
+  run_arguments run;  ///< `in`, `out`: parts of this rank, and what comes out
+  merge_rows how;
+  std::int64_t in_stride = 0;
+  std::int64_t out_stride = 0;
+  const float* in_lse = nullptr;
+  float* out_lse = nullptr;
+  std::int64_t in_lse_stride = 0;
+  std::int64_t out_lse_stride = 0;
+  float to_base_2 = 1;            ///< what logarithms are multiplied by
+  float from_base_2 = 1;          ///< the other way
+  std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks that have done all, ever
+};
+
+/// A kernel that takes `merge_arguments`, and places for all its blocks at once.
+struct merge_kernel {
+  const void* function = nullptr;
+  int threads = 0;
+};
+/// That for elements of a type, and so many ranks, up to `most_ranks`.
+[[nodiscard]] merge_kernel merge_kernel_for(dtype type, int ranks);
+
+}  // namespace untax::gpu

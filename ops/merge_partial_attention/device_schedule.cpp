@@ -1,0 +1,217 @@
+#include "ops/merge_partial_attention/device_schedule.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/tile/order.hpp>
+
+#include "ops/merge_partial_attention/planning.hpp"
+#include "ops/plan_check/check.hpp"
+#include "ops/plan_check/rank_lanes.hpp"
+
+namespace untax {
+/// Chunks of one row that a warp takes in one turn.
+struct merge_model::segment {
+  int turn = 0;
+  int row = 0;  ///< among those of the owner
+  int token = 0;
+  int head = 0;   ///< of all heads
+  int begin = 0;  ///< in the row
+  int size = 0;
+
+  /// A number of its own: from one to the next, the row or the turn is another one.
+  [[nodiscard]] int number() const { return row + turn; }
+};
+
+std::string merge_grid::text() const {
+  return fmt::format("{}; {} blocks", how.own_heads ? "to each its heads" : "all heads to all",
+                     blocks);
+}
+
+std::vector<std::string> merge_grid::agreed() const {
+  return {fmt::format("ranks {}, tokens {}, heads {}, own heads {}, row chunks {}, slab rows {}",
+                      how.ranks, how.tokens, how.heads, how.own_heads, how.row_chunks,
+                      how.slab_rows)};
+}
+
+merge_grid merge_grid_of(const merge_partial_attention_problem& problem, int world, int rank,
+                         int blocks, int multiprocessors) {
+  merge_grid grid;
+  gpu::merge_rows& how = grid.how;
+  how.own_rank = rank;
+  how.ranks = world;
+  how.tokens = static_cast<int>(problem.tokens);
+  how.heads = static_cast<int>(problem.heads);
+  how.own_heads = problem.get == merged_heads::own;
+  how.row_chunks = static_cast<int>(problem.head_dim / chunk_elements(problem.type));
+  how.slab_rows = how.rows_of(0);
+  // Rank 0 has as many rows as any.
+  grid.blocks = blocks > 0 ? blocks : std::clamp(how.turns_of(0), 1, multiprocessors);
+  return grid;
+}
+
+/// What a block has of the rows of an owner, as it comes to it.
+template <class Visit>
+void merge_model::each_segment(int owner, int block, const Visit& visit) const {
+  for (int turn = block; turn < how().turns_of(owner); turn += plan.blocks) {
+    const int end = std::min((turn + 1) * gpu::merge_rows::lanes, how().chunks_of(owner));
+    for (int i = turn * gpu::merge_rows::lanes; i < end;) {
+      const auto c = how().chunk_of(owner, i);
+      const int size = std::min(end - i, how().row_chunks - c.at);
+      visit(segment{turn, c.owner_row, c.token, c.head, c.at, size});
+      i += size;
+    }
+  }
+}
+
+std::vector<std::string> merge_model::faults() const {
+  std::vector<std::string> found;
+  for (int owner = 0; owner < how().ranks && found.empty(); ++owner) {
+    std::vector<int> takers(static_cast<std::size_t>(how().chunks_of(owner)));
+    for (int block = 0; block < plan.blocks; ++block) {
+      each_segment(owner, block, [&](const segment& s) {
+        for (int at = s.begin; at < s.begin + s.size; ++at)
+          ++takers[static_cast<std::size_t>(s.row * how().row_chunks + at)];
+      });
+    }
+    const auto wrong = std::ranges::find_if(takers, [](int times) { return times != 1; });
+    if (wrong != takers.end())
+      found.push_back(fmt::format("chunk {} of rank {} is taken {} times instead of once",
+                                  wrong - takers.begin(), owner, *wrong));
+    if (how().rows_of(owner) > how().slab_rows)
+      found.push_back(fmt::format("rank {} has {} rows; a slab has room for {}", owner,
+                                  how().rows_of(owner), how().slab_rows));
+  }
+  return found;
+}
+
+schedule::operand_extents merge_model::operands() const {
+  const std::int64_t width = how().row_chunks + 1;
+  return {{how().tokens, how().heads * width},
+          {},
+          {how().tokens, how().heads_of(how().own_rank) * width}};
+}
+
+/// Segments of a slab, then the statistics of its rows.
+int merge_model::slab_counters() const {
+  const int turns =
+      (how().slab_rows * how().row_chunks + gpu::merge_rows::lanes - 1) / gpu::merge_rows::lanes;
+  return 2 * how().slab_rows + turns;
+}
+int merge_model::statistic_number(int row) const { return slab_counters() - how().slab_rows + row; }
+/// Words and packets tell of themselves that they have come; here a counter of each segment, and of
+/// each statistic, does.
+room merge_model::slot(int source, int owner, int number, std::uint64_t epoch) const {
+  room r = how().slab(source, owner, epoch);
+  r.ready = how().counters() + how().slab_of(source, epoch) * slab_counters() + number;
+  r.number = r.ready;
+  return r;
+}
+/// What this rank is given of a segment's row, from a column on.
+place merge_model::given(const segment& s, std::int64_t col) const {
+  return {operand::a, how().rank(), s.token, s.head * (how().row_chunks + std::int64_t{1}) + col};
+}
+place merge_model::in_inbox(int source, int owner, int row, std::int64_t col,
+                            std::uint64_t epoch) const {
+  return {operand::inbox, owner, std::int64_t{how().slab_of(source, epoch)} * how().slab_rows + row,
+          col};
+}
+
+/// To who merges it, the next rank's first.
+void merge_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int hop = 1; hop < how().world(); ++hop) {
+    const int owner = receiver_at_hop(rank, hop, how().world());
+    const auto put = [&](const segment& s, int col, int cols, int number) {
+      const room filled = slot(rank, owner, number, epoch);
+      emit(step{.what = action::copy,
+                .rows = 1,
+                .cols = cols,
+                .from = given(s, col),
+                .to = in_inbox(rank, owner, s.row, col, epoch),
+                .reserve = reserves ? filled : room{},
+                .publish = filled});
+    };
+    each_segment(owner, block, [&](const segment& s) {
+      put(s, s.begin, s.size, s.number());
+      if (s.begin == 0) put(s, how().row_chunks, 1, statistic_number(s.row));
+    });
+  }
+}
+
+/// Statistics of all ranks, then what they weight.
+void merge_model::take(int block, std::uint64_t epoch, const program::sink& emit) const {
+  each_segment(how().rank(), block, [&](const segment& s) {
+    const int statistic = how().row_chunks;
+    add(s, {statistic, 1}, awaits_statistics ? statistic_number(s.row) : -1, epoch, emit);
+    if (s.begin == 0) store(s, {statistic, 1}, emit);
+    add(s, {s.begin, s.size}, s.number(), epoch, emit);
+    store(s, {s.begin, s.size}, emit);
+  });
+}
+
+/// What all ranks have in some columns of a row. `number`: what is waited for, -1: nothing is.
+void merge_model::add(const segment& s, const range& cols, int number, std::uint64_t epoch,
+                      const program::sink& emit) const {
+  const int rank = how().rank();
+  for (int source = 0; source < how().world(); ++source) {
+    const bool own = source == rank;
+    const bool waits = !own && number >= 0;
+    emit(step{.what = action::add,
+              .first = source == 0,
+              .rows = 1,
+              .cols = cols.size,
+              .from = own ? given(s, cols.begin) : in_inbox(source, rank, s.row, cols.begin, epoch),
+              .acquire = waits ? slot(source, rank, number, epoch) : room{}});
+  }
+}
+void merge_model::store(const segment& s, const range& cols, const program::sink& emit) const {
+  const std::int64_t head = s.head - how().first_head(how().rank());
+  emit(step{.what = action::store,
+            .rows = 1,
+            .cols = cols.size,
+            .from = {operand::sum, how().rank(), 0, 0},
+            .to = {operand::c, how().rank(), s.token, head * (how().row_chunks + 1) + cols.begin}});
+}
+
+/// By the last block.
+void merge_model::finish(std::uint64_t epoch, const program::sink& emit) const {
+  for (int hop = 1; hop < how().world(); ++hop)
+    emit(step{.retire = how().slab(source_at_hop(how().rank(), hop, how().world()), how().rank(),
+                                   epoch)});
+}
+
+schedule::lane_program merge_model::lanes() const {
+  const std::int64_t slabs = std::int64_t{sets()} * how().world();
+  plan_check::rank_lanes all({how().rank(),
+                              how().world(),
+                              how().counters() + static_cast<int>(slabs) * slab_counters(),
+                              {slabs * how().slab_rows, how().row_chunks + 1},
+                              {},
+                              {1, how().row_chunks + 1}});
+  all.begin_kernel(merge_partial_attention_name.data(), 0);
+  std::vector<int> merged;
+  for (int block = 0; block < plan.blocks; ++block) {
+    merged.push_back(all.flag());
+    all.add(
+        {},
+        [this, block](std::uint64_t epoch, const program::sink& emit) {
+          send(block, epoch, emit);
+          take(block, epoch, emit);
+        },
+        merged.back());
+  }
+  all.add(merged, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
+  return all.take();
+}
+
+device_findings check_on_gpus(const merge_partial_attention_problem& problem, int ranks,
+                              const merge_partial_attention_options& options, int multiprocessors) {
+  return plan_check::check(ranks, [&](int rank) {
+    const int blocks = plan_merge_on_gpus(ranks, rank, problem, options).plan.workers;
+    return merge_model(merge_grid_of(problem, ranks, rank, blocks, multiprocessors));
+  });
+}
+
+}  // namespace untax

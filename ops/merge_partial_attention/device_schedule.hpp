@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/ops/merge_partial_attention.hpp>
+
+#include "engines/gpu/merge/merge_rows.hpp"
+#include "ops/common/device_schedule.hpp"
+
+namespace untax {
+
+/// How a rank merges rows on its GPU.
+struct merge_grid {
+  gpu::merge_rows how;
+  int blocks = 1;
+
+  [[nodiscard]] std::string text() const;
+  /// What all ranks have to have planned alike.
+  [[nodiscard]] std::vector<std::string> agreed() const;
+};
+/// `blocks`: as asked for; 0: as many as there is work for, one a multiprocessor at most.
+[[nodiscard]] merge_grid merge_grid_of(const merge_partial_attention_problem& problem, int world,
+                                       int rank, int blocks, int multiprocessors);
+
+/// A planned merge of one rank: see `plan_check::prove`. To the checker a token is a row, and of
+/// each head a chunk is a column, and the statistic the one behind them; merging is adding up in
+/// rank order.
+class merge_model {
+ public:
+  explicit merge_model(const merge_grid& planned) : plan(planned) {}
+
+  /// Chunks that nobody sends or merges, or several do.
+  [[nodiscard]] std::vector<std::string> faults() const;
+  /// What its kernel does. Outlives neither the model nor its plan.
+  [[nodiscard]] schedule::lane_program lanes() const;
+  [[nodiscard]] schedule::operand_extents operands() const;
+  [[nodiscard]] static int sets() { return gpu::merge_rows::sets().sets; }
+
+  merge_grid plan;
+  /// Whether a rank waits until an owner has taken what it sent before.
+  bool reserves = true;
+  /// Whether an owner waits for statistics by themselves.
+  bool awaits_statistics = true;
+
+ private:
+  struct segment;
+  [[nodiscard]] const gpu::merge_rows& how() const { return plan.how; }
+  template <class Visit>
+  void each_segment(int owner, int block, const Visit& visit) const;
+  [[nodiscard]] int slab_counters() const;
+  [[nodiscard]] int statistic_number(int row) const;
+  [[nodiscard]] room slot(int source, int owner, int number, std::uint64_t epoch) const;
+  [[nodiscard]] place given(const segment& s, std::int64_t col) const;
+  [[nodiscard]] place in_inbox(int source, int owner, int row, std::int64_t col,
+                               std::uint64_t epoch) const;
+  void send(int block, std::uint64_t epoch, const program::sink& emit) const;
+  void take(int block, std::uint64_t epoch, const program::sink& emit) const;
+  void add(const segment& s, const range& cols, int number, std::uint64_t epoch,
+           const program::sink& emit) const;
+  void store(const segment& s, const range& cols, const program::sink& emit) const;
+  void finish(std::uint64_t epoch, const program::sink& emit) const;
+};
+
+/// Plans as ranks with such GPUs do, and proves the schedule of all of them.
+[[nodiscard]] device_findings check_on_gpus(const merge_partial_attention_problem& problem,
+                                            int ranks,
+                                            const merge_partial_attention_options& options,
+                                            int multiprocessors);
+
+}  // namespace untax

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/merge/merge_rows.hpp"
+#include "ops/common/arguments.hpp"
+#include "ops/common/device_runner.hpp"
+#include "ops/common/own_stream.hpp"
+#include "ops/merge_partial_attention/backend.hpp"
+#include "ops/merge_partial_attention/device_schedule.hpp"
+#include "ops/merge_partial_attention/planning.hpp"
+
+namespace untax {
+namespace {
+
+constexpr auto name = merge_partial_attention_name;
+constexpr double log2_of_e = 1.44269504088896340736;
+
+class device_merge final : public merge_backend {
+ public:
+  device_merge(world& w, const merge_partial_attention_problem& problem, const merge_grid& planned,
+               bool varying)
+      : problem_(problem),
+        varying_(varying),
+        launcher_(w, name, {.own = true}),
+        kernel_(gpu::merge_kernel_for(problem.type, w.size())),
+        blocks_(planned.blocks) {
+    launcher_.require_at_most(gpu::most_ranks);
+    require_room();
+    const gpu::merge_rows& how = planned.how;
+    given_.how = how;
+    given_.run = launcher_.arguments(static_cast<int>(size_of(problem.type)), kernel_.threads);
+    given_.run.inbox =
+        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
+    given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
+        static_cast<std::size_t>(how.counters()), "counters");
+    given_.run.epochs = launcher_.own_words(blocks_ + 1);
+    given_.done = given_.run.epochs + blocks_;
+    given_.to_base_2 = problem.log2 ? 1 : static_cast<float>(log2_of_e);
+    given_.from_base_2 = problem.log2 ? 1 : static_cast<float>(1 / log2_of_e);
+    launcher_.prepare(kernel_.function, 0);
+    launcher_.dry_run([&](cudaStream_t on) {
+      gpu::merge_arguments dry = given_;
+      dry.run.launch = -1;
+      launch(dry, on);
+    });
+  }
+
+  void run(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
+           const matrix& lse, stream_ref stream) override {
+    if (varying_) set_tokens(partial_lse.rows, stream);
+    if (given_.how.tokens == 0) return;
+    check(partial_o, partial_lse, out, lse);
+    const bool waits = stream.handle == nullptr;
+    auto* const on = waits ? launcher_.own_stream() : static_cast<cudaStream_t>(stream.handle);
+    gpu::whole_run all = launcher_.begin(on);
+    const std::int64_t chunk = chunk_elements(problem_.type);
+    given_.run.in = static_cast<const std::byte*>(partial_o.data);
+    given_.run.out = static_cast<std::byte*>(out.data);
+    given_.in_stride = partial_o.stride / chunk;
+    given_.out_stride = out.stride / chunk;
+    given_.in_lse = static_cast<const float*>(partial_lse.data);
+    given_.out_lse = static_cast<float*>(lse.data);
+    given_.in_lse_stride = partial_lse.stride;
+    given_.out_lse_stride = lse.stride;
+    all([&] { launch(given_, on); });
+    if (!waits) return;
+    launcher_.wait(on, "a kernel failed");
+    launcher_.ranks().check();
+  }
+
+ private:
+  /// Blocks wait for blocks of peers, so all of them have to run at the same time.
+  void require_room() const {
+    const int num_sms = gpu::num_sms_of(launcher_.ranks());
+    if (blocks_ <= num_sms) return;
+    refuse(
+        fmt::format("{} blocks are asked for; this GPU holds {} at once, option workers has to "
+                    "be smaller",
+                    blocks_, num_sms));
+  }
+
+  void set_tokens(std::int64_t tokens, stream_ref stream) {
+    const auto now = static_cast<int>(tokens);
+    if (now == told_) return;
+    note_rows(launcher_.ranks(), name, tokens, stream);
+    told_ = given_.how.tokens = now;
+  }
+
+  void check(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
+             const matrix& lse) {
+    const argument_check arguments{name, given_.how.own_rank};
+    for (const const_matrix& result : {as_const(out), as_const(lse)}) {
+      arguments.apart("partial_o", partial_o, result);
+      arguments.apart("partial_lse", partial_lse, result);
+    }
+    require_rows("partial_o", partial_o);
+    require_rows("out", as_const(out));
+    require_reachable("partial_lse", partial_lse);
+    require_reachable("lse", as_const(lse));
+  }
+  void require_rows(std::string_view what, const const_matrix& m) {
+    constexpr std::int64_t bytes = gpu::merge_rows::chunk_bytes;
+    const std::int64_t stride = m.stride * static_cast<std::int64_t>(size_of(m.type));
+    const auto address = reinterpret_cast<std::uintptr_t>(m.data);
+    if (!m.empty() && (address % bytes != 0 || (m.rows > 1 && stride % bytes != 0))) {
+      refuse(
+          fmt::format("{} lies at {} with {} bytes from row to row; on GPUs both have to be "
+                      "multiples of {}",
+                      what, fmt::ptr(m.data), stride, bytes));
+    }
+    require_reachable(what, m);
+  }
+  /// Remembers addresses that were right, since asking takes as long as a launch.
+  void require_reachable(std::string_view what, const const_matrix& m) {
+    if (m.empty() || known_.contains(m.data)) return;
+    if (!reachable_by_device(m.data)) {
+      refuse(fmt::format("{} lies at {}, in memory of the host; it has to be in memory of the GPU",
+                         what, fmt::ptr(m.data)));
+    }
+    known_.insert(m.data);
+  }
+  [[noreturn]] void refuse(const std::string& text) const {
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}: {}", launcher_.ranks().rank(), name, text));
+  }
+
+  void launch(const gpu::merge_arguments& given, cudaStream_t on) const {
+    gpu::merge_arguments passed = given;
+    void* arguments[] = {&passed};
+    launcher_.launch({kernel_.function, blocks_, kernel_.threads, 0, true}, on, arguments);
+  }
+
+  merge_partial_attention_problem problem_;
+  bool varying_;
+  int told_ = -1;  ///< tokens that the ledger knows of, where they vary
+  gpu::merge_arguments given_;
+  gpu::operator_launcher launcher_;
+  gpu::merge_kernel kernel_;
+  int blocks_;
+  std::unordered_set<const void*> known_;
+};
+
+}  // namespace
+
+process_owned<merge_backend> merge_on_device(world& w,
+                                             const merge_partial_attention_problem& problem,
+                                             const merge_partial_attention_plan& plan,
+                                             bool varying_tokens) {
+  return make_process_owned<device_merge>(
+      w, problem, merge_grid_of(problem, w.size(), w.rank(), plan.workers, gpu::num_sms_of(w)),
+      varying_tokens);
+}
+
+}  // namespace untax
