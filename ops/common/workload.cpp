@@ -128,7 +128,7 @@ std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& pro
   // Two sets of what every rank sends: of the rows that one adds, or all, with those of its tiles
   // above and below them.
   constexpr double edge = 256;
-  if (phases == 0 && entry.phases) phases = entry.phases(problem, world);
+  if (phases == 0 && entry.phases) phases = entry.phases(problem, world, memory_kind::cuda);
   const bool all = entry.phases && phases == 1;
   const double rows = static_cast<double>(problem.m) / (all ? 1 : world) + 2 * edge;
   const double cols = static_cast<double>(problem.n) + edge;

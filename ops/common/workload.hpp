@@ -88,7 +88,7 @@ struct operator_entry {
                                 int multiprocessors)>
       check_on_gpus = nullptr;
   /// How many phases untax chooses, where there are one or two. Empty where there is no choice.
-  std::function<int(const gemm_problem&, int world)> phases = nullptr;
+  std::function<int(const gemm_problem&, int world, memory_kind)> phases = nullptr;
 };
 
 /// One rank's GEMM operator in host memory with inputs, and a result that can be checked against

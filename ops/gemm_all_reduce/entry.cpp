@@ -22,12 +22,15 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
           .c_cols = {0, p.n}};
 }
 
-int phases(const gemm_problem& p, int world) { return phases_for(problem_of(p), world); }
+int phases(const gemm_problem& p, int world, memory_kind memory) {
+  return phases_for(problem_of(p), world, memory);
+}
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
   const auto partial = static_cast<double>(size_of(p.partials));
   const auto cols = static_cast<double>(p.n);
-  if (phases(p, world) == 1) return static_cast<double>(p.m) * (world - 1) * cols * partial;
+  if (phases(p, world, memory_kind::host) == 1)
+    return static_cast<double>(p.m) * (world - 1) * cols * partial;
   const auto own = static_cast<double>(sharding{p.m, world}.of(rank).size);
   return cols * ((static_cast<double>(p.m) - own) * partial +
                  own * (world - 1) * static_cast<double>(size_of(p.type)));
@@ -71,7 +74,7 @@ operator_entry gemm_all_reduce_entry() {
                                      p.type,
                                      p.partials,
                                      reduce_target::everywhere,
-                                     o.phases > 0 ? o.phases : phases(p, ranks)};
+                                     o.phases > 0 ? o.phases : phases(p, ranks, memory_kind::cuda)};
                 return check_on_gpus(sum, ranks, o, places);
               },
           .phases = phases};

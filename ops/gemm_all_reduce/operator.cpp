@@ -19,10 +19,10 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
 }
 
 /// What of a plan `make_plan` does not choose. Throws `invalid_argument`.
-std::string choose_phases(const gemm_all_reduce_problem& problem, const operator_options& options,
-                          protocol_plan& plan) {
+std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem,
+                          const operator_options& options, protocol_plan& plan) {
   require_phases(name, plan.rank, options.phases);
-  plan.phases = options.phases > 0 ? options.phases : phases_for(problem, plan.world);
+  plan.phases = options.phases > 0 ? options.phases : phases_for(problem, plan.world, w.memory());
   return fmt::format(", {} {}", plan.phases,
                      plan.phases == 1 ? "phase: everybody adds everything"
                                       : "phases: owners add rows and pass the sum on");
@@ -42,7 +42,8 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
     require_phases(name, w.rank(), options.phases);
     result_ = allocate_result(w, problem);
     const auto phases = [&](std::int64_t rows) {
-      return options.phases > 0 ? options.phases : phases_for(with_rows(problem, rows), w.size());
+      return options.phases > 0 ? options.phases
+                                : phases_for(with_rows(problem, rows), w.size(), w.memory());
     };
     auto all = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
                                      {.target = reduce_target::everywhere,
@@ -51,18 +52,18 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
                                      options);
     plan_ = all.plan;
     plans_ = std::move(all.plans);
-    explanation_ = std::move(all.made.explanation) + choose_phases(problem, options, plan_);
+    explanation_ = std::move(all.made.explanation) + choose_phases(w, problem, options, plan_);
     device_ = std::move(all.made.runner);
     return;
   }
   auto made = plan_summed(w, summed(problem), options);
   plan_ = made.plan;
-  explanation_ = std::move(made.explanation) + choose_phases(problem, options, plan_);
+  explanation_ = std::move(made.explanation) + choose_phases(w, problem, options, plan_);
   if (options.varying_rows) {
     plans_ = std::make_shared<const row_plans>(problem.m, [&](std::int64_t rows) {
       const auto fewer = with_rows(problem, rows);
       protocol_plan plan = plan_summed(w, summed(fewer), options).plan;
-      choose_phases(fewer, options, plan);
+      choose_phases(w, fewer, options, plan);
       return plan;
     });
     explanation_ += told_of(*plans_);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <untax/core/memory_kind.hpp>
+
 #include "ops/gemm_reduce_common/protocol.hpp"
 
 namespace untax {
@@ -10,12 +12,18 @@ namespace untax {
 }
 
 /// How many phases untax chooses. The second one saves bytes and takes one more way; and with fewer
-/// rows than ranks, some ranks would add nothing.
-[[nodiscard]] constexpr int phases_for(const gemm_all_reduce_problem& problem, int world) {
+/// rows than ranks, some ranks would add nothing. Between two GPUs it saves no bytes, only half of
+/// the additions.
+[[nodiscard]] constexpr int phases_for(const gemm_all_reduce_problem& problem, int world,
+                                       memory_kind memory) {
   constexpr std::int64_t two_phase_bytes = 64 << 10;
+  constexpr std::int64_t two_phase_bytes_saved = 2 << 20;
+  constexpr std::int64_t many_bytes = 4 << 20;
+  if (world == 1 || problem.m < world) return 1;
   const std::int64_t bytes =
       problem.m * problem.n * static_cast<std::int64_t>(size_of(problem.partials));
-  return world > 1 && bytes >= two_phase_bytes && problem.m >= world ? 2 : 1;
+  if (memory != memory_kind::cuda) return bytes >= two_phase_bytes ? 2 : 1;
+  return bytes >= many_bytes || bytes * (world - 2) >= two_phase_bytes_saved ? 2 : 1;
 }
 
 }  // namespace untax

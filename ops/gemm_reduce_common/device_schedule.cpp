@@ -229,29 +229,41 @@ void sums_model::send_zeros(int me, int all, std::uint64_t epoch, const program:
   }
 }
 
-/// In the order of an owner, each of `adders` its share.
-void sums_model::add_strips(int me, int adders, std::uint64_t epoch,
-                            const program::sink& emit) const {
+/// (partial of rank 0 + partial of rank 1) + ..., into C.
+void sums_model::add_strip(const sum_strip& s, std::uint64_t epoch,
+                           const program::sink& emit) const {
+  if (s.rows.empty() || s.cols.empty()) return;
   const int rank = how().rank();
-  for (int i = me; i < how().fragments_of(rank) / how().parts; i += adders) {
-    const sum_strip s = strip_of(how(), rank, how().fragment_of(rank, i * how().parts));
-    if (s.rows.empty() || s.cols.empty()) continue;
-    for (int source = 0; source < how().world(); ++source)
-      emit(step{.what = action::add,
-                .first = source == 0,
-                .rows = s.rows.size,
-                .cols = s.cols.size,
-                .from = in_inbox(source, rank, s, epoch),
-                .acquire = slot(source, rank, s, epoch)});
-    for (int copy = 0; copy < (how().passes_on ? how().world() : 1); ++copy)
-      emit(
-          step{.what = action::store,
-               .rows = s.rows.size,
-               .cols = s.cols.size,
-               .from = {operand::sum, rank, 0, 0},
-               .to = {operand::c, receiver_at_hop(rank, copy, how().world()),
-                      s.rows.begin - (how().passes_on ? 0 : how().first_row(rank)), s.cols.begin}});
-  }
+  for (int source = 0; source < how().world(); ++source)
+    emit(step{.what = action::add,
+              .first = source == 0,
+              .rows = s.rows.size,
+              .cols = s.cols.size,
+              .from = in_inbox(source, rank, s, epoch),
+              .acquire = slot(source, rank, s, epoch)});
+  for (int copy = 0; copy < (how().passes_on ? how().world() : 1); ++copy)
+    emit(step{.what = action::store,
+              .rows = s.rows.size,
+              .cols = s.cols.size,
+              .from = {operand::sum, rank, 0, 0},
+              .to = {operand::c, receiver_at_hop(rank, copy, how().world()),
+                     s.rows.begin - (how().passes_on ? 0 : how().first_row(rank)), s.cols.begin}});
+}
+/// In the order of an owner, each of `adders` its share.
+void sums_model::add_share(int me, int adders, std::uint64_t epoch,
+                           const program::sink& emit) const {
+  for (int i = me; i < how().fragments_of(how().rank()) / how().parts; i += adders)
+    add_strip(strip_of(how(), how().rank(), how().fragment_of(how().rank(), i * how().parts)),
+              epoch, emit);
+}
+/// What a block has multiplied, as late as it may: behind all that it sends. What has come it adds
+/// earlier, without a wait.
+void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& emit) const {
+  gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& of) {
+    if (of.finishes)
+      each_strip(how(), how().rank(), how().turned(of.a.begin) / how().tile_m,
+                 of.b.begin / how().tile_n, [&](const sum_strip& s) { add_strip(s, epoch, emit); });
+  });
 }
 /// By the last warp to have added.
 void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
@@ -296,8 +308,9 @@ schedule::lane_program sums_model::lanes() const {
     added.push_back(all.flag());
     all.add(
         itself ? std::vector<int>{multiplied[at]} : std::vector<int>{},
-        [this, me, adders](std::uint64_t epoch, const program::sink& emit) {
-          add_strips(me, adders, epoch, emit);
+        [this, me, adders, itself](std::uint64_t epoch, const program::sink& emit) {
+          if (itself) return add_own(me, epoch, emit);
+          add_share(me, adders, epoch, emit);
         },
         added.back());
   }

@@ -53,7 +53,9 @@ class sums_model {
   void send(const range& rows, const range& cols, std::uint64_t epoch,
             const program::sink& emit) const;
   void send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const;
-  void add_strips(int me, int adders, std::uint64_t epoch, const program::sink& emit) const;
+  void add_strip(const sum_strip& s, std::uint64_t epoch, const program::sink& emit) const;
+  void add_share(int me, int adders, std::uint64_t epoch, const program::sink& emit) const;
+  void add_own(int block, std::uint64_t epoch, const program::sink& emit) const;
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 

@@ -197,8 +197,8 @@ predicted simulate_sums(predictor& p, const timed_case& c) {
       .operator_name = entry.name, .m = c.m, .n = c.n, .k = c.k, .type = type, .partials = type};
   if (everywhere) {
     sum.target = reduce_target::everywhere;
-    sum.phases =
-        entry.phases({.m = c.m, .n = c.n, .k = c.k, .type = type, .partials = type}, c.ranks);
+    sum.phases = entry.phases({.m = c.m, .n = c.n, .k = c.k, .type = type, .partials = type},
+                              c.ranks, memory_kind::cuda);
   }
   return p.run(sums_lowering(p, sum, c.ranks, pattern_of(c.by)).lower());
 }

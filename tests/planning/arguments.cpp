@@ -153,13 +153,23 @@ TEST(arguments, of_each_operator_are_looked_at) {
 }
 
 TEST(phases, save_bytes_where_there_are_rows_for_all_ranks) {
-  const auto phases = [](std::int64_t m, std::int64_t n, int world) {
-    return phases_for({.m = m, .n = n, .k = 8, .type = dtype::f32, .partials = dtype::f32}, world);
+  const auto phases = [](std::int64_t m, std::int64_t n, int world, memory_kind memory) {
+    return phases_for({.m = m, .n = n, .k = 8, .type = dtype::f32, .partials = dtype::f32}, world,
+                      memory);
   };
-  EXPECT_EQ(phases(4, 4096, 4), 2);
-  EXPECT_EQ(phases(4, 4095, 4), 1);
-  EXPECT_EQ(phases(4, 4096, 5), 1);
-  EXPECT_EQ(phases(4, 4096, 1), 1);
+  const memory_kind host = memory_kind::host;
+  EXPECT_EQ(phases(4, 4096, 4, host), 2);
+  EXPECT_EQ(phases(4, 4095, 4, host), 1);
+  EXPECT_EQ(phases(4, 4096, 5, host), 1);
+  EXPECT_EQ(phases(4, 4096, 1, host), 1);
+  const memory_kind gpu = memory_kind::cuda;
+  EXPECT_EQ(phases(4, 65535, 4, gpu), 1);
+  EXPECT_EQ(phases(8, 32767, 4, gpu), 1);
+  EXPECT_EQ(phases(8, 32768, 4, gpu), 2);
+  EXPECT_EQ(phases(8, 32768, 2, gpu), 1);
+  EXPECT_EQ(phases(32, 32767, 2, gpu), 1);
+  EXPECT_EQ(phases(32, 32768, 2, gpu), 2);
+  EXPECT_EQ(phases(3, 1 << 20, 4, gpu), 1);
 }
 
 TEST(memory_needs, are_sums_and_have_units) {

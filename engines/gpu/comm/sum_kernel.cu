@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       send_zeros<partial_words<__half, false>>(io, me, epoch);
     }
   }
-  add_sums(io, me, epoch, me);
+  add_sums(io, {io, me}, epoch, me);
   __syncthreads();
   mine.end();
 }

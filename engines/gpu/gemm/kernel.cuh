@@ -42,15 +42,18 @@ template <tile_config config>
   return {block.shared.epilogue_buffers[warp - 1][0].rows, &block.shared.moved[warp - 1]};
 }
 
-/// What an MMA warpgroup does, with elements of a type.
+/// What an MMA warpgroup does, with elements of a type. What it has left, of a sink that takes
+/// sums.
 template <class T, tile_config config, class Source, class Sink>
-__device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
+__device__ __forceinline__ auto run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
     using results = typename Sink::results;
-    mma_consumer<T, config, no_rows, results>(block, group, {}, sink.results_of(group)).run();
+    return mma_consumer<T, config, no_rows, results>(block, group, {}, sink.results_of(group))
+        .run()
+        .left();
   } else if constexpr (bringing_source<Source>) {
     mma_consumer<T, config, typename Source::rows>(block, group, source.rows_for(group)).run();
   } else {
@@ -64,7 +67,9 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   using source = typename io_view<Io>::source_view;
   using sink = typename io_view<Io>::sink_view;
   constexpr bool has_peers = io_view<Io>::has_peers;
-  constexpr register_shares registers = has_peers ? registers_with_peers : registers_alone;
+  constexpr register_shares registers = summing_sink<sink> ? registers_with_sums
+                                        : has_peers        ? registers_with_peers
+                                                           : registers_alone;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool leads = threadIdx.x % 32 == 0;
   int fetched = 0;
@@ -81,13 +86,17 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
     // All that depends on the type. A kernel for each would take half as long again to compile.
-    if (block.arguments.type == dtype::f16) {
-      run_consumer<__half>(block, io.source, io.sink);
+    const auto run = [&](auto type) {
+      return run_consumer<decltype(type)>(block, io.source, io.sink);
+    };
+    if constexpr (summing_sink<sink>) {
+      const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+      io.sink.after_results(block, static_cast<int>(threadIdx.x) / warpgroup_threads - 1, left);
+    } else if (block.arguments.type == dtype::f16) {
+      run(__half{});
     } else {
-      run_consumer<__nv_bfloat16>(block, io.source, io.sink);
+      run(__nv_bfloat16{});
     }
-    if constexpr (summing_sink<sink>)
-      io.sink.after_results(static_cast<int>(threadIdx.x) / warpgroup_threads - 1);
     return;
   }
   shrink_registers<registers.producer>();

@@ -36,7 +36,8 @@ class mma_consumer {
         warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  __device__ void run() {
+  /// What took the sums, when it has had all.
+  __device__ const Results& run() {
     const stream_k_fixup<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
@@ -63,6 +64,7 @@ class mma_consumer {
         }
       }
     });
+    return results_;
   }
 
  private:

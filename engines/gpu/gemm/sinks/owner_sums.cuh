@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engines/gpu/channel/peer_slabs.cuh"
+#include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
@@ -43,7 +44,14 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
-/// A warp of an MMA warpgroup, which sends its partial sums.
+/// What has become of the sums of all tiles of a warp. After a wait that ended badly, which the
+/// host reports, nobody is told anything.
+enum class handed_over : std::uint8_t { added, some_left, given_up };
+
+/// A warp of an MMA warpgroup, which sends its partial sums, own ones too. Where no CTA does
+/// nothing but add, it adds what of its tiles is for this rank: behind each tile what has come by
+/// then from all ranks, and the rest at the end. So it never waits before it has sent everything,
+/// and no cycle of waits can arise, in whatever order ranks multiply.
 class sums_sender {
  public:
   static constexpr bool takes = true;
@@ -55,30 +63,39 @@ class sums_sender {
 
   /// The sums of a tile, whose first row and column are given in the order of the GEMM.
   template <class T, tile_config config>
-  __device__ void take(const tile_place& tile, const float (&sums)[config.block_n / 2]) const {
+  __device__ void take(const tile_place& tile, const float (&sums)[config.block_n / 2]) {
     if (!going_) return;
+    const sum_fragment first = first_of<config>(tile);
     if (t_.how.halves) {
-      send<partial_words<T, true>, config>(tile, sums);
+      send<partial_words<T, true>, config>(first, tile.column, sums);
     } else {
-      send<partial_words<T, false>, config>(tile, sums);
+      send<partial_words<T, false>, config>(first, tile.column, sums);
     }
+    if (t_.adds_itself && !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
+  }
+  [[nodiscard]] __device__ handed_over left() const {
+    return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
   }
 
  private:
-  template <class Words, tile_config config>
-  __device__ void send(const tile_place& tile, const float (&sums)[config.block_n / 2]) const {
-    const sum_fragments& how = t_.how;
-    constexpr int parts = config.block_n / 8;
+  template <tile_config config>
+  [[nodiscard]] __device__ sum_fragment first_of(const tile_place& tile) const {
     constexpr int tile_m = config.swap_ab ? config.block_n : tile_rows(config);
     constexpr int tile_n = config.swap_ab ? tile_rows(config) : config.block_n;
-    const int row = how.turned(tile.row);
-    const sum_fragment first{row / tile_m, tile.column / tile_n, group_,
-                             static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0};
-    const int rows = config.swap_ab ? tile_m : how.fragment_rows();
+    return {t_.how.turned(tile.row) / tile_m, tile.column / tile_n, group_,
+            static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0};
+  }
+
+  template <class Words, tile_config config>
+  __device__ void send(const sum_fragment& first, int column,
+                       const float (&sums)[config.block_n / 2]) const {
+    const sum_fragments& how = t_.how;
+    constexpr int parts = config.block_n / 8;
+    const int rows = config.swap_ab ? config.block_n : how.fragment_rows();
     const int first_row = how.row_of(first);
     if (first_row >= how.m || (config.swap_ab && how.col_of(first) >= how.n)) return;
     // With A and B exchanged, parts are rows of A, which may be another owner's each.
-    const int all = config.swap_ab ? parts : (how.n - tile.column) / 8;
+    const int all = config.swap_ab ? parts : (how.n - column) / 8;
     // Nearest first. Rows of a warp are mostly one owner's.
 #pragma unroll 1
     for (int hop = 1; hop <= how.world(); ++hop) {
@@ -98,6 +115,7 @@ class sums_sender {
   std::uint64_t epoch_;
   int group_;
   bool going_ = true;
+  bool owes_ = false;
 };
 
 template <class Io>
@@ -110,13 +128,15 @@ class owner_sums::view {
 
   /// For a warp of an MMA warpgroup.
   [[nodiscard]] __device__ sums_sender results_of(int group) const { return {t_, epoch_, group}; }
-  /// The same, when it has handed over all its sums.
-  __device__ void after_results(int group) const {
-    if (!t_.adds_itself) return;
-    constexpr int warps = sum_fragments::warps;
-    const int warp = group * warps + static_cast<int>(threadIdx.x) / 32 % warps;
-    add_sums(t_, static_cast<int>(blockIdx.x) * mma_warpgroups * warps + warp, epoch_,
-             slot_of_warp());
+  /// The same, with what that has left.
+  template <tile_config config>
+  __device__ void after_results(const block_view<config>& block, int group,
+                                handed_over sums) const {
+    if (!t_.adds_itself || sums == handed_over::given_up) return;
+    if (sums == handed_over::added) return end_sums(t_, epoch_, slot_of_warp());
+    const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
+                         static_cast<int>(block.m_place), group);
+    add_sums(t_, left, epoch_, slot_of_warp());
   }
 
  private:
@@ -137,7 +157,7 @@ class sum_adders::view {
   /// All warps add.
   __device__ void run_comm(std::byte* /*shared*/) {
     const int me = slot_of_warp();
-    add_sums(t_, me, epoch_, me);
+    add_sums(t_, {t_, me}, epoch_, me);
   }
   __device__ void beside(int /*warp*/, const epilogue_smem& /*own*/) {}
 

@@ -5,6 +5,7 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
+#include "engines/gpu/gemm/schedule.hpp"
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/gemm/sinks/slab_words.cuh"
@@ -15,6 +16,8 @@ namespace untax::gpu {
 /// A warp that adds fragments of this rank, in the order of the ranks.
 class sum_adder {
  public:
+  static constexpr int stored = 4;  ///< fragments side by side whose results are stored at once
+
   /// `slot` names the warp's wait record.
   __device__ sum_adder(const sums_run& io, std::uint64_t epoch, int slot)
       : t_(io),
@@ -40,48 +43,23 @@ class sum_adder {
     return all;
   }
 
-  /// Adds these up, into C: (partial of rank 0 + partial of rank 1) + ... False after a wait that
-  /// ended badly.
-  template <class T, class Words, int ranks, int together>
-  [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted) const {
-    const sum_fragments& how = t_.how;
-    slab_place<Words> at;
-    at.apart = t_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
-    at.wanted = wanted;
-    at.epoch = epoch_;
-    at.room = how.slab_of(0, epoch_);
-    at.first = reinterpret_cast<typename Words::words*>(t_.moved.run.inbox.local()) +
-               at.room * at.apart + how.slot_of(how.rank(), first) * sum_fragments::lanes +
-               device_warp::thread_rank();
-    float4 sums[together];
-    for (at.begin = 0; at.begin < how.world(); at.begin += ranks) {
-      at.count = min(how.world() - at.begin, ranks);
-      slab_words<Words, ranks, together> words(at);
-      if (!words.await(t_.moved.run, slot_)) return false;
-      if (!left_out(mutant::sums_put_back)) words.put_back();
-#pragma unroll
-      for (int i = 0; i < ranks; ++i) {
-        if (i >= at.count) break;
-#pragma unroll
-        for (int part = 0; part < together; ++part)
-          add_to(sums[part], Words::sums_of(words.found[i][part]), at.begin + i == 0);
-      }
-    }
-    sum_results<T>(t_, first_row_, end_row_).template store<together>(first, wanted, sums);
-    return true;
+  /// Adds up what has come from all ranks of a strip of fragments: what a warp has of a tile, from
+  /// `first` on. False if something is left. It calls nothing, so it may stand between the tiles of
+  /// an MMA warpgroup.
+  template <class T>
+  [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
+    return t_.how.halves ? try_strip<T, partial_words<T, true>>(first)
+                         : try_strip<T, partial_words<T, false>>(first);
   }
-
-  /// Number `me` of `io.adding_warps` adds its share of what comes for this rank. By all lanes;
-  /// false after a wait that ended badly.
-  [[nodiscard]] __device__ bool add_share(int me) const {
-    if (t_.type == dtype::f16) return share_of<__half>(me);
-    return share_of<__nv_bfloat16>(me);
+  /// Adds up all that a list of fragments goes through. By all lanes; false after a wait that ended
+  /// badly.
+  template <class List>
+  [[nodiscard]] __device__ bool add_all(List& list) const {
+    if (t_.type == dtype::f16) return add_all_of<__half>(list);
+    return add_all_of<__nv_bfloat16>(list);
   }
 
  private:
-  /// Fragments that a warp adds before it looks for others, at most.
-  static constexpr int in_row = 8;
-
   [[nodiscard]] __device__ static sum_fragment beside(sum_fragment f, int parts) {
     f.part += parts;
     return f;
@@ -91,28 +69,109 @@ class sum_adder {
                  : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
-  template <class T>
-  [[nodiscard]] __device__ bool share_of(int me) const {
-    return t_.how.halves ? share_of<T, partial_words<T, true>>(me)
-                         : share_of<T, partial_words<T, false>>(me);
-  }
+  /// As many words are asked for at once as registers hold, since each look takes the way to
+  /// memory: of two ranks those of many fragments, of more ranks fewer.
   template <class T, class Words>
-  [[nodiscard]] __device__ bool share_of(int me) const {
-    constexpr int together = 4;
-    const sum_fragments& how = t_.how;
-    const int row = min(how.parts, in_row);
-    const int count = how.fragments_of(how.rank());
+  [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
+    constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
+    if (t_.how.world() <= 2) return try_strip<T, Words, 2, words / 2>(first);
+    return try_strip<T, Words, words / stored, stored>(first);
+  }
+  template <class T, class Words, int ranks, int together>
+  [[nodiscard]] __device__ __forceinline__ bool try_strip(sum_fragment f) const {
+    if (t_.how.world() > ranks) return false;
+    bool all = true;
 #pragma unroll 1
-    for (int i = me * row; i < count; i += t_.adding_warps * row) {
-      sum_fragment f = how.fragment_of(how.rank(), i);
-      const int end = f.part + row;
-#pragma unroll 1
-      for (; end > f.part; f.part += together) {
-        const unsigned wanted = wanted_of<together>(f);
-        if (wanted == 0) continue;
-        if (!add<T, Words, 2, together>(f, wanted)) return false;
+    for (; t_.how.parts > f.part; f.part += together) {
+      const unsigned wanted = wanted_of<together>(f);
+      if (wanted == 0) continue;
+      slab_place<Words> at = place_of<Words>(f, wanted);
+      at.count = t_.how.world();
+      slab_words<Words, ranks, together> words(at);
+      if (words.are_there()) {
+        add_found<T>(f, wanted, words);
+      } else {
+        all = false;
       }
     }
+    return all;
+  }
+  /// All ranks' words of some fragments, into C.
+  template <class T, class Words, int ranks, int together>
+  __device__ __forceinline__ void add_found(const sum_fragment& first, unsigned wanted,
+                                            const slab_words<Words, ranks, together>& words) const {
+    if (!left_out(mutant::sums_put_back)) words.put_back();
+#pragma unroll
+    for (int begin = 0; begin < together; begin += stored) {
+      float4 sums[stored];
+#pragma unroll
+      for (int i = 0; i < ranks; ++i) {
+        if (i >= words.at.count) break;
+#pragma unroll
+        for (int part = 0; part < stored; ++part)
+          add_to(sums[part], Words::sums_of(words.found[i][begin + part]), i == 0);
+      }
+      sum_results<T>(t_, first_row_, end_row_)
+          .template store<stored>(beside(first, begin), wanted >> begin, sums);
+    }
+  }
+
+  template <class T, class List>
+  [[nodiscard]] __device__ bool add_all_of(List& list) const {
+    return t_.how.halves ? add_all_of<T, partial_words<T, true>>(list)
+                         : add_all_of<T, partial_words<T, false>>(list);
+  }
+  template <class T, class Words, class List>
+  [[nodiscard]] __device__ bool add_all_of(List& list) const {
+#pragma unroll 1
+    for (; list.valid(); list.advance()) {
+      const unsigned wanted = wanted_of<stored>(list.first);
+      if (wanted == 0) continue;
+      if (list.some_added && !is_left<Words>(list.first, wanted)) continue;
+      if (!add<T, Words>(list.first, wanted)) return false;
+    }
+    return true;
+  }
+  /// Who adds takes the own words, too: those that are still there have not been added.
+  template <class Words>
+  [[nodiscard]] __device__ bool is_left(const sum_fragment& first, unsigned wanted) const {
+    slab_place<Words> own = place_of<Words>(first, wanted);
+    own.begin = t_.how.rank();
+    own.count = 1;
+    return slab_words<Words, 1, stored>(own).are_there();
+  }
+
+  /// Where the words of fragments side by side lie.
+  template <class Words>
+  [[nodiscard]] __device__ slab_place<Words> place_of(const sum_fragment& first,
+                                                      unsigned wanted) const {
+    slab_place<Words> at;
+    at.apart = t_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
+    at.wanted = wanted;
+    at.epoch = epoch_;
+    at.room = t_.how.slab_of(0, epoch_);
+    at.first = reinterpret_cast<typename Words::words*>(t_.moved.run.inbox.local()) +
+               at.room * at.apart + t_.how.slot_of(t_.how.rank(), first) * sum_fragments::lanes +
+               device_warp::thread_rank();
+    return at;
+  }
+
+  /// Adds fragments side by side up, into C: (partial of rank 0 + partial of rank 1) + ... False
+  /// after a wait that ended badly.
+  template <class T, class Words>
+  [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted) const {
+    slab_place<Words> at = place_of<Words>(first, wanted);
+    at.count = 1;
+    float4 sums[stored];
+    for (at.begin = 0; at.begin < t_.how.world(); ++at.begin) {
+      slab_words<Words, 1, stored> words(at);
+      if (!words.await(t_.moved.run, slot_)) return false;
+      if (!left_out(mutant::sums_put_back)) words.put_back();
+#pragma unroll
+      for (int part = 0; part < stored; ++part)
+        add_to(sums[part], Words::sums_of(words.found[0][part]), at.begin == 0);
+    }
+    sum_results<T>(t_, first_row_, end_row_).template store<stored>(first, wanted, sums);
     return true;
   }
 
@@ -123,13 +182,90 @@ class sum_adder {
   int end_row_;
 };
 
-/// Number `me` of the warps that add does so. Once in a kernel: inlined in two roles that have
-/// different numbers of registers, its copies would be made one, which has none of both.
-static __device__ __noinline__ void add_sums(const sums_run& io, int me, std::uint64_t epoch,
-                                             int slot) {
+/// What a warp adds, some fragments side by side at a time.
+class sums_list {
+ public:
+  sum_fragment first;
+  bool some_added = false;  ///< those that are not left are passed over
+
+  /// The share of warp `me` of `io.adding_warps`, in the order of the owner.
+  __device__ sums_list(const sums_run& io, int me)
+      : how_(io.how),
+        row_(min(io.how.parts, most_in_row)),
+        at_(me * row_),
+        step_(io.adding_warps * row_),
+        going_(at_ < io.how.fragments_of(io.how.rank())) {
+    if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
+  }
+  /// What a warp of a group has left of the tiles that its block has multiplied: number `m_place`
+  /// of `cluster_tiles` in a cluster.
+  __device__ sums_list(const sums_run& io, const tile_schedule& order, int cluster,
+                       int cluster_tiles, int m_place, int group)
+      : some_added(true),
+        how_(io.how),
+        order_(&order),
+        cluster_(cluster),
+        cluster_tiles_(cluster_tiles),
+        m_place_(m_place),
+        group_(group) {
+    begin_tile(order.first(cluster));
+  }
+
+  [[nodiscard]] __device__ bool valid() const { return going_; }
+  __device__ void advance() {
+    first.part += sum_adder::stored;
+    if (first.part < end_) return;
+    if (some_added) return begin_tile(order_->next(cluster_, tile_));
+    at_ += step_;
+    going_ = at_ < how_.fragments_of(how_.rank());
+    if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
+  }
+
+ private:
+  static constexpr int most_in_row = 8;  ///< that a warp adds before it looks for others
+
+  __device__ void begin(const sum_fragment& f, int parts) {
+    first = f;
+    end_ = f.part + parts;
+  }
+  __device__ void begin_tile(work_tile w) {
+    while (w.valid() && order_->stores_partial(w)) w = order_->next(cluster_, w);
+    going_ = w.valid();
+    if (!going_) return;
+    tile_ = w;
+    const tile_schedule::coord at = order_->at(w.tile);
+    const int m = at.m * cluster_tiles_ + m_place_;
+    const int row_tile = how_.turned((how_.swap_ab ? at.n : m) * how_.tile_m) / how_.tile_m;
+    begin({row_tile, how_.swap_ab ? m : at.n, group_,
+           static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0},
+          how_.parts);
+  }
+
+  const sum_fragments& how_;
+  int row_ = 0;
+  int at_ = 0;
+  int step_ = 0;
+  const tile_schedule* order_ = nullptr;
+  work_tile tile_;
+  int cluster_ = 0;
+  int cluster_tiles_ = 1;
+  int m_place_ = 0;
+  int group_ = 0;
+  int end_ = 0;
+  bool going_ = false;
+};
+
+/// A warp adds what a list says. Once in a kernel: inlined in two roles that have different numbers
+/// of registers, its copies would be made one, which has none of both.
+static __device__ __noinline__ void add_sums(const sums_run& io, sums_list list,
+                                             std::uint64_t epoch, int slot) {
   // After a wait that ended badly, which the host reports, nobody is told anything.
-  if (sum_adder(io, epoch, slot).add_share(me))
+  if (sum_adder(io, epoch, slot).add_all(list))
     end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
+}
+/// The same of a warp that has nothing left.
+static __device__ __noinline__ void end_sums(const sums_run& io, std::uint64_t epoch, int slot) {
+  end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
 
 }  // namespace untax::gpu
