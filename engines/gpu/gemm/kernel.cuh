@@ -43,18 +43,20 @@ template <tile_config config>
 }
 
 /// What an MMA warpgroup does, with elements of a type.
-template <class T, tile_config config, class Source, class Sink>
+template <class T, tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
     using results = typename Sink::results;
-    mma_consumer<T, config, no_rows, results>(block, group, {}, sink.results_of(group)).run();
+    mma_consumer<T, config, has_ranges, no_rows, results>(block, group, {}, sink.results_of(group))
+        .run();
   } else if constexpr (bringing_source<Source>) {
-    mma_consumer<T, config, typename Source::rows>(block, group, source.rows_for(group)).run();
+    mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
+        .run();
   } else {
-    mma_consumer<T, config>(block, group).run();
+    mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
 
@@ -80,11 +82,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   io.begin();
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
+    constexpr bool has_ranges = adds_ranges(config, registers);
     // All that depends on the type. A kernel for each would take half as long again to compile.
     if (block.arguments.type == dtype::f16) {
-      run_consumer<__half>(block, io.source, io.sink);
+      run_consumer<__half, config, has_ranges>(block, io.source, io.sink);
     } else {
-      run_consumer<__nv_bfloat16>(block, io.source, io.sink);
+      run_consumer<__nv_bfloat16, config, has_ranges>(block, io.source, io.sink);
     }
     if constexpr (summing_sink<sink>)
       io.sink.after_results(static_cast<int>(threadIdx.x) / warpgroup_threads - 1);

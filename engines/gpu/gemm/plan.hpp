@@ -20,9 +20,8 @@ struct gemm_shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
   dtype type = dtype::bf16;
-  /// One warpgroup adds an element up, from the first k-block to the last, whatever m is. Others
-  /// add up parts of k, clusters in an order that depends on the column of the tile.
-  bool in_one_pass = false;
+  /// What is added first of an element depends on n and k alone: on `ranges_of` them.
+  bool invariant = false;
 };
 
 /// How a shape is computed: one of the kernels that there are, and who does what in it.
@@ -38,6 +37,11 @@ struct gemm_plan {
   /// clusters".
   [[nodiscard]] std::string text() const;
 };
+
+/// Ranges into which k is cut where bits may depend on n and k alone; none of them is empty. As
+/// many as the warpgroups of a cluster, if all of an H200 have a place that share a tile of 64 rows
+/// of the weights; but no more than add k-blocks longer than their sums take to add.
+[[nodiscard]] int ranges_of(std::int64_t n, std::int64_t k);
 
 /// Rows of the TMA tiles in which TMA reads A and B, and the bytes that L2 then reads from
 /// memory at once.
