@@ -2,7 +2,6 @@
 // What that costs by the model of the GEMM is in invariant_plans.txt, which is written anew with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/capacity_test --gtest_filter=invariant_plans.*
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -16,11 +15,12 @@
 #include <untax/core/error.hpp>
 
 #include "bench/suites/gemm.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
-#include "tests/plans/sum_order.hpp"
+#include "tests/capacity/sum_order.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace {
@@ -28,6 +28,8 @@ namespace {
 using namespace untax;
 using plans_test::num_sms;
 using plans_test::numbers;
+using plans_test::order_of_ranges;
+using plans_test::sum_orders;
 
 constexpr std::string_view file = "tests/capacity/invariant_plans.txt";
 
@@ -35,7 +37,7 @@ constexpr std::string_view file = "tests/capacity/invariant_plans.txt";
 /// rows of k elements.
 std::string order_of(const gpu::gemm_plan& plan, std::int64_t k) {
   const auto k_blocks = static_cast<int>(ceil_div<std::int64_t>(k, gpu::block_k));
-  return fmt::format("{}", fmt::join(plans_test::sum_orders(plan, k_blocks), "; "));
+  return fmt::format("{}", fmt::join(sum_orders(plan, k_blocks), "; "));
 }
 
 /// A GEMM operator, planned for so many rows.
@@ -100,6 +102,55 @@ TEST(invariant_plans, plans_for_any_rows_add_in_the_same_order) {
     free_choices_differ += free.size() > 1 ? 1 : 0;
   }
   EXPECT_GT(free_choices_differ, 20);
+}
+
+/// Ranges of n and k say in which order the products of an element are added, in all plans.
+TEST(invariant_plans, of_a_gemm_add_ranges_in_their_order) {
+  std::set<int> seen;
+  std::set<std::string> used;
+  for (const unsigned seed : plans_test::seeds()) {
+    numbers number(seed);
+    for (int round = 0; round < 150; ++round) {
+      const std::int64_t n = 8 * number(1, number(0, 2) == 0 ? 2000 : 600);
+      const std::int64_t k = 8 * number(1, number(0, 2) == 0 ? 40 : 1125);
+      const int k_blocks = static_cast<int>((k + 63) / 64);
+      const int ranges = gpu::ranges_of(n, k);
+      ASSERT_TRUE(ranges >= 1 && ranges <= k_blocks);
+      seen.insert(ranges);
+      constexpr int counts[] = {2, 33, 114, 132};
+      const gpu::gemm_shape shape{number(1, std::int64_t{1} << number(0, 12)), n, k, dtype::bf16, true};
+      const auto plans = gpu::gemm_plans(shape, number.one_of(counts));
+      ASSERT_FALSE(plans.empty());
+      for (const gpu::gemm_plan& plan : plans) {
+        SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}: {}", seed, shape.m, n, k, plan.text()));
+        const std::string order = order_of_ranges(ranges, k_blocks);
+        ASSERT_EQ(sum_orders(plan, k_blocks), std::set<std::string>{order});
+        used.insert(gpu::gemm_plan{plan.config, {}}.text());
+      }
+    }
+  }
+  EXPECT_EQ(seen, (std::set<int>{1, 2, 4, 8}));
+  EXPECT_EQ(used.size(), std::size(gpu::gemm_kernels) - 1) << "all but that of 16 ranges";
+}
+
+/// Each range has k-blocks, whatever k is, and as many of them as are worth a sum.
+TEST(invariant_plans, have_no_empty_ranges) {
+  for (const std::int64_t n : {8, 1856, 1864, 4224, 4232, 60'000}) {
+    const int most = n <= 1856 ? 8 : n <= 4224 ? 4 : 2;
+    for (std::int64_t k_blocks = 1; k_blocks < 300; ++k_blocks) {
+      for (const std::int64_t k : {64 * k_blocks - 56, 64 * k_blocks}) {
+        const int ranges = gpu::ranges_of(n, k);
+        ASSERT_EQ(most % ranges, 0);
+        ASSERT_TRUE(ranges > 1 || k_blocks == 1);
+        const auto fit = [&](int count) {
+          const std::int64_t each = (k_blocks + count - 1) / count;
+          return (count - 1) * each < k_blocks && count * count <= 2 * k_blocks;
+        };
+        ASSERT_TRUE(ranges == 1 || fit(ranges)) << n << " x " << k;
+        ASSERT_TRUE(ranges == most || !fit(2 * ranges)) << n << " x " << k;
+      }
+    }
+  }
 }
 
 TEST(invariant_plans, is_refused_where_a_library_chooses) {

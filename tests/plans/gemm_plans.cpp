@@ -14,7 +14,6 @@
 #include "engines/gpu/gemm/plan.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
-#include "tests/plans/sum_order.hpp"
 
 namespace {
 
@@ -120,55 +119,6 @@ TEST(gemm_plans, fit_their_shapes) {
     }
   }
   EXPECT_EQ(used.size(), std::size(gemm_kernels)) << "a configuration that is never used";
-}
-
-/// Ranges of n and k say in which order the products of an element are added, in all plans.
-TEST(gemm_plans, that_are_invariant_add_ranges_in_their_order) {
-  std::set<int> seen;
-  std::set<std::string> used;
-  for (const unsigned seed : plans_test::seeds()) {
-    plans_test::numbers number(seed);
-    for (int round = 0; round < 150; ++round) {
-      const std::int64_t n = 8 * number(1, number(0, 2) == 0 ? 2000 : 600);
-      const std::int64_t k = 8 * number(1, number(0, 2) == 0 ? 40 : 1125);
-      const int k_blocks = static_cast<int>((k + 63) / 64);
-      const int ranges = ranges_of(n, k);
-      ASSERT_TRUE(ranges >= 1 && ranges <= k_blocks);
-      seen.insert(ranges);
-      constexpr int counts[] = {2, 33, 114, 132};
-      const gemm_shape shape{number(1, std::int64_t{1} << number(0, 12)), n, k, dtype::bf16, true};
-      const auto plans = gemm_plans(shape, number.one_of(counts));
-      ASSERT_FALSE(plans.empty());
-      for (const gemm_plan& plan : plans) {
-        SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}: {}", seed, shape.m, n, k, plan.text()));
-        const std::string order = plans_test::order_of_ranges(ranges, k_blocks);
-        ASSERT_EQ(plans_test::sum_orders(plan, k_blocks), std::set<std::string>{order});
-        used.insert(gemm_plan{plan.config, {}}.text());
-      }
-    }
-  }
-  EXPECT_EQ(seen, (std::set<int>{1, 2, 4, 8}));
-  EXPECT_EQ(used.size(), std::size(gemm_kernels) - 1) << "all but that of 16 ranges";
-}
-
-/// Each range has k-blocks, whatever k is, and as many of them as are worth a sum.
-TEST(gemm_plans, have_no_empty_ranges) {
-  for (const std::int64_t n : {8, 1856, 1864, 4224, 4232, 60'000}) {
-    const int most = n <= 1856 ? 8 : n <= 4224 ? 4 : 2;
-    for (std::int64_t k_blocks = 1; k_blocks < 300; ++k_blocks) {
-      for (const std::int64_t k : {64 * k_blocks - 56, 64 * k_blocks}) {
-        const int ranges = ranges_of(n, k);
-        ASSERT_EQ(most % ranges, 0);
-        ASSERT_TRUE(ranges > 1 || k_blocks == 1);
-        const auto fit = [&](int count) {
-          const std::int64_t each = (k_blocks + count - 1) / count;
-          return (count - 1) * each < k_blocks && count * count <= 2 * k_blocks;
-        };
-        ASSERT_TRUE(ranges == 1 || fit(ranges)) << n << " x " << k;
-        ASSERT_TRUE(ranges == most || !fit(2 * ranges)) << n << " x " << k;
-      }
-    }
-  }
 }
 
 /// Rows between powers of two take no longer than the next one, nor much longer than their part of

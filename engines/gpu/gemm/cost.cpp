@@ -67,13 +67,6 @@ double sums_cycles(const tile_config& c, int splits) {
   return (splits - 1) * partial_bytes(c) / (c.swap_ab ? cost.sums_rate : cost.wide_sums_rate);
 }
 
-/// Cycles until what follows a range is multiplied, if a block has several: the tensor cores have
-/// ended, and each thread adds its sums. Reckoned, not measured.
-double range_cycles(const tile_config& c) {
-  constexpr double ended = 150;
-  return ended + c.block_n;
-}
-
 double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double clock) {
   const tile_config& c = p.config;
   const tile_schedule& order = p.schedule;
@@ -86,12 +79,8 @@ double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double cl
     return stage * ceil_div(stages, c.cluster_split_k) + results + cost.joined +
            sent / cost.joined_rate;
   }
-  if (order.stream_k_tiles == 0) {
-    const int ranges =
-        order.range_k_blocks > 0 ? ceil_div(order.k_blocks, order.sums_end(0, order.k_blocks)) : 1;
-    return (stage * stages + results + (ranges - 1) * range_cycles(c)) *
-           ceil_div(order.tiles(), order.clusters);
-  }
+  if (order.stream_k_tiles == 0)
+    return (stage * stages + results) * ceil_div(order.tiles(), order.clusters);
   if (order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0) {
     const int splits = order.clusters / order.tiles();
     return stage * ceil_div(stages, splits) + results + cost.handover_at_once +

@@ -89,15 +89,8 @@ struct operand_end {
   return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
 }
 
-/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by the model
-/// first. A stage takes a block as long as the longest of
-///   * its multiplications, 1700 a cycle,
-///   * its share of reading from L2,
-///   * its share of reading the operands from memory;
-/// and tiles that are whole leave blocks idle at the end, while tiles that clusters share cost the
-/// way of their sums through L2, and reading operands again; those of the blocks of a cluster, the
-/// way from one's shared memory to another's. (Cycles are those of 1755 MHz; the rates
-/// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
+/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by a model like
+/// that of `plan_cycles` first. Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms);
 
 /// Cycles of 1755 MHz that a plan takes on a GPU of `num_sms` multiprocessors, without its launch.
