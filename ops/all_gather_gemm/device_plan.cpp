@@ -103,7 +103,7 @@ class planner {
       const auto config = begun.packets ? gpu::compiled_for(gpu::packet_kernels, gemm.config)
                                         : gpu::compiled_for(gpu::gather_kernels, gemm.config);
       if (!config || (begun.segment_rows > 0 && gemm.config.swap_ab)) continue;
-      if (gpu::rereads_weights(gemm)) continue;
+      if (gpu::rereads_weights(gemm) || !can_follow(gemm)) continue;
       if (begun.comm_ctas % cluster_blocks(gemm.config) != 0) continue;
       if (part_k_blocks(gemm) < gemm.config.cluster_split_k * gemm.schedule.k_blocks_per_stage)
         continue;
@@ -120,6 +120,14 @@ class planner {
   /// Of blocks that share a tile: all begin with what is there first, the rank's own columns.
   [[nodiscard]] int part_k_blocks(const gpu::gemm_plan& gemm) const {
     return by_rows() ? gemm.schedule.k_blocks : made_.segment_k_blocks;
+  }
+  /// Whether A comes in the order in which a kernel adds: chunk by chunk, and by k all blocks begin
+  /// with what is there first.
+  [[nodiscard]] bool can_follow(const gpu::gemm_plan& gemm) const {
+    if (gemm.schedule.range_k_blocks == 0) return true;
+    if (gemm.config.warpgroup_split_k) return false;
+    return adds_ranges(gemm.config, gpu::registers_with_peers) ||
+           (gemm.config.cluster_split_k > 1 && by_rows());
   }
   /// Blocks that only move, beside two that multiply: pairs, as clusters of blocks start together.
   [[nodiscard]] int most_beside() const { return (num_sms_ - 2) / 2 * 2; }
@@ -173,7 +181,7 @@ class planner {
     const auto cycles = [&](int comm_ctas) {
       for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
         if (gpu::compiled_for(gpu::gather_kernels, plan.config) && !gpu::rereads_weights(plan) &&
-            comm_ctas % cluster_blocks(plan.config) == 0)
+            can_follow(plan) && comm_ctas % cluster_blocks(plan.config) == 0)
           return plan.cycles;
       return std::numeric_limits<double>::max();
     };

@@ -57,11 +57,11 @@ void chunk_bulk(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
 /// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
 /// whose shard is short, or empty.
 void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made, int free,
-               std::int64_t rows, bool in_one_pass, std::vector<scatter_plan>& plans) {
+               std::int64_t rows, bool invariant, std::vector<scatter_plan>& plans) {
   const int world = made.protocol.world;
   const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
   for (const gpu::gemm_plan& gemm :
-       gpu::gemm_plans({rows, columns, problem.k, problem.type, in_one_pass}, free)) {
+       gpu::gemm_plans({rows, columns, problem.k, problem.type, invariant}, free)) {
     const auto config = gpu::compiled_for(gpu::scatter_kernels, gemm.config);
     if (!config || gpu::rereads_weights(gemm)) continue;
     scatter_plan plan = made;

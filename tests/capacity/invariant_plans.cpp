@@ -2,7 +2,6 @@
 // What that costs by the model of the GEMM is in invariant_plans.txt, which is written anew with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/capacity_test --gtest_filter=invariant_plans.*
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -16,11 +15,12 @@
 #include <untax/core/error.hpp>
 
 #include "bench/suites/gemm.hpp"
-#include "engines/gpu/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
+#include "tests/capacity/sum_order.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace {
@@ -28,19 +28,16 @@ namespace {
 using namespace untax;
 using plans_test::num_sms;
 using plans_test::numbers;
+using plans_test::order_of_ranges;
+using plans_test::sum_orders;
 
 constexpr std::string_view file = "tests/capacity/invariant_plans.txt";
 
-/// What is added at once to each element of C, in all the ways that its tiles have: k-blocks, and
-/// of how many warpgroups each has a part.
-std::string order_of(const gpu::gemm_plan& plan) {
-  std::set<std::string> ways;
-  gpu::each_read(plan, [&](const gpu::cta_read& of) {
-    ways.insert(fmt::format("{}-{} of {} by {} warpgroups, {} of {}", of.begin, of.end,
-                            plan.schedule.k_blocks, k_blocks_per_stage(plan.config), of.split,
-                            plan.config.cluster_split_k));
-  });
-  return fmt::format("{}", fmt::join(ways, "; "));
+/// The order in which the products of an element are added, in all the ways that tiles have: of
+/// rows of k elements.
+std::string order_of(const gpu::gemm_plan& plan, std::int64_t k) {
+  const auto k_blocks = static_cast<int>(ceil_div<std::int64_t>(k, gpu::block_k));
+  return fmt::format("{}", fmt::join(sum_orders(plan, k_blocks), "; "));
 }
 
 /// A GEMM operator, planned for so many rows.
@@ -60,15 +57,17 @@ std::string order_at(const kind& of, std::int64_t m, bool invariant, int sms) {
   if (of.number == 2) {
     const auto target = static_cast<reduce_target>(m % 2);
     const device_sum sum{"a sum", m, of.n, of.k, dtype::bf16, dtype::f32, target, 2};
-    return order_of(sums_plans(sum, of.ranks, 0, options, sms).front().gemm);
+    return order_of(sums_plans(sum, of.ranks, 0, options, sms).front().gemm,
+                    sharding{of.k, of.ranks, shard_granularity}.full());
   }
   if (of.number == 1)
     return order_of(
-        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, sms).front().gemm);
+        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, sms).front().gemm, of.k);
   const auto axis = of.gathers_k ? gather_axis::k : gather_axis::rows;
   const gather_plan plan =
       gather_plans({m, of.n, of.k, dtype::bf16, axis}, of.ranks, 0, options, sms).front();
-  std::string order = order_of(plan.gemm);
+  const std::int64_t depth = of.gathers_k ? plan.gemm.schedule.k_blocks * gpu::block_k : of.k;
+  std::string order = order_of(plan.gemm, depth);
   if (of.gathers_k)
     order += fmt::format(", {} k-blocks of rank {}", plan.segment_k_blocks,
                          fmt::join(plan.sources, ", "));
@@ -98,12 +97,60 @@ TEST(invariant_plans, plans_for_any_rows_add_in_the_same_order) {
       free.insert(order_at(of, m, false, sms));
     }
     ASSERT_EQ(orders.size(), 1U) << i << ": " << fmt::format("{}", fmt::join(orders, "\n"));
-    ASSERT_EQ(orders.begin()->find("0-"), 0U) << *orders.begin();
+    ASSERT_EQ(orders.begin()->find("(0"), 0U) << *orders.begin();
     ASSERT_EQ(orders.begin()->find(';'), std::string::npos) << *orders.begin();
-    ASSERT_NE(orders.begin()->find(" by 1 warpgroups"), std::string::npos);
     free_choices_differ += free.size() > 1 ? 1 : 0;
   }
   EXPECT_GT(free_choices_differ, 20);
+}
+
+/// Ranges of n and k say in which order the products of an element are added, in all plans.
+TEST(invariant_plans, of_a_gemm_add_ranges_in_their_order) {
+  std::set<int> seen;
+  std::set<std::string> used;
+  for (const unsigned seed : plans_test::seeds()) {
+    numbers number(seed);
+    for (int round = 0; round < 150; ++round) {
+      const std::int64_t n = 8 * number(1, number(0, 2) == 0 ? 2000 : 600);
+      const std::int64_t k = 8 * number(1, number(0, 2) == 0 ? 40 : 1125);
+      const int k_blocks = static_cast<int>((k + 63) / 64);
+      const int ranges = gpu::ranges_of(n, k);
+      ASSERT_TRUE(ranges >= 1 && ranges <= k_blocks);
+      seen.insert(ranges);
+      constexpr int counts[] = {2, 33, 114, 132};
+      const gpu::gemm_shape shape{number(1, std::int64_t{1} << number(0, 12)), n, k, dtype::bf16, true};
+      const auto plans = gpu::gemm_plans(shape, number.one_of(counts));
+      ASSERT_FALSE(plans.empty());
+      for (const gpu::gemm_plan& plan : plans) {
+        SCOPED_TRACE(fmt::format("seed {}: {} x {} x {}: {}", seed, shape.m, n, k, plan.text()));
+        const std::string order = order_of_ranges(ranges, k_blocks);
+        ASSERT_EQ(sum_orders(plan, k_blocks), std::set<std::string>{order});
+        used.insert(gpu::gemm_plan{plan.config, {}}.text());
+      }
+    }
+  }
+  EXPECT_EQ(seen, (std::set<int>{1, 2, 4, 8}));
+  EXPECT_EQ(used.size(), std::size(gpu::gemm_kernels) - 1) << "all but that of 16 ranges";
+}
+
+/// Each range has k-blocks, whatever k is, and as many of them as are worth a sum.
+TEST(invariant_plans, have_no_empty_ranges) {
+  for (const std::int64_t n : {8, 1856, 1864, 4224, 4232, 60'000}) {
+    const int most = n <= 1856 ? 8 : n <= 4224 ? 4 : 2;
+    for (std::int64_t k_blocks = 1; k_blocks < 300; ++k_blocks) {
+      for (const std::int64_t k : {64 * k_blocks - 56, 64 * k_blocks}) {
+        const int ranges = gpu::ranges_of(n, k);
+        ASSERT_EQ(most % ranges, 0);
+        ASSERT_TRUE(ranges > 1 || k_blocks == 1);
+        const auto fit = [&](int count) {
+          const std::int64_t each = (k_blocks + count - 1) / count;
+          return (count - 1) * each < k_blocks && count * count <= 2 * k_blocks;
+        };
+        ASSERT_TRUE(ranges == 1 || fit(ranges)) << n << " x " << k;
+        ASSERT_TRUE(ranges == most || !fit(2 * ranges)) << n << " x " << k;
+      }
+    }
+  }
 }
 
 TEST(invariant_plans, is_refused_where_a_library_chooses) {
@@ -149,7 +196,7 @@ TEST(invariant_plans, costs_what_the_model_expects) {
   for (const bench::gemm_row& row : bench::gemm_shapes(drawn)) {
     gpu::gemm_shape shape{row.m, row.n, row.k};
     const double free = gpu::plans_alone(shape, num_sms).front().cycles;
-    shape.in_one_pass = true;
+    shape.invariant = true;
     alone.add(row.m, gpu::plans_alone(shape, num_sms).front().cycles, free);
     const auto compare = [&](costs& to, pattern how, const auto& cycles) {
       operator_options options;

@@ -159,6 +159,50 @@ std::vector<std::uint16_t> result_of(const gemm_data& data, const gemm_shape& s,
                 on);
 }
 
+/// With `invariant` rows have the same bits in batches of any size, by every plan for them.
+TEST(gemm, invariant_rows_have_the_same_bits_by_every_plan) {
+  NEEDS_GPUS(1);
+  const unsigned seed = std::random_device{}();
+  std::mt19937_64 engine(seed);
+  const auto number = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(engine);
+  };
+  // Ranges of k: 1, 2, 4, 8, and what comes.
+  std::vector<gemm_shape> shapes = {{600, 328, 64, dtype::bf16},
+                                    {600, 4608, 1416, dtype::bf16},
+                                    {600, 2048, 2880, dtype::f16},
+                                    {600, 1000, 3584, dtype::bf16}};
+  for (int i = 0; i < 4; ++i)
+    shapes.push_back({600, 8 * number(1, 800), 8 * number(1, 500),
+                      number(0, 1) == 0 ? dtype::bf16 : dtype::f16});
+  for (gemm_shape all : shapes) {
+    all.invariant = true;
+    const stream on;
+    gemm_data data(all.m, all.n, all.k, all.type);
+    data.fill(seed, on.get());
+    const gemm usual(all);
+    data.poison(on.get());
+    usual.run(data.a(), data.b(), data.c(), on.get());
+    ASSERT_EQ(data.findings(on.get()), "") << text_of(all) << ", seed " << seed;
+    const auto wanted = result_of(data, all, on);
+    for (const std::int64_t rows : {1, 7, 16, 17, 40, 64, 90, 128, 150, 257, 600}) {
+      gemm_shape some = all;
+      some.m = rows;
+      const std::int64_t first = number(0, all.m - rows);
+      const std::vector<std::uint16_t> same(wanted.begin() + first * all.n,
+                                            wanted.begin() + (first + rows) * all.n);
+      for (const gemm_plan& plan : plans_alone(some, untax::gpu::num_sms_here())) {
+        data.poison(on.get());
+        gemm(some, plan)
+            .run(static_cast<const std::uint16_t*>(data.a()) + first * all.k, data.b(), data.c(),
+                 on.get());
+        ASSERT_EQ(result_of(data, some, on), same)
+            << text_of(some) << ", from row " << first << ", seed " << seed << ": " << plan.text();
+      }
+    }
+  }
+}
+
 TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
   NEEDS_GPUS(1);
   for (const gemm_shape& s :

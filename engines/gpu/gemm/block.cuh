@@ -26,10 +26,11 @@ struct block_memory {
 
   stage stages[config.stages];
   subtile epilogue_buffers[storing_warpgroups(config)][config.epilogue_buffers];
-  float4 halves[config.warpgroup_split_k ? config.block_n / 8 * warpgroup_threads
-                                         : 1];  // sums of consumer 1
-  dsmem_reduce<config> splits;                  // sums of the other blocks that share a tile
-  stage_barrier full[config.stages];            // producer -> math
+  float4 halves[config.warpgroup_split_k && config.cluster_split_k == 1
+                    ? config.block_n / 8 * warpgroup_threads
+                    : 1];             // sums of consumer 1
+  dsmem_reduce<config> splits;        // sums of other warpgroups, where blocks share a tile
+  stage_barrier full[config.stages];  // producer -> math
   stage_barrier
       empty[config.stages];  // consumers of all blocks that share the N operand -> producer
   stage_barrier epi_full[storing_warpgroups(config)]

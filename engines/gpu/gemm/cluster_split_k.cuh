@@ -16,14 +16,16 @@ __device__ inline void add_four(float* sums, const float4& more) {
   sums[3] += more.w;
 }
 
-/// Where a block of a cluster that shares a tile finds what the others multiplied: their sums of
-/// its share of the columns, in the order in which threads hold them. Each is written once in a
+/// Where a block of a cluster that shares a tile finds what other warpgroups multiplied: their sums
+/// of its share of the columns, in the order in which threads hold them. Each is written once in a
 /// launch, by stores of its owner, which the barrier counts; so nobody waits for more than these.
-/// They are added to the block's own in the order of the others, so results are reproducible.
+/// Parts of k are added in their order, the block's own in its place, so an element has the same
+/// bits in every column of a tile, and in every launch.
 template <tile_config config>
 struct dsmem_reduce {
   static_assert(config.block_n % share_columns(config) == 0 && share_columns(config) % 8 == 0);
-  static constexpr int others = config.cluster_split_k - 1;
+  static constexpr int each = k_blocks_per_stage(config);  // parts of a block
+  static constexpr int others = config.cluster_split_k * each - 1;
   static constexpr int fours = share_columns(config) / 8;  // of a thread
 
   float4 sums[others][storing_warpgroups(config)][fours][warpgroup_threads];
@@ -35,12 +37,12 @@ struct dsmem_reduce {
     come.arrive_and_expect(sizeof(sums));
   }
 
-  /// A thread's sums of the share of another block: its number in the cluster, and the number of
-  /// its split and of this block's.
-  __device__ void send(const float* from, std::uint32_t block, int to_split, int split, int group,
+  /// A thread's sums of the share of a block, which adds part `own` itself: the block's number in
+  /// the cluster, and the part.
+  __device__ void send(const float* from, std::uint32_t block, int own, int part, int group,
                        int thread) {
     const std::uint32_t to =
-        address_in_block(&sums[split < to_split ? split : split - 1][group][0][thread], block);
+        address_in_block(&sums[part < own ? part : part - 1][group][0][thread], block);
     const std::uint32_t barrier = address_in_block(&come.word, block);
 #pragma unroll
     for (int i = 0; i < fours; ++i)
@@ -49,13 +51,22 @@ struct dsmem_reduce {
                      barrier);
   }
 
-  /// Adds what the others sent of this block's share to what the thread has of it.
-  __device__ void add(float* to, int group, int thread) {
+  /// Adds part `own`, which the thread has, and the others, which were sent.
+  __device__ void add(float* to, int own, int group, int thread) {
     come.wait_for_cluster(0);
 #pragma unroll
-    for (int other = 0; other < others; ++other) {
+    for (int i = 0; i < fours; ++i) {
+      const float4 mine = make_float4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);
+      const auto sum_of = [&](int part) {
+        return part == own ? mine : sums[part < own ? part : part - 1][group][i][thread];
+      };
+      const float4 first = sum_of(0);
+      to[4 * i] = first.x;
+      to[4 * i + 1] = first.y;
+      to[4 * i + 2] = first.z;
+      to[4 * i + 3] = first.w;
 #pragma unroll
-      for (int i = 0; i < fours; ++i) add_four(to + 4 * i, sums[other][group][i][thread]);
+      for (int part = 1; part <= others; ++part) add_four(to + 4 * i, sum_of(part));
     }
   }
 };

@@ -111,6 +111,13 @@ inline constexpr int asked_before_moving = 3;
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtile_bytes(const tile_config& c) {
   return c_tma_tile_rows(c) * subtile_side * 2;
 }
+/// Whether an MMA warpgroup adds the sums of several ranges of k up: it has registers for those of
+/// the ranges before beside those of the one at hand. `shares`: of the kernel.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool adds_ranges(const tile_config& c,
+                                                           const register_shares& shares) {
+  constexpr int others = 56;
+  return c.cluster_split_k == 1 && c.block_n + others <= shares.consumer;
+}
 /// Bytes of fp32 sums that a block leaves behind if another one finishes its tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int partial_bytes(const tile_config& c) {
   return tile_rows(c) * c.block_n * 4;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t row_step = 8;
 
 gemm_shape padded(const gemm_shape& s) {
-  return {s.m, round_up(s.n, row_step), round_up(s.k, row_step), s.type, s.in_one_pass};
+  return {s.m, round_up(s.n, row_step), round_up(s.k, row_step), s.type, s.invariant};
 }
 
 /// A matrix with rows that are longer than the caller's, zeros behind them.

@@ -44,20 +44,22 @@ template <tile_config config>
 
 /// What an MMA warpgroup does, with elements of a type. What it has left, of a sink that takes
 /// sums.
-template <class T, tile_config config, class Source, class Sink>
+template <class T, tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ auto run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
     using results = typename Sink::results;
-    return mma_consumer<T, config, no_rows, results>(block, group, {}, sink.results_of(group))
+    return mma_consumer<T, config, has_ranges, no_rows, results>(block, group, {},
+                                                                 sink.results_of(group))
         .run()
         .left();
   } else if constexpr (bringing_source<Source>) {
-    mma_consumer<T, config, typename Source::rows>(block, group, source.rows_for(group)).run();
+    mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
+        .run();
   } else {
-    mma_consumer<T, config>(block, group).run();
+    mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
 
@@ -85,9 +87,10 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   io.begin();
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
+    constexpr bool has_ranges = adds_ranges(config, registers);
     // All that depends on the type. A kernel for each would take half as long again to compile.
     const auto run = [&](auto type) {
-      return run_consumer<decltype(type)>(block, io.source, io.sink);
+      return run_consumer<decltype(type), config, has_ranges>(block, io.source, io.sink);
     };
     if constexpr (summing_sink<sink>) {
       const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});

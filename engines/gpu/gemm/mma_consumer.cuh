@@ -23,8 +23,10 @@ namespace untax::gpu {
 }
 
 /// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
-/// registers from the first k-block to the last. `Rows` may bring A, and `Results` take the sums.
-template <class T, tile_config config, class Rows = no_rows, class Results = results_to_epilogue>
+/// registers from the first k-block to the last; where k has ranges, those of each range by
+/// themselves, if the kernel `has_ranges`. `Rows` may bring A, and `Results` take the sums.
+template <class T, tile_config config, bool has_ranges, class Rows = no_rows,
+          class Results = results_to_epilogue>
 class mma_consumer {
  public:
   __device__ mma_consumer(const block_view<config>& block, int group, const Rows& rows = {},
@@ -43,15 +45,11 @@ class mma_consumer {
     if constexpr (Results::takes) results_.begin();
     block_.each_tile([&](const work_tile& w) {
       const tile_note noted(block_, block_.shared.full[reading_.stage], reading_.parity);
-      clear_sums();
-      multiply(w);
-      if constexpr (config.warpgroup_split_k) {
-        add_halves();
-        if (group_ == 1) return;
-      }
+      multiply_ranges(w);
       if constexpr (config.cluster_split_k > 1) {
         share_out();
       } else {
+        if (hands_over()) return;
         if (schedule.stores_partial(w)) {
           others.leave(sums_);
           return;
@@ -69,6 +67,38 @@ class mma_consumer {
 
  private:
   static_assert(!Results::takes || config.cluster_split_k == 1, "sums of whole tiles are taken");
+
+  /// One range after the other, where there are any, of which a block has several if it has a tile
+  /// alone.
+  __device__ void multiply_ranges(const work_tile& w) {
+    float before[has_ranges ? config.block_n / 2 : 1];  // sums of the ranges before
+    work_tile range = w;
+#pragma unroll 1
+    for (;;) {
+      if constexpr (has_ranges) range.end = block_.arguments.schedule.sums_end(range.begin, w.end);
+      clear_sums();
+      multiply(range);
+      if constexpr (has_ranges) {
+        if (range.begin > w.begin && !hands_over()) add_to_sums(before);
+      }
+      if constexpr (config.warpgroup_split_k && config.cluster_split_k == 1) add_halves();
+      if (!has_ranges || range.end == w.end) return;
+      if constexpr (has_ranges) {
+#pragma unroll
+        for (int i = 0; i < config.block_n / 2; ++i) before[i] = sums_[i];
+      }
+      range.begin = range.end;
+    }
+  }
+  /// Whether another warpgroup of the block adds this one's sums to its own.
+  [[nodiscard]] __device__ bool hands_over() const {
+    return config.warpgroup_split_k && config.cluster_split_k == 1 && group_ == 1;
+  }
+  template <int count>
+  __device__ void add_to_sums(const float (&before)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums_[i] = before[i] + sums_[i];
+  }
 
   __device__ void multiply(const work_tile& w) {
     if constexpr (Rows::stages == 0) {
@@ -183,22 +213,28 @@ class mma_consumer {
                                            static_cast<std::uint32_t>(lane_));
   }
 
-  /// Each block of the cluster gets the sums of its share from the others, and stores it.
+  /// Each block of the cluster gets the sums of its share from all warpgroups that have some, and
+  /// stores it.
   __device__ void share_out() {
     constexpr int count = share_columns(config) / 2;
+    constexpr int each = k_blocks_per_stage(config);
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
     const int mine = static_cast<int>(block_.split);
+    // Which rows of the tile these are, and which part of k: two groups have the one or the other.
+    const int rows = each == 1 ? group_ : 0;
+    const int part = each * mine + (each == 1 ? 0 : group_);
     auto& inbox = block_.shared.splits;
 #pragma unroll
     for (int share = 0; share < shares_of(config); ++share) {
-      if (share == mine) continue;
+      if (each * share == part) continue;
       const auto split = static_cast<std::uint32_t>(share);
-      inbox.send(sums_ + share * count, block_.block_of_split(split), share, mine, group_, thread);
+      inbox.send(sums_ + share * count, block_.block_of_split(split), each * share, part, rows,
+                 thread);
     }
 #pragma unroll
     for (int share = 0; share < shares_of(config); ++share) {
-      if (share != mine) continue;
-      inbox.add(sums_ + share * count, group_, thread);
+      if (each * share != part) continue;
+      inbox.add(sums_ + share * count, each * share, rows, thread);
       stage_results(share);
     }
   }

@@ -88,6 +88,22 @@ double split_cycles(const tile_config& c, int splits) {
   return handover_cycles + (splits - 1) * partial_bytes(c) / rate;
 }
 
+/// Ranges of k-blocks, and as many of these as are whole stages: those behind k are zeros.
+void cut_in_ranges(const gemm_shape& s, tile_schedule& order) {
+  const int ranges = ranges_of(s.n, s.k);
+  if (ranges == 1) return;
+  order.range_k_blocks = static_cast<int>(ceil_div<std::int64_t>(s.k, block_k * ranges));
+  if (order.k_blocks_per_stage > 1) order.k_blocks = ranges * order.range_k_blocks;
+}
+
+/// Whether a kernel adds what may depend on n and k alone in the order of ranges: a warpgroup has
+/// all of them, or every one of those that split k in a cluster has one.
+bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {
+  const int ranges = ranges_of(s.n, s.k);
+  if (c.cluster_split_k > 1) return c.cluster_split_k * k_blocks_per_stage(c) == ranges;
+  return ranges == 1 ? !c.warpgroup_split_k : adds_ranges(c, registers_alone);
+}
+
 /// The tiles of a shape, none of them given to anybody yet.
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   const std::int64_t m = c.swap_ab ? s.n : s.m;
@@ -99,6 +115,7 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   p.schedule.k_blocks_per_stage = k_blocks_per_stage(c);
   p.schedule.k_blocks =
       static_cast<int>(ceil_div<std::int64_t>(s.k, stage_depth(c))) * p.schedule.k_blocks_per_stage;
+  if (s.invariant) cut_in_ranges(s, p.schedule);
   p.schedule.part_k_blocks = p.schedule.k_blocks;
   p.multicast_rows = multicast_rows_of(c, n);
   return p;
@@ -163,6 +180,22 @@ gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int num_sms) {
 
 }  // namespace
 
+int ranges_of(std::int64_t n, std::int64_t k) {
+  // Whatever GPU it is, and however many of its multiprocessors there are for a product.
+  constexpr int num_sms = 132;
+  const std::int64_t tiles = ceil_div<std::int64_t>(n, warpgroup_rows);
+  const std::int64_t k_blocks = ceil_div<std::int64_t>(k, block_k);
+  std::int64_t ranges = mma_warpgroups;
+  for (const int blocks : {2, 4})
+    if (tiles <= places_of({.cluster = 1, .cluster_split_k = blocks}, num_sms))
+      ranges = mma_warpgroups * blocks;
+  const auto are_too_many = [&] {
+    return ranges * ranges > 2 * k_blocks || (ranges - 1) * ceil_div(k_blocks, ranges) >= k_blocks;
+  };
+  while (ranges > 1 && are_too_many()) ranges /= 2;
+  return static_cast<int>(ranges);
+}
+
 int multicast_rows_of(const tile_config& c, std::int64_t rows) {
   constexpr std::int64_t swizzled_rows = 8;
   const std::int64_t all = std::min<std::int64_t>(rows, c.block_n);
@@ -185,8 +218,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
   std::vector<gemm_plan> plans;
   for (const tile_config& c : gemm_kernels) {
     const int places = places_of(c, num_sms);
-    if (places < 1 || (shape.in_one_pass && (c.warpgroup_split_k || c.cluster_split_k > 1)))
-      continue;
+    if (places < 1 || (shape.invariant && !adds_in_ranges(shape, c))) continue;
     const gemm_plan p = plan_of(shape, c);
     // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
@@ -199,7 +231,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
       continue;
     }
     plans.push_back(whole_tiles(shape, p, num_sms));
-    if (shape.in_one_pass || !can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
+    if (shape.invariant || !can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
     // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
     if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, num_sms));
     const int splits = std::min(places / tiles, stages_of(p.schedule));
@@ -221,7 +253,9 @@ std::string gemm_plan::text() const {
       config.stages, schedule.m_tiles, schedule.n_tiles,
       schedule.stream_k_tiles > 0 ? fmt::format(", {} of them shared by {} clusters",
                                                 schedule.stream_k_tiles, schedule.clusters)
-                                  : std::string());
+      : schedule.range_k_blocks > 0
+          ? fmt::format(", k in ranges of {}", schedule.range_k_blocks * block_k)
+          : std::string());
 }
 
 void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, int workers,

@@ -20,9 +20,8 @@ struct gemm_shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
   dtype type = dtype::bf16;
-  /// One warpgroup adds an element up, from the first k-block to the last, whatever m is. Others
-  /// add up parts of k, clusters in an order that depends on the column of the tile.
-  bool in_one_pass = false;
+  /// What is added first of an element depends on n and k alone: on `ranges_of` them.
+  bool invariant = false;
 };
 
 /// How a shape is computed: one of the kernels that there are, and who does what in it.
@@ -38,6 +37,11 @@ struct gemm_plan {
   /// clusters".
   [[nodiscard]] std::string text() const;
 };
+
+/// Ranges into which k is cut where bits may depend on n and k alone; none of them is empty. As
+/// many as the warpgroups of a cluster, if all of an H200 have a place that share a tile of 64 rows
+/// of the weights; but no more than add k-blocks longer than their sums take to add.
+[[nodiscard]] int ranges_of(std::int64_t n, std::int64_t k);
 
 /// Rows of the TMA tiles in which TMA reads A and B, and the bytes that L2 then reads from
 /// memory at once.
@@ -85,15 +89,8 @@ struct operand_end {
   return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
 }
 
-/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by the model
-/// first. A stage takes a block as long as the longest of
-///   * its multiplications, 1700 a cycle,
-///   * its share of reading from L2,
-///   * its share of reading the operands from memory;
-/// and tiles that are whole leave blocks idle at the end, while tiles that clusters share cost the
-/// way of their sums through L2, and reading operands again; those of the blocks of a cluster, the
-/// way from one's shared memory to another's. (Cycles are those of 1755 MHz; the rates
-/// are what an H200 reaches.) Throws `invalid_argument` for a shape that cannot be computed.
+/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by a model like
+/// that of `plan_cycles` first. Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms);
 
 /// Cycles of 1755 MHz that a plan takes on a GPU of `num_sms` multiprocessors, without its launch.

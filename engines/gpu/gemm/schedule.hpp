@@ -17,6 +17,19 @@ struct work_tile {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool valid() const { return tile >= 0; }
 };
 
+/// Which k-blocks a stage has: the next ones, or, where it has two of two ranges, the next one of
+/// each.
+struct stage_order {
+  int begin = 0;  ///< of both ranges
+  int shift = 0;  ///< 1 if there are two
+  int step = 1;   ///< from one k-block of a stage to the other
+
+  /// K-block number `place` of the stage that `k_block`s of a tile go on with.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int k_block, int place) const {
+    return begin + ((k_block - begin) >> shift) + place * step;
+  }
+};
+
 /// Which cluster multiplies what: plain arithmetic, the same for every role and on the host.
 ///
 /// The first tiles are whole, and assigned in turn. The last `stream_k_tiles` ones are cut into
@@ -40,6 +53,11 @@ struct tile_schedule {
   /// of each of which every block has a split: all begin with what is in the first. A multiple of
   /// `k_blocks_per_stage`.
   int part_k_blocks = 0;
+  /// K-blocks of a range: the products of each are added up by themselves, and the sums of ranges
+  /// in their order, so the same bits come of any tiles and any number of them. 0: there are none.
+  /// Tiles are whole, or a cluster has a tile and each of its warpgroups that split k a range. A
+  /// stage of two k-blocks has one of each of two ranges.
+  int range_k_blocks = 0;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tiles() const { return m_tiles * n_tiles; }
 
@@ -66,7 +84,10 @@ struct tile_schedule {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first_of_split(int cluster, int split,
                                                                      int splits) const {
     const auto begin_of = [&](int number) {
-      return part_k_blocks / k_blocks_per_stage * number / splits * k_blocks_per_stage;
+      if (range_k_blocks == 0)
+        return part_k_blocks / k_blocks_per_stage * number / splits * k_blocks_per_stage;
+      const int begin = number * range_k_blocks * k_blocks_per_stage;
+      return begin < k_blocks ? begin : k_blocks;
     };
     return {cluster, begin_of(split), begin_of(split + 1)};
   }
@@ -75,6 +96,18 @@ struct tile_schedule {
     const int end = last.end + part_k_blocks;
     if (begin >= k_blocks) return {};
     return {last.tile, begin, end < k_blocks ? end : k_blocks};
+  }
+
+  /// Where sums of what begins at a k-block are complete: with ranges, that of one for each k-block
+  /// of a stage.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sums_end(int begin, int end) const {
+    const int here = range_k_blocks * k_blocks_per_stage;
+    return here > 0 && here < end - begin ? begin + here : end;
+  }
+  /// Of the stages of sums that begin at a k-block.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_order stages_from(int begin) const {
+    if (range_k_blocks == 0 || k_blocks_per_stage == 1) return {};
+    return {begin, 1, range_k_blocks};
   }
 
   /// Whether the sums of this work are for another cluster to finish.

@@ -41,17 +41,19 @@ class tma_producer {
     while (w.valid()) {
       const int a_row = block_.a_begin(w);
       const int b_row = block_.b_begin(w);
-      for (int k_block = w.begin; k_block < w.end && ahead_ < most;) {
-        const operand_window from = source_.window_of(a_row, k_block);
-        const int end = from.end < w.end ? from.end : w.end;
-        for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
-          if (leads_) {
-            open(to);
-            fetch_weights(to, from, b_row, k_block);
+      each_range(w, [&](const work_tile& range) {
+        for (int k_block = range.begin; k_block < range.end && ahead_ < most;) {
+          const operand_window from = source_.window_of(a_row, k_block);
+          const int end = from.end < range.end ? from.end : range.end;
+          for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
+            if (leads_) {
+              open(to);
+              fetch_weights(to, from, b_row, k_block);
+            }
+            to.template advance<config.stages>();
           }
-          to.template advance<config.stages>();
         }
-      }
+      });
       if (ahead_ == most) break;  // what follows takes divisions to find
       w = block_.next(w);
     }
@@ -61,7 +63,8 @@ class tma_producer {
 
   __device__ void run() {
     if (!waits && !retires && !leads_) return;
-    block_.each_work([&](const work_tile& w) { load(w); });
+    block_.each_work(
+        [&](const work_tile& w) { each_range(w, [&](const work_tile& range) { load(range); }); });
     if constexpr (retires) {
       if (!source_.counts_readers()) return;
       if (leads_) await_consumers();
@@ -78,11 +81,32 @@ class tma_producer {
   static_assert(!trims || (!waits && !brings), "trimmed tiles are not waited for");
   static constexpr int per_stage = k_blocks_per_stage(config);
   static_assert(!brings || config.swap_ab, "rows of A are the N operand");
+  /// Plans take care that what is awaited, or comes past the producer, comes in the order of k.
+  static constexpr bool pairs_ranges = per_stage > 1 && !waits && !brings;
   /// Of a stage, where they are all that comes by TMA.
   static constexpr std::uint32_t weight_bytes = per_stage * tile_rows(config) * block_k * 2;
   /// Stages whose A has come that are still to be fetched when the producer looks for more: a look
   /// takes as long as the consumer takes for some of them.
   static constexpr int in_hand = 4;
+
+  /// Calls `visit(range)` for work whose stages have a k-block of each of two ranges, and once for
+  /// work of any other.
+  template <class Visit>
+  __device__ void each_range(const work_tile& w, const Visit& visit) {
+    if constexpr (!pairs_ranges) {
+      visit(w);
+    } else {
+      for (work_tile range = w; range.begin < w.end; range.begin = range.end) {
+        range.end = block_.arguments.schedule.sums_end(range.begin, w.end);
+        stages_ = block_.arguments.schedule.stages_from(range.begin);
+        visit(range);
+      }
+    }
+  }
+  /// The first column of k-block number `place` of a stage.
+  [[nodiscard]] __device__ int column_of(int k_block, int place) const {
+    return (pairs_ranges ? stages_.at(k_block, place) : k_block + place) * block_k;
+  }
 
   __device__ void load(const work_tile& w) {
     if (w.tile != tile_) {
@@ -214,8 +238,8 @@ class tma_producer {
     for (int k_block = w.begin; k_block < w.end; k_block += per_stage) {
       block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
       block_.shared.full[at_.stage].arrive_and_expect(bytes);
-      if (m_rows > 0) fetch<false>(at_, m_map, {k_block * block_k, m_row()});
-      fetch<true>(at_, n_map, {k_block * block_k, n_row()}, [&] { return n_rows; });
+      if (m_rows > 0) fetch<false>(at_, m_map, k_block, m_row());
+      fetch<true>(at_, n_map, k_block, n_row(), [&] { return n_rows; });
       at_.template advance<config.stages>();
     }
   }
@@ -235,7 +259,7 @@ class tma_producer {
   }
   __device__ void fetch_weights(const ring_cursor& to, const operand_window& from, int row,
                                 int k_block) {
-    fetch<!config.swap_ab>(to, *from.b, {(k_block - from.first) * block_k, row});
+    fetch<!config.swap_ab>(to, *from.b, k_block - from.first, row);
   }
   /// The same as near as L2.
   __device__ void prefetch_weights(const operand_window& from, int row, int k_block) {
@@ -244,23 +268,23 @@ class tma_producer {
       tma_prefetch_once(*from.b, {(k_block + i - from.first) * block_k, row});
   }
   __device__ void fetch_a(const ring_cursor& to, const operand_window& from, int k_block) {
-    if constexpr (!brings)
-      fetch<config.swap_ab>(to, *from.a, {(k_block - from.first) * block_k, from.a_row});
+    if constexpr (!brings) fetch<config.swap_ab>(to, *from.a, k_block - from.first, from.a_row);
   }
 
   /// The k-blocks of a stage, of the N operand or of the M operand.
   template <bool of_y>
-  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, tma_coord from) {
-    fetch<of_y>(to, matrix, from, [this] { return block_.arguments.multicast_rows; });
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row) {
+    fetch<of_y>(to, matrix, k_block, row, [this] { return block_.arguments.multicast_rows; });
   }
   /// The same, where each block reads so many rows of the N operand.
   template <bool of_y, class Rows>
-  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, tma_coord from,
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row,
                         const Rows& multicast_rows) {
     auto& here = block_.shared.stages[to.stage];
     stage_barrier& full = block_.shared.full[to.stage];
 #pragma unroll
-    for (int i = 0; i < per_stage; ++i, from.x += block_k) {
+    for (int i = 0; i < per_stage; ++i) {
+      const tma_coord from{column_of(k_block, i), row};
       if constexpr (of_y) {
         std::byte* const own =
             here.n_operand[i] + static_cast<int>(block_.m_place) * multicast_rows() * block_k * 2;
@@ -290,7 +314,8 @@ class tma_producer {
   int ahead_;  // stages from here on that have their weights already
   int prefetched_ =
       0;  // weights before this k-block, where they are the M operand, are in L2 or on their way
-  int tile_ = -1;  // of the work at hand, and where it begins: found once, by divisions
+  stage_order stages_;  // of the k-blocks at hand
+  int tile_ = -1;       // of the work at hand, and where it begins: found once, by divisions
   int a_row_ = 0;
   int b_row_ = 0;
 };

@@ -6,6 +6,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/gemm/plan.hpp"
+
 namespace untax::gpu {
 
 kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_config& planned) {
@@ -13,12 +15,8 @@ kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_
   if (found != variants.end()) return *found;
   throw error(
       errc::internal,
-      fmt::format(
-          "no kernel was compiled for the tiles of a plan: {} columns, clusters of {}, {} "
-          "stages, swap_ab {}, {} sub-tiles of results, deep {}, {} splits; kernels.hpp lists "
-          "those that there are",
-          planned.block_n, planned.cluster, planned.stages, planned.swap_ab,
-          planned.epilogue_buffers, planned.warpgroup_split_k, planned.cluster_split_k));
+      fmt::format("no kernel in kernels.hpp has {} sub-tiles of results and the tiles of a plan: {}",
+                  planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
 }
 
 std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
