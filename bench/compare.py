@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares two files of `untax bench shared` or `untax bench gemm`, of two builds: time of the second over the first.
 
-    bench/compare.py before.json after.json
+    bench/compare.py before.json after.json [--recorded]
 
+--recorded takes of the second the times while a trace was recorded, which such files have that were made with --trace.
 Several files of a build, made in turn with those of the other, are given separated by commas: each figure is then the
 median of its medians. Prints the geometric mean, by operator and pattern, and what is slower by most.
 """
@@ -14,18 +15,18 @@ import sys
 SHOWN = 8
 
 
-def figures(paths):
-    """By what was measured: seconds."""
+def figures(paths, times="seconds"):
+    """By what was measured: seconds, of the times that are called so."""
     found = {}
     for path in paths.split(","):
         document = json.load(open(path, encoding="utf-8"))
         for problem in document.get("problems") or document["gemms"]:
             shape = " ".join(str(problem[key]) for key in ("operator", "ranks", "m", "n", "k", "dtype", "gather")
                              if key in problem)
-            rows = [(f["by"], f["seconds"]) for f in problem.get("figures", []) if "seconds" in f]
-            for by, seconds in rows or [("gemm", problem["seconds"])]:
-                family = f"{problem.get('operator', 'gemm')}, {by}"
-                found.setdefault((family, shape), []).append(seconds["median"])
+            for figure in problem.get("figures", [problem]):
+                family = f"{problem.get('operator', 'gemm')}, {figure.get('by', 'gemm')}"
+                if times in figure:
+                    found.setdefault((family, shape), []).append(figure[times]["median"])
     return {key: statistics.median(all_of) for key, all_of in found.items()}
 
 
@@ -34,9 +35,11 @@ def mean(ratios):
 
 
 def main():
-    if len(sys.argv) != 3:
+    recorded = sys.argv[3:] == ["--recorded"]
+    if len(sys.argv) != 3 + recorded:
         sys.exit(__doc__)
-    before, after = (figures(paths) for paths in sys.argv[1:])
+    before = figures(sys.argv[1])
+    after = figures(sys.argv[2], "traced_seconds" if recorded else "seconds")
     ratios = {key: after[key] / before[key] for key in before if key in after}
     if not ratios:
         sys.exit("the files have no figure in common")

@@ -146,23 +146,17 @@ int run_collectives(const bench_options& options) {
   return options.sweep || all_met(report) ? 0 : 1;
 }
 
-int carry_out(const CLI::App& verb, const bench_options& options) {
-  const std::size_t suite = place_in("the suite", options.suite, bench_suites());
-  refuse_foreign_options(verb, options.suite);
-  if (options.rank_counts.size() > 1 && suite != 8 && suite != 10) {
-    throw error(errc::invalid_argument,
-                fmt::format("--ranks is there {} times; the suite {} takes it once",
-                            options.rank_counts.size(), options.suite));
-  }
-  if (options.ranks() == 1 && suite != 7) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("--ranks is 1; the suite {} measures what goes between two GPUs or more",
-                    options.suite));
-  }
+/// Suites by their place in `bench_suites`.
+int run_suite(std::size_t suite, const bench_options& options) {
+  if (suite == 0) return run_host(options);
+  if (suite == 1) return run_operators(options);
   if (suite == 2) return run_rma(options);
   if (suite == 3) return run_collectives(options);
-  if (suite == 4) return run_gemm_bench(options.gemm, options.sizes, options.repeats, options.json);
+  if (suite == 4) {
+    gemm_bench_request gemm = options.gemm;
+    gemm.traced = !options.trace.empty();
+    return run_gemm_bench(gemm, options.sizes, options.repeats, options.json);
+  }
   if (suite == 7)
     return run_attention(options.attention, options.ranks(), options.repeats, options.json);
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
@@ -177,6 +171,7 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
     if (options.gemm.problems > 0) shared.problems = options.gemm.problems;
     shared.seed = options.gemm.seed;
     shared.repeats = options.repeats;
+    shared.traced = !options.trace.empty();
     return run_shared(shared, options.json);
   }
   if (suite == 11) {
@@ -188,20 +183,37 @@ int carry_out(const CLI::App& verb, const bench_options& options) {
                                options.json);
   }
   if (suite == 14) return run_norm(options.norm, options.ranks(), options.repeats, options.json);
-  if (suite >= 5) {
-    overlap_request overlap = options.overlap;
-    overlap.problems = options.gemm.problems;
-    overlap.seed = options.gemm.seed;
-    std::string operator_name = options.suite;
-    std::ranges::replace(operator_name, '-', '_');
-    return run_overlap(operator_name, overlap, options.ranks(), options.repeats, options.json);
+  overlap_request overlap = options.overlap;
+  overlap.problems = options.gemm.problems;
+  overlap.seed = options.gemm.seed;
+  std::string operator_name = options.suite;
+  std::ranges::replace(operator_name, '-', '_');
+  return run_overlap(operator_name, overlap, options.ranks(), options.repeats, options.json);
+}
+
+int carry_out(const CLI::App& verb, const bench_options& options) {
+  const std::size_t suite = place_in("the suite", options.suite, bench_suites());
+  refuse_foreign_options(verb, options.suite);
+  if (options.rank_counts.size() > 1 && suite != 8 && suite != 10) {
+    throw error(errc::invalid_argument,
+                fmt::format("--ranks is there {} times; the suite {} takes it once",
+                            options.rank_counts.size(), options.suite));
   }
-  require_traceable(options.trace, memory_kind::host);
-  trace_recording recording(options.trace);
-  const int status = suite == 0 ? run_host(options) : run_operators(options);
+  if (options.ranks() == 1 && suite != 7 && suite != 10) {
+    throw error(
+        errc::invalid_argument,
+        fmt::format("--ranks is 1; the suite {} measures what goes between two GPUs or more",
+                    options.suite));
+  }
+  // Of suites on GPUs, which time a recording, a little of each operator is enough to look at.
+  const bool on_gpus = suite == 4 || suite == 10;
+  require_traceable(options.trace, on_gpus ? memory_kind::cuda : memory_kind::host);
+  trace_recording recording(options.trace, on_gpus ? 16 : trace_options{}.events_per_worker);
+  const int status = run_suite(suite, options);
   if (recording.active()) {
     const trace_record record = recording.finish();
-    if (options.json != "-") show_trace(record, options.trace);
+    if (options.json == "-") return status;
+    on_gpus ? show_trace_file(record, options.trace) : show_trace(record, options.trace);
   }
   return status;
 }

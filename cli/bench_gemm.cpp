@@ -12,6 +12,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
+#include "trace.hpp"
 
 namespace untax::cli {
 namespace {
@@ -113,6 +114,7 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
   if (report.invariant)
     text += fmt::format("Rows of the same bits in any batch take {:.3f} times as long (bar 1.15)\n",
                         report.cost_of_invariant());
+  if (report.traced) text += text_of(report.cost_of_trace(), columns);
   if (report.left_out > 0)
     text += fmt::format("Time was over: {} problems were not measured\n", report.left_out);
   return text;
@@ -143,6 +145,9 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
                    int repeats, const std::string& json) {
   if (request.problems > 0 && !sizes.empty())
     throw error(errc::invalid_argument, "--problems draws rows of A; --size says which there are");
+  if (request.traced && (request.every_plan || request.invariant))
+    throw error(errc::invalid_argument,
+                "--trace times the plan that is taken; leave out --every-plan and --invariant");
   bench::gemm_suite_options suite;
   suite.repeats = repeats;
   suite.sizes = sizes;
@@ -152,6 +157,7 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
   suite.most_rows = request.most_rows;
   suite.every_plan = request.every_plan;
   suite.invariant = request.invariant;
+  suite.traced = request.traced;
   suite.seconds = request.seconds;
   bench::require_memory(suite);
   bench::gemm_report report;

@@ -20,6 +20,7 @@ struct gemm_bench_request {
   bool every_plan = false;
   bool invariant = false;
   double seconds = 0;
+  bool traced = false;  ///< also while a trace is recorded
 };
 
 void add_gemm_options(CLI::App& verb, gemm_bench_request& request);

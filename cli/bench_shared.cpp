@@ -5,6 +5,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
+#include "trace.hpp"
 
 namespace untax::cli {
 namespace {
@@ -65,6 +66,7 @@ std::string text_of(const bench::shared_report& report, int columns, text_style 
     }
     text += rows.render(columns, how.utf8);
   }
+  if (report.traced) text += text_of(report.cost_of_trace(), columns);
   if (refused > 0)
     text += fmt::format("left out, since the operator does not have it here: {}\n", refused);
   return text;

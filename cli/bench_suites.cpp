@@ -30,7 +30,7 @@ const std::vector<option_use>& uses() {
       {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
-      {{"--trace"}, {"host", "operators"}},
+      {{"--trace"}, {"host", "operators", "gemm", "shared"}},
       {{"--suite", "-m", "-n", "-k", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter", "gemm-reduce-scatter", "gemm-all-reduce"}},
       {{"--gather"}, {"all-gather-gemm", "gemm-all-scatter"}},
@@ -72,7 +72,8 @@ constexpr const char* footer =
     "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
     "random; with --orders in every order of tiles\n"
     "\n"
-    "Where figures have bars, the exit status is 1 if one is missed.\n"
+    "Where figures have bars, the exit status is 1 if one is missed. With --trace gemm and shared "
+    "are timed twice, in turn: without and with a recording.\n"
     "\n"
     "  untax bench host\n"
     "  untax bench operators --repeat 50 --json operators.json\n"

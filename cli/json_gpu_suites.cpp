@@ -144,6 +144,7 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
                 {"library_seconds", from(row.library_time)},
                 {"relative_difference", row.relative_error}};
     if (report.invariant) one["invariant_seconds"] = from(row.invariant_time);
+    if (report.traced) one["traced_seconds"] = from(row.traced_time);
     for (const bench::timed_plan& timed : row.plans) one["plans"].push_back(from(timed));
     out["gemms"].push_back(std::move(one));
   }
@@ -160,6 +161,7 @@ std::string to_json(const bench::shared_report& report, int repeats) {
       json one = {{"by", f.by}};
       if (f.time) {
         one["seconds"] = from(*f.time);
+        if (f.traced_time) one["traced_seconds"] = from(*f.traced_time);
         one["relative_error"] = f.error;
         one["right"] = f.error <= row.tolerance;
         one["explanation"] = f.explanation;

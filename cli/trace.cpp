@@ -36,9 +36,9 @@ void require_traceable(const std::string& path, memory_kind where) {
   }
 }
 
-trace_recording::trace_recording(std::string path)
+trace_recording::trace_recording(std::string path, std::size_t room)
     : path_(std::move(path)), active_(!path_.empty()) {
-  if (active_) start_trace({.path = path_});
+  if (active_) start_trace({.path = path_, .events_per_worker = room});
 }
 
 trace_recording::~trace_recording() {
@@ -95,7 +95,19 @@ std::string text_of(const std::vector<operator_account>& accounts, int width, te
 void show_trace(const trace_record& record, const std::string& path) {
   const auto accounts = accounts_of(record);
   if (!accounts.empty()) show("\n" + text_of(accounts, width(stream::out), style(stream::out)));
+  show_trace_file(record, path);
+}
+
+void show_trace_file(const trace_record& record, const std::string& path) {
   print(fmt::format("Trace: {} ({})\n", path, record.summary()));
+}
+
+std::string text_of(const bench::trace_cost& cost, int width) {
+  return wrapped(fmt::format("While a trace is recorded it takes {:.4f} times as long (geometric "
+                             "mean; bar {:.2f}, {}), at most {:.4f}: {}",
+                             cost.mean, bench::trace_cost::bar, cost.met() ? "met" : "MISSED",
+                             cost.most, cost.where),
+                 width);
 }
 
 }  // namespace untax::cli

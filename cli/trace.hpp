@@ -8,6 +8,9 @@
 #include <untax/core/memory_kind.hpp>
 #include <untax/taxes/report.hpp>
 #include <untax/trace/account.hpp>
+#include <untax/trace/session.hpp>
+
+#include "bench/suites/trace_cost.hpp"
 
 namespace untax::cli {
 
@@ -20,7 +23,8 @@ void require_traceable(const std::string& path, memory_kind where);
 /// Records from its making on what operators do, if `path` is not empty.
 class trace_recording {
  public:
-  explicit trace_recording(std::string path);
+  /// `room`: events of each worker.
+  explicit trace_recording(std::string path, std::size_t room = trace_options{}.events_per_worker);
   trace_recording(const trace_recording&) = delete;
   trace_recording& operator=(const trace_recording&) = delete;
   ~trace_recording();
@@ -43,5 +47,10 @@ class trace_recording {
 
 /// Prints the accounts, and that the file was written.
 void show_trace(const trace_record& record, const std::string& path);
+/// Prints that the file was written.
+void show_trace_file(const trace_record& record, const std::string& path);
+
+/// What recording costs, beside its bar.
+[[nodiscard]] std::string text_of(const bench::trace_cost& cost, int width);
 
 }  // namespace untax::cli

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <random>
 
+#include <fmt/format.h>
+
 namespace untax::bench {
 namespace {
 
@@ -76,6 +78,16 @@ double gemm_report::cost_of_invariant() const noexcept {
   if (!invariant || rows.empty()) return 1;
   for (const gemm_row& row : rows) sum += std::log(row.invariant_time.median / row.time.median);
   return std::exp(sum / static_cast<double>(rows.size()));
+}
+
+trace_cost gemm_report::cost_of_trace() const {
+  std::vector<traced_ratio> all;
+  if (traced) {
+    for (const gemm_row& row : rows)
+      all.push_back({fmt::format("m {}, n {}, k {}", row.m, row.n, row.k),
+                     row.traced_time.median / row.time.median});
+  }
+  return cost_of(all);
 }
 
 double gemm_report::mean_bar(bool few) const noexcept {

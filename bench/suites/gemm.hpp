@@ -8,6 +8,7 @@
 #include <untax/core/types.hpp>
 #include <untax/taxes/report.hpp>
 
+#include "bench/suites/trace_cost.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 
 namespace untax::bench {
@@ -24,6 +25,7 @@ struct gemm_suite_options {
   std::int64_t most_rows = 16384;
   bool every_plan = false;         ///< times all plans that the model does not rule out, not one
   bool invariant = false;          ///< times the plan for rows of the same bits in any batch, too
+  bool traced = false;             ///< times it also while a trace is recorded, which one has to be
   double seconds = 0;              ///< no problem begins later than this; 0: all are measured
   std::function<void()> progress;  ///< called after each shape. May be empty
 };
@@ -43,6 +45,7 @@ struct gemm_row {
   spread time;                    ///< seconds of one product in a graph of several
   spread library_time;            ///< likewise
   spread invariant_time;          ///< with `invariant`: likewise, of the plan for such rows
+  spread traced_time;             ///< with `traced`: likewise, while a trace is recorded
   std::string plan;               ///< how untax did it
   double relative_error = 0;      ///< against cuBLASLt, in the Frobenius norm
   std::vector<timed_plan> plans;  ///< with `every_plan`: all that were timed, by the model's order
@@ -71,9 +74,12 @@ struct gemm_report {
   int left_out = 0;                ///< problems that there was no time for
   std::vector<std::string> wrong;  ///< with `every_plan`: the plans whose results are wrong
   bool invariant = false;          ///< rows have `invariant_time`
+  bool traced = false;             ///< rows have `traced_time`
 
   /// Geometric mean of how much longer the plans for rows of the same bits take; 1 without such.
   [[nodiscard]] double cost_of_invariant() const noexcept;
+  /// What recording costs; nothing without `traced`.
+  [[nodiscard]] trace_cost cost_of_trace() const;
   /// Geometric mean of the ratios of rows that are skinny or are not; of drawn problems, that have
   /// few rows or many. 1 if there are none.
   [[nodiscard]] double mean_ratio(bool few) const noexcept;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "ops/common/registry.hpp"
 
 namespace untax::bench {
@@ -13,6 +15,19 @@ bool shared_report::right() const {
     return std::ranges::all_of(
         row.figures, [&](const pattern_figure& f) { return !f.time || f.error <= row.tolerance; });
   });
+}
+
+trace_cost shared_report::cost_of_trace() const {
+  std::vector<traced_ratio> all;
+  for (const shared_row& row : rows) {
+    for (const pattern_figure& f : row.figures) {
+      if (!f.time || !f.traced_time) continue;
+      all.push_back({fmt::format("{}, {}, {} ranks, {} x {} x {}", row.operator_name, f.by,
+                                 row.ranks, row.problem.m, row.problem.n, row.problem.k),
+                     f.traced_time->median / f.time->median});
+    }
+  }
+  return cost_of(all);
 }
 
 int steps_of(const shared_options& options) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/suites/trace_cost.hpp"
 #include "ops/common/workload.hpp"
 #include "src/taxes/pattern_figure.hpp"
 
@@ -18,6 +19,7 @@ struct shared_options {
   int problems = 12;                      ///< of each operator
   std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
   int repeats = 20;                       ///< times of each pattern
+  bool traced = false;                    ///< also while a trace is recorded, which one has to be
   /// Called after each problem. May be empty.
   std::function<void()> progress;
 };
@@ -36,6 +38,10 @@ struct shared_report {
   std::uint64_t seed = 0;
   std::vector<shared_row> rows;
 
+  bool traced = false;  ///< figures have `traced_time`
+
+  /// What recording costs; nothing without `traced`.
+  [[nodiscard]] trace_cost cost_of_trace() const;
   /// Whether all results are right.
   [[nodiscard]] bool right() const;
 };
@@ -55,7 +61,8 @@ struct shared_report {
 /// itself those of gemm_reduce_scatter and gemm_all_reduce beside the GEMM alone (`automatic`,
 /// which comes first), by the clock of the GPU,
 /// several runs that follow each other at a time, without NCCL. Every result is compared with a
-/// reference before and after. Throws `unsupported` where there is no GPU, or no CUDA.
+/// reference before and after. Worlds with and without a recording follow each other, twice. Throws
+/// `unsupported` where there is no GPU, or no CUDA.
 [[nodiscard]] shared_report run_shared_suite(const shared_options& options);
 
 }  // namespace untax::bench

@@ -132,6 +132,7 @@ void follow_environment() {
 }
 
 thread_local std::string label_of_this_thread;
+thread_local int pauses_of_this_thread = 0;
 
 }  // namespace
 
@@ -141,7 +142,7 @@ trace_record stop_trace() { return the_session().stop(); }
 
 bool is_tracing() {
   follow_environment();
-  return the_session().running();
+  return the_session().running() && pauses_of_this_thread == 0;
 }
 
 std::size_t trace_room() { return the_session().room(); }
@@ -156,6 +157,10 @@ trace_label::trace_label(std::string text)
     : before_(std::exchange(label_of_this_thread, std::move(text))) {}
 
 trace_label::~trace_label() { label_of_this_thread = std::move(before_); }
+
+trace_pause::trace_pause() { ++pauses_of_this_thread; }
+
+trace_pause::~trace_pause() { --pauses_of_this_thread; }
 
 const std::string& trace_label::current() noexcept { return label_of_this_thread; }
 

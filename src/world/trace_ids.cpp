@@ -22,4 +22,6 @@ std::uint64_t number_of_world(const world& w) {
 
 trace_ids new_trace_ids(const world& w) { return {random_number(), number_of_world(w)}; }
 
+trace_ids new_trace_ids() { return {random_number(), random_number()}; }
+
 }  // namespace untax

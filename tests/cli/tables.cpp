@@ -1,6 +1,7 @@
 // Every table fits into 80 columns: no cell is cut or broken, no line is wider. The figures are as
 // wide as those of the machines that were measured, so suites that need GPUs are looked at, too.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <sstream>
@@ -84,8 +85,14 @@ TEST(tables, gemm_fits) {
                            .k = 28672,
                            .time = about(12345.6e-6),
                            .library_time = about(12345.6e-6),
-                           .invariant_time = about(2 * 12345.6e-6)});
+                           .invariant_time = about(2 * 12345.6e-6),
+                           .traced_time = about((m == 64 ? 4 : 1) * 12345.6e-6)});
   report.invariant = true;
+  EXPECT_TRUE(report.cost_of_trace().where.empty());
+  report.traced = true;
+  EXPECT_DOUBLE_EQ(report.cost_of_trace().mean, std::sqrt(2));
+  EXPECT_DOUBLE_EQ(report.cost_of_trace().most, 4);
+  EXPECT_EQ(report.cost_of_trace().where, "m 64, n 57344, k 28672");
   EXPECT_DOUBLE_EQ(report.cost_of_invariant(), 2);
   for (const bool drawn : {true, false}) {
     report.drawn = drawn;
@@ -190,8 +197,12 @@ TEST(tables, shared_fits) {
       f.time = about(12.3456e-3);
       f.error = error;
     }
+    row.figures.back().traced_time = about(1.03 * 12.3456e-3);
     report.rows.push_back(row);
   }
+  report.traced = true;
+  EXPECT_NEAR(report.cost_of_trace().mean, 1.03, 1e-9);
+  EXPECT_FALSE(report.cost_of_trace().met());
   const auto render = [&](int columns) { return text_of(report, columns, plain); };
   expect_fits(render);
   EXPECT_NE(render(80).find("gemm_all_scatter, 4 ranks"), std::string::npos);

@@ -93,6 +93,10 @@ expect 2 run all_reduce --ranks 2 -n 100 --trace -
 says "$err" 'a trace goes to a file'
 expect 2 bench rma --trace "$file"
 says "$err" '^untax: --trace means nothing to the suite rma'
+for suite in gemm shared; do
+  expect 2 bench $suite --trace "$file"
+  says "$err" 'kernels of this build record nothing'
+done
 expect 2 taxes --operator all_gather_gemm --machine "$(dirname "$0")/../../machines/h200-8.json" --trace "$file"
 says "$err" '^untax: --trace means nothing with --machine'
 finish

@@ -1,9 +1,13 @@
-// Traces of kernels: parts add up to the time of a run, and a rank that comes late is named. Takes
-// a build with UNTAX_KERNEL_TRACE; ranks may share a GPU.
+// Traces of kernels: parts add up to the time of a run, and a rank that comes late, a launch that
+// is held up and a signal that is long under way are named. Takes a build with UNTAX_KERNEL_TRACE;
+// ranks may share a GPU.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +20,7 @@
 #include <untax/world/launch.hpp>
 
 #include "engines/gpu/trace/launch_trace.hpp"
+#include "engines/gpu/trace/operator_trace.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
 
@@ -54,8 +59,10 @@ const std::vector<traced_case>& traced_cases() {
 
 /// Some runs behind each other; `before` comes in front of each rank's call. Empty where the
 /// operator does not have the pattern.
-trace_record traced(const traced_case& c, int ranks,
-                    const std::function<void(int rank, std::int64_t epoch)>& before) {
+trace_record traced(
+    const traced_case& c, int ranks,
+    const std::function<void(int rank, std::int64_t epoch, const stream& s)>& before,
+    untax::gpu::signal_tap* tap_of_rank_1 = nullptr) {
   untax::start_trace({});
   untax::run_gpus(
       ranks,
@@ -64,10 +71,12 @@ trace_record traced(const traced_case& c, int ranks,
         const gemm_problem p{.m = 512, .n = 2048, .k = 1024, .type = dtype::bf16};
         const stream s;
         try {
+          std::optional<untax::gpu::signal_taps> taps;
+          if (w.rank() == 1 && tap_of_rank_1 != nullptr) taps.emplace(*tap_of_rank_1);
           device_workload load(w, entry, p, {.how = c.how}, 1);
           for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
             w.barrier();
-            before(w.rank(), epoch);
+            before(w.rank(), epoch, s);
             load.launch(s.get());
             EXPECT_TRUE(s.done());
           }
@@ -104,8 +113,36 @@ TEST(gpu_traces, parts_add_up_to_the_time_of_a_run) {
     if (ranks > gpus()) continue;
     for (const traced_case& c : traced_cases()) {
       SCOPED_TRACE(c.name + ", " + std::string(name_of(c.how)) + ", " + std::to_string(ranks));
-      const trace_record record = traced(c, ranks, [](int, std::int64_t) {});
+      const trace_record record = traced(c, ranks, [](int, std::int64_t, const stream&) {});
       if (ranks > 1 && !record.operators.empty()) expect_whole(record, ranks);
+    }
+  }
+}
+
+/// The longest piece of the critical path of the run that was struck is this part, and lasts as
+/// long as the fault; its `rank` is rank 1.
+void expect_named(const trace_record& record, trace_part part, int untax::path_piece::*rank) {
+  const auto accounts = untax::accounts_of(record);
+  ASSERT_EQ(accounts.size(), 1U);
+  const auto& runs = accounts[0].runs;
+  const auto struck = std::ranges::find(runs, struck_epoch, &run_account::epoch);
+  ASSERT_NE(struck, runs.end());
+  const auto worst = std::ranges::max(struck->pieces, {},
+                                      [](const untax::path_piece& p) { return p.end - p.begin; });
+  EXPECT_EQ(worst.part, part) << name_of(worst.part);
+  EXPECT_EQ(worst.*rank, 1);
+  EXPECT_GE(1e-9 * static_cast<double>(worst.end - worst.begin),
+            0.9 * std::chrono::duration<double>(late).count());
+  EXPECT_NEAR(struck->path.total(), struck->wall(), 0.01 * struck->wall());
+}
+
+/// With 2 and with 4 ranks, in all ways that operators have.
+void each_case(const std::function<void(const traced_case&, int ranks)>& test) {
+  for (const int ranks : {2, 4}) {
+    if (ranks > gpus()) continue;
+    for (const traced_case& c : traced_cases()) {
+      SCOPED_TRACE(c.name + ", " + std::string(name_of(c.how)) + ", " + std::to_string(ranks));
+      test(c, ranks);
     }
   }
 }
@@ -113,23 +150,107 @@ TEST(gpu_traces, parts_add_up_to_the_time_of_a_run) {
 TEST(gpu_traces, a_rank_that_comes_late_is_named) {
   NEEDS_GPUS(2);
   NEEDS_KERNEL_TRACE();
-  for (const traced_case& c : traced_cases()) {
-    SCOPED_TRACE(c.name + ", " + std::string(name_of(c.how)));
-    const trace_record record = traced(c, 2, [](int rank, std::int64_t epoch) {
+  each_case([](const traced_case& c, int ranks) {
+    const trace_record record = traced(c, ranks, [](int rank, std::int64_t epoch, const stream&) {
       if (rank == 1 && epoch == struck_epoch) std::this_thread::sleep_for(late);
     });
-    if (record.operators.empty()) continue;
-    const auto accounts = untax::accounts_of(record);
-    ASSERT_EQ(accounts.size(), 1U);
-    const auto& runs = accounts[0].runs;
-    const auto struck = std::ranges::find(runs, struck_epoch, &run_account::epoch);
-    ASSERT_NE(struck, runs.end());
-    const auto worst = std::ranges::max(struck->pieces, {},
-                                        [](const untax::path_piece& p) { return p.end - p.begin; });
-    EXPECT_EQ(worst.part, trace_part::entry) << name_of(worst.part);
-    EXPECT_EQ(worst.rank, 1);
-    EXPECT_GT(struck->ranks.at(0)[trace_part::late_peer], 0);
+    if (!record.operators.empty())
+      expect_named(record, trace_part::entry, &untax::path_piece::rank);
+  });
+}
+
+TEST(gpu_traces, a_launch_that_is_held_up_is_named) {
+  NEEDS_GPUS(2);
+  NEEDS_KERNEL_TRACE();
+  each_case([](const traced_case& c, int ranks) {
+    const trace_record record = traced(c, ranks, [](int rank, std::int64_t epoch, const stream& s) {
+      if (rank == 1 && epoch == struck_epoch) stall(s, std::chrono::microseconds(late).count());
+    });
+    if (!record.operators.empty())
+      expect_named(record, trace_part::launch, &untax::path_piece::rank);
+  });
+}
+
+/// Takes a signal of rank 1 in the run that is struck, and raises it later, by a copy.
+class slow_link {
+ public:
+  slow_link() {
+    void* made = nullptr;
+    ok(cudaHostAlloc(&made, sizeof(memory), cudaHostAllocPortable));
+    memory_ = new (made) memory;
   }
+  slow_link(const slow_link&) = delete;
+  slow_link& operator=(const slow_link&) = delete;
+  ~slow_link() {
+    stop();
+    (void)cudaFreeHost(memory_);
+  }
+
+  [[nodiscard]] untax::gpu::signal_tap& tap() const { return memory_->tap; }
+  /// By rank 1, before it runs what is struck, on its device.
+  void arm() {
+    int device = 0;
+    ok(cudaGetDevice(&device));
+    std::atomic_ref(memory_->tap.armed).store(1);
+    ok(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    link_ = std::thread([this, device] {
+      ok(cudaSetDevice(device));
+      // Runs end within this time, with errors where the signal never comes.
+      for (int looks = 0; looks < 200'000 && !ended_ && !was_used(); ++looks)
+        std::this_thread::sleep_for(100us);
+      if (was_used()) raise();
+    });
+  }
+  /// No signal comes any more.
+  void stop() {
+    ended_ = true;
+    if (!link_.joinable()) return;
+    link_.join();
+    (void)cudaStreamDestroy(stream_);
+  }
+  /// Whether there was a signal.
+  [[nodiscard]] bool was_used() const { return std::atomic_ref(memory_->tap.counter).load() != 0; }
+
+ private:
+  struct memory {
+    untax::gpu::signal_tap tap;
+    std::uint64_t value = 0;
+  };
+
+  void raise() const {
+    std::this_thread::sleep_for(late);
+    memory_->value = memory_->tap.value;
+    ok(cudaMemcpyAsync(reinterpret_cast<void*>(memory_->tap.counter), &memory_->value,
+                       sizeof(std::uint64_t), cudaMemcpyDefault, stream_));
+    ok(cudaStreamSynchronize(stream_));
+  }
+
+  memory* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  std::thread link_;
+  std::atomic<bool> ended_ = false;
+};
+
+TEST(gpu_traces, a_slow_link_is_named) {
+  NEEDS_GPUS(2);
+  NEEDS_KERNEL_TRACE();
+  int used = 0;
+  each_case([&](const traced_case& c, int ranks) {
+    // What sums are made of is data that tell of themselves.
+    if (!c.name.ends_with("gemm") && c.name != "gemm_all_scatter") return;
+    slow_link link;
+    const trace_record record = traced(
+        c, ranks,
+        [&](int rank, std::int64_t epoch, const stream&) {
+          if (rank == 1 && epoch == struck_epoch) link.arm();
+        },
+        &link.tap());
+    link.stop();
+    if (record.operators.empty() || !link.was_used()) return;
+    ++used;
+    expect_named(record, trace_part::in_flight, &untax::path_piece::peer);
+  });
+  EXPECT_GE(used, 3);
 }
 
 TEST(gpu_traces, a_build_without_them_says_so) {

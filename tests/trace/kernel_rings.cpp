@@ -113,6 +113,11 @@ TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
     EXPECT_EQ(kernel.what(), static_cast<int>(warp_role::poller));
     EXPECT_EQ(kernel.launch(), launch);
     EXPECT_EQ(kernel.epoch(), static_cast<std::int64_t>(epoch));
+    EXPECT_EQ(kernel.with_epoch(epoch + 1).epoch(),
+              static_cast<std::int64_t>(epoch == 0 ? epoch + 1 : epoch));
+    const auto counted = event_word::kernel_begin(warp_role::producer, launch, 0).with_epoch(epoch);
+    EXPECT_EQ(counted.epoch(), static_cast<std::int64_t>(epoch));
+    EXPECT_EQ(counted.what(), static_cast<int>(warp_role::producer));
     const std::uint64_t counter = below(std::uint64_t{1} << 44U) << 3U;
     const std::uint64_t value = below(1 << 16);
     const auto signal = event_word::at_counter(trace_kind::signal, counter, value);
@@ -327,6 +332,21 @@ TEST(trace_kernel_rings, readers_retire_what_writers_reserve) {
     if (span.kind != trace_kind::signal) continue;
     EXPECT_EQ(span.owner, 1);
   }
+}
+
+TEST(trace_kernel_rings, an_epilogue_moves_what_was_multiplied) {
+  noting_warp multiplies(0, 4, 0);
+  multiplies.begin(1000, warp_role::multiplier, 1).act(1010, 1060, action::multiply).end(1100);
+  noting_warp stores(0, 1, 0);
+  stores.begin(1000, warp_role::epilogue, 1).act(1060, 1090, action::copy).end(1100);
+  traced_operator op = decoded(0, {multiplies, stores}, {900});
+  op.ranks = 1;
+  const auto accounts = accounts_of({{op}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  EXPECT_EQ(in_ns(run.path[trace_part::launch]), 100);
+  EXPECT_EQ(in_ns(run.path[trace_part::compute]), 50);
+  EXPECT_EQ(in_ns(run.path[trace_part::movement]), 30);
+  EXPECT_EQ(in_ns(run.path.total()), 200);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -72,6 +73,24 @@ TEST(trace_session, two_at_a_time_are_refused) {
     EXPECT_EQ(e.code(), errc::invalid_argument);
     EXPECT_NE(std::string(e.what()).find("/nowhere/trace.json"), std::string::npos);
   }
+}
+
+TEST(trace_session, what_is_made_in_a_pause_is_not_recorded) {
+  start_trace({});
+  EXPECT_TRUE(is_tracing());
+  {
+    const trace_pause outer;
+    const trace_pause inner;
+    EXPECT_FALSE(is_tracing());
+    std::thread([] { EXPECT_TRUE(is_tracing()); }).join();
+    run_threads(1, [](world& w) {
+      const trace_pause of_this_rank;
+      workload load(w, operator_named("all_gather_gemm"), traced_problem, {}, 1);
+      load.run();
+    });
+  }
+  EXPECT_TRUE(is_tracing());
+  EXPECT_TRUE(stop_trace().operators.empty());
 }
 
 TEST(trace_session, labels_hold_for_their_scope) {

@@ -91,14 +91,14 @@ inline diagnosis diagnosed(const trace_record& record) {
 /// A launch of rank 1 takes long.
 class late_launch final : public fault_tap {
  public:
-  explicit late_launch(std::chrono::milliseconds late) : late_(late) {}
+  explicit late_launch(std::chrono::microseconds late) : late_(late) {}
   void launched(const fault_site& site) override {
     if (site.rank == 1 && site.epoch == struck_epoch && site.kernel == 0 && site.worker == 0)
       std::this_thread::sleep_for(late_);
   }
 
  private:
-  std::chrono::milliseconds late_;
+  std::chrono::microseconds late_;
 };
 
 }  // namespace untax::testing

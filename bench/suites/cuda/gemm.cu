@@ -10,6 +10,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
+#include <untax/trace/session.hpp>
 
 #include "bench/suites/cuda/vectors.cuh"
 #include "engines/bulk/library_gemm.hpp"
@@ -41,7 +42,7 @@ class gemm_trial {
         type_(type),
         clock_(clock),
         library_({row.m, row.n, row.k, type, type}),
-        op_({row.m, row.n, row.k, type}),
+        op_(not_recorded({row.m, row.n, row.k, type})),
         a_bytes_(2 * row.m * row.k),
         b_bytes_(2 * row.n * row.k),
         c_bytes_(2 * row.m * row.n),
@@ -69,14 +70,12 @@ class gemm_trial {
 
   /// The same, and by the plan for rows that have the same bits in any batch.
   void measure_invariant(int repeats) {
-    const gpu::gemm same({row_.m, row_.n, row_.k, type_, true});
-    const double relative_error = error_of(same);
-    if (!right(relative_error))
-      throw error(errc::internal, text_of_wrong(row_, same.plan().text(), relative_error));
-    const std::vector<spread> times = times_of({&op_, &same}, repeats);
-    row_.library_time = times[0];
-    row_.time = times[1];
-    row_.invariant_time = times[2];
+    row_.invariant_time =
+        measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_, true}), repeats);
+  }
+  /// The same, and while it is recorded.
+  void measure_traced(int repeats) {
+    row_.traced_time = measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_}), repeats);
   }
 
   /// The same by each of the plans, of which the first is the one that is taken. Those for which
@@ -101,6 +100,20 @@ class gemm_trial {
   }
 
  private:
+  [[nodiscard]] static gpu::gemm not_recorded(const gpu::gemm_shape& shape) {
+    const trace_pause pause;
+    return gpu::gemm(shape);
+  }
+  /// `measure`, with the times of another product, which has to be right, in turn with the others.
+  [[nodiscard]] spread measured_beside(const gpu::gemm& other, int repeats) {
+    const double relative_error = error_of(other);
+    if (!right(relative_error))
+      throw error(errc::internal, text_of_wrong(row_, other.plan().text(), relative_error));
+    const std::vector<spread> times = times_of({&op_, &other}, repeats);
+    row_.library_time = times[0];
+    row_.time = times[1];
+    return times[2];
+  }
   /// Of one product by the library, and by each of these, in turn.
   [[nodiscard]] std::vector<spread> times_of(const std::vector<const gpu::gemm*>& ops,
                                              int repeats) {
@@ -209,6 +222,7 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
   report.drawn = options.problems > 0;
   report.seed = options.seed;
   report.invariant = options.invariant;
+  report.traced = options.traced;
   const gpu::stopwatch clock;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const std::chrono::duration<double> passed = clock_type::now() - start;
@@ -227,6 +241,8 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
       }
     } else if (options.invariant) {
       trial.measure_invariant(options.repeats);
+    } else if (options.traced) {
+      trial.measure_traced(options.repeats);
     } else {
       trial.measure(options.repeats);
     }

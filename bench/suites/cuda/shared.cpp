@@ -5,11 +5,14 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
+#include <untax/trace/session.hpp>
 #include <untax/world/devices.hpp>
 #include <untax/world/launch.hpp>
 
@@ -63,18 +66,17 @@ void prepare_sharing() {
 /// What all ranks add to: times, of which the longest counts, and errors.
 class gathered_figure {
  public:
-  explicit gathered_figure(int repeats) : seconds_(static_cast<std::size_t>(repeats), 0) {}
-
+  /// As many times follow, of a world.
+  void begin(int repeats) { seconds_.resize(seconds_.size() + static_cast<std::size_t>(repeats)); }
   void add(const std::vector<double>& seconds, double error) {
     const std::scoped_lock lock(mutex_);
+    const std::size_t first = seconds_.size() - seconds.size();
     for (std::size_t i = 0; i < seconds.size(); ++i)
-      seconds_[i] = std::max(seconds_[i], seconds[i]);
+      seconds_[first + i] = std::max(seconds_[first + i], seconds[i]);
     error_ = std::max(error_, error);
   }
-  void write_to(pattern_figure& figure) const {
-    figure.time = spread_of(seconds_);
-    figure.error = error_;
-  }
+  [[nodiscard]] spread time() const { return spread_of(seconds_); }
+  [[nodiscard]] double error() const noexcept { return error_; }
 
  private:
   std::mutex mutex_;
@@ -82,36 +84,62 @@ class gathered_figure {
   double error_ = 0;
 };
 
-pattern_figure measured(const operator_entry& entry, const gemm_problem& problem, pattern how,
-                        int ranks, const shared_options& options) {
-  pattern_figure figure;
-  figure.by = name_of(how);
-  figure.how = figure.asked = how;
-  gathered_figure all(options.repeats);
+/// What is measured in worlds of its own.
+struct shared_trial {
+  const operator_entry& entry;
+  const gemm_problem& problem;
+  pattern how;
+  int ranks;
+  const shared_options& options;
+};
+
+/// Times one world, where nothing is recorded unless `recorded`. What was chosen.
+std::string time_world(const shared_trial& trial, bool recorded, gathered_figure& all) {
+  const shared_options& options = trial.options;
+  const int ranks = trial.ranks;
+  std::string explanation;
+  all.begin(options.repeats);
   world_options shared;
   shared.memory = memory_kind::cuda;
   shared.ranks_per_gpu = ranks;
   shared.heap_bytes = heap_bytes;
+  run_gpus(
+      ranks,
+      [&](world& w) {
+        const gpu::stopwatch watch;
+        std::optional<trace_pause> pause;
+        if (!recorded) pause.emplace();
+        device_workload load(w, trial.entry, trial.problem, {.how = trial.how}, options.seed);
+        watch.start();
+        double error = checked_run(load, watch, options.seed);
+        std::vector<double> seconds;
+        for (int i = 0; i < options.repeats; ++i) {
+          w.barrier();
+          seconds.push_back(timed_run(load, watch));
+          w.check();
+        }
+        error = std::max(error, checked_run(load, watch, options.seed + 1));
+        all.add(seconds, error);
+        if (w.rank() == 0) explanation = load.explain();
+      },
+      shared);
+  return explanation;
+}
+
+pattern_figure measured(const shared_trial& trial) {
+  pattern_figure figure;
+  figure.by = name_of(trial.how);
+  figure.how = figure.asked = trial.how;
+  gathered_figure plain;
+  gathered_figure recorded;
   try {
-    run_gpus(
-        ranks,
-        [&](world& w) {
-          const gpu::stopwatch watch;
-          device_workload load(w, entry, problem, {.how = how}, options.seed);
-          watch.start();
-          double error = checked_run(load, watch, options.seed);
-          std::vector<double> seconds;
-          for (int i = 0; i < options.repeats; ++i) {
-            w.barrier();
-            seconds.push_back(timed_run(load, watch));
-            w.check();
-          }
-          error = std::max(error, checked_run(load, watch, options.seed + 1));
-          all.add(seconds, error);
-          if (w.rank() == 0) figure.explanation = load.explain();
-        },
-        shared);
-    all.write_to(figure);
+    for (int round = 0; round < (trial.options.traced ? 2 : 1); ++round) {
+      figure.explanation = time_world(trial, false, plain);
+      if (trial.options.traced) (void)time_world(trial, true, recorded);
+    }
+    figure.time = plain.time();
+    if (trial.options.traced) figure.traced_time = recorded.time();
+    figure.error = std::max(plain.error(), recorded.error());
   } catch (const error& e) {
     if (e.code() != errc::unsupported) throw;
     figure.refusal = e.what();
@@ -134,6 +162,7 @@ shared_report run_shared_suite(const shared_options& options) {
     throw error(errc::unsupported, "this suite needs a GPU, and there is none: " + here.problem);
   report.device = here.devices.front().name;
   report.seed = options.seed;
+  report.traced = options.traced;
   for (const int ranks : options.rank_counts) {
     const bool alone = ranks == 1;
     for (const char* name : {alone ? "gemm_reduce_scatter" : "all_gather_gemm",
@@ -143,7 +172,7 @@ shared_report run_shared_suite(const shared_options& options) {
            alone ? alone_problems() : shared_problems(name, options.seed, options.problems)) {
         shared_row row{name, ranks, problem, tolerance_of(problem), {}};
         for (const pattern how : alone ? sums : fused)
-          row.figures.push_back(measured(entry, problem, how, ranks, options));
+          row.figures.push_back(measured({entry, problem, how, ranks, options}));
         report.rows.push_back(std::move(row));
         if (options.progress) options.progress();
       }

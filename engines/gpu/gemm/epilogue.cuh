@@ -22,6 +22,7 @@ class epilogue_store {
     block_.each_tile([&](const work_tile& w) {
       if (stores_partial(w)) return;
       const corner tile = corner_of(w);
+      const tile_note noted(block_, full(), full_.parity, action::copy);
       destination to = copy_of(tile, 0, sink, 0);
       for (int subtile = 0; subtile < subtiles_of(config);) {
         await_full();
@@ -48,6 +49,7 @@ class epilogue_store {
       throttle.count(w.end - w.begin);
       if (stores_partial(w)) return;
       const corner tile = corner_of(w);
+      const tile_note noted(block_, full(), full_.parity, action::copy);
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
         await_full();
         if (subtile == 0)
@@ -80,7 +82,10 @@ class epilogue_store {
     return next.valid() ? next.end - next.begin : 0;
   }
 
-  __device__ void await_full() { block_.shared.epi_full[group_][full_.stage].wait(full_.parity); }
+  [[nodiscard]] __device__ stage_barrier& full() const {
+    return block_.shared.epi_full[group_][full_.stage];
+  }
+  __device__ void await_full() { full().wait(full_.parity); }
   /// Where this warpgroup's part of a tile begins. Known before the tile is there, since finding
   /// that out takes longer than handing a sub-tile on.
   struct corner {

@@ -11,6 +11,7 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::gpu {
@@ -33,10 +34,8 @@ class padded_matrix {
         data_(memory_.allocate(rows_ * stride_, "a GEMM of padded rows")) {}
 
   [[nodiscard]] void* data() const noexcept { return data_; }
-  void read(const void* from, cudaStream_t stream) const {
-    copy(data_, stride_, from, columns_, stream);
-  }
-  void write(void* to, cudaStream_t stream) const { copy(to, columns_, data_, stride_, stream); }
+  void read(const void* from, cudaStream_t s) const { copy(data_, stride_, from, columns_, s); }
+  void write(void* to, cudaStream_t s) const { copy(to, columns_, data_, stride_, s); }
 
  private:
   void copy(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
@@ -90,6 +89,7 @@ class gemm::launcher {
     maps.b = map.b(of_b);
     maps.c = map.c({c, room_.m, room_.n, room_.n});
     local_io io;
+    static_cast<launch_trace&>(io) = trace_.begin_run(stream);
     const bool swaps = p.config.swap_ab;
     io.m_tail = tail_of(swaps ? of_b : of_a, swaps ? maps.b : maps.a,
                         m_end_of(p, swaps ? shape_.n : room_.m));
@@ -109,6 +109,7 @@ class gemm::launcher {
   gemm_shape shape_;
   gemm_shape room_;  // that the kernel sees
   gemm_launcher launcher_;
+  lone_trace trace_{"gemm", block_threads};
   std::optional<padded_matrix> a_;
   std::optional<padded_matrix> b_;
   std::optional<padded_matrix> c_;
@@ -117,10 +118,7 @@ class gemm::launcher {
 gemm::gemm(const gemm_shape& shape)
     : gemm(shape, plans_alone(padded(shape), num_sms_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
-    : launcher_(std::make_unique<launcher>(shape, plan)) {}
-gemm::gemm(gemm&&) noexcept = default;
-gemm& gemm::operator=(gemm&&) noexcept = default;
-gemm::~gemm() = default;
+    : launcher_(std::make_shared<const launcher>(shape, plan)) {}
 
 void gemm::run(const void* a, const void* b, void* c, stream_ref stream) const {
   launcher_->run(a, b, c, static_cast<cudaStream_t>(stream.handle));

@@ -14,7 +14,7 @@ namespace untax::gpu {
 /// are copied to rows that do, and back: that is slower by the time of the copies.
 ///
 /// Everything that is allocated is allocated by the constructor. Runs of one object have to follow
-/// each other (they share scratch memory); objects are independent.
+/// each other (they share scratch memory), those of its copies, too; other objects are independent.
 class gemm {
  public:
   /// By the plan that the model likes best, on the current device. Throws `unsupported` if that is
@@ -23,9 +23,6 @@ class gemm {
   /// By a given plan, for measurements: one of the shape, with n and k rounded up to multiples
   /// of 8.
   gemm(const gemm_shape& shape, const gemm_plan& plan);
-  gemm(gemm&&) noexcept;
-  gemm& operator=(gemm&&) noexcept;
-  ~gemm();
 
   /// Starts the kernel. Matrices lie in memory of this device, at multiples of 16 bytes. May be
   /// captured into a graph.
@@ -35,7 +32,7 @@ class gemm {
 
  private:
   class launcher;
-  std::unique_ptr<launcher> launcher_;
+  std::shared_ptr<const launcher> launcher_;
 };
 
 }  // namespace untax::gpu

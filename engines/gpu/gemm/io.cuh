@@ -219,13 +219,13 @@ class io_view {
       source.begin(epoch_);
       sink.begin(epoch_);
       senders.begin(epoch_);
+    } else {
+      note_gemm_begin(io_, 0, 0);
     }
   }
   /// All threads of any CTA, when it has read A and stored C.
   __device__ void finish() {
-    if constexpr (!has_peers) {
-      return;
-    } else if constexpr (signalling_sink<sink_view>) {
+    if constexpr (signalling_sink<sink_view>) {
       const bool stored = __syncthreads_and(sink.has_stored() ? 1 : 0) != 0;
       if (threadIdx.x >= 32) return;
       if (threadIdx.x == 0) io_.moved.run.epochs[blockIdx.x] = epoch_;

@@ -30,7 +30,7 @@ struct gemm_arguments {
 };
 
 /// A launch in which no other rank takes part.
-struct alone {
+struct alone : launch_trace {
   /// Whether the launch only serves to load the kernel.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool dry() { return false; }
   /// Communication CTAs: those with the first numbers, which do not multiply.

@@ -44,6 +44,11 @@ struct event_word {
     return {of(trace_kind::kernel, static_cast<int>(role)) | field(launch, 8) << 8 |
             field(epoch, 48) << 16};
   }
+  /// The same with an epoch, if it has none.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr event_word with_epoch(
+      std::uint64_t epoch) const noexcept {
+    return {bits >> 16 == 0 ? bits | field(epoch, 48) << 16 : bits};
+  }
   /// Of an action, or of a kernel.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word begin(trace_kind kind,
                                                                     int what) noexcept {

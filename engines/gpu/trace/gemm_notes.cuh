@@ -27,26 +27,27 @@ __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
       epoch);
 }
 
-/// What a launch records with: nothing, where no other rank takes part.
+/// What a launch records with.
 template <class Given>
-[[nodiscard]] __device__ launch_trace trace_of(const Given& given) {
+[[nodiscard]] __device__ const launch_trace& trace_of(const Given& given) {
   if constexpr (requires { given.moved.run; }) {
     return given.moved.run;
   } else {
-    return {};
+    return given;
   }
 }
 
-/// The multiplications of a tile by an MMA warpgroup, from when its first stage has come.
+/// What a role does with a tile, from when the first part of it has come.
 class tile_note : action_note {
  public:
-  __device__ tile_note(const launch_trace& trace, stage_barrier& first, std::uint32_t parity)
-      : action_note(behind(trace, first, parity), action::multiply) {}
+  __device__ tile_note(const trace_ref& trace, stage_barrier& first, std::uint32_t parity,
+                       action what = action::multiply)
+      : action_note(behind(trace, first, parity).get(), what) {}
 
  private:
-  [[nodiscard]] __device__ static const launch_trace& behind(const launch_trace& trace,
-                                                             stage_barrier& first,
-                                                             std::uint32_t parity) {
+  [[nodiscard]] __device__ static const trace_ref& behind(const trace_ref& trace,
+                                                          stage_barrier& first,
+                                                          std::uint32_t parity) {
     if constexpr (kernels_are_traced) first.wait(parity);
     return trace;
   }

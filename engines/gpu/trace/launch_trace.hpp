@@ -15,6 +15,22 @@ inline constexpr bool kernels_are_traced = true;
 inline constexpr bool kernels_are_traced = false;
 #endif
 
+/// What a warp knows of its ring between kernels. It lies in shared memory, too, so nothing makes
+/// it.
+struct alignas(16) ring_place {
+  std::uint64_t noted;  ///< how many events ever
+  std::uint32_t ring;   ///< 1 + its number; 0: none
+  std::uint32_t runs;   ///< how many kernels it has been in
+};
+
+/// For tests: a signal that somebody else raises, later, so that it is long under way. In memory of
+/// the host that kernels reach.
+struct signal_tap {
+  std::uint32_t armed = 0;    ///< by the host: the next signal is the one
+  std::uint64_t value = 0;    ///< by the kernel: what it would have raised
+  std::uint64_t counter = 0;  ///< and its address, as the rank sees it; 0: none yet
+};
+
 /// The rings of a rank's warps, in memory of its GPU. A warp takes one with its first kernel and
 /// keeps it, so that it goes on in the next run; a launch may be replayed from a graph. Kernels of
 /// a run that are given the same arguments are told apart by the threads of their blocks.
@@ -22,15 +38,16 @@ struct ring_table {
   static constexpr int most_blocks = 1024;
   static constexpr int most_warps = 16;
   static constexpr int groups = 2;  ///< of kernels
-  static constexpr int places = groups * most_blocks * most_warps;
+  static constexpr int place_count = groups * most_blocks * most_warps;
 
   trace_event* events = nullptr;    ///< `capacity` of each ring
-  std::uint64_t* noted = nullptr;   ///< by ring: how many events ever
-  std::uint32_t* rings = nullptr;   ///< by place: 1 + the ring; 0: none
+  ring_place* places = nullptr;     ///< of each warp that may be; null: nothing is recorded
   std::uint32_t* taken = nullptr;   ///< how many rings warps have asked for
   std::uint32_t count = 0;          ///< of rings
   std::uint32_t capacity = 0;       ///< a power of two
   std::uint32_t group_threads = 0;  ///< of a block of the first group of kernels
+  signal_tap* tap = nullptr;        ///< null but in tests
+  std::uint64_t* tapped = nullptr;  ///< with one: whether it has its signal; what is raised instead
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int place(int group, int block,
                                                              int warp) noexcept {

@@ -11,6 +11,7 @@
 
 #include "engines/gpu/trace/clock.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -45,7 +46,31 @@ trace_ids agreed_ids(world& w, const std::string& name) {
   return found;
 }
 
+traced_operator named(const trace_ids& ids, const std::string& name) {
+  traced_operator what;
+  what.id = ids.operator_id;
+  what.world = ids.world_id;
+  what.name = name;
+  what.label = trace_label::current();
+  return what;
+}
+
+thread_local signal_tap* tap_of_this_thread = nullptr;
+
 }  // namespace
+
+signal_taps::signal_taps(signal_tap& tap) { tap_of_this_thread = &tap; }
+signal_taps::~signal_taps() { tap_of_this_thread = nullptr; }
+
+lone_trace::lone_trace(const std::string& name, int threads) {
+  if (kernels_are_traced && is_tracing()) trace_ = operator_trace::open_alone(name);
+  if (trace_) given_ = trace_->launches(threads);
+}
+
+launch_trace lone_trace::begin_run(cudaStream_t stream) const {
+  if (trace_) trace_->called(gpu::captures(stream));
+  return given_;
+}
 
 std::shared_ptr<operator_trace> operator_trace::open(world& w, const std::string& name) {
   if (!is_tracing()) return nullptr;
@@ -56,19 +81,27 @@ std::shared_ptr<operator_trace> operator_trace::open(world& w, const std::string
                             "trace out",
                             w.rank(), name));
   }
-  auto trace = std::make_shared<operator_trace>(w, name);
+  traced_operator what = named(agreed_ids(w, name), name);
+  what.rank = w.rank();
+  what.ranks = w.size();
+  return added(std::move(what), w.device());
+}
+
+std::shared_ptr<operator_trace> operator_trace::open_alone(const std::string& name) {
+  int device = 0;
+  gpu::require(cudaGetDevice(&device), "there is no device to trace");
+  const auto shared = added(named(new_trace_ids(), name), device);
+  return {shared.get(), [shared](operator_trace* /*trace*/) { (void)cudaDeviceSynchronize(); }};
+}
+
+std::shared_ptr<operator_trace> operator_trace::added(traced_operator what, int device) {
+  auto trace = std::make_shared<operator_trace>(std::move(what), device);
   add_source(trace);
   return {trace.get(), [trace](operator_trace* t) { forget_source(*t); }};
 }
 
-operator_trace::operator_trace(world& w, const std::string& name) : device_(w.device()) {
-  const trace_ids ids = agreed_ids(w, name);
-  what_.id = ids.operator_id;
-  what_.world = ids.world_id;
-  what_.name = name;
-  what_.label = trace_label::current();
-  what_.rank = w.rank();
-  what_.ranks = w.size();
+operator_trace::operator_trace(traced_operator what, int device)
+    : what_(std::move(what)), device_(device) {
   (void)read_clock(device_);
   allocate();
 }
@@ -78,14 +111,14 @@ void operator_trace::allocate() {
   rings_.capacity = static_cast<std::uint32_t>(
       std::bit_floor(std::clamp<std::size_t>(trace_room(), 2, most_events / most_rings)));
   const std::size_t events = std::size_t{rings_.count} * rings_.capacity * sizeof(trace_event);
-  const std::size_t noted = std::size_t{rings_.count} * sizeof(std::uint64_t);
-  const std::size_t places = std::size_t{ring_table::places} * sizeof(std::uint32_t);
+  const std::size_t places = std::size_t{ring_table::place_count} * sizeof(ring_place);
   auto* const all = static_cast<std::byte*>(
-      memory_.allocate(events + noted + places + sizeof(std::uint32_t), "a trace"));
+      memory_.allocate(events + places + 3 * sizeof(std::uint64_t), "a trace"));
   rings_.events = reinterpret_cast<trace_event*>(all);
-  rings_.noted = reinterpret_cast<std::uint64_t*>(all + events);
-  rings_.rings = reinterpret_cast<std::uint32_t*>(all + events + noted);
-  rings_.taken = reinterpret_cast<std::uint32_t*>(all + events + noted + places);
+  rings_.places = reinterpret_cast<ring_place*>(all + events);
+  rings_.tap = tap_of_this_thread;
+  rings_.tapped = reinterpret_cast<std::uint64_t*>(all + events + places);
+  rings_.taken = reinterpret_cast<std::uint32_t*>(rings_.tapped + 2);
 }
 
 void operator_trace::know(const symmetric<std::uint64_t>& counters) {
@@ -117,20 +150,20 @@ kernel_record operator_trace::copied() const {
   all.ranks = what_.ranks;
   all.counters = counters_;
   all.clock = read_clock(device_);
-  const auto places = copied_from(rings_.rings, ring_table::places);
-  const auto noted = copied_from(rings_.noted, rings_.count);
+  const auto places = copied_from(rings_.places, ring_table::place_count);
   const std::uint32_t taken = copied_from(rings_.taken, 1).front();
   if (taken > rings_.count) all.without_ring = taken - rings_.count;
   const auto events =
       copied_from(rings_.events, std::size_t{std::min(taken, rings_.count)} * rings_.capacity);
-  for (int i = 0; i < ring_table::places; ++i) {
-    if (places[static_cast<std::size_t>(i)] == 0) continue;
-    const std::size_t number = places[static_cast<std::size_t>(i)] - 1;
+  for (int i = 0; i < ring_table::place_count; ++i) {
+    const ring_place& place = places[static_cast<std::size_t>(i)];
+    if (place.ring == 0) continue;
+    const std::size_t number = place.ring - 1;
     warp_ring ring;
     ring.warp = i % ring_table::most_warps;
     ring.block = i / ring_table::most_warps % ring_table::most_blocks;
     ring.group = i / ring_table::most_warps / ring_table::most_blocks;
-    ring.noted = noted[number];
+    ring.noted = place.noted;
     const std::uint64_t first = ring.noted > rings_.capacity ? ring.noted - rings_.capacity : 0;
     for (std::uint64_t at = first; at < ring.noted; ++at)
       ring.events.push_back(events[number * rings_.capacity + at % rings_.capacity]);

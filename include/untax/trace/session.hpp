@@ -32,7 +32,8 @@ void start_trace(const trace_options& options);
 /// cannot be written.
 trace_record stop_trace();
 
-/// Whether a trace is being recorded. Throws `invalid_argument` if UNTAX_TRACE cannot be used.
+/// Whether what this thread makes is recorded. Throws `invalid_argument` if UNTAX_TRACE cannot be
+/// used.
 [[nodiscard]] bool is_tracing();
 
 /// While it lives, operators that this thread makes are called `text` in traces.
@@ -48,6 +49,16 @@ class trace_label {
 
  private:
   std::string before_;
+};
+
+/// While it lives, operators that this thread makes are not recorded: what is compared with those
+/// that are.
+class trace_pause {
+ public:
+  trace_pause();
+  trace_pause(const trace_pause&) = delete;
+  trace_pause& operator=(const trace_pause&) = delete;
+  ~trace_pause();
 };
 
 /// What is recorded of one operator at one rank: a source that a session asks when it ends.

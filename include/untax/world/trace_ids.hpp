@@ -15,4 +15,7 @@ struct trace_ids {
 /// What one rank makes up for an operator, and hands to the others.
 [[nodiscard]] trace_ids new_trace_ids(const world& w);
 
+/// The same for what takes part in no world.
+[[nodiscard]] trace_ids new_trace_ids();
+
 }  // namespace untax
