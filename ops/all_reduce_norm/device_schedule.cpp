@@ -13,10 +13,10 @@
 namespace untax {
 
 std::string norm_plan::text() const {
-  return fmt::format("{}; {} blocks, a row at a time",
+  return fmt::format("{}; {} blocks, a row at a time{}",
                      how.passes_on ? "owners add rows, normalise them and pass them on"
                                    : "everybody adds everything",
-                     blocks);
+                     blocks, how.spread > 1 ? fmt::format(" for {} of them", how.spread) : "");
 }
 
 std::vector<std::string> norm_plan::agreed() const {
@@ -33,7 +33,13 @@ norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int ra
   plan.how.hidden = static_cast<int>(problem.hidden);
   plan.how.passes_on = phases == 2 && world > 1;
   plan.how.slab_rows = plan.how.full_rows();
-  plan.blocks = static_cast<int>(std::min<std::int64_t>(problem.tokens, multiprocessors));
+  // Few rows leave multiprocessors idle: several share one then, a cluster each. Half of all, so
+  // that clusters find places beside the blocks of other ranks, or of the next kernel.
+  const auto idle = [&](int spread) { return 2 * problem.tokens * spread <= multiprocessors; };
+  while (!plan.how.passes_on && plan.how.spread < plan.how.parts() && idle(2 * plan.how.spread))
+    plan.how.spread *= 2;
+  plan.blocks =
+      static_cast<int>(std::min<std::int64_t>(problem.tokens * plan.how.spread, multiprocessors));
   return plan;
 }
 
@@ -75,14 +81,15 @@ place norm_model::in_inbox(int source, int owner, int row, std::uint64_t epoch) 
 void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
   for (int hop = 1; hop < how().world(); ++hop) {
     const int owner = receiver_at_hop(how().rank(), hop, how().world());
-    for (int row = how().first_row(owner) + block; row < how().end_row(owner); row += plan.blocks) {
+    for (int row = how().first_row(owner) + block; row < how().end_row(owner);
+         row += plan.workers()) {
       const room filled = slot(how().rank(), owner, row, epoch);
       emit(step{.what = action::copy,
                 .rows = 1,
                 .cols = how().hidden,
                 .from = {operand::a, how().rank(), row, 0},
                 .to = in_inbox(how().rank(), owner, row, epoch),
-                .reserve = reserves ? filled : room{},
+                .reserve = reserves && how().asks() ? filled : room{},
                 .publish = filled});
     }
   }
@@ -111,6 +118,7 @@ void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) c
 /// By the last block.
 void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
+  if (!how().asks()) return;
   for (int hop = 1; hop < how().world(); ++hop)
     emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
   if (!how().passes_on || !closes) return;
@@ -130,14 +138,14 @@ schedule::lane_program norm_model::lanes() const {
                               {1, how().hidden}});
   all.begin_kernel(all_reduce_norm_name.data(), 0);
   std::vector<int> added;
-  for (int block = 0; block < plan.blocks; ++block) {
+  for (int block = 0; block < plan.workers(); ++block) {
     added.push_back(all.flag());
     all.add(
         {},
         [this, block](std::uint64_t epoch, const program::sink& emit) {
           send(block, epoch, emit);
           for (int row = how().first_row(how().rank()) + block; row < how().end_row(how().rank());
-               row += plan.blocks)
+               row += plan.workers())
             take(row, epoch, emit);
         },
         added.back());

@@ -17,6 +17,8 @@ struct norm_plan {
   gpu::norm_rows how;
   int blocks = 1;
 
+  /// Blocks, or clusters of blocks that share each row: to the checker one does what they all do.
+  [[nodiscard]] int workers() const { return blocks / how.spread; }
   [[nodiscard]] std::string text() const;
   /// What all ranks have to have planned alike.
   [[nodiscard]] std::vector<std::string> agreed() const;

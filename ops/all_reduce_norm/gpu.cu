@@ -24,7 +24,7 @@ class launched_norm final : public device_norm {
       : problem_(problem),
         own_(results.own),
         launcher_(w, all_reduce_norm_name, {.own = true}),
-        kernel_(gpu::norm_kernel(problem.type)),
+        kernel_(gpu::norm_kernel(problem.type, planned.how)),
         blocks_(planned.blocks) {
     launcher_.require_at_most(gpu::most_ranks);
     const gpu::norm_rows& how = planned.how;
@@ -81,7 +81,12 @@ class launched_norm final : public device_norm {
   void launch(const gpu::norm_arguments& given, cudaStream_t on) const {
     gpu::norm_arguments passed = given;
     void* arguments[] = {&passed};
-    launcher_.launch({kernel_, blocks_, gpu::norm_threads, 0, true}, on, arguments);
+    launcher_.launch({.kernel = kernel_,
+                      .blocks = blocks_,
+                      .threads = gpu::norm_threads,
+                      .together = given.how.spread,
+                      .early = true},
+                     on, arguments);
   }
   void copy(void* to, const void* from, std::size_t bytes, gpu::whole_run& all,
             cudaStream_t on) const {

@@ -225,14 +225,20 @@ TEST(e4m3, rounds_to_nearest_even_and_saturates) {
   EXPECT_TRUE(std::isnan(static_cast<float>(e4m3(NAN))));
 }
 
-/// What is found out about plans for GPUs of few multiprocessors, changed by `change`.
-template <class Change>
-device_findings on_gpus(std::int64_t tokens, int ranks, int phases, const Change& change) {
-  constexpr int multiprocessors = 5;
+all_reduce_norm_problem on_gpu_of(std::int64_t tokens, std::int64_t hidden) {
   all_reduce_norm_problem problem;
   problem.tokens = tokens;
-  problem.hidden = 16;
+  problem.hidden = hidden;
   problem.type = dtype::bf16;
+  return problem;
+}
+
+/// What is found out about plans for GPUs of few multiprocessors, changed by `change`. Rows of few
+/// tokens are shared by blocks.
+template <class Change>
+device_findings on_gpus(std::int64_t tokens, int ranks, int phases, const Change& change) {
+  constexpr int multiprocessors = 9;
+  const all_reduce_norm_problem problem = on_gpu_of(tokens, 8200);
   device_findings found;
   std::vector<norm_model> models;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -268,6 +274,42 @@ TEST(all_reduce_norm, is_planned_right_for_gpus) {
       }
     }
   }
+}
+
+TEST(all_reduce_norm, shares_long_rows_of_few_tokens_between_blocks) {
+  const auto plan = [](std::int64_t tokens, std::int64_t hidden, int phases) {
+    return norm_plan_of(on_gpu_of(tokens, hidden), 2, 0, phases, 132);
+  };
+  // A block has 4096 elements at once.
+  EXPECT_EQ(plan(1, 8, 1).how.spread, 1);
+  EXPECT_EQ(plan(1, 4096, 1).how.spread, 1);
+  EXPECT_EQ(plan(1, 4104, 1).how.spread, 2);
+  EXPECT_EQ(plan(1, 8200, 1).how.spread, 4);
+  EXPECT_EQ(plan(1, 16384, 1).how.spread, 4);
+  // At most half of the multiprocessors do.
+  EXPECT_EQ(plan(16, 16384, 1).how.spread, 4);
+  EXPECT_EQ(plan(17, 16384, 1).how.spread, 2);
+  EXPECT_EQ(plan(33, 16384, 1).how.spread, 2);
+  EXPECT_EQ(plan(34, 16384, 1).how.spread, 1);
+  EXPECT_EQ(plan(16, 16384, 1).blocks, 64);
+  EXPECT_EQ(plan(16, 16384, 1).workers(), 16);
+  EXPECT_EQ(plan(1000, 16384, 1).blocks, 132);
+  // Owners pass on where there are many.
+  EXPECT_EQ(plan(2, 16384, 2).how.spread, 1);
+}
+
+TEST(all_reduce_norm, takes_two_phases_on_gpus_where_bytes_are_many) {
+  const auto phases = [](std::int64_t tokens, std::int64_t hidden, int ranks) {
+    return plan_norm_on_gpus(ranks, 0, on_gpu_of(tokens, hidden), {}).plan.phases;
+  };
+  EXPECT_EQ(phases(8192, 4096, 1), 1);
+  EXPECT_EQ(phases(512, 4096, 2), 1);
+  EXPECT_EQ(phases(1024, 4096, 2), 2);
+  EXPECT_EQ(phases(512, 16384, 2), 2);
+  EXPECT_EQ(phases(127, 4096, 3), 1);
+  EXPECT_EQ(phases(128, 4096, 3), 2);
+  EXPECT_EQ(phases(20, 4096, 8), 1);
+  EXPECT_EQ(phases(22, 4096, 8), 2);
 }
 
 }  // namespace

@@ -89,6 +89,18 @@ class norm_trial {
             to, s.get());
   }
 
+  /// Of so many rows from the first on, both results as they stand there; `output` is `same`.
+  [[nodiscard]] std::vector<std::uint16_t> bits(std::int64_t rows, const stream& s) const {
+    const norm_results to = op_.result();
+    std::vector<std::uint16_t> all;
+    for (const void* result : {to.x, to.out}) {
+      for (const T value :
+           values(static_cast<const T*>(result), static_cast<std::size_t>(rows * p_.hidden), s))
+        all.push_back(value.bits);
+    }
+    return all;
+  }
+
   void expect_right(const stream& s) const {
     const norm_results to = op_.result();
     const std::vector<T> x =
@@ -248,6 +260,36 @@ TEST(gpu_all_reduce_norm, has_any_number_of_tokens) {
             w.barrier();
             if (::testing::Test::HasFailure()) return;
           }
+        }
+      },
+      roomy_world());
+}
+
+// Blocks share long rows where there are few of them.
+TEST(gpu_all_reduce_norm, rows_have_the_same_bits_in_any_batch) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        for (const std::int64_t hidden : {4096, 8192, 12296, 16384}) {
+          SCOPED_TRACE(
+              fmt::format("seed {}, rank {} of {}, hidden {}", seed, w.rank(), w.size(), hidden));
+          const stream s;
+          const auto bits = [&](std::int64_t tokens, int phases) {
+            norm_trial<bf16> trial(w, {.tokens = tokens, .hidden = hidden, .type = dtype::bf16},
+                                   phases, false);
+            trial.launch(s, seed);
+            EXPECT_TRUE(s.done());
+            w.check();
+            trial.expect_right(s);
+            w.barrier();
+            return trial.bits(1, s);
+          };
+          const auto right = bits(1, 1);
+          for (const std::int64_t tokens : {2, 16, 24, 70}) EXPECT_EQ(bits(tokens, 1), right);
+          EXPECT_EQ(bits(70, 2), right);
+          if (::testing::Test::HasFailure()) return;
         }
       },
       roomy_world());

@@ -34,6 +34,7 @@ struct kernel_start_form {
   int blocks = 1;
   int threads = 1;
   std::size_t shared_bytes = 0;
+  int together = 1;    ///< blocks of a cluster
   bool early = false;  ///< programmatic dependent launch; not where ranks share a GPU
 };
 

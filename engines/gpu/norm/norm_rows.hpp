@@ -11,6 +11,9 @@
 
 namespace untax::gpu {
 
+inline constexpr int norm_threads = 512;
+inline constexpr int most_normed = 16384;  ///< elements of a row
+
 /// Rows that are summed over ranks and normalised: who does it for which, and where those of each
 /// rank lie until then. Plain arithmetic, the same in kernels and on the host.
 ///
@@ -20,6 +23,7 @@ struct norm_rows : peer_slabs {
   int tokens = 0;
   int hidden = 0;     ///< a multiple of 8
   int slab_rows = 0;  ///< that a slab has room for: those of an owner when there are most tokens
+  int spread = 1;     ///< blocks of a cluster that share each row, a power of two
 
   static constexpr int elements = 8;  ///< that a thread takes at a time: 16 bytes
 
@@ -37,6 +41,17 @@ struct norm_rows : peer_slabs {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks() const noexcept {
     return hidden / elements;
   }
+  /// A row in parts of eight elements a thread of a block: 1, 2 or 4, the last ones maybe empty.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int parts() const noexcept {
+    int all = 1;
+    while (all * norm_threads < chunks()) all *= 2;
+    return all;
+  }
+  /// Whether a rank asks owners before it sends, who say when they have taken what came before.
+  /// Where everybody adds everything, all hear of each other in each epoch, which says so, too:
+  /// the words of the one before were put back by then. Where owners pass on they meet anyway,
+  /// and a rank whose wait ended badly spoils nobody's results.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool asks() const noexcept { return passes_on; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
     return std::int64_t{slab_rows} * hidden;
   }
@@ -49,6 +64,9 @@ struct norm_rows : peer_slabs {
     return slab_of(source, epoch) * in_slab() + std::int64_t{row - first_row(owner)} * hidden;
   }
 };
+
+/// Parts of the longest row.
+inline constexpr int most_row_parts = most_normed / norm_rows::elements / norm_threads;
 
 /// What the kernel is given.
 struct norm_arguments {
@@ -66,11 +84,8 @@ struct norm_arguments {
   std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks that have done all, ever
 };
 
-inline constexpr int norm_threads = 512;
-inline constexpr int most_normed = 16384;  ///< elements of a row
-
 /// The kernel for elements of 16 bits of a type, which takes `norm_arguments`, `norm_threads`
-/// threads a block, and places for all its blocks at once.
-[[nodiscard]] const void* norm_kernel(dtype type);
+/// threads a block, clusters of `spread` blocks, and places for all its blocks at once.
+[[nodiscard]] const void* norm_kernel(dtype type, const norm_rows& how);
 
 }  // namespace untax::gpu

@@ -16,7 +16,7 @@ namespace untax::gpu {
 }
 
 /// Stores to shared memory of the cluster; the barrier at `barrier`, of the same block, counts the
-/// 16 bytes when they are there. Who waits for that barrier, for the cluster, sees them.
+/// bytes when they are there. Who waits for that barrier, for the cluster, sees them.
 __device__ inline void store_to_block(std::uint32_t to, const float4& value,
                                       std::uint32_t barrier) {
   asm volatile(
@@ -24,6 +24,13 @@ __device__ inline void store_to_block(std::uint32_t to, const float4& value,
       :
       : "r"(to), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
       : "memory");
+}
+
+__device__ inline void store_to_block(std::uint32_t to, float value, std::uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
+               :
+               : "r"(to), "f"(value), "r"(barrier)
+               : "memory");
 }
 
 }  // namespace untax::gpu

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/ptx>
+
+#include "engines/gpu/norm/norm_rows.hpp"
+#include "engines/gpu/sm90/ptx/barrier.cuh"
+#include "engines/gpu/sm90/ptx/cluster_store.cuh"
+
+namespace untax::gpu {
+
+inline constexpr int norm_warps = norm_threads / 32;
+
+/// Where the blocks that share a row tell each other of it: a number of each warp and part. Two
+/// places take turns, so that nobody writes where others still read.
+struct row_number_memory {
+  static constexpr int most = most_row_parts * norm_warps;
+
+  float of_warps[2][most];
+  stage_barrier come[2];
+};
+
+/// Combines what all threads have of a row that a block has, or a cluster shares. Stores to other
+/// blocks count themselves at a barrier there: a release for the cluster would wait for all that
+/// was sent to peers.
+template <int chunks>
+class row_numbers {
+ public:
+  /// By all threads. `part`: which of the `spread` blocks this one is.
+  __device__ row_numbers(row_number_memory& shared, int spread, int part)
+      : shared_(shared), spread_(spread), part_(part) {
+    if (spread_ == 1) return;
+    if (threadIdx.x == 0) {
+      for (stage_barrier& each : shared_.come) {
+        each.init(1);
+        each.arrive_and_expect(bytes());
+      }
+      cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
+    cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
+  }
+  /// By all threads, once, before they tell anything: all blocks of the cluster are there.
+  __device__ void meet_others() const {
+    if (spread_ > 1) cuda::ptx::barrier_cluster_wait();
+  }
+
+  /// Of numbers that are not negative, the same at all threads. False, at all of them, if one was
+  /// not `going`.
+  ///
+  /// The order is that of the elements, whoever has them: `hidden` alone decides it, neither the
+  /// number of rows nor that of the blocks that share one.
+  template <class Combine>
+  [[nodiscard]] __device__ bool combined(const float (&mine)[chunks], bool going,
+                                         const Combine& combine, float& all) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float* const numbers = shared_.of_warps[turn_ & 1];
+#pragma unroll
+    for (int k = 0; k < chunks; ++k) {
+      float of_warp = mine[k];
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2)
+        of_warp = combine(of_warp, __shfl_xor_sync(everybody, of_warp, step));
+      tell((part_ * chunks + k) * norm_warps + static_cast<int>(threadIdx.x) / 32,
+           going ? of_warp : -1);
+    }
+    await();
+    static_assert(row_number_memory::most == 64, "two of a lane");
+    const int count = spread_ * chunks * norm_warps;
+    const float low = lane < count ? numbers[lane] : 0;
+    const float high = lane + 32 < count ? numbers[lane + 32] : 0;
+    if (__any_sync(everybody, low < 0 || high < 0 ? 1 : 0) != 0) return false;
+    all = combine(low, high);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      all = combine(all, __shfl_xor_sync(everybody, all, step));
+    return true;
+  }
+
+ private:
+  static constexpr unsigned everybody = 0xffffffffU;
+
+  /// A warp's number to all blocks that share the row.
+  __device__ void tell(int which, float number) {
+    float* const place = &shared_.of_warps[turn_ & 1][which];
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (spread_ == 1) {
+      if (lane == 0) *place = number;
+    } else if (lane < spread_) {
+      const auto block = static_cast<std::uint32_t>(lane);
+      store_to_block(address_in_block(place, block), number,
+                     address_in_block(&shared_.come[turn_ & 1].word, block));
+    }
+  }
+  /// Returns when all numbers of this turn have come.
+  __device__ void await() {
+    stage_barrier& come = shared_.come[turn_ & 1];
+    const std::uint32_t parity = turn_ / 2 & 1;
+    ++turn_;
+    if (spread_ == 1) {
+      __syncthreads();
+      return;
+    }
+    come.wait_for_cluster(parity);
+    // Nobody tells anything there again before all threads of the cluster have come here, and have
+    // told their numbers of the other place.
+    if (threadIdx.x == 0) come.arrive_and_expect(bytes());
+  }
+  [[nodiscard]] __device__ std::uint32_t bytes() const {
+    return static_cast<std::uint32_t>(spread_ * chunks * norm_warps) * sizeof(float);
+  }
+
+  row_number_memory& shared_;
+  int spread_;
+  int part_;
+  std::uint32_t turn_ = 0;  ///< how often numbers have been combined
+};
+
+}  // namespace untax::gpu
