@@ -71,7 +71,7 @@ class sums_sender {
     } else {
       send<partial_words<T, false>, config>(first, tile.column, sums);
     }
-    if (t_.adds_itself && !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
+    owes_ = !t_.adds_early || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first) || owes_;
   }
   [[nodiscard]] __device__ handed_over left() const {
     return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
