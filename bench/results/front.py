@@ -1,6 +1,7 @@
 """The first screen of the project's README, what is missed, and the picture of the taxes."""
 from math import exp, log
 
+import norm
 from attention import shape_of_heads
 from compared import bars_of, shape
 from tables import bars, table, timed
@@ -67,26 +68,36 @@ def median_row(operator, factors):
 
 def text(found):
     """One sentence, and one row for each operator; `found` has the files of the largest number of GPUs."""
-    overlaps = [d for _, d in found["untax-bench-overlap"]]
-    factors = [factor for d in overlaps for factor, *_ in overlap_factors(d)]
-    if not factors:
+    everything = [d for _, d in found["untax-bench-overlap"]]
+    if not everything:
         return "There are none yet.\n"
+    one = max(everything, key=ranks_of)
+    overlaps = [d for d in everything if place_of(d) == place_of(one)]
+    factors = [factor for d in overlaps for factor, *_ in overlap_factors(d)]
     rows = [median_row(f"{d['operator']}, {d['suite']}", overlap_factors(d)) for d in overlaps
             if has_most_shapes(d, overlaps)]
     rows += [median_row("flash_decode", attention_factors(d)) for _, d in found["untax-bench-attention"]
              if attention_factors(d)]
     for _, d in found["untax-bench-collectives"]:
         rows += [median_row(name, collective_factors(d, name)) for name in ("all_gather", "all_reduce")]
+    rows += [median_row(f"{d['operator']}, {d['suite']}, {place_of(d)}", overlap_factors(d)) for d in everything
+             if place_of(d) != place_of(one) and has_most_shapes(d, everything)]
+    rows += [median_row(f"all_reduce_norm, {place_of(d)}", norm.factors(d)) for _, d in found["untax-bench-norm"]]
     mean = exp(sum(log(f) for f in factors) / len(factors))
-    one = overlaps[0]
     return (f"On {one['ranks']} {one['device']} with NVLink, the fused GEMM operators are **{mean:.2f} times as fast** as "
             f"cuBLASLt with NCCL in a CUDA graph: the geometric mean of {len(factors)} shapes of prefill and decode "
             f"({min(factors):.2f} to {max(factors):.2f}).\n\n"
             + table(["operator", "shape", "ours, us", "library, us", "factor"], rows, left=2)
             + "\nEach row is the shape with the median factor of its suite, in the quickest pattern; shapes of GEMMs are "
             "M x N x K. The library is "
-            "cuBLASLt with NCCL, NCCL alone for collectives, and our attention kernel with NCCL for flash_decode. "
+            "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
+            "attention kernel with NCCL for flash_decode. "
             "[All figures, and what is missed](bench/results/README.md).\n")
+
+
+def place_of(document):
+    """"2 H100"."""
+    return f"{document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}"
 
 
 def has_most_shapes(document, overlaps):

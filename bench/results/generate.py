@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
-The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm,
-gemm-all-scatter, flash-decode, tune --check) write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
+The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
+other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check) write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
 what the files say.
 """
 import argparse
@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE))
 
 import attention
 import front
+import norm
 import seer
 from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
 from tables import table, timed
@@ -24,7 +25,8 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
          ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
-           "untax-bench-gemm", "untax-bench-overlap", "untax-bench-attention", "untax-bench-tune-check"]
+           "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
+           "untax-bench-tune-check"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -210,6 +212,8 @@ def device_details(found):
                  f"{beside_public(d)}\nEvery figure:\n\n{overlap_figures(d)}\n{measured_how(d)}Medians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
+    for name, d in found["untax-bench-norm"]:
+        text += norm.details(name, d, place(d), measured_how(d))
     for name, d in found["untax-bench-attention"]:
         text += attention.details(name, d, place(d), measured_how(d))
     for name, d in found["untax-bench-tune-check"]:
@@ -269,7 +273,9 @@ def shown_problems(document):
 
 def overlap_title(document):
     device = document["device"].removeprefix("NVIDIA ").split()[0]
-    return f"{document['operator']}, {document['suite']}, {document['ranks']} {device}, {document['dtype']}"
+    partials = document["problems"][0].get("partials")
+    return (f"{document['operator']}, {document['suite']}, {document['ranks']} {device}, {document['dtype']}"
+            + (f", {partials} partials" if partials else ""))
 
 
 def gemms(document):
@@ -287,7 +293,7 @@ OVERLAP_NOTE = ("Patterns in CUDA graphs, in turn with bulk_library (cuBLASLt an
                 "bound is the larger of computing alone, which is cuBLASLt's GEMM alone in prefill and reading the "
                 "weights in decode, and of the link alone. \"us\" is the quickest pattern in a graph; \"bulk eager / us\" "
                 "and \"bulk graph / us\" are what bulk_library takes over that. \"By k\": A is dealt by columns, else "
-                "by rows.\n")
+                "by rows. Where partial results are summed, K is that of all ranks.\n")
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
                    "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "
                    "least, over the time.\n")
@@ -305,6 +311,8 @@ def summary(everything_found):
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
                  f"(`untax bench {command} --suite {d['suite']}`):\n\n{overlaps(shown_problems(d))}\n{bars_of(d)}{beside_public(d)}\n")
+    for _, d in found["untax-bench-norm"]:
+        text += norm.summary(d)
     for _, d in found["untax-bench-attention"]:
         text += attention.summary(d)
     for _, d in found["untax-bench-tune-check"]:
