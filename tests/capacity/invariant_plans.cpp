@@ -184,7 +184,7 @@ class costs {
     double logarithms = 0;
     int problems = 0;
   };
-  std::vector<group> groups_ = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
+  group groups_[5] = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
 };
 
 TEST(invariant_plans, costs_what_the_model_expects) {
