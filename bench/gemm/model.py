@@ -81,20 +81,20 @@ def kernels_of(name):
 
 KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
-COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+)\)")
+COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), (\w[.\w]*)\)")
 
 
 def parameters():
     """Those of cost.def, which says what each is."""
     with open(COSTS, encoding="utf-8") as text:
-        return {name: float(value) for name, value in COST_LINE.findall(text.read())}
+        return {name: float(value) for name, value, _ in COST_LINE.findall(text.read())}
 
 
 def write_parameters(values):
     with open(COSTS, encoding="utf-8") as text:
         old = text.read()
     with open(COSTS, "w", encoding="utf-8") as text:
-        text.write(COST_LINE.sub(lambda found: f"UNTAX_COST({found[1]}, {values[found[1]]:.4g})", old))
+        text.write(COST_LINE.sub(lambda found: f"UNTAX_COST({found[1]}, {values[found[1]]:.4g}, {found[3]})", old))
 
 
 def cycles(p, v):

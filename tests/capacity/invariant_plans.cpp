@@ -18,9 +18,9 @@
 #include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
+#include "tests/capacity/sum_order.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
-#include "tests/capacity/sum_order.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace {
@@ -118,7 +118,8 @@ TEST(invariant_plans, of_a_gemm_add_ranges_in_their_order) {
       ASSERT_TRUE(ranges >= 1 && ranges <= k_blocks);
       seen.insert(ranges);
       constexpr int counts[] = {2, 33, 114, 132};
-      const gpu::gemm_shape shape{number(1, std::int64_t{1} << number(0, 12)), n, k, dtype::bf16, true};
+      const gpu::gemm_shape shape{number(1, std::int64_t{1} << number(0, 12)), n, k, dtype::bf16,
+                                  true};
       const auto plans = gpu::gemm_plans(shape, number.one_of(counts));
       ASSERT_FALSE(plans.empty());
       for (const gpu::gemm_plan& plan : plans) {
@@ -183,7 +184,7 @@ class costs {
     double logarithms = 0;
     int problems = 0;
   };
-  std::vector<group> groups_ = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
+  group groups_[5] = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
 };
 
 TEST(invariant_plans, costs_what_the_model_expects) {

@@ -163,7 +163,7 @@ TEST(gemm_plans, cut_no_more_than_can_be_counted) {
       }
     }
   }
-  EXPECT_EQ(cut, 184);
+  EXPECT_EQ(cut, 168);
 }
 
 TEST(gemm_plans, refuse_what_cannot_be_computed) {

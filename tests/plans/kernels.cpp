@@ -27,9 +27,11 @@ std::int64_t shared_bytes(const tile_config& c) {
   const int k_blocks = c.warpgroup_split_k ? 2 : 1;
   const std::int64_t stage = k_blocks * (groups * 64 + c.block_n) * 64 * 2;
   const std::int64_t subtiles = groups * c.epilogue_buffers * to_1024(subtile_bytes(c));
-  const std::int64_t halves = c.warpgroup_split_k ? std::int64_t{64} * c.block_n * 4 : 16;
+  const bool has_halves = c.warpgroup_split_k && c.cluster_split_k == 1;
+  const std::int64_t halves = has_halves ? std::int64_t{64} * c.block_n * 4 : 16;
   const std::int64_t share = std::max(c.block_n / c.cluster_split_k, 16);
-  const std::int64_t sums = (c.cluster_split_k - 1) * groups * 64 * share * 4;
+  const std::int64_t others = c.cluster_split_k == 1 ? 0 : c.cluster_split_k * k_blocks - 1;
+  const std::int64_t sums = others * groups * 64 * share * 4;
   const std::int64_t barriers = 8 * (2 * c.stages + groups * (2 * c.epilogue_buffers + 1) + 2) + 16;
   return to_1024(c.stages * to_1024(stage) + subtiles + halves + sums + barriers) + 1024;
 }

@@ -7,11 +7,23 @@ namespace {
 
 /// What the model goes by.
 struct cost_parameters {
-#define UNTAX_COST(name, value) double name = value;
+#define UNTAX_COST(name, value, of_operators) double name;
 #include "engines/gpu/gemm/cost.def"
 #undef UNTAX_COST
+  double longer_by_160;   // multiplications of tiles of so many columns
+  double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
 };
-constexpr cost_parameters cost;
+constexpr double no_limit = 1e300;
+#define UNTAX_COST(name, value, of_operators) value,
+constexpr cost_parameters fitted{
+#include "engines/gpu/gemm/cost.def"
+    1, 1};
+#undef UNTAX_COST
+#define UNTAX_COST(name, value, of_operators) of_operators,
+constexpr cost_parameters of_operators{
+#include "engines/gpu/gemm/cost.def"
+    1700.0 / 1680, 1.12};
+#undef UNTAX_COST
 
 /// Bytes a cycle that come to each multiprocessor, if all work.
 struct read_rates {
@@ -19,7 +31,7 @@ struct read_rates {
   double memory;
   double most;  // from memory, to one that has it for itself
 };
-read_rates rates_of(const tile_config& c, double share) {
+read_rates rates_of(const cost_parameters& cost, const tile_config& c, double share) {
   const double alone = std::min(cost.l2_alone * share, cost.most_l2_alone);
   if (c.cluster == 1) return {alone, cost.memory_alone, cost.most_alone};
   if (c.warpgroup_split_k) return {alone, cost.memory_quarters, cost.most_quarters};
@@ -40,38 +52,41 @@ int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 /// To multiply a stage, while all multiprocessors do. For each 16 elements of k the tensor cores
 /// read 64 rows of the M operand and all of the N operand from shared memory, where TMA has written
 /// both: of narrow tiles that takes longer than the products.
-double math_cycles(const tile_config& c) {
+double math_cycles(const cost_parameters& cost, const tile_config& c) {
   constexpr int parts = mma_warpgroups * block_k / 16;
   const double read = parts * (warpgroup_rows + c.block_n) * 16 * 2;
   const double written = (tile_rows(c) + c.block_n) * depth_of(c) * 2;
-  const double products = 1.0 * tile_rows(c) * c.block_n * depth_of(c);
+  const double products =
+      1.0 * tile_rows(c) * c.block_n * depth_of(c) * (c.block_n == 160 ? cost.longer_by_160 : 1);
   return std::max(products / cost.products_per_cycle, (read + written) / cost.shared_memory) +
          cost.stage_change;
 }
 
 /// Of a stage of one block, with a clock that is so many times the usual one.
-double stage_cycles(const gemm_shape& s, const gemm_plan& p, int num_sms, double clock) {
+double stage_cycles(const cost_parameters& cost, const gemm_shape& s, const gemm_plan& p,
+                    int num_sms, double clock) {
   const tile_config& c = p.config;
   // Blocks that do not run leave their share to the others.
   const double share = 1.0 * num_sms / p.blocks();
-  const read_rates rates = rates_of(c, share);
+  const read_rates rates = rates_of(cost, c, share);
   const double read = (tile_rows(c) + p.multicast_rows) * depth_of(c) * 2 / rates.l2;
   const double rate = std::min(rates.memory * share, rates.most);
   const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
   const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
-  return std::max({math_cycles(c) / clock, read, operands / stages / rate});
+  return std::max({math_cycles(cost, c) / clock, read, operands / stages / rate});
 }
 
 /// What the way of sums costs, if each tile is shared by `splits` clusters.
-double sums_cycles(const tile_config& c, int splits) {
+double sums_cycles(const cost_parameters& cost, const tile_config& c, int splits) {
   return (splits - 1) * partial_bytes(c) / (c.swap_ab ? cost.sums_rate : cost.wide_sums_rate);
 }
 
-double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double clock) {
+double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_plan& p, int num_sms,
+                 double clock, bool evenly) {
   const tile_config& c = p.config;
   const tile_schedule& order = p.schedule;
   const int stages = stages_of(order);
-  const double stage = stage_cycles(s, p, num_sms, clock);
+  const double stage = stage_cycles(cost, s, p, num_sms, clock);
   const double results =
       cost.whole_tile + cost.whole_column * c.block_n + cost.subtile * subtiles_of(c);
   if (c.cluster_split_k > 1) {
@@ -81,10 +96,11 @@ double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double cl
   }
   if (order.stream_k_tiles == 0)
     return (stage * stages + results) * ceil_div(order.tiles(), order.clusters);
-  if (order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0) {
+  if (evenly) {
     const int splits = order.clusters / order.tiles();
-    return stage * ceil_div(stages, splits) + results + cost.handover_at_once +
-           sums_cycles(c, splits);
+    return (stage * ceil_div(stages, splits) + results + cost.handover_at_once +
+            sums_cycles(cost, c, splits)) *
+           (c.swap_ab ? 1 : cost.splits_of_rows);
   }
   const double tile = (stage * stages + results) / order.clusters;
   // Shares that begin anywhere read the same operands at different times, some from memory again.
@@ -93,17 +109,24 @@ double cycles_at(const gemm_shape& s, const gemm_plan& p, int num_sms, double cl
   // A tile touches at most so many shares.
   const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
   return tile * (order.tiles() + again * order.stream_k_tiles) + cost.handover +
-         sums_cycles(c, splits);
+         sums_cycles(cost, c, splits);
 }
 
 }  // namespace
 
 double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, int num_sms) {
-  const double usual = cycles_at(shape, plan, num_sms, 1);
-  const double multiplied = static_cast<double>(plan.schedule.tiles()) * stages_of(plan.schedule) *
-                            plan.config.cluster * math_cycles(plan.config);
+  const tile_schedule& order = plan.schedule;
+  const bool evenly = order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0;
+  const double usual = cycles_at(fitted, shape, plan, num_sms, 1, evenly);
+  const double multiplied = static_cast<double>(order.tiles()) * stages_of(order) *
+                            plan.config.cluster * math_cycles(fitted, plan.config);
   const double busy = std::min(1.0, multiplied / (num_sms * usual));
-  return cycles_at(shape, plan, num_sms, 1 + cost.idle_gain * (1 - busy));
+  return cycles_at(fitted, shape, plan, num_sms, 1 + fitted.idle_gain * (1 - busy), evenly);
+}
+
+double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int num_sms,
+                           bool evenly) {
+  return cycles_at(of_operators, shape, plan, num_sms, 1, evenly);
 }
 
 std::vector<gemm_plan> plans_alone(const gemm_shape& shape, int num_sms) {

@@ -38,7 +38,6 @@ inline constexpr tile_config gemm_kernels[] = {
     {96, 1, 4, true, 4, true, 2},     // weights_by_96_pairs
     {64, 1, 6, true, 1, true, 4},     // weights_by_64_fours
     {64, 1, 5, true, 1, true, 8},     // weights_by_64_eights
-    {96, 2, 7, true, 2, false, 1},    // weights_by_96
     {16, 1, 8, true, 1, true, 4},     // weights_by_16_fours
     {32, 1, 7, true, 1, true, 4},     // weights_by_32_fours
 };

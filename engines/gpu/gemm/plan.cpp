@@ -12,33 +12,6 @@
 namespace untax::gpu {
 namespace {
 
-// Measured on an H200, in cycles of 1755 MHz.
-constexpr double products_per_cycle = 1700;
-constexpr double products_per_cycle_of_160 = 1680;  // with tiles of so many columns
-constexpr double stage_change_cycles = 30;
-
-/// Bytes a cycle that come to each multiprocessor, if all work.
-struct read_rates {
-  double l2;
-  double memory;
-  double most;  // from memory, to one that has it for itself
-};
-/// Tiles of 64 rows read 256 bytes of a row at once, and where no block reads for another one, all
-/// of them more of L2.
-constexpr read_rates rates_of(const tile_config& c) {
-  if (!c.warpgroup_split_k && c.cluster > 1) return {55, 18, 26};
-  return c.cluster == 1 ? read_rates{36.5, 19.7, 21.5} : read_rates{36.5, 20.2, 22};
-}
-
-constexpr double out_of_step = 26;           // of 128 columns, 20 %
-constexpr double handover_cycles = 2000;     // until another block sees sums
-constexpr double sums_bytes_per_cycle = 16;  // into L2 and out of it, few at a time
-constexpr double wide_sums_bytes_per_cycle = 12;
-constexpr double joined_bytes_per_cycle = 24;  // from block to block of a cluster
-constexpr double whole_tile_cycles = 1200;     // to stage results, while nothing is multiplied
-/// How much longer it takes where all tiles of rows are cut: all are handed over at the same time.
-constexpr double splits_of_rows = 1.12;
-
 /// Clusters that run at the same time. Of each of the eight parts of a GPU, whose multiprocessors
 /// come in pairs, those of four blocks leave two out at most.
 int places_of(const tile_config& c, int num_sms) {
@@ -58,42 +31,9 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
-/// Elements of a row in a stage.
-constexpr int stage_depth(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 /// Stages in a tile.
 constexpr int stages_of(const tile_schedule& order) {
   return order.k_blocks / order.k_blocks_per_stage;
-}
-
-/// Cycles of a stage of one block, if so many blocks run.
-double stage_cycles(const gemm_shape& s, const gemm_plan& p, int blocks, int num_sms) {
-  const tile_config& c = p.config;
-  const double mma_rate = c.block_n == 160 ? products_per_cycle_of_160 : products_per_cycle;
-  const double math =
-      1.0 * tile_rows(c) * c.block_n * stage_depth(c) / mma_rate + stage_change_cycles;
-  // Blocks that do not run leave their share to the others.
-  const double share = 1.0 * num_sms / blocks;
-  const read_rates rates = rates_of(c);
-  const double l2 = c.warpgroup_split_k || c.cluster == 1 ? rates.l2 * share : rates.l2;
-  const double read = (tile_rows(c) + p.multicast_rows) * stage_depth(c) * 2 / l2;
-  const double rate = std::min(rates.memory * share, rates.most);
-  const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
-  const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
-  return std::max({math, read, operands / stages / rate});
-}
-
-/// What cutting tiles costs, if each is shared by `splits` clusters.
-double split_cycles(const tile_config& c, int splits) {
-  const double rate = c.swap_ab ? sums_bytes_per_cycle : wide_sums_bytes_per_cycle;
-  return handover_cycles + (splits - 1) * partial_bytes(c) / rate;
-}
-
-/// Ranges of k-blocks, and as many of these as are whole stages: those behind k are zeros.
-void cut_in_ranges(const gemm_shape& s, tile_schedule& order) {
-  const int ranges = ranges_of(s.n, s.k);
-  if (ranges == 1) return;
-  order.range_k_blocks = static_cast<int>(ceil_div<std::int64_t>(s.k, block_k * ranges));
-  if (order.k_blocks_per_stage > 1) order.k_blocks = ranges * order.range_k_blocks;
 }
 
 /// Whether a kernel adds what may depend on n and k alone in the order of ranges: a warpgroup has
@@ -106,16 +46,22 @@ bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {
 
 /// The tiles of a shape, none of them given to anybody yet.
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
-  const std::int64_t m = c.swap_ab ? s.n : s.m;
+  const auto parts = [](std::int64_t all, std::int64_t of) {
+    return static_cast<int>(ceil_div(all, of));
+  };
   const std::int64_t n = c.swap_ab ? s.m : s.n;
+  const int each = k_blocks_per_stage(c);
   gemm_plan p;
   p.config = c;
-  p.schedule.m_tiles = static_cast<int>(ceil_div<std::int64_t>(m, tile_rows(c) * c.cluster));
-  p.schedule.n_tiles = static_cast<int>(ceil_div<std::int64_t>(n, c.block_n));
-  p.schedule.k_blocks_per_stage = k_blocks_per_stage(c);
-  p.schedule.k_blocks =
-      static_cast<int>(ceil_div<std::int64_t>(s.k, stage_depth(c))) * p.schedule.k_blocks_per_stage;
-  if (s.invariant) cut_in_ranges(s, p.schedule);
+  p.schedule.m_tiles = parts(c.swap_ab ? s.n : s.m, tile_rows(c) * c.cluster);
+  p.schedule.n_tiles = parts(n, c.block_n);
+  p.schedule.k_blocks_per_stage = each;
+  p.schedule.k_blocks = parts(s.k, each * block_k) * each;
+  if (const int ranges = s.invariant ? ranges_of(s.n, s.k) : 1; ranges > 1) {
+    p.schedule.range_k_blocks = parts(s.k, ranges * block_k);
+    // Two ranges of which stages have a k-block each are equally long: what is behind k is zeros.
+    if (each > 1) p.schedule.k_blocks = ranges * p.schedule.range_k_blocks;
+  }
   p.schedule.part_k_blocks = p.schedule.k_blocks;
   p.multicast_rows = multicast_rows_of(c, n);
   return p;
@@ -127,54 +73,10 @@ bool can_cut(const tile_schedule& order, int tiles) {
          std::numeric_limits<std::int32_t>::max();
 }
 
-/// Every tile whole.
-gemm_plan whole_tiles(const gemm_shape& s, gemm_plan p, int num_sms) {
-  tile_schedule& order = p.schedule;
-  order.clusters = std::min(order.tiles(), places_of(p.config, num_sms));
-  const double stage = stage_cycles(s, p, p.blocks(), num_sms);
-  p.cycles =
-      (stage * stages_of(order) + whole_tile_cycles) * ceil_div(order.tiles(), order.clusters);
-  return p;
-}
-
-/// The last turn, which is not full, and the one before it, in equal shares.
-gemm_plan even_shares(const gemm_shape& s, gemm_plan p, int num_sms) {
-  tile_schedule& order = p.schedule;
-  const int places = places_of(p.config, num_sms);
-  const int tiles = order.tiles();
-  order.stream_k_tiles = tiles % places + (tiles > places ? places : 0);
-  order.clusters = static_cast<int>(std::min<std::int64_t>(
-      places, static_cast<std::int64_t>(order.stream_k_tiles) * stages_of(order)));
-  const double stage = stage_cycles(s, p, p.blocks(), num_sms);
-  const double tile = (stage * stages_of(order) + whole_tile_cycles) / order.clusters;
-  // Shares that begin anywhere read the same operands at different times, some from memory again.
-  const double again = p.config.swap_ab ? 0 : out_of_step / p.config.block_n;
-  // A tile touches at most so many shares.
-  const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
-  p.cycles = tile * (tiles + again * order.stream_k_tiles) + split_cycles(p.config, splits);
-  return p;
-}
-
-/// Every tile in the same number of splits: fewer than `even_shares` has, if some blocks idle.
-gemm_plan even_splits(const gemm_shape& s, gemm_plan p, int num_sms, int splits) {
-  tile_schedule& order = p.schedule;
-  order.stream_k_tiles = order.tiles();
-  order.clusters = order.tiles() * splits;
-  const double stage = stage_cycles(s, p, p.blocks(), num_sms);
-  p.cycles = stage * ceil_div(stages_of(order), splits) + whole_tile_cycles +
-             split_cycles(p.config, splits);
-  if (!p.config.swap_ab) p.cycles *= splits_of_rows;
-  return p;
-}
-
-/// Every tile by the blocks of a cluster, if all have a place.
-gemm_plan shared_in_clusters(const gemm_shape& s, gemm_plan p, int num_sms) {
-  const tile_config& c = p.config;
-  p.schedule.clusters = p.schedule.tiles();
-  const double stage = stage_cycles(s, p, p.blocks(), num_sms);
-  const double sent = partial_bytes(c) * (c.cluster_split_k - 1.0) / c.cluster_split_k;
-  p.cycles = stage * ceil_div(stages_of(p.schedule), c.cluster_split_k) + whole_tile_cycles +
-             sent / joined_bytes_per_cycle;
+/// The last tiles in equal shares of so many clusters.
+gemm_plan cut(gemm_plan p, int tiles, std::int64_t clusters) {
+  p.schedule.stream_k_tiles = tiles;
+  p.schedule.clusters = static_cast<int>(clusters);
   return p;
 }
 
@@ -216,28 +118,36 @@ operand_end n_end_of(const gemm_plan& p, std::int64_t rows) {
 std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
   require_computable(shape);
   std::vector<gemm_plan> plans;
+  const auto add = [&](gemm_plan p, bool evenly = false) {
+    p.cycles = cycles_of_operators(shape, p, num_sms, evenly);
+    plans.push_back(p);
+  };
   for (const tile_config& c : gemm_kernels) {
     const int places = places_of(c, num_sms);
     if (places < 1 || (shape.invariant && !adds_in_ranges(shape, c))) continue;
-    const gemm_plan p = plan_of(shape, c);
+    gemm_plan p = plan_of(shape, c);
     // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
     // There are narrower ones.
     if (c.swap_ab && c.block_n > 128 && 2 * shape.m <= c.block_n) continue;
     const int tiles = p.schedule.tiles();
+    p.schedule.clusters = std::min(tiles, places);
     if (c.cluster_split_k > 1) {
-      if (tiles <= places && stages_of(p.schedule) >= c.cluster_split_k)
-        plans.push_back(shared_in_clusters(shape, p, num_sms));
+      // Every tile by the blocks of a cluster, if all have a place.
+      if (tiles <= places && stages_of(p.schedule) >= c.cluster_split_k) add(p);
       continue;
     }
-    plans.push_back(whole_tiles(shape, p, num_sms));
+    add(p);
     if (shape.invariant || !can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
     // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
-    if (tiles % places != 0 && c.cluster <= 2) plans.push_back(even_shares(shape, p, num_sms));
+    // The last turn, which is not full, and the one before it.
+    const int last = tiles % places + (tiles > places ? places : 0);
+    if (tiles % places != 0 && c.cluster <= 2)
+      add(cut(p, last, std::min<std::int64_t>(places, std::int64_t{last} * stages_of(p.schedule))));
+    // Every tile in the same number of splits: some blocks idle, or it has been added already.
     const int splits = std::min(places / tiles, stages_of(p.schedule));
-    // So many are also what `even_shares` makes, of those that may be cut anywhere.
     if (splits > 1 && (splits * tiles < places || c.cluster > 2))
-      plans.push_back(even_splits(shape, p, num_sms, splits));
+      add(cut(p, tiles, tiles * splits), true);
   }
   std::ranges::stable_sort(plans, {}, &gemm_plan::cycles);
   return plans;

@@ -89,8 +89,8 @@ struct operand_end {
   return static_cast<std::size_t>(p.blocks()) * static_cast<std::size_t>(partial_bytes(p.config));
 }
 
-/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by a model like
-/// that of `plan_cycles` first. Throws `invalid_argument` for a shape that cannot be computed.
+/// The ways to compute a shape on a GPU of `num_sms` multiprocessors, the quickest by
+/// `cycles_of_operators` first. Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms);
 
 /// Cycles of 1755 MHz that a plan takes on a GPU of `num_sms` multiprocessors, without its launch.
@@ -102,6 +102,10 @@ struct operand_end {
 /// through L2 and reading some operands again; those of the blocks of a cluster, the way from one's
 /// shared memory to another's.
 [[nodiscard]] double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, int num_sms);
+
+/// The same by the numbers that operators go by; `evenly`: all tiles are cut into so many splits.
+[[nodiscard]] double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan,
+                                         int num_sms, bool evenly);
 
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
 /// and without tiles that are much wider than A has rows. Operators go by the cycles of
