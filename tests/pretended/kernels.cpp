@@ -2,12 +2,14 @@
 // operators ask for in worlds of GPUs, and what of a run comes to them.
 #include "tests/pretended/kernels.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/world/launch.hpp>
 
 #include "engines/gpu/collectives/collective_runner.hpp"
 #include "ops/all_gather_gemm/device.hpp"
@@ -20,14 +22,27 @@
 namespace pretended {
 namespace {
 
-thread_local std::vector<std::string> notes;
+thread_local lines notes;
 thread_local const void* unreachable = nullptr;
 thread_local std::string failure;
 int streams[2];
 
 }  // namespace
 
-std::vector<std::string> noted() { return std::exchange(notes, {}); }
+void on_gpus(int ranks, const std::function<void(untax::world&)>& body) {
+  untax::world_options options;
+  options.heap_bytes = std::size_t{8} << 20;
+  options.wait_limit = std::chrono::seconds(100);
+  untax::run_gpus(
+      ranks,
+      [&](untax::world& w) {
+        (void)noted();
+        body(w);
+      },
+      options);
+}
+
+lines noted() { return std::exchange(notes, {}); }
 std::string text_of(const void* p) { return fmt::format("{}", fmt::ptr(p)); }
 
 untax::stream_ref a_stream() {
@@ -44,8 +59,8 @@ untax::stream_ref captured_stream() {
 void put_out_of_reach(const void* p) { unreachable = p; }
 void fail_next(const std::string& why) { failure = why; }
 
-std::vector<std::string> told(untax::world& w, std::uint64_t& from) {
-  std::vector<std::string> calls;
+lines told(untax::world& w, std::uint64_t& from) {
+  lines calls;
   const std::uint64_t last = w.state().posted(w.rank());
   while (from < last) {
     const auto line = w.state().posted_at(w.rank(), ++from);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,8 +12,13 @@
 /// Kernels that note what they are asked for. Each rank is a thread, and has notes of its own.
 namespace pretended {
 
+using lines = std::vector<std::string>;
+
+/// A world of so many pretended GPUs; `body` begins without notes.
+void on_gpus(int ranks, const std::function<void(untax::world&)>& body);
+
 /// What was noted since the last call.
-[[nodiscard]] std::vector<std::string> noted();
+[[nodiscard]] lines noted();
 /// "1: 0x7ffe...": what runs note of an address.
 [[nodiscard]] std::string text_of(const void* p);
 
@@ -27,6 +32,6 @@ void put_out_of_reach(const void* p);
 void fail_next(const std::string& why);
 
 /// What a rank has told the ledger since the `from`-th call, which is moved on.
-[[nodiscard]] std::vector<std::string> told(untax::world& w, std::uint64_t& from);
+[[nodiscard]] lines told(untax::world& w, std::uint64_t& from);
 
 }  // namespace pretended

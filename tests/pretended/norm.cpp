@@ -17,25 +17,13 @@
 namespace {
 
 using namespace untax;
+using pretended::lines;
 using pretended::noted;
+using pretended::on_gpus;
 using pretended::text_of;
 using pretended::told;
 using untax_test::error_of;
 using untax_test::expect_error;
-using lines = std::vector<std::string>;
-
-void on_gpus(int ranks, const std::function<void(world&)>& body) {
-  world_options options;
-  options.heap_bytes = std::size_t{8} << 20;
-  options.wait_limit = std::chrono::seconds(100);
-  run_gpus(
-      ranks,
-      [&](world& w) {
-        (void)noted();
-        body(w);
-      },
-      options);
-}
 
 constexpr std::int64_t tokens = 6;
 constexpr std::int64_t hidden = 64;
