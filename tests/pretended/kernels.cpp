@@ -18,6 +18,7 @@
 #include "ops/common/own_stream.hpp"
 #include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
+#include "ops/merge_partial_attention/backend.hpp"
 
 namespace pretended {
 namespace {
@@ -134,6 +135,20 @@ class noting_norm final : public untax::device_norm {
   }
 };
 
+class noting_merge final : public untax::merge_backend {
+ public:
+  noting_merge() = default;
+  noting_merge(const noting_merge&) = delete;
+  noting_merge& operator=(const noting_merge&) = delete;
+  ~noting_merge() override { note("merge ends"); }
+  void run(const untax::const_matrix& o, const untax::const_matrix& lse, const untax::matrix& out,
+           const untax::matrix& out_lse, untax::stream_ref stream) override {
+    launch(fmt::format("merge runs {} {} to {} {}, {} tokens, on {}", text_of(o.data),
+                       text_of(lse.data), text_of(out.data), text_of(out_lse.data), lse.rows,
+                       stream_text(stream)));
+  }
+};
+
 std::string norm_text(const untax::all_reduce_norm_problem& p, const untax::shown_results& shown) {
   return fmt::format("tokens {}, hidden {}, {}, {}, to {} {} {}, {} apart", p.tokens, p.hidden,
                      name_of(p.type), name_of(p.output), text_of(shown.own.x),
@@ -177,6 +192,14 @@ process_owned<device_norm> all_reduce_norm_for_any_tokens(world& /*w*/,
     phases += fmt::format(", {} in {}", end, plans.at(end).phases);
   pretended::note(fmt::format("make norm: any of {}{}", pretended::norm_text(p, results), phases));
   return process_owned<device_norm>(new pretended::noting_norm);
+}
+process_owned<merge_backend> merge_on_device(world& /*w*/, const merge_partial_attention_problem& p,
+                                             const merge_partial_attention_plan& plan,
+                                             bool varying_tokens) {
+  pretended::note(fmt::format("make merge: tokens {}{}, heads {} x {}, {}, rank {} of {}, {}",
+                              p.tokens, varying_tokens ? " at most" : "", p.heads, p.head_dim,
+                              name_of(p.type), plan.rank, plan.world, name_of(plan.how)));
+  return process_owned<merge_backend>(new pretended::noting_merge);
 }
 std::unique_ptr<device_operator> sums_on_device(world& /*w*/, const device_sum& s,
                                                 const operator_options& options,
