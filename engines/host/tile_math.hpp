@@ -25,6 +25,7 @@ struct math_need {
 
   /// Of operands only types are looked at.
   void add(const step& s, const operand_table& types);
+  [[nodiscard]] bool operator==(const math_need&) const = default;
 };
 
 /// What one worker computes with: the private tiles that a protocol can name, and room for widened

@@ -258,7 +258,9 @@ protocol_variant checked(const gemm_variant& what) {
 
 std::vector<protocol_variant> variants_of(const operator_entry& entry) {
   std::vector<protocol_variant> variants;
-  for (const pattern how : host_patterns) {
+  std::vector<pattern> patterns(host_patterns.begin(), host_patterns.end());
+  if (entry.copied) patterns.push_back(pattern::copy_engine);
+  for (const pattern how : patterns) {
     if (how == pattern::automatic) continue;
     for (const auto gather : {gather_axis::rows, gather_axis::k}) {
       if (gather == gather_axis::k && !entry.gathers) continue;

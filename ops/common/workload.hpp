@@ -73,6 +73,7 @@ struct operator_entry {
   bool on_gpus = false;          ///< it is there in worlds of GPUs, too
   bool tuned = false;            ///< on GPUs `automatic` is chosen from measured tables
   bool result_in_heap = false;   ///< the operator owns its result, for peers to write
+  bool copied = false;           ///< its protocol has a program for the copy engines of GPUs
   /// Bitwise reproducible for any timing.
   bool reproducible = false;
 

@@ -42,6 +42,7 @@ operator_entry gemm_all_scatter_entry() {
           .on_gpus = true,
           .tuned = true,
           .result_in_heap = true,
+          .copied = true,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,
                      const operator_options& o) -> std::unique_ptr<runnable> {

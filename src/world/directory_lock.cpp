@@ -12,13 +12,14 @@
 
 namespace untax {
 
-directory_lock::directory_lock(const std::string& directory) noexcept
+directory_lock::directory_lock(const std::string& directory,
+                               std::chrono::milliseconds limit) noexcept
     : directory_(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
   if (!directory_) return;
-  const deadline limit(std::chrono::seconds(10));
+  const deadline end(limit);
   while (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {
     // Some file systems have no such locks.
-    if ((errno != EWOULDBLOCK && errno != EINTR) || limit.passed()) break;
+    if (errno != EWOULDBLOCK || end.passed()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   struct stat status {};

@@ -107,6 +107,24 @@ TEST(predictions, are_right_where_the_machine_is_as_the_model) {
   expect_right(noisy, near_grid, random, 0.15);
 }
 
+// Of a pattern that was not measured everywhere, only the lines count where it was.
+TEST(predictions, of_a_pattern_come_from_where_it_was_measured) {
+  tuning_table few = empty_table();
+  for (const std::int64_t m : {16, 64, 256, 1024}) {
+    // No model fits these.
+    const double seconds = m == 64 ? 3e-5 : 1e-5;
+    few.entries.push_back({gathered(m, 4096, 8192),
+                           {{pattern::bulk_library, 2e-5}, {pattern::fused_sequential, seconds}}});
+  }
+  tuning_table more = few;
+  more.entries.push_back({gathered(64, 8192, 8192), {{pattern::bulk_library, 3e-5}}});
+  const tuned_problem p = gathered(64, 5000, 8192);
+  const double alone = seconds_of(predict(few, p, 4), pattern::fused_sequential);
+  EXPECT_GT(alone, 0);
+  EXPECT_NEAR(seconds_of(predict(more, p, 4), pattern::fused_sequential) / alone, 1, 1e-9);
+  EXPECT_EQ(predict(more, p, 4).from.size(), 2U);
+}
+
 // What entries are off by grows with the way from the grid. Of tables drawn anew each time one of
 // 150 would be off by a little more somewhere.
 TEST(predictions, are_near_far_from_the_grid_too) {

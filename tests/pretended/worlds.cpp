@@ -58,24 +58,6 @@ TEST(pretended_gpus, meet_and_give_memory_back) {
       small());
 }
 
-void expect_kernels_missing(const std::function<void(world&)>& make) {
-  for (world& w : world::local_gpus(1, small()))
-    expect_error(error_of([&] { make(w); }), errc::unsupported, {"built without CUDA"});
-}
-
-TEST(pretended_gpus, have_operators_that_ask_for_kernels) {
-  expect_kernels_missing([](world& w) { all_gather_gemm(w, {.m = 64, .n = 64, .k = 64}); });
-  expect_kernels_missing([](world& w) { gemm_all_scatter(w, {.m = 64, .n = 64, .k = 64}); });
-  expect_kernels_missing([](world& w) { gemm_reduce_scatter(w, {.m = 64, .n = 64, .k = 64}); });
-  expect_kernels_missing([](world& w) { gemm_all_reduce(w, {.m = 64, .n = 64, .k = 64}); });
-  expect_kernels_missing([](world& w) { all_gather(w, {.count = 64}); });
-  expect_kernels_missing([](world& w) { reduce_scatter(w, {.count = 64}); });
-  expect_kernels_missing([](world& w) { all_reduce(w, {.count = 64}); });
-  expect_kernels_missing([](world& w) { all_to_all(w, {.count = 64}); });
-  expect_kernels_missing([](world& w) { broadcast(w, {.count = 64}); });
-  expect_kernels_missing([](world& w) { all_reduce(w, {.count = 64}, {.varying_count = true}); });
-}
-
 TEST(pretended_gpus, are_refused_by_what_computes_on_the_host) {
   for (world& w : world::local_gpus(1, small())) {
     const schedule::lane_program nothing({});

@@ -1,5 +1,7 @@
 // What the host keeps widened is what the next steps want, and no more.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -68,6 +70,90 @@ TEST(tile_math, stores_a_tile_when_it_is_complete) {
     math.perform(s, operands);
     EXPECT_EQ(static_cast<float>(c[0]), k == 0 ? 77.0F : 3.0F);
   }
+}
+
+// Weights are widened block by block, where they are too many to be kept at once.
+TEST(tile_math, multiplies_by_weights_that_are_widened_in_blocks) {
+  constexpr std::int64_t depth = 1 << 16;
+  constexpr std::int64_t columns = 130;  // two blocks of 64, and two more
+  std::vector<bf16> a(depth, bf16(1.0F));
+  std::vector<bf16> b(columns * depth);
+  for (std::int64_t n = 0; n < columns; ++n)
+    std::fill_n(b.begin() + n * depth, depth, bf16(static_cast<float>(n + 1)));
+  std::vector<bf16> c(columns + 3, bf16(-1.0F));
+  const auto memory = [](auto& values, std::int64_t stride) {
+    return operand_memory{
+        .base = reinterpret_cast<std::byte*>(values.data()), .stride = stride, .type = dtype::bf16};
+  };
+  operand_table operands;
+  operands[operand::a] = memory(a, depth);
+  operands[operand::b] = memory(b, depth);
+  operands[operand::c] = memory(c, columns + 3);
+  tile_math math({1, columns});
+  math.start_run();
+  step s{.what = action::multiply, .first = true, .last = true};
+  s.rows = 1;
+  s.cols = columns;
+  s.depth = depth;
+  s.from = {operand::a, 0, 0, 0};
+  s.weights = {operand::b, 0, 0, 0};
+  s.to = {operand::c, 0, 0, 2};
+  math.perform(s, operands);
+  for (std::int64_t n = 0; n < columns; ++n)
+    EXPECT_EQ(static_cast<float>(c[static_cast<std::size_t>(n + 2)]),
+              static_cast<float>(bf16(static_cast<float>(depth * (n + 1)))));
+  for (const std::size_t beside : {std::size_t{0}, std::size_t{1}, c.size() - 1})
+    EXPECT_EQ(static_cast<float>(c[beside]), -1.0F);
+}
+
+TEST(math_needs, are_those_of_all_steps_and_of_no_other) {
+  operand_table types;
+  for (const operand of : {operand::a, operand::b, operand::c, operand::inbox, operand::outbox})
+    types[of].type = dtype::f32;
+  const auto needed = [&](const std::vector<step>& steps) {
+    math_need need;
+    for (const step& s : steps) need.add(s, types);
+    return need;
+  };
+  const auto sized = [](action what, operand from, operand to, std::int64_t cols,
+                        std::int64_t depth) {
+    step s{.what = what};
+    s.rows = 7;
+    s.cols = cols;
+    s.depth = depth;
+    s.from.of = from;
+    s.to.of = to;
+    return s;
+  };
+  const step by_c = sized(action::multiply, operand::a, operand::c, 5, 9);
+  const step by_product = sized(action::multiply, operand::a, operand::product, 5, 9);
+  const step by_panel = sized(action::multiply, operand::panel, operand::c, 5, 9);
+  EXPECT_EQ(needed({}), math_need());
+  EXPECT_EQ(needed({by_c}), math_need());
+  EXPECT_EQ(needed({by_product}), (math_need{.product = true}));
+  EXPECT_EQ(needed({sized(action::add, operand::inbox, operand::sum, 5, 9)}),
+            (math_need{.sum = true}));
+  EXPECT_EQ(needed({sized(action::reduce, operand::a, operand::c, 5, 4),
+                    sized(action::reduce, operand::a, operand::c, 5, 3)}),
+            (math_need{.addends = 4}));
+  EXPECT_EQ(needed({sized(action::normalise, operand::sum, operand::c, 5, 4),
+                    sized(action::normalise, operand::sum, operand::c, 3, 9)}),
+            (math_need{.hidden = 5}));
+  EXPECT_EQ(needed({sized(action::copy, operand::inbox, operand::panel, 5, 4),
+                    sized(action::copy, operand::inbox, operand::panel, 3, 9)}),
+            (math_need{.panel = 5}));
+  EXPECT_EQ(needed({sized(action::copy, operand::inbox, operand::panel, 0, 4)}),
+            (math_need{.panel = 1}));
+  EXPECT_EQ(needed({sized(action::copy, operand::a, operand::inbox, 5, 4)}), math_need());
+  types[operand::a].type = types[operand::b].type = dtype::bf16;
+  step deeper = by_c;
+  deeper.depth = 11;
+  EXPECT_EQ(needed({deeper, by_c}), (math_need{.left = 11, .right = 11}));
+  EXPECT_EQ(needed({by_panel}), (math_need{.right = 9}));
+  types[operand::c].type = dtype::bf16;
+  EXPECT_EQ(needed({by_panel}), (math_need{.product = true, .right = 9}));
+  // Types of no step are no need.
+  EXPECT_EQ(needed({sized(action::store, operand::sum, operand::c, 5, 4)}), math_need());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ namespace detail {
     case memory_order::release:
       return std::memory_order_release;
     case memory_order::acq_rel:
-      return std::memory_order_acq_rel;
+      break;
   }
   return std::memory_order_acq_rel;
 }

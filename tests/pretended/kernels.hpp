@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <untax/core/pattern.hpp>
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+/// Kernels that note what they are asked for. Each rank is a thread, and has notes of its own.
+namespace pretended {
+
+using lines = std::vector<std::string>;
+
+/// A world of so many pretended GPUs; `body` begins without notes.
+void on_gpus(int ranks, const std::function<void(untax::world&)>& body);
+
+/// What was noted since the last call.
+[[nodiscard]] lines noted();
+/// "1: 0x7ffe...": what runs note of an address.
+[[nodiscard]] std::string text_of(const void* p);
+
+/// A stream of the caller; while it is captured, and not.
+[[nodiscard]] untax::stream_ref a_stream();
+[[nodiscard]] untax::stream_ref captured_stream();
+
+/// Memory of the host that no kernel of this rank reaches, from here on; null: none.
+void put_out_of_reach(const void* p);
+/// What this rank's kernels throw when they are launched next, once: "" for nothing.
+void fail_next(const std::string& why);
+
+/// What a rank has told the ledger since the `from`-th call, which is moved on.
+[[nodiscard]] lines told(untax::world& w, std::uint64_t& from);
+
+}  // namespace pretended

@@ -1,0 +1,31 @@
+// What orders of operations are to the compiler: an x86 does the same for most of them.
+#include <untax/rma/order.hpp>
+
+#include <atomic>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using untax::memory_order;
+namespace detail = untax::detail;
+
+TEST(orders, of_what_reads_and_writes_are_as_asked) {
+  EXPECT_EQ(detail::exchange_order(memory_order::relaxed), std::memory_order_relaxed);
+  EXPECT_EQ(detail::exchange_order(memory_order::acquire), std::memory_order_acquire);
+  EXPECT_EQ(detail::exchange_order(memory_order::release), std::memory_order_release);
+  EXPECT_EQ(detail::exchange_order(memory_order::acq_rel), std::memory_order_acq_rel);
+}
+
+TEST(orders, of_what_only_reads_or_only_writes_have_their_part) {
+  EXPECT_EQ(detail::load_order(memory_order::relaxed), std::memory_order_relaxed);
+  EXPECT_EQ(detail::load_order(memory_order::acquire), std::memory_order_acquire);
+  EXPECT_EQ(detail::load_order(memory_order::release), std::memory_order_relaxed);
+  EXPECT_EQ(detail::load_order(memory_order::acq_rel), std::memory_order_acquire);
+  EXPECT_EQ(detail::store_order(memory_order::relaxed), std::memory_order_relaxed);
+  EXPECT_EQ(detail::store_order(memory_order::acquire), std::memory_order_relaxed);
+  EXPECT_EQ(detail::store_order(memory_order::release), std::memory_order_release);
+  EXPECT_EQ(detail::store_order(memory_order::acq_rel), std::memory_order_release);
+}
+
+}  // namespace
