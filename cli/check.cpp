@@ -18,6 +18,7 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
@@ -35,6 +36,7 @@ struct check_options {
   std::optional<std::string> how;
   std::optional<std::string> gather;
   std::optional<std::string> move;
+  bool own_heads = false;
 };
 
 constexpr const char* footer =
@@ -49,7 +51,8 @@ constexpr const char* footer =
     "lowered to, all that is read and waited for, and the schedule of all ranks."
     "\n\n"
     "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200\n"
-    "  untax check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200";
+    "  untax check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200\n"
+    "  untax check merge_partial_attention -m 16 -n 32 -k 128 --ranks 4 --gpu h200 --own-heads";
 
 /// The variants of one operator, or of all.
 std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
@@ -105,22 +108,34 @@ std::string table_of(const check_report& report, int columns, text_style how) {
 }
 
 /// An operator whose plans for GPUs can be looked at.
-operator_entry entry_on_gpus(const std::string& name) {
+operator_entry entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);
   known.push_back(norm_entry().name);
-  const std::size_t place = place_in("the operator", name, known);
+  known.push_back(merge_entry().name);
+  const std::size_t place = place_in("the operator", *options.operator_name, known);
   if (place < operators().size()) return operators()[place];
-  operator_entry norm;
-  norm.name = name;
-  norm.check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-    all_reduce_norm_problem rows;
-    rows.tokens = p.m;
-    rows.hidden = p.n;
-    rows.type = p.type;
-    return check_on_gpus(rows, ranks, o, places);
+  operator_entry entry;
+  entry.name = known[place];
+  if (entry.name == norm_entry().name) {
+    entry.check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
+                             int places) {
+      all_reduce_norm_problem rows;
+      rows.tokens = p.m;
+      rows.hidden = p.n;
+      rows.type = p.type;
+      return check_on_gpus(rows, ranks, o, places);
+    };
+    return entry;
+  }
+  const auto get = options.own_heads ? merged_heads::own : merged_heads::all;
+  entry.check_on_gpus = [get](const gemm_problem& p, int ranks, const operator_options& o,
+                              int places) {
+    const merge_partial_attention_problem parts{
+        .tokens = p.m, .heads = p.n, .head_dim = p.k, .type = p.type, .get = get};
+    return check_on_gpus(parts, ranks, {.how = o.how}, places);
   };
-  return norm;
+  return entry;
 }
 
 int carry_out_on_gpus(const check_options& options) {
@@ -128,9 +143,9 @@ int carry_out_on_gpus(const check_options& options) {
     throw error(errc::invalid_argument, "--gpu looks at one operator; give its name");
   if (options.effort.ranks.size() != 1)
     throw error(errc::invalid_argument, "--gpu takes one number of ranks: --ranks W");
-  const gpu_check_report report = check_gpu_plans(
-      {entry_on_gpus(*options.operator_name), options.problem, options.effort.ranks.front(),
-       *options.gpu, options.how, options.gather, options.move});
+  const gpu_check_report report =
+      check_gpu_plans({entry_on_gpus(options), options.problem, options.effort.ranks.front(),
+                       *options.gpu, options.how, options.gather, options.move});
   if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
@@ -182,12 +197,15 @@ void add_check(CLI::App& app, int& status) {
                        "plan for such GPUs, and check the plans: " + alternatives(gpu_names()));
   const auto of_gpu = [&](CLI::Option* option) { return option->needs(gpu); };
   gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A, or tokens")));
-  gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result")));
-  gpu->needs(of_gpu(verb->add_option(
-      "-k", options->problem.k, "columns of the whole A; of all_reduce_norm it means nothing")));
+  gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result, or heads")));
+  gpu->needs(of_gpu(verb->add_option("-k", options->problem.k,
+                                     "columns of the whole A, or elements of a head; of "
+                                     "all_reduce_norm it means nothing")));
   of_gpu(verb->add_option("--pattern", options->how, "with --gpu, only this one"));
   of_gpu(verb->add_option("--gather", options->gather, "with --gpu, only rows or k of A"));
   of_gpu(verb->add_option("--move", options->move, "with --gpu, only push or pull"));
+  of_gpu(verb->add_flag("--own-heads", options->own_heads,
+                        "of merge_partial_attention, with --gpu: to each rank its heads"));
   verb->footer(footer);
   verb->callback([options, &status] { status = carry_out(*options); });
 }

@@ -9,6 +9,7 @@
 #include "names.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/registry.hpp"
 
 namespace untax::cli {
 namespace {
@@ -46,7 +47,8 @@ void require_possible(const gpu_check_request& r) {
   require_size(name, 0, "m", r.problem.m);
   require_size(name, 0, "n", r.problem.n);
   require_size(name, 0, "k", r.problem.k);
-  require_device_problem(name, 0, r.problem.type, r.problem.n, r.problem.k);
+  if (find_operator(name) != nullptr)
+    require_device_problem(name, 0, r.problem.type, r.problem.n, r.problem.k);
 }
 
 template <class T, std::size_t count>

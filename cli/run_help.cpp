@@ -24,7 +24,7 @@ constexpr const char* other_text =
     "1.\n"
     "Started by torchrun, mpirun or srun, the command joins their world.\n"
     "With --backend cuda ranks are GPUs, runs are launched eagerly, and fp32 sums on the GPU tell "
-    "what is right; of flash_decode fp64 does.\n"
+    "what is right; of flash_decode and merge_partial_attention fp64 does.\n"
     "\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"

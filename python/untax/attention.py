@@ -43,13 +43,13 @@ class FlashDecode(Operator):
 
 
 class MergePartialAttention(Operator):
-    """Exchange and merge of what anybody's attention kernel made of the keys of each rank, in worlds of the host.
+    """Exchange and merge of what anybody's attention kernel made of the keys of each rank.
 
     `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads] of fp32, natural logarithms of the sums of
     exponentials, or with `log2` those to base 2; -inf where a part is empty, and then its row may hold anything. Every rank
     gets all heads, or with `own_heads` its ceil(heads / W), the last ones fewer: `out` of [tokens * own, head_dim] and
     `lse` of [tokens, own], zeros and -inf where all parts are empty. With `varying_tokens` a run has any number of
-    tokens up to that, the same at all ranks.
+    tokens up to that, the same at all ranks. On GPUs `head_dim` has to be a multiple of 8, of 4 in fp32.
     """
 
     name = "merge_partial_attention"

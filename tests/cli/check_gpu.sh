@@ -39,6 +39,11 @@ for operator in gemm_reduce_scatter "gemm_all_reduce --pattern fused_sequential"
 done
 expect 0 check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200
 says "$out" '^ *fused_sequential .* right$'
+for heads in "" --own-heads; do
+  expect 0 check merge_partial_attention -m 5 -n 6 -k 184 --ranks 4 --gpu h200 $heads
+  says "$out" '^ *fused_sequential .* right$'
+done
+refused 'head_dim is 12; on GPUs it has to be a multiple of 8' merge_partial_attention -m 1 -n 1 -k 12 --ranks 2 --gpu h200
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
 refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
 refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200

@@ -17,7 +17,7 @@ if ((${#numbers[@]} == 0)); then mapfile -t numbers < <(seq 1 $((${#names[@]} - 
 
 # Short waits: what is never told of ends as an error. Ranks that share a GPU have queues of their own.
 export UNTAX_WAIT_LIMIT_MS=2000 CUDA_DEVICE_MAX_CONNECTIONS=32
-tests='gpu_operators*:gpu_gather_ways*:gpu_sums*:gpu_all_reduce_norm*'
+tests='gpu_operators*:gpu_gather_ways*:gpu_sums*:gpu_all_reduce_norm*:gpu_merge_partial_attention*'
 
 cmake --preset cuda -B build/mutants -DCMAKE_CUDA_FLAGS=-DUNTAX_MUTANTS >/dev/null
 cmake --build build/mutants --target gpu_test >/dev/null

@@ -16,16 +16,16 @@ from .takeover import Report, forget, install, report, uninstall
 
 
 
-def merge_partial_attention(partial_o: _torch.Tensor, partial_lse: _torch.Tensor,
-                            group: Any = None) -> tuple[_torch.Tensor, _torch.Tensor]:
+def merge_partial_attention(partial_o: _torch.Tensor, partial_lse: _torch.Tensor, group: Any = None, *,
+                            own_heads: bool = False) -> tuple[_torch.Tensor, _torch.Tensor]:
     """Merges what anybody's attention kernel made of the keys of each rank.
 
-    `partial_o`: [..., head_dim], `partial_lse`: [...], the logarithm of the sum of exponentials, base e, -inf where a
-    rank has no key. Returns the attention to the keys of all ranks, and its lse in fp32; zeros and -inf where nobody has
-    one. Collective. On CPUs one merge_partial_attention; on GPUs, and for many parts, two all_gathers of untax
-    and torch's kernels.
+    `partial_o`: [..., heads, head_dim], `partial_lse`: [..., heads], the logarithm of the sum of exponentials, base e,
+    -inf where a rank has no key, and then its row of `partial_o` may hold anything. Returns the attention to the keys of
+    all ranks, and its lse in fp32, zeros and -inf where nobody has one: of all heads at every rank, or with `own_heads`
+    of this rank's ceil(heads / W), the last ranks fewer or none. Collective.
     """
-    return _torch.ops.untax.merge_partial_attention(partial_o, partial_lse, name_of(group))
+    return _torch.ops.untax.merge_partial_attention(partial_o, partial_lse, name_of(group), own_heads)
 
 
 __all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "close", "explain", "forget", "install", "make_world",

@@ -48,6 +48,14 @@ def ranks_of(group_name: str) -> int:
     return c10d._get_group_size_by_name(group_name)
 
 
+def rank_of(group_name: str) -> int:
+    """Which of them this process, or thread, is."""
+    for device in ("cpu", "cuda"):
+        if (engine := _engines.get((group_name, device))) is not None:
+            return engine.world.rank
+    return group_of(group_name).rank()
+
+
 def make_world(group: Any = None, **options: Any) -> World:
     """Collective. A world of the processes of a group, which may be some of the job's. They meet through its store."""
     group = group_of(group)
@@ -83,12 +91,13 @@ class Engine:
         self.world = world
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
 
-    def planned(self, kind: str, **problem: Any) -> Operator:
+    def planned(self, kind: str, most: int | None = None, **problem: Any) -> Operator:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
-        rows, or of elements, up to the next power of two, where operators have such plans."""
+        rows, or of elements, up to the next power of two, or to `most`, where operators have such plans."""
         if (varying := _varying.get(kind)) is not None:
             size, option = varying
-            problem[size] = 1 << max(problem[size] - 1, _least - 1).bit_length()
+            room = 1 << max(problem[size] - 1, _least - 1).bit_length()
+            problem[size] = room if most is None else min(room, most)
             problem[option] = True
         key = (kind, *problem.values())  # whoever asks for a kind says its problem in the same order
         op = self._planned.get(key)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import tensors
-from .groups import ranks_of
+from .groups import rank_of, ranks_of
 
 _library = torch.library.Library("untax", "DEF")
 _fakes: dict[str, Callable[..., Any]] = {}
@@ -75,6 +75,11 @@ def _fake_all_scattered(a: Tensor, b: Tensor, group_name: str) -> Tensor:
     return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1]) * ranks_of(group_name)))
 
 
+def _fake_merged(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False) -> tuple[Tensor, Tensor]:
+    shape = tensors.merged_shape(partial_lse, own_heads, ranks_of(group_name), rank_of(group_name))
+    return partial_o.new_empty((*shape, partial_o.shape[-1])), partial_lse.new_empty(shape, dtype=torch.float32)
+
+
 def _like(x: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
@@ -100,9 +105,8 @@ _define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str 
 _define("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0) -> (Tensor, Tensor)",
         tensors.flash_attention,
         lambda q, keys, values, causal=False, scale=0.0: (_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)))
-_define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name) -> (Tensor, Tensor)",
-        tensors.merge_partial_attention,
-        lambda partial_o, partial_lse, group_name: (_like(partial_o), _like(partial_lse).float()))
+_define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name, bool own_heads=False) -> "
+        "(Tensor, Tensor)", tensors.merge_partial_attention, _fake_merged)
 
 
 def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
@@ -142,7 +146,7 @@ _define_out("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, 
             tensors.flash_decode, "out")
 _define_out("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0)",
             tensors.flash_attention, "out", "log_sums")
-_define_out("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name)",
+_define_out("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name, bool own_heads=False)",
             tensors.merge_partial_attention, "o", "lse")
 
 

@@ -337,33 +337,56 @@ def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = Fals
     return _handed(made, out), _handed(sums, log_sums)
 
 
-def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, *, o: Tensor | None = None,
-                            lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) -> tuple[int, ...]:
+    """Of the logarithms that a rank gets: with `own_heads` of its share of the last dimension."""
+    if not own_heads:
+        return tuple(partial_lse.shape)
+    if partial_lse.dim() == 0:
+        raise InvalidArgument("partial_lse has no dimension; with own_heads the last one has to be that of heads")
+    heads = partial_lse.shape[-1]
+    each = -(-heads // ranks)
+    return (*partial_lse.shape[:-1], max(min(each, heads - rank * each), 0))
+
+
+def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False, *,
+                            o: Tensor | None = None, lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
     _require_shape("partial_lse", partial_lse, *partial_o.shape[:-1])
+    if partial_lse.device != partial_o.device:
+        raise InvalidArgument(f"partial_lse is on {partial_lse.device}; it has to be on {partial_o.device}, like partial_o")
     engine = _engine(partial_o, group_name)
-    ranks, shape = engine.world.size, partial_lse.shape
-    heads, dim = shape[-1] if shape else 1, partial_o.shape[-1]
-    # The rooms for all parts of all ranks are to be small beside the heap.
-    if not partial_o.is_cuda and dim > 0 and 0 < max(partial_lse.numel(), 64 * heads) * (dim + 2) * ranks <= 1 << 21:
-        made, sums = _room(partial_o, (*shape, dim), 0, o), _room(partial_lse.float(), tuple(shape), 0, lse)
-        if partial_o.numel() > 0:
-            op = engine.planned("merge_partial_attention", tokens=partial_lse.numel() // heads, heads=heads, head_dim=dim,
-                                dtype=partial_o.dtype)
-            parts = partial_o.reshape(-1, dim).contiguous(), partial_lse.float().reshape(-1, heads).contiguous()
-            op._core.run_merge(*map(_operand, (*parts, made.view(-1, dim), sums.view(-1, heads))), 0)
-        return _handed(made, o), _handed(sums, lse)
-    logarithms = all_gather(partial_lse.float().unsqueeze(0), 0, group_name)
-    parts = all_gather(partial_o.unsqueeze(0), 0, group_name).view(ranks, *partial_o.shape)
-    top = logarithms.amax(0)
-    # Where no rank has seen a key all of them have -inf, and the result is zero.
-    shares = torch.exp(logarithms - torch.where(top.isinf(), torch.zeros_like(top), top))
-    total = shares.sum(0)
-    merged = (parts.float() * shares.unsqueeze(-1)).sum(0) / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(-1)
-    merged, top = merged.to(partial_o.dtype), top + torch.where(top.isinf(), torch.zeros_like(total), total.log())
-    for made, out in ((merged, o), (top, lse)):
-        if out is not None:
-            fits(made, tuple(made.shape), out)
-    return _handed(merged, o), _handed(top, lse)
+    ranks, dim = engine.world.size, partial_o.shape[-1]
+    shape = merged_shape(partial_lse, own_heads, ranks, engine.world.rank)
+    made, sums = _room(partial_o, (*shape, dim), 0, o), _room(partial_o.new_empty(0, dtype=torch.float32), shape, 0, lse)
+    if partial_o.numel() > 0:
+        _merge(engine, partial_o, partial_lse, own_heads, made, sums)
+    return _handed(made, o), _handed(sums, lse)
+
+
+def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bool, made: Tensor, sums: Tensor) -> None:
+    ranks, dim = engine.world.size, partial_o.shape[-1]
+    chunk = 16 // partial_o.element_size() if partial_o.is_cuda else 1  # which kernels move at a time
+    width = -(-dim // chunk) * chunk
+    heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
+    rooms = (1 << 25 if partial_o.is_cuda else 1 << 21) // (ranks * (width + 8))  # rows, which are small beside the heap
+    if not own_heads and (partial_o.is_cuda or 64 * heads > rooms):
+        heads = 1  # all rows are alike
+    tokens = partial_lse.numel() // heads
+    own, held = sums.numel() // tokens, -(-heads // ranks) if own_heads else heads
+    at_once = 1 << max(rooms // held, 1).bit_length() - 1
+    op = engine.planned("merge_partial_attention", at_once, tokens=tokens, heads=heads, head_dim=width,
+                        dtype=partial_o.dtype, own_heads=own_heads)
+    rows = partial_o.reshape(-1, dim)
+    if width != dim:
+        rows = torch.nn.functional.pad(rows, (0, width - dim))
+    rows, logarithms = _aligned(rows.contiguous()), partial_lse.reshape(tokens, heads).float().contiguous()
+    to = made.view(-1, dim) if width == dim else made.new_empty(tokens * own, width)
+    sums_to = sums.view(tokens, own)
+    for begin in range(0, tokens, at_once):
+        end = min(begin + at_once, tokens)
+        op._core.run_merge(_operand(rows[begin * heads:end * heads]), _operand(logarithms[begin:end]),
+                           _operand(to[begin * own:end * own]), _operand(sums_to[begin:end]), _stream(rows))
+    if width != dim:
+        made.view(-1, dim).copy_(to[:, :dim])
 
 
 def _reduction(reduce_op: str) -> str:
