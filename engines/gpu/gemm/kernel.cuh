@@ -50,16 +50,16 @@ __device__ __forceinline__ auto run_consumer(const block_view<config>& block, So
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
-    using results = typename Sink::results;
-    return mma_consumer<T, config, has_ranges, no_rows, results>(block, group, {},
-                                                                 sink.results_of(group))
-        .run()
-        .left();
+    const auto results = sink.results_of(group);
+    return mma_consumer<T, config, has_ranges, no_rows, typename Sink::results>(block, group, {},
+                                                                                results)
+        .run();
   } else if constexpr (bringing_source<Source>) {
-    mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
+    return mma_consumer<T, config, false, typename Source::rows>(block, group,
+                                                                 source.rows_for(group))
         .run();
   } else {
-    mma_consumer<T, config, has_ranges>(block, group).run();
+    return mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
 
@@ -92,14 +92,8 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     const auto run = [&](auto type) {
       return run_consumer<decltype(type), config, has_ranges>(block, io.source, io.sink);
     };
-    if constexpr (summing_sink<sink>) {
-      const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
-      io.sink.after_results(block, static_cast<int>(threadIdx.x) / warpgroup_threads - 1, left);
-    } else if (block.arguments.type == dtype::f16) {
-      run(__half{});
-    } else {
-      run(__nv_bfloat16{});
-    }
+    const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+    if constexpr (summing_sink<sink>) io.sink.after_results(block, left);
     return;
   }
   shrink_registers<registers.producer>();

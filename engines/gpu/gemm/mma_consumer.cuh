@@ -1,26 +1,15 @@
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/stream_k.cuh"
+#include "engines/gpu/matrix/pairs.cuh"
 #include "engines/gpu/sm90/mma/descriptor.cuh"
 #include "engines/gpu/sm90/mma/shapes.cuh"
 #include "engines/gpu/sm90/mma/warpgroup.cuh"
 #include "engines/gpu/sm90/ptx/matrix_store.cuh"
 
 namespace untax::gpu {
-
-[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __nv_bfloat16 /*type*/) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
-  return reinterpret_cast<const std::uint32_t&>(both);
-}
-[[nodiscard]] __device__ inline std::uint32_t packed(float a, float b, __half /*type*/) {
-  const __half2 both = __floats2half2_rn(a, b);
-  return reinterpret_cast<const std::uint32_t&>(both);
-}
 
 /// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
 /// registers from the first k-block to the last; where k has ranges, those of each range by
@@ -38,8 +27,8 @@ class mma_consumer {
         warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  /// What took the sums, when it has had all.
-  __device__ const Results& run() {
+  /// What is left of the sums, by who takes them.
+  __device__ auto run() {
     const stream_k_fixup<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
@@ -62,7 +51,7 @@ class mma_consumer {
         }
       }
     });
-    return results_;
+    return results_.left();
   }
 
  private:
@@ -270,8 +259,8 @@ class mma_consumer {
     const int swizzled = (column / 8) ^ (row % 8);
     const float* s = sums_ + (begin + j) / 2;
     store_matrices<config.swap_ab>(rows + row * (subtile_side * 2) + swizzled * 16,
-                                   packed(s[0], s[1], T{}), packed(s[2], s[3], T{}),
-                                   packed(s[4], s[5], T{}), packed(s[6], s[7], T{}));
+                                   two_halves(s[0], s[1], T{}), two_halves(s[2], s[3], T{}),
+                                   two_halves(s[4], s[5], T{}), two_halves(s[6], s[7], T{}));
   }
   /// The last columns of a sub-tile whose width is an odd multiple of 8: two matrices, one below
   /// the other.
@@ -280,7 +269,7 @@ class mma_consumer {
     const int swizzled = (config.swap_ab ? warp_ * 2 + lane_ % 16 / 8 : j / 8) ^ (row % 8);
     const float* s = sums_ + (begin + j) / 2;
     store_matrices<config.swap_ab>(rows + row * (subtile_side * 2) + swizzled * 16,
-                                   packed(s[0], s[1], T{}), packed(s[2], s[3], T{}));
+                                   two_halves(s[0], s[1], T{}), two_halves(s[2], s[3], T{}));
   }
 
   const block_view<config>& block_;

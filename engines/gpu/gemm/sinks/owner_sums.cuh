@@ -130,10 +130,10 @@ class owner_sums::view {
   [[nodiscard]] __device__ sums_sender results_of(int group) const { return {t_, epoch_, group}; }
   /// The same, with what that has left.
   template <tile_config config>
-  __device__ void after_results(const block_view<config>& block, int group,
-                                handed_over sums) const {
+  __device__ void after_results(const block_view<config>& block, handed_over sums) const {
     if (!t_.adds_itself || sums == handed_over::given_up) return;
     if (sums == handed_over::added) return end_sums(t_, epoch_, slot_of_warp());
+    const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
     const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
                          static_cast<int>(block.m_place), group);
     add_sums(t_, left, epoch_, slot_of_warp());

@@ -2,9 +2,7 @@
 
 #include <cstdint>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "engines/gpu/matrix/pairs.cuh"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"
 
 namespace untax::gpu {
@@ -18,21 +16,6 @@ namespace untax::gpu {
 }
 [[nodiscard]] __device__ inline uint4 from_words(const uint4& w) {
   return make_uint4(~w.x, ~w.y, ~w.z, ~w.w);
-}
-
-[[nodiscard]] __device__ inline std::uint32_t two_halves(float a, float b, __nv_bfloat16 /*type*/) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
-  return reinterpret_cast<const std::uint32_t&>(both);
-}
-[[nodiscard]] __device__ inline std::uint32_t two_halves(float a, float b, __half /*type*/) {
-  const __half2 both = __floats2half2_rn(a, b);
-  return reinterpret_cast<const std::uint32_t&>(both);
-}
-[[nodiscard]] __device__ inline float2 two_floats(std::uint32_t bits, __nv_bfloat16 /*type*/) {
-  return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits));
-}
-[[nodiscard]] __device__ inline float2 two_floats(std::uint32_t bits, __half /*type*/) {
-  return __half22float2(reinterpret_cast<const __half2&>(bits));
 }
 
 /// Four sums of a lane as they travel: fp32, or elements of type T.
