@@ -95,6 +95,17 @@ std::optional<std::pair<std::size_t, std::uint64_t>> rank_time::last_kernel_befo
   return last;
 }
 
+std::optional<std::pair<std::size_t, std::uint64_t>> rank_time::first_kernel() const {
+  std::optional<std::pair<std::size_t, std::uint64_t>> first;
+  for (std::size_t w = 0; w < op_.workers.size(); ++w) {
+    for (const trace_span* span : within(op_.workers[w], call_)) {
+      if (span->kind == trace_kind::kernel && (!first || span->begin < first->second))
+        first = {w, span->begin};
+    }
+  }
+  return first;
+}
+
 std::vector<piece> rank_time::time_of(const std::vector<trace_span>& spans, std::uint64_t begin,
                                       std::uint64_t end) {
   worker_time time(begin, end);

@@ -43,6 +43,8 @@ class rank_time {
   /// or of the call; none if no kernel ended in the run before.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
       std::uint64_t time) const;
+  /// The worker that began its kernel first in the run, and when; none if nobody did.
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> first_kernel() const;
   /// By worker.
   [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }
   [[nodiscard]] int unmatched() const noexcept { return unmatched_; }

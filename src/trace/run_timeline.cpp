@@ -65,21 +65,22 @@ class path_walk {
       if (now->begin > now->wait->begin) go_to_signal(*now->wait);
       return;
     }
-    if (now->part == trace_part::late_peer && go_to_entry(*now)) return;
+    if (now->part == trace_part::late_peer && go_to_begin(*now)) return;
     take(now->begin, now->part, now->peer);
   }
 
-  /// When data come that tell of themselves nobody has noted; but not before their sender was
-  /// called. False if that was before the wait.
-  bool go_to_entry(const piece& wait) {
+  /// When data come that tell of themselves nobody has noted; but not before their sender began.
+  /// False if that was before the wait.
+  bool go_to_begin(const piece& wait) {
     if (wait.wait->counter >= 0 || wait.peer < 0 || wait.peer == static_cast<int>(rank_))
       return false;
     const auto peer = static_cast<std::size_t>(wait.peer);
     if (peer >= ranks_.size()) return false;
-    const std::uint64_t called = ranks_[peer].call().begin;
-    if (called <= wait.begin || called >= time_) return false;
-    take(called, wait.part, wait.peer);
+    const auto began = ranks_[peer].first_kernel();
+    if (!began || began->second <= wait.begin || began->second >= time_) return false;
+    take(began->second, wait.part, wait.peer);
     rank_ = peer;
+    worker_ = began->first;
     return true;
   }
 

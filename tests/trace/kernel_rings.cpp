@@ -295,8 +295,52 @@ TEST(trace_kernel_rings, a_late_rank_is_named_where_data_tell_of_themselves) {
   const run_account& run = accounts.at(0).runs.at(0);
   EXPECT_EQ(in_ns(run.path.total()), 2150);
   EXPECT_EQ(in_ns(run.path[trace_part::entry]), 2000);
-  EXPECT_EQ(in_ns(run.path[trace_part::late_peer]), 120);
+  EXPECT_EQ(in_ns(run.path[trace_part::late_peer]), 110);
+  EXPECT_EQ(in_ns(run.path[trace_part::launch]), 10);
   EXPECT_EQ(accounts[0].causes.front().text(), "skew at entry at rank 1");
+}
+
+TEST(trace_kernel_rings, a_late_launch_is_named_where_data_tell_of_themselves) {
+  noting_warp waiting(0, 0, 0);
+  waiting.begin(1010, warp_role::worker, 1);
+  waiting.wait(1020, 3120, -1, 1, 1).end(3150);
+  noting_warp late(0, 0, 1);
+  late.begin(3010, warp_role::worker, 1).act(3010, 3090, action::copy).end(3100);
+  const auto accounts = accounts_of({{decoded(0, {waiting}, {1000}), decoded(1, {late}, {1005})}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  EXPECT_EQ(in_ns(run.path.total()), 2150);
+  EXPECT_EQ(in_ns(run.path[trace_part::launch]), 3010 - 1005);
+  EXPECT_EQ(in_ns(run.path[trace_part::entry]), 5);
+  EXPECT_EQ(accounts[0].causes.front().text(), "launch at rank 1");
+}
+
+TEST(trace_kernel_rings, multipliers_wait_for_what_their_producer_waits_for_within_a_tile) {
+  const auto multiplier = [](int block) { return noting_warp(block, 4, 0); };
+  noting_warp usual = multiplier(0);
+  usual.begin(1000, warp_role::multiplier, 1).act(1000, 1100, action::multiply).end(1100);
+  noting_warp again = usual;
+  noting_warp struck = multiplier(1);
+  struck.begin(1000, warp_role::multiplier, 1).act(1000, 4100, action::multiply).end(4110);
+  noting_warp other = multiplier(2);
+  other.begin(1000, warp_role::multiplier, 1).act(1000, 1100, action::multiply).end(1100);
+  noting_warp producer(1, 0, 0);
+  producer.begin(1000, warp_role::producer, 1).wait(1050, 4060, ready, 1, 1).end(4080);
+  // This one has waited for a tile that comes later.
+  noting_warp ahead(2, 0, 0);
+  ahead.begin(1000, warp_role::producer, 1).wait(1010, 1200, ready, 1, 1).end(1210);
+  noting_warp peer(0, 0, 1);
+  peer.begin(1000, warp_role::sender, 1).signal(4000, 0, ready, 1).end(4010);
+  const auto accounts = accounts_of(
+      {{decoded(0, {usual, again, struck, other, producer, ahead}), decoded(1, {peer})}});
+  const run_account& run = accounts.at(0).runs.at(0);
+  // 3000 of the tile are more than usual; the signal came 60 before the end of the wait.
+  EXPECT_EQ(in_ns(run.path[trace_part::in_flight]), 60);
+  EXPECT_EQ(in_ns(run.path[trace_part::compute]), 40);
+  const auto flight = std::ranges::find(run.pieces, trace_part::in_flight, &path_piece::part);
+  ASSERT_NE(flight, run.pieces.end());
+  EXPECT_EQ(flight->peer, 1);
+  EXPECT_EQ(in_ns(run.ranks[0][trace_part::compute]), std::lround(4 * 100 / 6.0));
+  for (const trace_breakdown& rank : run.ranks) EXPECT_EQ(in_ns(rank.total()), in_ns(run.wall()));
 }
 
 TEST(trace_kernel_rings, senders_move_but_for_their_waits) {

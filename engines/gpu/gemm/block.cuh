@@ -47,7 +47,7 @@ inline constexpr std::size_t shared_bytes = sizeof(block_memory<config>) + 1024;
 
 /// What all roles of a block know.
 template <tile_config config>
-struct block_view : trace_ref {
+struct block_view : launch_trace {
   block_memory<config>& shared;
   const gemm_arguments& arguments;
   int cluster;                 // the number of the cluster, of those that multiply

@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   constexpr bool brings = bringing_source<typename view::source_view>;
   // Found while the kernels ahead end, but where senders need the registers.
   const block_view<config> block{
-      trace_ref(trace_of(given)),
+      trace_of(given),
       shared,
       arguments,
       in_order,
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   } else {
     run_roles(block, io);
   }
-  note_kernel_end(block.get());
+  note_kernel_end(block);
 
   // Nobody leaves while another block may still write to its shared memory or arrive there.
   if constexpr (cluster_ctas > 1) cluster_sync();

@@ -1,6 +1,7 @@
 #include "engines/gpu/trace/decode.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -275,6 +276,54 @@ bool ends_before(const trace_span& a, const trace_span& b) {
   return key(a) < key(b);
 }
 
+bool multiplies(const trace_span& span) {
+  return span.kind == trace_kind::action && span.what == static_cast<int>(action::multiply);
+}
+
+/// How long the multiplications of a tile take, as a rule.
+std::uint64_t usual_time(const std::vector<warp_events>& warps) {
+  std::vector<std::uint64_t> all;
+  for (const warp_events& warp : warps) {
+    for (const trace_span& span : warp.others)
+      if (multiplies(span)) all.push_back(span.end - span.begin);
+  }
+  std::ranges::sort(all);
+  return all.empty() ? 0 : all[all.size() / 2];
+}
+
+/// A tile is multiplied from when its first part has come, and a producer or a poller may have to
+/// wait for more of it: then the multipliers of its block wait, too, though they do not note it. Of
+/// the waits that end within a tile the last one is theirs, for as long as the tile took longer
+/// than as a rule: what the producer is ahead hides short ones.
+void share_waits(const std::vector<warp_ring>& rings, std::vector<warp_events>& warps) {
+  const std::uint64_t usual = usual_time(warps);
+  std::map<std::pair<int, int>, std::vector<trace_span>> waits;  // by block
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    const auto& kernels = warps[w].kernels;
+    const warp_role role = kernels.empty() ? warp_role::none : kernels.front().role;
+    if (role != warp_role::producer && role != warp_role::poller) continue;
+    for (const trace_span& span : warps[w].others) {
+      if (span.kind == trace_kind::wait) waits[{rings[w].group, rings[w].block}].push_back(span);
+    }
+  }
+  for (auto& [block, all] : waits) std::ranges::sort(all, {}, &trace_span::end);
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    const auto found = waits.find({rings[w].group, rings[w].block});
+    if (found == waits.end()) continue;
+    std::vector<trace_span> shared;
+    for (const trace_span& tile : warps[w].others) {
+      if (!multiplies(tile) || tile.end - tile.begin <= usual) continue;
+      const auto behind = std::ranges::lower_bound(found->second, tile.end, {}, &trace_span::end);
+      if (behind == found->second.begin() || std::prev(behind)->end <= tile.begin) continue;
+      trace_span last = *std::prev(behind);
+      const std::uint64_t longer = tile.end - tile.begin - usual;
+      last.begin = std::max({last.begin, tile.begin, last.end - std::min(last.end, longer)});
+      shared.push_back(last);
+    }
+    std::ranges::copy(shared, std::back_inserter(warps[w].others));
+  }
+}
+
 /// Counters that this rank waits for to reserve are raised by readers, at all ranks.
 std::set<int> counters_of_readers(const std::vector<warp_events>& warps) {
   std::set<int> found;
@@ -314,6 +363,7 @@ void decode(const kernel_record& record, traced_operator& op) {
     op.lost += ring.noted - ring.events.size();
   }
   op.lost += record.without_ring;
+  share_waits(record.rings, warps);
   op.calls = run_finder(warps).spans(record.calls);
   const std::set<int> of_readers = counters_of_readers(warps);
   kernel_numbers numbers;

@@ -27,7 +27,8 @@ __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
       epoch);
 }
 
-/// What a launch records with.
+/// What a launch records with. Kept by value: an argument of a kernel that is reached by its
+/// address comes from memory, as late as anything else does.
 template <class Given>
 [[nodiscard]] __device__ const launch_trace& trace_of(const Given& given) {
   if constexpr (requires { given.moved.run; }) {
@@ -40,14 +41,14 @@ template <class Given>
 /// What a role does with a tile, from when the first part of it has come.
 class tile_note : action_note {
  public:
-  __device__ tile_note(const trace_ref& trace, stage_barrier& first, std::uint32_t parity,
+  __device__ tile_note(const launch_trace& trace, stage_barrier& first, std::uint32_t parity,
                        action what = action::multiply)
-      : action_note(behind(trace, first, parity).get(), what) {}
+      : action_note(behind(trace, first, parity), what) {}
 
  private:
-  [[nodiscard]] __device__ static const trace_ref& behind(const trace_ref& trace,
-                                                          stage_barrier& first,
-                                                          std::uint32_t parity) {
+  [[nodiscard]] __device__ static const launch_trace& behind(const launch_trace& trace,
+                                                             stage_barrier& first,
+                                                             std::uint32_t parity) {
     if constexpr (kernels_are_traced) first.wait(parity);
     return trace;
   }
