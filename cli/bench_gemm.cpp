@@ -114,7 +114,7 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
   if (report.invariant)
     text += fmt::format("Rows of the same bits in any batch take {:.3f} times as long (bar 1.15)\n",
                         report.cost_of_invariant());
-  if (report.traced) text += text_of(report.cost_of_trace(), columns);
+  if (report.traced) text += text_of(report.cost_of_trace());
   if (report.left_out > 0)
     text += fmt::format("Time was over: {} problems were not measured\n", report.left_out);
   return text;

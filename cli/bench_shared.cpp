@@ -66,7 +66,7 @@ std::string text_of(const bench::shared_report& report, int columns, text_style 
     }
     text += rows.render(columns, how.utf8);
   }
-  if (report.traced) text += text_of(report.cost_of_trace(), columns);
+  if (report.traced) text += text_of(report.cost_of_trace());
   if (refused > 0)
     text += fmt::format("left out, since the operator does not have it here: {}\n", refused);
   return text;

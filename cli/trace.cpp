@@ -102,12 +102,11 @@ void show_trace_file(const trace_record& record, const std::string& path) {
   print(fmt::format("Trace: {} ({})\n", path, record.summary()));
 }
 
-std::string text_of(const bench::trace_cost& cost, int width) {
-  return wrapped(fmt::format("While a trace is recorded it takes {:.4f} times as long (geometric "
-                             "mean; bar {:.2f}, {}), at most {:.4f}: {}",
-                             cost.mean, bench::trace_cost::bar, cost.met() ? "met" : "MISSED",
-                             cost.most, cost.where),
-                 width);
+std::string text_of(const bench::trace_cost& cost) {
+  return fmt::format(
+      "Recorded it takes {:.4f} times as long, the geometric mean (bar {:.2f}, {})\n"
+      "At most {:.4f} times:\n  {}\n",
+      cost.mean, bench::trace_cost::bar, cost.met() ? "met" : "MISSED", cost.most, cost.where);
 }
 
 }  // namespace untax::cli

@@ -51,6 +51,6 @@ void show_trace(const trace_record& record, const std::string& path);
 void show_trace_file(const trace_record& record, const std::string& path);
 
 /// What recording costs, beside its bar.
-[[nodiscard]] std::string text_of(const bench::trace_cost& cost, int width);
+[[nodiscard]] std::string text_of(const bench::trace_cost& cost);
 
 }  // namespace untax::cli
