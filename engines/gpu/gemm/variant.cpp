@@ -15,8 +15,9 @@ kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_
   if (found != variants.end()) return *found;
   throw error(
       errc::internal,
-      fmt::format("no kernel in kernels.hpp has {} sub-tiles of results and the tiles of a plan: {}",
-                  planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
+      fmt::format(
+          "no kernel in kernels.hpp has {} sub-tiles of results and the tiles of a plan: {}",
+          planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
 }
 
 std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
