@@ -84,8 +84,8 @@ class launched_norm final : public device_norm {
     launcher_.launch({.kernel = kernel_,
                       .blocks = blocks_,
                       .threads = gpu::norm_threads,
-                      .together = given.how.spread,
-                      .early = true},
+                      .early = true,
+                      .together = given.how.spread},
                      on, arguments);
   }
   void copy(void* to, const void* from, std::size_t bytes, gpu::whole_run& all,

@@ -96,9 +96,6 @@ class device_sums final : public device_operator {
     io_.adding_warps = plan_.adding_warps(gemm_.has_value());
     io_.comm_ctas = plan_.comm_ctas;
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
-    // Where all add everything, or blocks have one tile each, nothing has come by then.
-    io_.adds_early = io_.adds_itself && !how.everywhere &&
-                     plan_.gemm.schedule.tiles() > plan_.gemm.schedule.clusters;
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     gpu::run_arguments& run = io_.moved.run;

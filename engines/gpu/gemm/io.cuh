@@ -114,7 +114,7 @@ template <class V>
 concept summing_sink = requires(V& v, int group) {
   /// What takes them, for a warp of a group: `begin()` before the first tile; `take<T,
   /// config>(place, sums)` for each tile that the warp has the sums of; `left()`, which the same
-  /// warp hands to `after_results(block, left)` behind its last tile.
+  /// warp hands to `after_results(block, group, left)` behind its last tile.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 
@@ -143,7 +143,6 @@ concept tile_senders =
 /// Results go to the epilogue.
 struct results_to_epilogue {
   static constexpr bool takes = false;
-  __device__ static bool left() { return false; }
 };
 /// Where the producer brings all of A, nobody else does.
 struct no_rows {

@@ -42,24 +42,23 @@ template <tile_config config>
   return {block.shared.epilogue_buffers[warp - 1][0].rows, &block.shared.moved[warp - 1]};
 }
 
-/// What an MMA warpgroup does, with elements of a type. What it has left, of a sink that takes
-/// sums.
+/// What an MMA warpgroup does, with elements of a type; what a sink that takes sums has left.
 template <class T, tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ auto run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
   const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
-    const auto results = sink.results_of(group);
-    return mma_consumer<T, config, has_ranges, no_rows, typename Sink::results>(block, group, {},
-                                                                                results)
-        .run();
+    using results = typename Sink::results;
+    return mma_consumer<T, config, has_ranges, no_rows, results>(block, group, {},
+                                                                 sink.results_of(group))
+        .run()
+        .left();
   } else if constexpr (bringing_source<Source>) {
-    return mma_consumer<T, config, false, typename Source::rows>(block, group,
-                                                                 source.rows_for(group))
+    mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
         .run();
   } else {
-    return mma_consumer<T, config, has_ranges>(block, group).run();
+    mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
 
@@ -92,8 +91,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     const auto run = [&](auto type) {
       return run_consumer<decltype(type), config, has_ranges>(block, io.source, io.sink);
     };
-    const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
-    if constexpr (summing_sink<sink>) io.sink.after_results(block, left);
+    if constexpr (summing_sink<sink>) {
+      const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+      io.sink.after_results(block, static_cast<int>(threadIdx.x) / warpgroup_threads - 1, left);
+    } else {
+      block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+    }
     return;
   }
   shrink_registers<registers.producer>();

@@ -27,8 +27,8 @@ class mma_consumer {
         warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  /// What is left of the sums, by who takes them.
-  __device__ auto run() {
+  /// What took the sums, when it has had all.
+  __device__ const Results& run() {
     const stream_k_fixup<config> others(block_, group_);
     const tile_schedule& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
@@ -51,14 +51,13 @@ class mma_consumer {
         }
       }
     });
-    return results_.left();
+    return results_;
   }
 
  private:
   static_assert(!Results::takes || config.cluster_split_k == 1, "sums of whole tiles are taken");
 
-  /// One range after the other, where there are any, of which a block has several if it has a tile
-  /// alone.
+  /// One range after the other, where a block has several.
   __device__ void multiply_ranges(const work_tile& w) {
     float before[has_ranges ? config.block_n / 2 : 1];  // sums of the ranges before
     work_tile range = w;

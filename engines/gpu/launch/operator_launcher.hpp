@@ -34,8 +34,8 @@ struct kernel_start_form {
   int blocks = 1;
   int threads = 1;
   std::size_t shared_bytes = 0;
-  int together = 1;    ///< blocks of a cluster
   bool early = false;  ///< programmatic dependent launch; not where ranks share a GPU
+  int together = 1;    ///< blocks of a cluster
 };
 
 /// The host's half of an operator on GPUs, as far as all operators are alike: the memory of one

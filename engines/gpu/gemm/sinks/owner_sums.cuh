@@ -71,7 +71,7 @@ class sums_sender {
     } else {
       send<partial_words<T, false>, config>(first, tile.column, sums);
     }
-    owes_ = !t_.adds_early || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first) || owes_;
+    if (t_.adds_itself && !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
   }
   [[nodiscard]] __device__ handed_over left() const {
     return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
@@ -130,10 +130,10 @@ class owner_sums::view {
   [[nodiscard]] __device__ sums_sender results_of(int group) const { return {t_, epoch_, group}; }
   /// The same, with what that has left.
   template <tile_config config>
-  __device__ void after_results(const block_view<config>& block, handed_over sums) const {
+  __device__ void after_results(const block_view<config>& block, int group,
+                                handed_over sums) const {
     if (!t_.adds_itself || sums == handed_over::given_up) return;
     if (sums == handed_over::added) return end_sums(t_, epoch_, slot_of_warp());
-    const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
     const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
                          static_cast<int>(block.m_place), group);
     add_sums(t_, left, epoch_, slot_of_warp());

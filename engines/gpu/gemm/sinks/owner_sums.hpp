@@ -13,7 +13,6 @@ struct sums_run : with_peers<sum_fragments> {
   std::uint64_t* done = nullptr;  ///< in this GPU's memory: warps that have added all, ever
   int adding_warps = 0;           ///< of this rank
   bool adds_itself = false;       ///< CTAs that multiply add when they have
-  bool adds_early = false;        ///< and behind each tile what has come by then
   bool sends_zeros = false;       ///< a grid that only adds, of a rank that has nothing of k
   dtype type = dtype::bf16;       ///< of A, weights and C
 };

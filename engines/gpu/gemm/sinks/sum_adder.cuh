@@ -160,21 +160,16 @@ class sum_adder {
   /// after a wait that ended badly.
   template <class T, class Words>
   [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted) const {
-    constexpr int ranks = 2;
     slab_place<Words> at = place_of<Words>(first, wanted);
+    at.count = 1;
     float4 sums[stored];
-    for (at.begin = 0; at.begin < t_.how.world(); at.begin += ranks) {
-      at.count = min(t_.how.world() - at.begin, ranks);
-      slab_words<Words, ranks, stored> words(at);
+    for (at.begin = 0; at.begin < t_.how.world(); ++at.begin) {
+      slab_words<Words, 1, stored> words(at);
       if (!words.await(t_.moved.run, slot_)) return false;
       if (!left_out(mutant::sums_put_back)) words.put_back();
 #pragma unroll
-      for (int i = 0; i < ranks; ++i) {
-        if (i >= at.count) break;
-#pragma unroll
-        for (int part = 0; part < stored; ++part)
-          add_to(sums[part], Words::sums_of(words.found[i][part]), at.begin + i == 0);
-      }
+      for (int part = 0; part < stored; ++part)
+        add_to(sums[part], Words::sums_of(words.found[0][part]), at.begin == 0);
     }
     sum_results<T>(t_, first_row_, end_row_).template store<stored>(first, wanted, sums);
     return true;
@@ -206,7 +201,7 @@ class sums_list {
   /// of `cluster_tiles` in a cluster.
   __device__ sums_list(const sums_run& io, const tile_schedule& order, int cluster,
                        int cluster_tiles, int m_place, int group)
-      : some_added(io.adds_early),
+      : some_added(true),
         how_(io.how),
         order_(&order),
         cluster_(cluster),
@@ -220,7 +215,7 @@ class sums_list {
   __device__ void advance() {
     first.part += sum_adder::stored;
     if (first.part < end_) return;
-    if (order_ != nullptr) return begin_tile(order_->next(cluster_, tile_));
+    if (some_added) return begin_tile(order_->next(cluster_, tile_));
     at_ += step_;
     going_ = at_ < how_.fragments_of(how_.rank());
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
