@@ -1,6 +1,5 @@
 #include "tests/plans/cases.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@ namespace {
 
 using namespace untax;
 
-constexpr unsigned usual_seeds = 3;
 constexpr int rounds = 48;
 /// Those of whole GPUs, and of parts of one that ranks share.
 constexpr int sm_counts[] = {132, 132, 114, 66, 32};
@@ -137,18 +135,6 @@ auto all_cases(const Make& make) {
 }
 
 }  // namespace
-
-const std::vector<unsigned>& seeds() {
-  static const std::vector<unsigned> all = [] {
-    const char* more = std::getenv("UNTAX_PLAN_SEEDS");
-    const auto count =
-        usual_seeds + (more == nullptr ? 0U : static_cast<unsigned>(std::atoi(more)));
-    std::vector<unsigned> list;
-    for (unsigned seed = 1; seed <= count; ++seed) list.push_back(seed);
-    return list;
-  }();
-  return all;
-}
 
 const std::vector<world_case<planned_gather>>& gather_cases() {
   static const auto all = [] {

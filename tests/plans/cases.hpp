@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -47,7 +48,17 @@ class numbers {
   std::mt19937_64 engine_;
 };
 
-[[nodiscard]] const std::vector<unsigned>& seeds();
+/// As many as a test takes, and as UNTAX_PLAN_SEEDS asks for beside.
+[[nodiscard]] inline const std::vector<unsigned>& seeds() {
+  static const std::vector<unsigned> all = [] {
+    const char* more = std::getenv("UNTAX_PLAN_SEEDS");
+    const auto count = 3U + (more == nullptr ? 0U : static_cast<unsigned>(std::atoi(more)));
+    std::vector<unsigned> list;
+    for (unsigned seed = 1; seed <= count; ++seed) list.push_back(seed);
+    return list;
+  }();
+  return all;
+}
 
 /// A plan, and what it was made for.
 template <class Problem, class Plan, class Protocol>
