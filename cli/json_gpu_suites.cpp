@@ -44,8 +44,9 @@ void add_nccl(json& out, const std::string& library) {
   out["nccl_environment"] = std::move(set);
 }
 
-void add_bars(json& out, const std::vector<bench::overlap_bar>& bars) {
-  for (const bench::overlap_bar& b : bars) {
+template <class Bars>
+void add_bars(json& out, const Bars& bars) {
+  for (const auto& b : bars) {
     out["bars"].push_back({{"what", b.what},
                            {"value", b.value},
                            {b.at_most ? "at_most" : "at_least", b.bar},
@@ -257,12 +258,7 @@ std::string to_json(const bench::attention_report& report, int repeats) {
       problem["figures"].push_back({{"by", f.by}, {"seconds", from(f.time)}});
     out["problems"].push_back(std::move(problem));
   }
-  for (const bench::attention_bar& b : report.bars()) {
-    out["bars"].push_back({{"what", b.what},
-                           {"value", b.value},
-                           {b.at_most ? "at_most" : "at_least", b.bar},
-                           {"met", b.met()}});
-  }
+  add_bars(out, report.bars());
   return text_of(out);
 }
 
