@@ -75,7 +75,8 @@ std::vector<T> values(const T* from, std::size_t count, const stream& s) {
 /// Skips the test, with the reason, where there are fewer GPUs.
 #define NEEDS_GPUS(count) \
   if (const std::string why = gpu_test::missing(count); !why.empty()) GTEST_SKIP() << why
-/// Skips the test where ranks share GPUs, which NCCL, copy engines and graphs cannot.
+/// Skips the test where ranks share GPUs, which NCCL, copy engines and graphs cannot, and where it
+/// counts GPUs itself.
 #define NEEDS_OWN_GPUS() \
   if (gpu_test::sharing() > 1) GTEST_SKIP() << "needs a GPU for each rank"
 /// The same where a tool watches the kernels, for a test that could not pass then.

@@ -81,6 +81,7 @@ unsigned wrong_words() {
 
 TEST(gpu_litmus, bulk_message_passing) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ(wrong_words<true>(), 0U);
   EXPECT_EQ(wrong_words<false>(), 0U);
 }
@@ -89,6 +90,7 @@ TEST(gpu_litmus, bulk_message_passing) {
 // the PTX gate insists on the instructions.
 TEST(gpu_litmus, weaker_bulk_copies_may_be_overtaken) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   const unsigned none = wrong_words<false, flaw::no_wait_group>();
   const unsigned read = wrong_words<false, flaw::read_wait_group>();
   const unsigned proxy = wrong_words<false, flaw::no_proxy_fence>();

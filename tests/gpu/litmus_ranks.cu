@@ -102,27 +102,32 @@ unsigned wrong_of(Kernel* kernel, int ranks, int threads) {
 
 TEST(gpu_litmus, isa2) {
   NEEDS_GPUS(3);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ(wrong_of(isa2, 3, 128), 0U);
 }
 
 TEST(gpu_litmus, wrc) {
   NEEDS_GPUS(3);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ(wrong_of(wrc, 3, 1), 0U);
 }
 
 TEST(gpu_litmus, late_signal) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ(wrong_of(late_signal<cuda_memory>, 2, 1), 0U);
 }
 
 TEST(gpu_litmus, a_store_lets_a_late_signal_lower_a_counter) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_GT(wrong_of(late_signal<weak_memory<weakening::plain_raise>>, 2, 1), 0U);
 }
 
 // Nothing is promised here; how often both see nothing is for the curious.
 TEST(gpu_litmus, store_buffering_is_allowed) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   preload(store_buffering, 2);
   std::array<std::vector<std::uint32_t>, 2> saw;
   run_litmus(2, [&](const untax::device_world& world, const litmus_memory& memory, cudaStream_t s) {

@@ -77,23 +77,27 @@ unsigned wrong_words() {
 
 TEST(gpu_litmus, credit_return) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ((wrong_words<untax::cuda_memory, 1>()), 0U);
 }
 
 TEST(gpu_litmus, epoch_reuse) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_EQ((wrong_words<untax::cuda_memory, 2>()), 0U);
 }
 
 // A producer that does not wait for its room writes into what is being read.
 TEST(gpu_litmus, a_room_that_is_not_reserved_is_overwritten) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   EXPECT_GT((wrong_words<untax::cuda_memory, 2, without::reserve>()), 0U);
 }
 
 // What was read in the last use still lies in the first-level cache.
 TEST(gpu_litmus, a_relaxed_load_reads_old_bytes) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   NEEDS_NO_TOOL("it expects a race, which the tool's own loads and delays may hide");
   EXPECT_GT((wrong_words<weak_memory<weakening::relaxed_load>, 1>()), 0U);
 }
@@ -101,6 +105,7 @@ TEST(gpu_litmus, a_relaxed_load_reads_old_bytes) {
 // The flag may overtake the bytes; on some links it never does.
 TEST(gpu_litmus, a_relaxed_raise_may_overtake_the_bytes) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   const unsigned wrong = wrong_words<weak_memory<weakening::relaxed_raise>, 1>();
   RecordProperty("wrong_words", static_cast<int>(wrong));
   std::printf("          seen: %u wrong words\n", wrong);

@@ -53,7 +53,10 @@ void expect_sound(const tax_row& row) {
     EXPECT_LE(step.time.p10, step.time.median) << step.id;
     EXPECT_LE(step.time.median, step.time.p90) << step.id;
   }
-  EXPECT_EQ(ids, (std::vector<std::string>{"E0", "E1", "E2", "E3", "E4"}));
+  // Kernels that sum have no bulk_synchronous, which is E2.
+  std::vector<std::string> expected = {"E0", "E1", "E2", "E3", "E4"};
+  if (row.op.operator_name == "gemm_reduce_scatter") std::erase(expected, "E2");
+  EXPECT_EQ(ids, expected);
   const untax::tax_breakdown parts = row.breakdown();
   const double today = row.step("E0")->time.median;
   EXPECT_NEAR(parts.total(), today, 1e-9 * today);
@@ -66,6 +69,7 @@ void expect_sound(const tax_row& row) {
 
 TEST(gpu_taxes, terms_add_up_and_the_rest_is_listed) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   untax::ablation_options options;
   options.backend = untax::memory_kind::cuda;
   options.ranks = 2;

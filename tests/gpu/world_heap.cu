@@ -48,7 +48,7 @@ TEST(gpu_heap, kernels_reach_every_copy) {
           const auto size = static_cast<std::size_t>(ranks * count);
           const auto field = w.allocate_cleared<std::uint32_t>(size, "field");
           const auto wrong = w.allocate_cleared<unsigned>(1, "wrong");
-          EXPECT_EQ(w.device(), w.rank());
+          EXPECT_EQ(w.device(), w.rank() / gpu_test::sharing());
           EXPECT_EQ(w.owner_of(field.at(ranks - 1)), ranks - 1);
           EXPECT_EQ(w.translate(field.local(), ranks - 1), field.at(ranks - 1));
           write_all<<<1, 256, 0, s.get()>>>(field, ranks);
@@ -129,7 +129,7 @@ TEST(gpu_heap, says_when_there_is_no_room) {
 TEST(gpu_heap, says_how_many_gpus_there_are) {
   NEEDS_GPUS(1);
   expect_error(error_of([] { (void)world::local_gpus(untax::max_ranks, gpu_world()); }),
-               errc::unsupported, {"a world of 64 GPUs", "visible to this process"});
+               errc::unsupported, {"a world of ", "visible to this process"});
 }
 
 TEST(gpu_heap, worlds_follow_each_other) {

@@ -74,6 +74,7 @@ const rank_body exchange("gpu exchange", [] {
 
 TEST(gpu_processes, share_their_heaps) {
   NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
   const belongings before = belongings::now();
   for (const int ranks : {1, 2, gpu_test::gpus()}) expect_ok(launch("gpu exchange", ranks));
   EXPECT_EQ(belongings::now(), before);
@@ -93,6 +94,7 @@ const rank_body multiplying("gpu operators", [] {
 
 TEST(gpu_processes, multiply_together) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   const belongings before = belongings::now();
   expect_ok(launch("gpu operators", gpu_test::gpus()));
   EXPECT_EQ(belongings::now(), before);
@@ -151,6 +153,7 @@ const rank_body waits("gpu waits", [] {
 
 TEST(gpu_processes, a_killed_rank_is_missed_by_kernels) {
   NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
   const int ranks = gpu_test::gpus();
   const belongings before = belongings::now();
   const outcome o = launch("gpu waits", ranks, {{"KILL", "1"}});
