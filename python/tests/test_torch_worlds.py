@@ -195,6 +195,33 @@ def test_any_number_of_rows_without_planning_again(ranks, seed):
     run("cuda", ranks, body)
 
 
+def test_old_plans_make_room_in_the_heap_for_new_ones():
+    """Each plan takes a good part of the heap, and all of them together several times as much as there is."""
+
+    def body(world, name, settle):
+        for turn in range(12):
+            a, b = torch.randn(256, 2048 + turn), torch.randn(2048 + turn, 16)
+            whole = torch.ops.untax.all_gather(a, 0, name)
+            got = torch.ops.untax.all_gather_matmul(a, b, 0, name)
+            assert (got - whole @ b).norm() <= 1e-5 * got.norm(), f"plan {turn}"
+        settle()  # what `explain` looks at is of all ranks
+        assert len(untax_torch.explain()) < 24 * world.size
+        settle()
+
+    run("cpu", 2, body)
+
+
+def test_what_no_heap_has_room_for_is_refused():
+    def body(world, name, settle):
+        small = torch.ones(4, 8)
+        assert (torch.ops.untax.all_reduce(small, "sum", name) == 2).all()
+        with pytest.raises(untax.OutOfMemory, match="UNTAX_HEAP_BYTES"):
+            torch.ops.untax.all_gather_matmul(torch.ones(8192, 8192), torch.ones(8192, 8), 0, name)
+        assert (torch.ops.untax.all_reduce(small, "sum", name) == 2).all()
+
+    run("cpu", 2, body)
+
+
 def test_a_world_has_one_name_and_the_memory_of_one_device():
     def body(world, name, settle):
         assert untax_torch.name_of(world) == name

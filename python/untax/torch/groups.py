@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, OutOfMemory
 from ..operators import Operator, kinds
 from ..world import World
 
@@ -82,8 +82,8 @@ _varying["merge_partial_attention"] = ("tokens", "varying_tokens")
 
 
 class Engine:
-    """A world, and the operators of the last problems that were run on it. All ranks of a group run the same, so all
-    of them forget the same."""
+    """A world, and the operators of the last problems that were run on it, as many as the symmetric heap has room for.
+    All ranks of a group run the same, so all of them forget the same."""
 
     capacity = 128
 
@@ -103,11 +103,24 @@ class Engine:
         op = self._planned.get(key)
         if op is None:
             while len(self._planned) >= self.capacity:
-                self._planned.popitem(last=False)[1].close()
-            op = self._planned[key] = kinds[kind](self.world, **problem)
+                self._forget_oldest()
+            op = self._planned[key] = self._made(kind, problem)
         else:
             self._planned.move_to_end(key)
         return op
+
+    def _made(self, kind: str, problem: dict[str, Any]) -> Operator:
+        """Plans, and forgets the oldest plans for it while the heap is too full."""
+        while True:
+            try:
+                return kinds[kind](self.world, **problem)
+            except OutOfMemory:
+                if not self._planned:
+                    raise
+                self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self._planned.popitem(last=False)[1].close()
 
     def explain(self) -> list[str]:
         return [op.explain() for op in self._planned.values()]
