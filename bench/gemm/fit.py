@@ -62,8 +62,8 @@ def loss(problems, values):
     return total / len(problems)
 
 
-def fitted(problems, rounds, seed):
-    values = dict(model.parameters())
+def fitted(problems, gpu, rounds, seed):
+    values = dict(model.parameters(gpu))
     best = loss(problems, values)
     rng = random.Random(seed)
     widths = {name: 0.15 for name in values}
@@ -147,6 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["judge", "fit", "pack", "kernels"])
     parser.add_argument("files", nargs="+")
+    parser.add_argument("--gpu", choices=model.GPUS, default="h200", help="whose column of cost.def")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -162,16 +163,16 @@ def main():
         kernels(problems)
         return
     if args.verb == "judge":
-        judge(problems, model.parameters(), "all", verbose=True)
+        judge(problems, model.parameters(args.gpu), "all", verbose=True)
         return
     order = random.Random(args.seed).sample(problems, len(problems))
     seen, unseen = order[::2], order[1::2]
-    judge(unseen, model.parameters(), "before, not fitted on")
-    values = fitted(seen, args.rounds, args.seed)
+    judge(unseen, model.parameters(args.gpu), "before, not fitted on")
+    values = fitted(seen, args.gpu, args.rounds, args.seed)
     judge(seen, values, "fitted on")
     judge(unseen, values, "not fitted on")
-    model.write_parameters(fitted(problems, args.rounds, args.seed))
-    judge(problems, model.parameters(), "written, fitted on all")
+    model.write_parameters(fitted(problems, args.gpu, args.rounds, args.seed), args.gpu)
+    judge(problems, model.parameters(args.gpu), "written, fitted on all")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 import re
 
 BLOCK_K = 64
-NUM_SMS = 132  # of an H200
+NUM_SMS = 132  # of an H200 and of an H100
 
 
 def ceil_div(a, b):
@@ -81,20 +81,26 @@ def kernels_of(name):
 
 KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
-COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), (\w[.\w]*)\)")
+COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), ([-+.e0-9]+), (\w[.\w]*)\)")
+GPUS = ["h200", "h100"]  # the columns of cost.def
 
 
-def parameters():
+def parameters(gpu="h200"):
     """Those of cost.def, which says what each is."""
     with open(COSTS, encoding="utf-8") as text:
-        return {name: float(value) for name, value, _ in COST_LINE.findall(text.read())}
+        return {line[0]: float(line[1 + GPUS.index(gpu)]) for line in COST_LINE.findall(text.read())}
 
 
-def write_parameters(values):
+def write_parameters(values, gpu):
+    def changed(line):
+        columns = [line[2], line[3]]
+        columns[GPUS.index(gpu)] = f"{values[line[1]]:.4g}"
+        return f"UNTAX_COST({line[1]}, {', '.join(columns)}, {line[4]})"
+
     with open(COSTS, encoding="utf-8") as text:
         old = text.read()
     with open(COSTS, "w", encoding="utf-8") as text:
-        text.write(COST_LINE.sub(lambda found: f"UNTAX_COST({found[1]}, {values[found[1]]:.4g}, {found[3]})", old))
+        text.write(COST_LINE.sub(changed, old))
 
 
 def cycles(p, v):

@@ -12,7 +12,6 @@
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"
 
@@ -57,7 +56,7 @@ TEST(gemm, every_configuration) {
           gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
           gemm_shape{90, 3584, 2048, type}, gemm_shape{129, 3584, 4096, type},
           gemm_shape{1100, 2112, 1000, type}, gemm_shape{2048, 3584, 1024, type}})
-      expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 1);
+      expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 1);
   }
 }
 
@@ -76,7 +75,7 @@ TEST(gemm, every_kernel_where_tiles_are_not_full) {
     // What is read beside the matrices, or stays in shared memory from before, is NaN.
     gemm_data none(std::max(s.m, s.n), s.k, 8, s.type);
     none.poison(on.get());
-    for (const gemm_plan& plan : plans_alone(s, untax::gpu::num_sms_here())) {
+    for (const gemm_plan& plan : plans_alone(s, untax::gpu::gpu_here())) {
       std::erase(left, plan.config);
       const gemm op(s, plan);
       op.run(none.c(), none.c(), data.c(), on.get());
@@ -94,7 +93,7 @@ TEST(gemm, few_rows) {
   NEEDS_GPUS(1);
   for (const std::int64_t m : {2, 9, 24, 40, 64, 100, 128, 200, 256}) {
     const gemm_shape s{m, 1096, 2056, dtype::bf16};
-    expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 4);
+    expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 4);
   }
 }
 
@@ -107,7 +106,7 @@ TEST(gemm, edges) {
           gemm_shape{17, 8, 8000, type}, gemm_shape{65, 8200, 56, type},
           gemm_shape{129, 120, 136, type}, gemm_shape{257, 264, 8, type},
           gemm_shape{5000, 8, 520, type}, gemm_shape{4999, 40, 64, type}})
-      expect_right(s, plans_alone(s, untax::gpu::num_sms_here()), 2);
+      expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 2);
   }
 }
 
@@ -124,7 +123,7 @@ TEST(gemm, random_shapes) {
     const gemm_shape s{m, 8 * number(1, 1125), 8 * number(1, 1125),
                        number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
     // The one that is taken, and others.
-    std::vector<gemm_plan> plans = plans_alone(s, untax::gpu::num_sms_here());
+    std::vector<gemm_plan> plans = plans_alone(s, untax::gpu::gpu_here());
     std::shuffle(plans.begin() + 1, plans.end(), engine);
     plans.resize(std::min<std::size_t>(plans.size(), 4));
     expect_right(s, plans, seed + static_cast<unsigned>(round));
@@ -191,7 +190,7 @@ TEST(gemm, invariant_rows_have_the_same_bits_by_every_plan) {
       const std::int64_t first = number(0, all.m - rows);
       const std::vector<std::uint16_t> same(wanted.begin() + first * all.n,
                                             wanted.begin() + (first + rows) * all.n);
-      for (const gemm_plan& plan : plans_alone(some, untax::gpu::num_sms_here())) {
+      for (const gemm_plan& plan : plans_alone(some, untax::gpu::gpu_here())) {
         data.poison(on.get());
         gemm(some, plan)
             .run(static_cast<const std::uint16_t*>(data.a()) + first * all.k, data.b(), data.c(),

@@ -7,19 +7,24 @@ namespace {
 
 /// What the model goes by.
 struct cost_parameters {
-#define UNTAX_COST(name, value, of_operators) double name;
+#define UNTAX_COST(name, h200, h100, of_operators) double name;
 #include "engines/gpu/gemm/cost.def"
 #undef UNTAX_COST
   double longer_by_160;   // multiplications of tiles of so many columns
   double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
 };
 constexpr double no_limit = 1e300;
-#define UNTAX_COST(name, value, of_operators) value,
-constexpr cost_parameters fitted{
+#define UNTAX_COST(name, h200, h100, of_operators) h200,
+constexpr cost_parameters fitted_to_h200{
 #include "engines/gpu/gemm/cost.def"
     1, 1};
 #undef UNTAX_COST
-#define UNTAX_COST(name, value, of_operators) of_operators,
+#define UNTAX_COST(name, h200, h100, of_operators) h100,
+constexpr cost_parameters fitted_to_h100{
+#include "engines/gpu/gemm/cost.def"
+    1, 1};
+#undef UNTAX_COST
+#define UNTAX_COST(name, h200, h100, of_operators) of_operators,
 constexpr cost_parameters of_operators{
 #include "engines/gpu/gemm/cost.def"
     1700.0 / 1680, 1.12};
@@ -114,14 +119,15 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
 
 }  // namespace
 
-double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, int num_sms) {
+double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_model& gpu) {
+  const cost_parameters& fitted = gpu.costs == gemm_costs::h100 ? fitted_to_h100 : fitted_to_h200;
   const tile_schedule& order = plan.schedule;
   const bool evenly = order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0;
-  const double usual = cycles_at(fitted, shape, plan, num_sms, 1, evenly);
+  const double usual = cycles_at(fitted, shape, plan, gpu.num_sms, 1, evenly);
   const double multiplied = static_cast<double>(order.tiles()) * stages_of(order) *
                             plan.config.cluster * math_cycles(fitted, plan.config);
-  const double busy = std::min(1.0, multiplied / (num_sms * usual));
-  return cycles_at(fitted, shape, plan, num_sms, 1 + fitted.idle_gain * (1 - busy), evenly);
+  const double busy = std::min(1.0, multiplied / (gpu.num_sms * usual));
+  return cycles_at(fitted, shape, plan, gpu.num_sms, 1 + fitted.idle_gain * (1 - busy), evenly);
 }
 
 double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int num_sms,
@@ -129,10 +135,10 @@ double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int n
   return cycles_at(of_operators, shape, plan, num_sms, 1, evenly);
 }
 
-std::vector<gemm_plan> plans_alone(const gemm_shape& shape, int num_sms) {
-  std::vector<gemm_plan> plans = gemm_plans(shape, num_sms);
+std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu) {
+  std::vector<gemm_plan> plans = gemm_plans(shape, gpu.num_sms);
   std::erase_if(plans, [&](const gemm_plan& p) { return is_too_wide(p.config, shape.m); });
-  for (gemm_plan& plan : plans) plan.cycles = plan_cycles(shape, plan, num_sms);
+  for (gemm_plan& plan : plans) plan.cycles = plan_cycles(shape, plan, gpu);
   std::ranges::stable_sort(plans, {}, &gemm_plan::cycles);
   return plans;
 }

@@ -115,8 +115,13 @@ class gemm::launcher {
   std::optional<padded_matrix> c_;
 };
 
-gemm::gemm(const gemm_shape& shape)
-    : gemm(shape, plans_alone(padded(shape), num_sms_here()).front()) {}
+gpu_model gpu_here() {
+  constexpr int bus_of_h200 = 6144;  // bits; an H100 has 5120
+  const bool is_h200 = attribute_here(cudaDevAttrGlobalMemoryBusWidth) >= bus_of_h200;
+  return {num_sms_here(), is_h200 ? gemm_costs::h200 : gemm_costs::h100};
+}
+
+gemm::gemm(const gemm_shape& shape) : gemm(shape, plans_alone(padded(shape), gpu_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_shared<const launcher>(shape, plan)) {}
 

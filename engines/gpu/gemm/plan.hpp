@@ -14,6 +14,17 @@
 
 namespace untax::gpu {
 
+/// Whose measured times the model goes by: memory, caches and clocks under load differ.
+enum class gemm_costs { h200, h100 };
+
+/// A GPU as the model knows it: multiprocessors, and costs.
+struct gpu_model {
+  // NOLINTNEXTLINE(google-explicit-constructor): a number of multiprocessors, where costs are fixed
+  constexpr gpu_model(int sms, gemm_costs of = gemm_costs::h200) : num_sms(sms), costs(of) {}
+  int num_sms;
+  gemm_costs costs;
+};
+
 /// C[m, n] = A[m, k] * B[n, k]^T, rows without gaps, fp32 sums.
 struct gemm_shape {
   std::int64_t m = 0;
@@ -93,7 +104,7 @@ struct operand_end {
 /// `cycles_of_operators` first. Throws `invalid_argument` for a shape that cannot be computed.
 [[nodiscard]] std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms);
 
-/// Cycles of 1755 MHz that a plan takes on a GPU of `num_sms` multiprocessors, without its launch.
+/// Cycles of 1755 MHz that a plan takes on a GPU, without its launch.
 /// Plain arithmetic: the same for all ranks. A stage takes a block as long as the longest of
 ///   * its multiplications; where multiprocessors idle, the clock of the others rises,
 ///   * its share of reading from L2,
@@ -101,7 +112,8 @@ struct operand_end {
 /// Turns of whole tiles follow each other. Tiles that clusters share take the way of their sums
 /// through L2 and reading some operands again; those of the blocks of a cluster, the way from one's
 /// shared memory to another's.
-[[nodiscard]] double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, int num_sms);
+[[nodiscard]] double plan_cycles(const gemm_shape& shape, const gemm_plan& plan,
+                                 const gpu_model& gpu);
 
 /// The same by the numbers that operators go by; `evenly`: all tiles are cut into so many splits.
 [[nodiscard]] double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan,
@@ -110,7 +122,7 @@ struct operand_end {
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
 /// and without tiles that are much wider than A has rows. Operators go by the cycles of
 /// `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
-[[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, int num_sms);
+[[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu);
 
 /// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
 /// clusters of two blocks, and blocks that move are pairs, so what is too few is what somebody
