@@ -104,6 +104,20 @@ def measured(name, operator, columns, k, tokens, graphs, repeats):
     return row
 
 
+def said_by(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip().split("\n")[0]
+
+
+def place():
+    """What was measured, and where."""
+    return {"format": "untax-async-tensor-parallelism",
+            "commit": said_by("git", "describe", "--always", "--dirty", "--abbrev=12"),
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "device": torch.cuda.get_device_name(),
+            "driver": said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+            "runtime": f"CUDA {torch.version.cuda}", "dtype": "bf16",
+            "library": f"torch {torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"}
+
+
 def main():
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--tokens", type=int, nargs="+", default=[64, 256, 1024, 4096, 8192])
@@ -126,13 +140,9 @@ def main():
     if rank == 0:
         print(untax.torch.report())
         if chosen.json:
-            commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True,
-                                    text=True, check=False).stdout.strip()
             with open(chosen.json, "w") as out:
-                json.dump({"format": "untax-async-tensor-parallelism", "commit": commit,
-                           "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "torch": torch.__version__,
-                           "gpu": torch.cuda.get_device_name(), "ranks": ranks, "repeats": chosen.repeat,
-                           "unit": "seconds: 10th, 50th and 90th percentile", "rows": rows}, out, indent=1)
+                json.dump(place() | {"ranks": ranks, "repeats": chosen.repeat,
+                                     "unit": "seconds: 10th, 50th and 90th percentile", "rows": rows}, out, indent=1)
     untax.torch.close()
     dist.destroy_process_group()
 

@@ -2,7 +2,7 @@
 """Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
-other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check) write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
+other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check) and bench/async_tensor_parallelism.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
 what the files say.
 """
 import argparse
@@ -17,6 +17,7 @@ import attention
 import front
 import norm
 import seer
+import torch_layers
 from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
 from tables import table, timed
 
@@ -26,7 +27,7 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
-           "untax-bench-tune-check"]
+           "untax-bench-tune-check", "untax-async-tensor-parallelism"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -216,6 +217,8 @@ def device_details(found):
         text += norm.details(name, d, place(d), measured_how(d))
     for name, d in found["untax-bench-attention"]:
         text += attention.details(name, d, place(d), measured_how(d))
+    for name, d in found["untax-async-tensor-parallelism"]:
+        text += torch_layers.details(name, d, place(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")
