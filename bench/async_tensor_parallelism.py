@@ -9,6 +9,7 @@ model without graphs makes them, and of replays of a graph that holds ten of the
 """
 import argparse
 import json
+import os
 import subprocess
 from datetime import datetime, timezone
 from functools import partial
@@ -20,6 +21,7 @@ import torch.distributed._symmetric_memory as symm_mem
 
 import untax.torch
 
+os.environ.setdefault("UNTAX_HEAP_BYTES", "8G")  # plans for up to 8192 rows of 8192 columns
 CALLS = 10
 
 

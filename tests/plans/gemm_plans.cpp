@@ -226,14 +226,17 @@ TEST(gemm_costs, of_random_problems) {
   for (int i = 0; i < problems; ++i) {
     const gemm_shape s{1 + below(std::uint64_t{1} << below(14)), 8 * (1 + below(2000)),
                        8 * (1 + below(2000))};
-    for (const gemm_plan& p : plans_alone(s, num_sms)) {
+    const bool h100 = i % 2 == 1;
+    const gemm_costs costs = h100 ? gemm_costs::h100 : gemm_costs::h200;
+    for (const gemm_plan& p : plans_alone(s, {num_sms, costs})) {
       const tile_config& c = p.config;
       const tile_schedule& order = p.schedule;
       ASSERT_GT(p.cycles, 0);
-      text += fmt::format("{} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n", s.m, s.n,
-                          s.k, c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers,
-                          c.warpgroup_split_k, c.cluster_split_k, order.m_tiles, order.n_tiles,
-                          order.clusters, order.stream_k_tiles, order.raster_group, p.cycles);
+      text += fmt::format("{} {} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n",
+                          h100 ? "h100" : "h200", s.m, s.n, s.k, c.block_n, c.cluster, c.stages,
+                          c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k, c.cluster_split_k,
+                          order.m_tiles, order.n_tiles, order.clusters, order.stream_k_tiles,
+                          order.raster_group, p.cycles);
     }
   }
   RecordProperty("plans", text);

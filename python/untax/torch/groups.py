@@ -81,6 +81,10 @@ _varying["all_reduce_norm"] = ("tokens", "varying_rows")
 _varying["merge_partial_attention"] = ("tokens", "varying_tokens")
 
 
+def _key(kind: str, problem: dict[str, Any]) -> tuple[Any, ...]:
+    return kind, *problem.values()  # whoever asks for a kind says its problem in the same order
+
+
 class Engine:
     """A world, and the operators of the last problems that were run on it, as many as the symmetric heap has room for.
     All ranks of a group run the same, so all of them forget the same."""
@@ -90,33 +94,40 @@ class Engine:
     def __init__(self, world: World) -> None:
         self.world = world
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
+        self._too_large: set[tuple[Any, ...]] = set()  # for the heap
 
     def planned(self, kind: str, most: int | None = None, **problem: Any) -> Operator:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
-        rows, or of elements, up to the next power of two, or to `most`, where operators have such plans."""
+        rows, or of elements, up to the next power of two, or to `most`, where operators have such plans and the heap has
+        room for one, and else this number."""
         if (varying := _varying.get(kind)) is not None:
             size, option = varying
             room = 1 << max(problem[size] - 1, _least - 1).bit_length()
-            problem[size] = room if most is None else min(room, most)
-            problem[option] = True
-        key = (kind, *problem.values())  # whoever asks for a kind says its problem in the same order
-        op = self._planned.get(key)
+            roomy = problem | {size: room if most is None else min(room, most), option: True}
+            key = _key(kind, roomy)
+            if key not in self._too_large:
+                if (op := self._found_or_made(kind, key, roomy)) is not None:
+                    return op
+                self._too_large.add(key)
+        op = self._found_or_made(kind, _key(kind, problem), problem)
         if op is None:
-            while len(self._planned) >= self.capacity:
-                self._forget_oldest()
-            op = self._planned[key] = self._made(kind, problem)
-        else:
-            self._planned.move_to_end(key)
+            return kinds[kind](self.world, **problem)  # which says how much is missing
         return op
 
-    def _made(self, kind: str, problem: dict[str, Any]) -> Operator:
-        """Plans, and forgets the oldest plans for it while the heap is too full."""
+    def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator | None:
+        """Forgets the oldest plans while the heap has no room for this one; None if it has none at all."""
+        if (op := self._planned.get(key)) is not None:
+            self._planned.move_to_end(key)
+            return op
+        while len(self._planned) >= self.capacity:
+            self._forget_oldest()
         while True:
             try:
-                return kinds[kind](self.world, **problem)
+                op = self._planned[key] = kinds[kind](self.world, **problem)
+                return op
             except OutOfMemory:
                 if not self._planned:
-                    raise
+                    return None
                 self._forget_oldest()
 
     def _forget_oldest(self) -> None:
