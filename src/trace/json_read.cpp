@@ -99,7 +99,7 @@ class reader {
         op.kernels.push_back({k.at("name"), k.at("stage"), k.at("workers")});
       if (one.contains("worker_names")) {
         for (const json& worker : one.at("worker_names"))
-          op.names.push_back({worker.at("name"), worker.at("block")});
+          op.names.push_back({worker.at("name"), worker.at("block"), worker.at("cluster")});
         if (op.names.size() != op.workers.size())
           refuse(fmt::format("{} workers have {} names", op.workers.size(), op.names.size()));
       }

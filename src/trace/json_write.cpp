@@ -192,7 +192,8 @@ class writer {
       if (!op.names.empty()) {
         one["worker_names"] = nlohmann::ordered_json::array();
         for (const trace_worker& worker : op.names)
-          one["worker_names"].push_back({{"name", worker.name}, {"block", worker.block}});
+          one["worker_names"].push_back(
+              {{"name", worker.name}, {"block", worker.block}, {"cluster", worker.cluster}});
       }
       one["kernels"] = nlohmann::ordered_json::array();
       for (const trace_kernel& k : op.kernels)

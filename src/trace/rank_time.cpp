@@ -7,6 +7,13 @@
 namespace untax {
 namespace {
 
+bool is_wait(trace_part part) {
+  return part == trace_part::late_peer || part == trace_part::in_flight;
+}
+bool at_work(trace_part part) {
+  return is_wait(part) || part == trace_part::compute || part == trace_part::movement;
+}
+
 bool lies_in(const trace_span& inner, const trace_span& outer) {
   return outer.begin <= inner.begin && inner.end <= outer.end;
 }
@@ -67,17 +74,15 @@ const piece* rank_time::before(std::size_t worker, std::uint64_t time) const {
   return it == pieces.end() || it->begin >= time ? nullptr : &*it;
 }
 
-std::uint64_t rank_time::busy_before(std::size_t worker, std::uint64_t time,
-                                     std::uint64_t since) const {
+std::uint64_t rank_time::busy_before(std::size_t worker, std::uint64_t time, std::uint64_t since,
+                                     bool waits) const {
   const auto& pieces = workers_[worker];
   auto it = std::ranges::lower_bound(pieces, time, {}, &piece::end);
   if (it == pieces.end()) --it;
   for (;; --it) {
     const std::uint64_t end = std::min(it->end, time);
     if (end <= since) return since;
-    const bool at_work = it->part != trace_part::idle && it->part != trace_part::tail &&
-                         it->part != trace_part::launch && it->part != trace_part::entry;
-    if (at_work && it->begin < time) return end;
+    if ((waits ? is_wait(it->part) : at_work(it->part)) && it->begin < time) return end;
     if (it == pieces.begin()) return since;
   }
 }

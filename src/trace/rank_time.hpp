@@ -36,9 +36,9 @@ class rank_time {
   /// The piece of a worker that holds the moment before `time`; null before the first one.
   [[nodiscard]] const piece* before(std::size_t worker, std::uint64_t time) const;
   /// Until when a worker was last at something before `time`, of what ended after `since`; else
-  /// `since`.
+  /// `since`. `waits`: only waits count.
   [[nodiscard]] std::uint64_t busy_before(std::size_t worker, std::uint64_t time,
-                                          std::uint64_t since) const;
+                                          std::uint64_t since, bool waits) const;
   /// Of the workers the one that ended its kernel last before `time`, which is the end of a stage,
   /// or of the call; none if no kernel ended in the run before.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(

@@ -84,17 +84,20 @@ class path_walk {
     return true;
   }
 
-  /// Warps of a block hand work to each other: one that is idle waits for one that is not. The path
-  /// goes on there; where all are idle, until one of them was not. False if none was since this one
-  /// is.
+  /// Warps of a block hand work to each other: one that is idle waits for one that is not, or, with
+  /// other blocks of a cluster, for what these wait for. The path goes on there; where all are
+  /// idle, until one of them was not. False if none was since this one is.
   bool go_to_busy(const piece& now) {
     const rank_time& here = ranks_[rank_];
     if (here.op().names.empty()) return false;
     std::uint64_t latest = now.begin;
     std::size_t busy = worker_;
+    const trace_worker& me = here.op().names[worker_];
     for (std::size_t w = 0; w < here.workers().size(); ++w) {
-      if (w == worker_ || here.op().names[w].block != here.op().names[worker_].block) continue;
-      if (const std::uint64_t end = here.busy_before(w, time_, latest); end > latest) {
+      const trace_worker& other = here.op().names[w];
+      if (w == worker_ || other.cluster != me.cluster) continue;
+      const bool beside = other.block == me.block;
+      if (const std::uint64_t end = here.busy_before(w, time_, latest, !beside); end > latest) {
         latest = end;
         busy = w;
       }

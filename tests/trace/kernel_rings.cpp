@@ -43,8 +43,9 @@ class noting_warp {
     ring_.block = block;
     ring_.warp = warp;
   }
-  noting_warp& begin(std::uint64_t time, warp_role role, std::uint64_t epoch, int launch = 0) {
-    return note(time, event_word::kernel_begin(role, launch, epoch));
+  noting_warp& begin(std::uint64_t time, warp_role role, std::uint64_t epoch, int launch = 0,
+                     int cluster = 1) {
+    return note(time, event_word::kernel_begin(role, launch, epoch, cluster));
   }
   noting_warp& end(std::uint64_t time) { return note(time, event_word::end(trace_kind::kernel)); }
   noting_warp& act(std::uint64_t from, std::uint64_t to, action what) {
@@ -105,9 +106,10 @@ TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
   std::mt19937_64 random(20250301);
   for (int i = 0; i < 1000; ++i) {
     const auto below = [&](std::uint64_t end) { return random() % end; };
-    const auto epoch = below(std::uint64_t{1} << 48U);
+    const auto epoch = below(std::uint64_t{1} << 44U);
     const int launch = static_cast<int>(below(256));
-    const auto kernel = event_word::kernel_begin(warp_role::poller, launch, epoch);
+    const int cluster = 1 + static_cast<int>(below(16));
+    const auto kernel = event_word::kernel_begin(warp_role::poller, launch, epoch, cluster);
     EXPECT_EQ(kernel.kind(), trace_kind::kernel);
     EXPECT_FALSE(kernel.ends());
     EXPECT_EQ(kernel.what(), static_cast<int>(warp_role::poller));
@@ -115,7 +117,10 @@ TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
     EXPECT_EQ(kernel.epoch(), static_cast<std::int64_t>(epoch));
     EXPECT_EQ(kernel.with_epoch(epoch + 1).epoch(),
               static_cast<std::int64_t>(epoch == 0 ? epoch + 1 : epoch));
-    const auto counted = event_word::kernel_begin(warp_role::producer, launch, 0).with_epoch(epoch);
+    EXPECT_EQ(kernel.cluster(), cluster);
+    EXPECT_EQ(kernel.with_epoch(epoch + 1).cluster(), cluster);
+    const auto counted =
+        event_word::kernel_begin(warp_role::producer, launch, 0, cluster).with_epoch(epoch);
     EXPECT_EQ(counted.epoch(), static_cast<std::int64_t>(epoch));
     EXPECT_EQ(counted.what(), static_cast<int>(warp_role::producer));
     const std::uint64_t counter = below(std::uint64_t{1} << 44U) << 3U;
@@ -341,6 +346,50 @@ TEST(trace_kernel_rings, multipliers_wait_for_what_their_producer_waits_for_with
   EXPECT_EQ(flight->peer, 1);
   EXPECT_EQ(in_ns(run.ranks[0][trace_part::compute]), std::lround(4 * 100 / 6.0));
   for (const trace_breakdown& rank : run.ranks) EXPECT_EQ(in_ns(rank.total()), in_ns(run.wall()));
+}
+
+/// Two blocks of a cluster, of which one waits for what it reads for both: the other one ends last.
+/// `first`: when it begins to multiply.
+run_account struck_cluster(std::uint64_t first) {
+  const auto multiplier = [](int block) {
+    noting_warp warp(block, 4, 0);
+    return warp.begin(1000, warp_role::multiplier, 1, 0, 2);
+  };
+  noting_warp usual = multiplier(2);
+  usual.act(1000, 1100, action::multiply).end(1100);
+  noting_warp again = multiplier(3);
+  again.act(1000, 1100, action::multiply).end(1100);
+  noting_warp waits = multiplier(0);
+  waits.act(4061, 4150, action::multiply).end(4155);
+  noting_warp beside = multiplier(1);
+  beside.act(first, 4151, action::multiply).end(4160);
+  noting_warp poller(0, 3, 0);
+  poller.begin(1000, warp_role::poller, 1, 0, 2);
+  // Behind the long one there is a short one, for the next tile.
+  poller.wait(1010, 4060, ready, 1, 1).wait(4065, 4068, ready + 1, 1, 1).end(4080);
+  noting_warp poller_beside(1, 3, 0);
+  poller_beside.begin(1000, warp_role::poller, 1, 0, 2).wait(1002, 1008, ready + 2, 1, 1).end(4080);
+  noting_warp peer(0, 0, 1);
+  peer.begin(1000, warp_role::sender, 1).signal(1001, 0, ready + 2, 1).signal(1005, 0, ready, 1);
+  peer.signal(4066, 0, ready + 1, 1).end(4070);
+  const trace_record record{
+      {decoded(0, {usual, again, waits, beside, poller, poller_beside}), decoded(1, {peer})}};
+  const auto accounts = accounts_of(record);
+  EXPECT_EQ(accounts_of(trace_from_json(to_trace_json(record))).at(0).path, accounts.at(0).path);
+  return accounts.at(0).runs.at(0);
+}
+
+TEST(trace_kernel_rings, blocks_of_a_cluster_wait_for_what_one_of_them_reads_for_all) {
+  // It multiplies from when what it reads itself was there; or nothing was there before.
+  for (const std::uint64_t first : {1020, 4062}) {
+    const run_account run = struck_cluster(first);
+    const auto worst = std::ranges::max(
+        run.pieces, {}, [](const path_piece& piece) { return piece.end - piece.begin; });
+    EXPECT_EQ(worst.part, trace_part::in_flight) << name_of(worst.part);
+    EXPECT_EQ(worst.peer, 1);
+    EXPECT_GT(in_ns(run.path[trace_part::in_flight]), 2900);
+    EXPECT_EQ(in_ns(run.path.total()), in_ns(run.wall()));
+  }
 }
 
 TEST(trace_kernel_rings, senders_move_but_for_their_waits) {

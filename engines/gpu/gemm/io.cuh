@@ -211,16 +211,17 @@ class io_view {
   __device__ io_view(const Io& io, const gemm_arguments& given)
       : source(io, given), sink(io, given), senders(io), io_(io) {}
 
-  /// All threads, when the kernels ahead have ended. Before that memory is not touched.
-  __device__ void begin() {
+  /// All threads, when the kernels ahead have ended. Before that memory is not touched. `cluster`:
+  /// blocks of one.
+  __device__ void begin(int cluster) {
     if constexpr (has_peers) {
       epoch_ = io_.moved.run.epochs[blockIdx.x] + 1;
-      note_gemm_begin(io_.moved.run, io_.comm_ctas, epoch_);
+      note_gemm_begin(io_.moved.run, io_.comm_ctas, io_.moved.run.epochs[blockIdx.x], cluster);
       source.begin(epoch_);
       sink.begin(epoch_);
       senders.begin(epoch_);
     } else {
-      note_gemm_begin(io_, 0, 0);
+      note_gemm_begin(io_, cluster);
     }
   }
   /// All threads of any CTA, when it has read A and stored C.

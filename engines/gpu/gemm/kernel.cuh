@@ -83,7 +83,7 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
   }
   griddepcontrol_wait();
-  io.begin();
+  io.begin(cluster_blocks(config));
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
     constexpr bool has_ranges = adds_ranges(config, registers);
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     if (number < 0) {
       io.senders.prepare_comm();
       griddepcontrol_wait();
-      io.begin();
+      io.begin(cluster_ctas);
       io.senders.run_comm(reinterpret_cast<std::byte*>(&shared));
     } else {
       run_roles(block, io);

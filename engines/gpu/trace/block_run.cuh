@@ -13,7 +13,7 @@ class block_run {
   __device__ block_run(const launch_trace& trace, std::uint64_t& word,
                        warp_role role = warp_role::sender)
       : trace_(trace), word_(word), epoch_(word + 1) {
-    note_kernel_begin(trace, role, epoch_);
+    note_kernel_begin_behind(trace, role, word);
   }
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
   /// By all threads, when all of them have done what they do.

@@ -32,7 +32,8 @@ enum class warp_role : std::uint8_t {
 ///
 /// Where there is no counter, bits 4 to 7 have the role, action or verb, and then
 ///
-///   begin of a kernel   8 to 15: the launch of a run     16 to 63: the epoch
+///   begin of a kernel   8 to 15: the launch of a run     16 to 59: the epoch
+///                      60 to 63: blocks of a cluster, less one
 ///   end of a wait       8 to 15: the peer, all for none  16 to 39: the room
 struct event_word {
   std::uint64_t bits = 0;
@@ -40,14 +41,14 @@ struct event_word {
   static constexpr int no_peer = 0xff;
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word kernel_begin(
-      warp_role role, int launch, std::uint64_t epoch) noexcept {
+      warp_role role, int launch, std::uint64_t epoch, int cluster = 1) noexcept {
     return {of(trace_kind::kernel, static_cast<int>(role)) | field(launch, 8) << 8 |
-            field(epoch, 48) << 16};
+            field(epoch, 44) << 16 | field(cluster - 1, 4) << 60};
   }
   /// The same with an epoch, if it has none.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr event_word with_epoch(
       std::uint64_t epoch) const noexcept {
-    return {bits >> 16 == 0 ? bits | field(epoch, 48) << 16 : bits};
+    return {(bits >> 16 & field(~0ULL, 44)) == 0 ? bits | field(epoch, 44) << 16 : bits};
   }
   /// Of an action, or of a kernel.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word begin(trace_kind kind,
@@ -75,8 +76,9 @@ struct event_word {
   [[nodiscard]] constexpr int what() const noexcept { return static_cast<int>(part(4, 4)); }
   [[nodiscard]] constexpr int launch() const noexcept { return static_cast<int>(part(8, 8)); }
   [[nodiscard]] constexpr std::int64_t epoch() const noexcept {
-    return static_cast<std::int64_t>(part(16, 48));
+    return static_cast<std::int64_t>(part(16, 44));
   }
+  [[nodiscard]] constexpr int cluster() const noexcept { return 1 + static_cast<int>(part(60, 4)); }
   [[nodiscard]] constexpr int peer() const noexcept {
     const auto peer = static_cast<int>(part(8, 8));
     return peer == no_peer ? -1 : peer;

@@ -17,14 +17,20 @@ namespace untax::gpu {
   return warp == 3 ? warp_role::poller : warp_role::epilogue;
 }
 
-/// By all threads, when the kernels ahead have ended. Blocks of lower numbers are communication
-/// CTAs.
+/// By all threads, when the kernels ahead have ended, of a run whose number is in `before` when it
+/// is the one before. Blocks of lower numbers are communication CTAs.
 __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
-                                       std::uint64_t epoch) {
-  note_kernel_begin(
+                                       const std::uint64_t& before, int cluster) {
+  note_kernel_begin_behind(
       trace,
       role_in_gemm(static_cast<int>(blockIdx.x) < comm_ctas, static_cast<int>(threadIdx.x) / 32),
-      epoch);
+      before, cluster);
+}
+/// The same of a GEMM that is all of a run. Who waits for nobody there notes nothing.
+__device__ inline void note_gemm_begin(const launch_trace& trace, int cluster) {
+  const warp_role role = role_in_gemm(false, static_cast<int>(threadIdx.x) / 32);
+  const bool notes = role == warp_role::multiplier || role == warp_role::epilogue;
+  note_kernel_begin(trace, notes ? role : warp_role::none, 0, 0, cluster);
 }
 
 /// What a launch records with. Kept by value: an argument of a kernel that is reached by its
@@ -38,20 +44,46 @@ template <class Given>
   }
 }
 
-/// What a role does with a tile, from when the first part of it has come.
-class tile_note : action_note {
+/// What a role does with a tile, from when the first part of it has come. By one thread, or by all
+/// of a warp that multiplies. Both ends are noted when it is over, when nobody waits for the warp.
+template <bool traced>
+class tile_note_of {
  public:
-  __device__ tile_note(const launch_trace& trace, stage_barrier& first, std::uint32_t parity,
-                       action what = action::multiply)
-      : action_note(behind(trace, first, parity), what) {}
+  __device__ tile_note_of(const launch_trace& /*trace*/, stage_barrier& /*first*/,
+                          std::uint32_t /*parity*/, action /*what*/ = action::multiply) {}
+};
+template <>
+class tile_note_of<true> {
+ public:
+  __device__ tile_note_of(const launch_trace& trace, stage_barrier& first, std::uint32_t parity,
+                          action what = action::multiply)
+      : table_(rings_of(trace)), what_(what) {
+    if (table_.places == nullptr) return;
+    if (detail::lane_of_thread() == 0) detail::settle(table_, detail::state_of_warp());
+    first.wait(parity);
+    begin_ = cuda_memory::now();
+  }
+  tile_note_of(const tile_note_of&) = delete;
+  tile_note_of& operator=(const tile_note_of&) = delete;
+  __device__ ~tile_note_of() {
+    if (table_.places == nullptr) return;
+    detail::noting_state& state = detail::state_of_warp();
+    if (detail::lane_of_thread() == 0 && state.at.ring != 0) {
+      const std::uint32_t noted = state.noted;
+      detail::write_event(table_, state.at, noted, begin_,
+                          event_word::begin(trace_kind::action, static_cast<int>(what_)));
+      detail::write_event(table_, state.at, noted + 1, cuda_memory::now(),
+                          event_word::end(trace_kind::action));
+      state.noted = noted + 2;
+    }
+    if (what_ == action::multiply) __syncwarp();
+  }
 
  private:
-  [[nodiscard]] __device__ static const launch_trace& behind(const launch_trace& trace,
-                                                             stage_barrier& first,
-                                                             std::uint32_t parity) {
-    if constexpr (kernels_are_traced) first.wait(parity);
-    return trace;
-  }
+  const ring_table& table_;
+  action what_;
+  std::uint64_t begin_ = 0;
 };
+using tile_note = tile_note_of<kernels_are_traced>;
 
 }  // namespace untax::gpu

@@ -10,11 +10,12 @@
 #include "engines/gpu/trace/launch_trace.hpp"
 
 // What kernels note: begin and end of a kernel by each warp that has a role, of what it does, and
-// of its waits, and each signal just before it is raised. An event is one store of 16 bytes, by one
-// lane and without an atomic operation; where it goes says a count that the warp alone raises, in
-// shared memory while the kernel runs. It comes there while the kernel begins, and nobody waits
-// for it before there is something to note. In a build without UNTAX_KERNEL_TRACE all of it is
-// empty.
+// of its waits, and each signal just before it is raised. An event is one store of 16 bytes by one
+// lane; where it goes says a count in shared memory, which the warp alone raises. What the count
+// goes on from comes there while the kernel begins, and nobody waits for it before there is
+// something to note: then the begin of the kernel is noted, too. Every instruction counts: a warp
+// goes through them once in a kernel, so most have to be fetched. In a build without
+// UNTAX_KERNEL_TRACE all of it is empty.
 
 namespace untax::gpu {
 
@@ -28,16 +29,8 @@ namespace untax::gpu {
 
 namespace detail {
 
-/// Where the calling warp stands in the table of rings; -1 if it does not.
-[[nodiscard]] __device__ inline int place_of_warp(const ring_table& table) {
-  const auto block = static_cast<int>(blockIdx.x);
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  if (table.places == nullptr || block >= ring_table::most_blocks || warp >= ring_table::most_warps)
-    return -1;
-  return ring_table::place(blockDim.x == table.group_threads ? 0 : 1, block, warp);
-}
-
 [[nodiscard]] __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % 32; }
+[[nodiscard]] __device__ inline int warp_of_thread() { return static_cast<int>(threadIdx.x) / 32; }
 
 /// Whether the calling lane is the first of these.
 [[nodiscard]] __device__ inline bool is_first_of(unsigned lanes) {
@@ -46,75 +39,81 @@ namespace detail {
 /// Whether it is the first of those that came with it.
 [[nodiscard]] __device__ inline bool is_first_lane() { return is_first_of(__activemask()); }
 
+/// Whether the calling warp may note something.
+[[nodiscard]] __device__ inline bool is_recorded(const ring_table& table) {
+  return table.places != nullptr && warp_of_thread() < ring_table::most_warps;
+}
+/// Of such a warp, whose block has places.
+[[nodiscard]] __device__ inline ring_place& place_of_warp(const ring_table& table) {
+  return table.places[ring_table::place(blockDim.x == table.group_threads ? 0 : 1,
+                                        static_cast<int>(blockIdx.x), warp_of_thread())];
+}
+
 /// What a warp notes by while it is in a kernel.
 struct noting_state {
-  ring_place brought;  ///< as the last kernel left it, once it has come
-  ring_place at;       ///< and how it goes on; no ring: nothing is noted
-  ulonglong2 begin;    ///< of the kernel, which is not yet in the ring; or no word
+  ring_place at;         ///< as the last kernel left it, once it has come; no ring: notes nothing
+  ulonglong2 begin;      ///< of the kernel, which is not yet in the ring; or no word
+  std::uint32_t before;  ///< the run before this one, once it has come, or `counted`
+  std::uint32_t noted;   ///< events in this kernel
+
+  static constexpr std::uint32_t counted = 0xffffffffU;  ///< runs are, by the ring
 };
-/// That of the calling warp, which has a place.
+/// That of the calling warp, which may note something.
 [[nodiscard]] __device__ inline noting_state& state_of_warp() {
   __shared__ noting_state states[ring_table::most_warps];
-  return states[threadIdx.x / 32];
+  return states[warp_of_thread()];
 }
 
-/// At the place of the next event, by one lane.
+/// Event `number` of a warp, by one lane.
 __device__ inline void write_event(const ring_table& table, const ring_place& at,
-                                   std::uint64_t number, const ulonglong2& event) {
-  const auto slot = (at.ring - 1) * std::uint64_t{table.capacity} + (number & (table.capacity - 1));
-  *reinterpret_cast<ulonglong2*>(table.events + slot) = event;
+                                   std::uint32_t number, std::uint64_t time,
+                                   const event_word& word) {
+  const std::uint32_t in_ring =
+      (static_cast<std::uint32_t>(at.noted) + number) & (table.capacity - 1);
+  *reinterpret_cast<ulonglong2*>(table.events + ((at.ring - 1) * table.capacity + in_ring)) =
+      make_ulonglong2(time, word.bits);
 }
 
-/// By lanes of a warp together, before they note anything: its ring and its count are there, and
-/// the begin of its kernel is noted. A warp takes a ring, if it has none, and there is one.
-__device__ inline void settle(const ring_table& table, int place, noting_state& state,
-                              unsigned lanes) {
-  const bool open = state.begin.y != 0;
-  __syncwarp(lanes);
-  if (!open) return;
+/// By one lane before its warp notes anything else: the begin of its kernel. A warp takes a ring,
+/// if it has none, and there is one.
+__device__ inline void settle(const ring_table& table, noting_state& state) {
+  if (state.begin.y == 0) return;
   wait_for_copies<0>();
-  if (is_first_of(lanes)) {
-    ring_place at = state.brought;
-    if (at.ring == 0) {
-      const std::uint32_t taken = atomicAdd(table.taken, 1U);
-      if (taken < table.count) at.ring = taken + 1;
-    }
-    ++at.runs;
-    if (at.ring != 0) {
-      const event_word word = event_word{state.begin.y}.with_epoch(at.runs);
-      write_event(table, at, at.noted, make_ulonglong2(state.begin.x, word.bits));
-      ++at.noted;
-    }
-    state.at = at;
-    state.begin.y = 0;
+  ring_place at = state.at;
+  if (at.ring == 0) {
+    const std::uint32_t taken = atomicAdd(table.taken, 1U);
+    if (taken < table.count) at.ring = taken + 1;
   }
-  __syncwarp(lanes);
+  ++at.runs;
+  state.at = at;
+  if (at.ring != 0) {
+    const std::uint32_t run = state.before == noting_state::counted ? at.runs : state.before + 1;
+    write_event(table, at, 0, state.begin.x, event_word{state.begin.y}.with_epoch(run));
+  }
+  state.noted = 1;
+  state.begin.y = 0;
 }
 
-/// By some lanes of a warp, together: those for which `mine` holds note `count` events each.
+/// By lanes of a warp: each that comes notes so many events.
 template <int count>
 __device__ void note_events(const ring_table& table, bool mine, const ulonglong2 (&events)[count]) {
-  const unsigned lanes = __activemask();
-  const unsigned noting = __ballot_sync(lanes, mine ? 1 : 0);
-  const int place = place_of_warp(table);
-  if (noting == 0 || place < 0) return;
   noting_state& state = state_of_warp();
-  settle(table, place, state, lanes);
-  const ring_place at = state.at;
-  if (at.ring == 0) return;
-  __syncwarp(lanes);
-  if (mine) {
-    const auto first =
-        at.noted + count * static_cast<unsigned>(__popc(noting & ((1U << lane_of_thread()) - 1)));
-#pragma unroll
-    for (int i = 0; i < count; ++i) write_event(table, at, first + i, events[i]);
+  if (state.begin.y != 0) {
+    const unsigned lanes = __activemask();
+    __syncwarp(lanes);
+    if (is_first_of(lanes)) settle(table, state);
+    __syncwarp(lanes);
   }
-  if (is_first_of(lanes)) state.at.noted = at.noted + count * static_cast<unsigned>(__popc(noting));
-  __syncwarp(lanes);
+  if (!mine || state.at.ring == 0) return;
+  const std::uint32_t first = atomicAdd(&state.noted, static_cast<std::uint32_t>(count));
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    write_event(table, state.at, first + i, events[i].x, {events[i].y});
 }
 
 __device__ inline void note_now(const ring_table& table, bool mine, const event_word& word) {
-  note_events<1>(table, mine, {make_ulonglong2(cuda_memory::now(), word.bits)});
+  if (is_recorded(table))
+    note_events<1>(table, mine, {make_ulonglong2(cuda_memory::now(), word.bits)});
 }
 
 /// By a lane whose signal has been noted: the counter to raise, another one if a test takes the
@@ -133,44 +132,63 @@ __device__ inline void note_now(const ring_table& table, bool mine, const event_
   return table.tapped[1];
 }
 
-/// By all lanes of a warp. One without a role notes nothing until the kernel ends.
-__device__ inline void begin_kernel(const ring_table& table, warp_role role,
-                                    const event_word& word) {
-  const int place = place_of_warp(table);
-  if (place < 0) return;
+/// By all lanes of a warp. One without a role notes nothing until the kernel ends. `before`: where
+/// the number of the run before is, if the word does not have that of this one.
+__device__ inline void begin_kernel(const ring_table& table, warp_role role, const event_word& word,
+                                    const std::uint64_t* before) {
+  if (!is_recorded(table)) return;
+  const bool notes = role != warp_role::none && blockIdx.x < ring_table::most_blocks;
   noting_state& state = state_of_warp();
-  // Each lane waits for what it has asked for, and any of them may be the first to note something.
-  if (role != warp_role::none) {
-    copy_16_bytes(static_cast<std::uint32_t>(__cvta_generic_to_shared(&state.brought)),
-                  table.places + place, true);
+  if (notes) {
+    // Each lane waits for what it has asked for, and any of them may be the first to note
+    // something.
+    const auto shared = [](const auto& to) {
+      return static_cast<std::uint32_t>(__cvta_generic_to_shared(&to));
+    };
+    copy_16_bytes(shared(state.at), &place_of_warp(table), true);
+    if (before != nullptr) copy_4_bytes(shared(state.before), before, true);
     commit_copies();
   }
-  if (is_first_lane()) {
-    state.at = {};
-    state.begin = make_ulonglong2(cuda_memory::now(), role != warp_role::none ? word.bits : 0);
+  if (lane_of_thread() == 0) {
+    if (!notes) state.at.ring = 0;
+    if (before == nullptr) state.before = noting_state::counted;
+    state.begin = make_ulonglong2(cuda_memory::now(), notes ? word.bits : 0);
   }
   __syncwarp();
 }
 
 /// By all lanes of a warp, which may come one after the other.
 __device__ inline void end_kernel(const ring_table& table) {
-  const int place = place_of_warp(table);
-  if (place < 0) return;
+  if (!is_recorded(table)) return;
   __syncwarp();
-  note_now(table, lane_of_thread() == 0, event_word::end(trace_kind::kernel));
-  if (const ring_place& at = state_of_warp().at; lane_of_thread() == 0 && at.ring != 0)
-    table.places[place] = at;
+  if (lane_of_thread() != 0) return;
+  noting_state& state = state_of_warp();
+  settle(table, state);
+  ring_place at = state.at;
+  if (at.ring == 0) return;
+  const std::uint32_t noted = state.noted;
+  write_event(table, at, noted, cuda_memory::now(), event_word::end(trace_kind::kernel));
+  at.noted += noted + 1;
+  place_of_warp(table) = at;
 }
 
 }  // namespace detail
 
 /// A warp begins a kernel: behind all kernels that came before it, so behind griddepcontrol.wait.
 /// By all its lanes. `epoch` 0: the kernel is all of a run, and runs are counted here. `launch`:
-/// which one of a run.
+/// which one of a run. `cluster`: of how many blocks.
 __device__ inline void note_kernel_begin(const launch_trace& trace, warp_role role,
-                                         std::uint64_t epoch, int launch = 0) {
+                                         std::uint64_t epoch, int launch = 0, int cluster = 1) {
   if constexpr (kernels_are_traced)
-    detail::begin_kernel(rings_of(trace), role, event_word::kernel_begin(role, launch, epoch));
+    detail::begin_kernel(rings_of(trace), role,
+                         event_word::kernel_begin(role, launch, epoch, cluster), nullptr);
+}
+/// The same in the run behind `before`, which nobody waits for.
+__device__ inline void note_kernel_begin_behind(const launch_trace& trace, warp_role role,
+                                                const std::uint64_t& before, int cluster = 1) {
+  if constexpr (kernels_are_traced)
+    detail::begin_kernel(rings_of(trace), role, event_word::kernel_begin(role, 0, 0, cluster),
+                         &before);
 }
 /// The same warp ends it.
 __device__ inline void note_kernel_end(const launch_trace& trace) {
@@ -225,10 +243,13 @@ template <class Part>
 class wait_note_of<true, Part> {
  public:
   __device__ wait_note_of(const launch_trace& trace, const Part& part)
-      : trace_(trace), part_(part), begin_(cuda_memory::now()) {}
+      : trace_(trace),
+        part_(part),
+        begin_(detail::is_recorded(rings_of(trace)) ? cuda_memory::now() : 0) {}
   wait_note_of(const wait_note_of&) = delete;
   wait_note_of& operator=(const wait_note_of&) = delete;
   __device__ ~wait_note_of() {
+    if (!detail::is_recorded(rings_of(trace_))) return;
     std::uint64_t counter = 0;
     bool mine = false;
     if constexpr (waits_for_counter<Part>) {

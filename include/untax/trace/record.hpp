@@ -42,6 +42,7 @@ struct trace_kernel {
 struct trace_worker {
   std::string name;  ///< "CTA 3, warp 0, producer"
   int block = -1;    ///< workers of one block hand work to each other
+  int cluster = -1;  ///< of blocks that read for each other: the first one
 
   bool operator==(const trace_worker&) const = default;
 };

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "engines/gpu/trace/warp_events.hpp"
+
+namespace untax::gpu {
+namespace {
+
+bool multiplies(const trace_span& span) {
+  return span.kind == trace_kind::action && span.what == static_cast<int>(action::multiply);
+}
+
+/// How long the multiplications of a tile take, as a rule.
+std::uint64_t usual_time(const std::vector<warp_events>& warps) {
+  std::vector<std::uint64_t> all;
+  for (const warp_events& warp : warps) {
+    for (const trace_span& span : warp.others)
+      if (multiplies(span)) all.push_back(span.end - span.begin);
+  }
+  std::ranges::sort(all);
+  return all.empty() ? 0 : all[all.size() / 2];
+}
+
+/// Blocks of one cluster: those of a kernel that hand each other work.
+using cluster_place = std::pair<int, int>;
+
+cluster_place place_of(const warp_ring& ring, const warp_events& warp) {
+  return {ring.group, ring.block / warp.cluster};
+}
+
+/// By their ends.
+using waits_by_end = std::vector<trace_span>;
+
+/// Those of producers and pollers.
+std::map<cluster_place, waits_by_end> waits_of(const std::vector<warp_ring>& rings,
+                                               const std::vector<warp_events>& warps) {
+  std::map<cluster_place, waits_by_end> found;
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    const auto& kernels = warps[w].kernels;
+    const warp_role role = kernels.empty() ? warp_role::none : kernels.front().role;
+    if (role != warp_role::producer && role != warp_role::poller) continue;
+    for (const trace_span& span : warps[w].others) {
+      if (span.kind == trace_kind::wait) found[place_of(rings[w], warps[w])].push_back(span);
+    }
+  }
+  for (auto& [place, waits] : found) std::ranges::sort(waits, {}, &trace_span::end);
+  return found;
+}
+
+/// Of those that end within a tile the longest, as far as it lies there.
+std::optional<trace_span> longest_in(const waits_by_end& waits, const trace_span& tile) {
+  std::optional<trace_span> longest;
+  auto it = std::ranges::upper_bound(waits, tile.begin, {}, &trace_span::end);
+  for (; it != waits.end() && it->end <= tile.end; ++it) {
+    trace_span part = *it;
+    part.begin = std::max(part.begin, tile.begin);
+    if (!longest || part.end - part.begin >= longest->end - longest->begin) longest = part;
+  }
+  return longest;
+}
+
+}  // namespace
+
+void share_waits(const std::vector<warp_ring>& rings, std::vector<warp_events>& warps) {
+  const std::uint64_t usual = usual_time(warps);
+  const std::map<cluster_place, waits_by_end> waits = waits_of(rings, warps);
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    const auto found = waits.find(place_of(rings[w], warps[w]));
+    if (found == waits.end()) continue;
+    std::vector<trace_span> shared;
+    for (const trace_span& tile : warps[w].others) {
+      if (!multiplies(tile) || tile.end - tile.begin <= usual) continue;
+      std::optional<trace_span> wait = longest_in(found->second, tile);
+      if (!wait) continue;
+      const std::uint64_t longer = tile.end - tile.begin - usual;
+      wait->begin = std::max(wait->begin, wait->end - std::min(wait->end, longer));
+      shared.push_back(*wait);
+    }
+    std::ranges::copy(shared, std::back_inserter(warps[w].others));
+  }
+}
+
+}  // namespace untax::gpu
