@@ -98,12 +98,12 @@ class flag_poller {
   /// Looks without a pause, by all blocks, would hold up those who raise what is looked at.
   static constexpr unsigned pause_nanoseconds = 300;
   /// After so many a wait that is looked after begins; a trace knows those waits only.
-  static constexpr int most_pauses = kernels_are_traced ? 1 : 256;
+  static constexpr int most_pauses = 256;
 
   /// Up to which k-block A has come: one more at least.
   __device__ int find(int row, int k_block, int end) {
     const int rows = block_.a_rows();
-    for (int i = 0; i < most_pauses; ++i) {
+    for (int i = is_recorded(block_) ? most_pauses - 1 : 0; i < most_pauses; ++i) {
       const int there = source_.come(row, rows, k_block, end);
       if (there > k_block) return there;
       __nanosleep(pause_nanoseconds);

@@ -211,8 +211,7 @@ class io_view {
   __device__ io_view(const Io& io, const gemm_arguments& given)
       : source(io, given), sink(io, given), senders(io), io_(io) {}
 
-  /// All threads, when the kernels ahead have ended. Before that memory is not touched. `cluster`:
-  /// blocks of one.
+  /// All threads, when the kernels ahead have ended. Before that memory is not touched.
   __device__ void begin(int cluster) {
     if constexpr (has_peers) {
       epoch_ = io_.moved.run.epochs[blockIdx.x] + 1;

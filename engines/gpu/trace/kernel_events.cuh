@@ -26,6 +26,11 @@ namespace untax::gpu {
 [[nodiscard]] __device__ inline ring_table rings_of(const launch_trace_of<false>& /*trace*/) {
   return {};
 }
+/// Whether a trace is recorded.
+[[nodiscard]] __device__ inline bool is_recorded(const launch_trace& trace) {
+  if constexpr (kernels_are_traced) return rings_of(trace).places != nullptr;
+  return false;
+}
 
 namespace detail {
 
