@@ -249,7 +249,7 @@ TEST(gemm, ends_where_numbers_are_none) {
 
 TEST(gemm, says_what_it_cannot_do) {
   const auto refused = [](const gemm_shape& s) {
-    return error_of([&] { (void)plans_alone(s, 132); });
+    return error_of([&] { (void)plans_alone(s, {132}); });
   };
   using untax::errc;
   expect_error(refused({0, 8, 8}), errc::invalid_argument, {"m 0", "1 or more"});

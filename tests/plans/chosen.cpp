@@ -95,9 +95,9 @@ void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
       for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7424, 1024}, {520, 264}}) {
         std::string text;
         for (const gpu::gemm_plan& p :
-             alone ? gpu::plans_alone({m, n, k}, places) : gpu::gemm_plans({m, n, k}, places)) {
+             alone ? gpu::plans_alone({m, n, k}, {places}) : gpu::gemm_plans({m, n, k}, places)) {
           text += fmt::format(" {:.7g}", p.cycles);
-          if (alone) EXPECT_EQ(p.cycles, gpu::plan_cycles({m, n, k}, p, places));
+          if (alone) EXPECT_EQ(p.cycles, gpu::plan_cycles({m, n, k}, p, {places}));
         }
         all.push_back(fmt::format("gemm{} {} x {} x {}, {} SMs, cycles:{}", alone ? " alone" : "",
                                   m, n, k, places, text));

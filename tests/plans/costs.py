@@ -21,14 +21,14 @@ def main():
                        stdout=subprocess.DEVNULL)
         with open(out, encoding="utf-8") as text:
             found = json.load(text)["testsuites"][0]["testsuite"][0]["plans"]
-    values = {gpu: model.parameters(gpu) for gpu in model.GPUS}
+    values = [model.parameters(gpu) for gpu in model.GPUS]
     lines = found.split("\n")[:-1]
     for line in lines:
         gpu, *fields, cycles = line.split()
         numbers = [int(f) for f in fields]
         numbers[6], numbers[8] = bool(numbers[6]), bool(numbers[8])
         plan = model.Plan(*numbers)
-        expected = model.cycles(plan, values[gpu])
+        expected = model.cycles(plan, values[int(gpu)])
         if abs(float(cycles) / expected - 1) > 1e-9:
             sys.exit(f"{plan}: {cycles} cycles by cost.cpp, {expected} by model.py")
     if len(lines) < 1000:

@@ -116,9 +116,8 @@ class gemm::launcher {
 };
 
 gpu_model gpu_here() {
-  constexpr int bus_of_h200 = 6144;  // bits; an H100 has 5120
-  const bool is_h200 = attribute_here(cudaDevAttrGlobalMemoryBusWidth) >= bus_of_h200;
-  return {num_sms_here(), is_h200 ? gemm_costs::h200 : gemm_costs::h100};
+  const bool wide = attribute_here(cudaDevAttrGlobalMemoryBusWidth) >= 6144;  // bits; an H100: 5120
+  return {num_sms_here(), wide ? gemm_costs::h200 : gemm_costs::h100};
 }
 
 gemm::gemm(const gemm_shape& shape) : gemm(shape, plans_alone(padded(shape), gpu_here()).front()) {}

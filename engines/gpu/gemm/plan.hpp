@@ -19,10 +19,8 @@ enum class gemm_costs { h200, h100 };
 
 /// A GPU as the model knows it: multiprocessors, and costs.
 struct gpu_model {
-  // NOLINTNEXTLINE(google-explicit-constructor): a number of multiprocessors, where costs are fixed
-  constexpr gpu_model(int sms, gemm_costs of = gemm_costs::h200) : num_sms(sms), costs(of) {}
-  int num_sms;
-  gemm_costs costs;
+  int num_sms = 0;
+  gemm_costs costs = gemm_costs::h200;
 };
 
 /// C[m, n] = A[m, k] * B[n, k]^T, rows without gaps, fp32 sums.
