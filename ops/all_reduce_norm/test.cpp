@@ -199,6 +199,75 @@ TEST(all_reduce_norm, refuses_what_cannot_be) {
   });
 }
 
+// Scales are one for each row, so that what follows them, or ends before them, lies apart.
+TEST(all_reduce_norm, has_as_many_scales_as_rows) {
+  constexpr std::int64_t most = 5;
+  for (const auto& [tokens, hidden] : {std::pair<std::int64_t, std::int64_t>{most, 2}, {2, most}}) {
+    run_threads(1, [&](world& w) {
+      all_reduce_norm op(w, {.tokens = tokens,
+                             .hidden = hidden,
+                             .type = dtype::f32,
+                             .output = norm_output::e4m3_per_token});
+      const std::int64_t count = tokens * hidden;
+      std::vector<float> one(40), in(10), residual(10), weight(most), x(10), out(10);
+      float* const middle = one.data() + 15;
+      // What is not in the middle lies elsewhere.
+      const auto with_scales = [&](const float* a, float* sum, float* normed, float* scales) {
+        return text_of_error([&] {
+          op.run({{a, tokens, hidden}, {residual.data(), tokens, hidden}, weight.data()},
+                 {sum, normed, scales});
+        });
+      };
+      const std::int64_t bytes_of_out = count;
+      const std::int64_t floats_of_out = (bytes_of_out + 3) / 4;
+      for (const std::int64_t at : {-tokens, count}) {
+        EXPECT_EQ(with_scales(middle, x.data(), out.data(), middle + at), "nothing") << at;
+        EXPECT_EQ(with_scales(in.data(), middle, out.data(), middle + at), "nothing") << at;
+      }
+      for (const std::int64_t at : {-tokens, floats_of_out})
+        EXPECT_EQ(with_scales(in.data(), x.data(), middle, middle + at), "nothing") << at;
+      for (const std::int64_t at : {-tokens + 1, count - 1}) {
+        const auto says = [](const std::string& text, const char* what) {
+          return text.find(what) != std::string::npos;
+        };
+        EXPECT_TRUE(says(with_scales(middle, x.data(), out.data(), middle + at), "in and")) << at;
+        EXPECT_TRUE(says(with_scales(in.data(), middle, out.data(), middle + at), "x and")) << at;
+        if (at < floats_of_out) {
+          EXPECT_TRUE(says(with_scales(in.data(), x.data(), middle, middle + at), "out and")) << at;
+        }
+      }
+    });
+  }
+}
+
+// Peers write into the operator's own results where owners pass on, and nowhere behind them.
+TEST(all_reduce_norm, takes_inputs_right_behind_its_own_results) {
+  constexpr std::int64_t tokens = 64, hidden = 32, count = tokens * hidden;
+  run_threads(2, [](world& w) {
+    const all_reduce_norm_problem problem{.tokens = tokens, .hidden = hidden, .type = dtype::f32};
+    const std::size_t room = room_of(problem).bytes;
+    ASSERT_EQ(room, 2 * count * sizeof(float));
+    const auto hole = w.allocate<std::byte>(room, "a place for the results");
+    const auto in = w.allocate<float>(count, "in");
+    w.free(hole);
+    all_reduce_norm op(w, problem, {.phases = 2});
+    const auto own = op.result();
+    ASSERT_EQ(static_cast<const std::byte*>(own.x) + room, static_cast<void*>(in.local()));
+    std::fill_n(in.local(), count, 1.0F);
+    std::vector<float> residual(count), weight(hidden, 1.0F), x(count), out(count);
+    const auto run_with = [&](const float* a) {
+      return text_of_error([&] {
+        op.run({{a, tokens, hidden}, {residual.data(), tokens, hidden}, weight.data()},
+               {x.data(), out.data()});
+      });
+    };
+    EXPECT_EQ(run_with(in.local()), "nothing");
+    EXPECT_EQ(x, std::vector<float>(count, 2.0F));
+    EXPECT_NE(run_with(in.local() - 1).find("in and the"), std::string::npos);
+    w.barrier();
+  });
+}
+
 // All numbers of the type, what lies in the middle between two of them, and what is beyond.
 TEST(e4m3, rounds_to_nearest_even_and_saturates) {
   const auto value_of = [](int bits) {

@@ -163,6 +163,18 @@ TEST(making, a_problem_that_was_measured_is_not_timed) {
   });
 }
 
+TEST(making, whether_to_time_is_0_or_1) {
+  for (const char* const value : {"2", "-1"}) {
+    untax::run_threads(1, [&](world& w) {
+      expect_error(error_of([&] {
+                     attempt one;
+                     (void)one.make(w, with({{"UNTAX_MEASURE", value}}));
+                   }),
+                   errc::invalid_argument, {"UNTAX_MEASURE", value});
+    });
+  }
+}
+
 TEST(making, ranks_that_differ_in_whether_they_time_disagree) {
   const auto differ = [] {
     untax::run_threads(2, [](world& w) {

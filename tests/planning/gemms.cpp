@@ -44,6 +44,18 @@ TEST(gemm_plans_of_the_host, do_what_options_say) {
   EXPECT_EQ(plan.panel_k, 24);
 }
 
+// 0 leaves an option open, and 1 is the least that can be asked for.
+TEST(gemm_plans_of_the_host, take_a_one_for_what_is_asked) {
+  const protocol_plan plan = plan_of(
+      {1000, 2000, 3000, dtype::f32},
+      {.workers = 1, .senders = 1, .tile_m = 1, .tile_n = 1, .panel_k = 1}, 1);
+  EXPECT_EQ(plan.workers, 1);
+  EXPECT_EQ(plan.senders, 1);
+  EXPECT_EQ(plan.tile_m, 1);
+  EXPECT_EQ(plan.tile_n, 1);
+  EXPECT_EQ(plan.panel_k, 1);
+}
+
 TEST(gemm_plans_of_the_host, have_tiles_that_fill_the_columns_of_workers) {
   const auto tile_n = [](std::int64_t cols, int workers, std::int64_t depth, dtype type) {
     return plan_of({1000, cols, depth, type}, {.workers = workers}).tile_n;

@@ -53,6 +53,12 @@ TEST(outside, a_single_heap_with_guards_is_enough) {
       [](world& w) {
         const auto landing = w.allocate<float>(count, "landing");
         const std::vector<float> own(count + 1);
+        EXPECT_EQ(landing.at(0, count), landing.local(count));
+        expect_error(error_of([&] { (void)landing.at(1); }), errc::invalid_argument, {"no rank 1"});
+        expect_error(error_of([&] { (void)landing.at(-1); }), errc::invalid_argument,
+                     {"no rank -1"});
+        expect_error(error_of([&] { (void)landing.at(0, count + 1); }), errc::invalid_argument,
+                     {"element 101 of rank 0", "has 100"});
         expect_error(error_of([&] { put(block(w), landing.local(), own.data(), count + 1); }),
                      errc::invalid_argument, {"4 bytes past the end of \"landing\""});
       },

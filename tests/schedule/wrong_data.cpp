@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/schedule/broken.hpp"
 #include "tests/schedule/exchange.hpp"
 
@@ -54,6 +56,28 @@ TEST(check_result, refuses_a_chain_that_is_not_begun_or_not_ended) {
   plans = two_ranks();
   edit_steps(plans[0], [](step& s) { s.last = false; });
   expect_problem(plans, {"begins a chain of multiplications before the last one ended"});
+}
+
+// A product is there to be read when its chain has ended, and ended there.
+TEST(check_result, refuses_a_product_that_is_not_there) {
+  for (const bool into_c : {false, true}) {
+    auto plans = two_ranks();
+    edit_programs(plans[0], [into_c](std::vector<step>& steps) {
+      const auto end = std::ranges::find_if(
+          steps, [](const step& s) { return s.what == action::multiply && s.last; });
+      if (!into_c) {
+        (end - 1)->to = {operand::product, 0, 0, 0};
+        end->to = {operand::product, 0, 0, 0};
+      }
+      const step reader{.what = action::copy,
+                        .rows = 1,
+                        .cols = 2,
+                        .from = {operand::product, 0, 0, 0},
+                        .to = {operand::inbox, 0, 0, 0}};
+      steps.insert(into_c ? end + 1 : end, reader);
+    });
+    expect_problem(plans, {"rank 0", "reads a product that is not finished"});
+  }
 }
 
 TEST(check_result, refuses_rows_that_one_rank_puts_elsewhere) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -67,7 +68,10 @@ TEST_P(heap_property, behaves_like_the_model_and_alike_at_every_rank) {
     std::vector<symmetric<std::byte>> live_twin;
     for (int step = 0; step < 300; ++step) {
       if (live.empty() || random() % 5 < 3) {
-        const std::size_t bytes = random() % (random() % 4 == 0 ? 20000 : 2000);
+        // Nothing at all, and what just fills a unit or needs another one, with guards and without.
+        constexpr std::array<std::size_t, 7> edges = {0, 1, 448, 449, 512, 513, 960};
+        const std::size_t bytes = random() % 4 == 0 ? edges[random() % edges.size()]
+                                                    : random() % (random() % 4 == 0 ? 20000 : 2000);
         const std::ptrdiff_t expected = model.allocate(bytes, guards);
         if (expected < 0) {
           EXPECT_EQ(error_of([&] { (void)heap.allocate<std::byte>(bytes, "x"); }).code(),

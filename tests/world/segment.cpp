@@ -73,6 +73,25 @@ TEST(segment, refuses_more_than_can_be_addressed) {
                errc::out_of_memory, {"UNTAX_HEAP_BYTES", "2 ranks"});
 }
 
+// Whoever asks for a little less than can be addressed hears that the system refused it.
+TEST(segment, counts_in_bytes_what_can_be_addressed) {
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  for (const std::size_t ranks : {1, 2, 5}) {
+    for (const std::size_t control : {0, 1, 4096, 4097}) {
+      const std::size_t pages = (control + 4095) / 4096 * 4096;
+      const std::size_t rounding = 4096 + untax::segment_layout::stop_bytes;
+      const std::size_t edge = (most - pages) / ranks - rounding;
+      const auto text_for = [&](std::size_t bytes) -> std::string {
+        return error_of([&] {
+                 (void)segment::anonymous({static_cast<int>(ranks), control, bytes});
+               }).what();
+      };
+      EXPECT_NE(text_for(edge + 1).find("more than can be addressed"), std::string::npos);
+      EXPECT_NE(text_for(edge).find("cannot map"), std::string::npos) << text_for(edge);
+    }
+  }
+}
+
 TEST(segment, is_shared_through_its_descriptor) {
   const untax::segment_layout layout{2, 100, 10000};
   segment mine = segment::shareable(layout);
