@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ranks.hpp"
+#include "src/world/launch_place.hpp"
 
 namespace {
 
@@ -136,6 +137,21 @@ TEST(exchange, what_is_wrong_at_one_rank_is_told_at_all_of_them) {
 TEST(exchange, ranks_on_several_hosts_are_refused) {
   const outcome o = launch_there("exchange_two_hosts", 2);
   for (int r = 0; r < 2; ++r) expect_error(o, r, errc::unsupported, {"on one host"});
+}
+
+// One directory of its own, so that no two worlds meet that are made at the same time.
+TEST(exchange, rank_0_tells_where_to_meet) {
+  const belongings before = belongings::now();
+  for (const int rank : {0, 1}) {
+    std::string told;
+    const auto leave = [&told](std::span<const std::byte> mine, std::span<std::byte>) {
+      told.assign(reinterpret_cast<const char*>(mine.data()), mine.size());
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THROW((void)world::from_exchange(rank, 2, leave, small_world()), std::runtime_error);
+    EXPECT_EQ(told.find(untax::launch_directory) != std::string::npos, rank == 0);
+  }
+  EXPECT_EQ(belongings::now(), before);
 }
 
 TEST(exchange, ranks_that_cannot_be_are_refused) {

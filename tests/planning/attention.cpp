@@ -66,5 +66,27 @@ TEST(attention_problem, is_split_where_cores_would_be_idle) {
   EXPECT_GT(heap_for(plain, 2, 2), heap_for(plain, 2, 1));
 }
 
+TEST(attention_plans_of_the_host, have_the_splits_that_are_asked_for) {
+  world_options small;
+  small.heap_bytes = std::size_t{1} << 16;
+  const auto worlds = world::threads(2, small);
+  const auto splits = [&](std::int64_t keys, const flash_decode_options& options) {
+    flash_decode_problem p = plain;
+    p.batch = p.kv_heads = 1;
+    p.keys = keys;
+    return make_plan(worlds.back(), p, options).plan.splits;
+  };
+  for (const int asked : {1, 2, 5}) {
+    EXPECT_EQ(splits(10, {.workers = 3, .splits = asked}), asked);
+    EXPECT_EQ(splits(1000, {.workers = 3, .splits = asked}), asked);
+  }
+  // One for each worker, of 64 keys at least.
+  EXPECT_EQ(splits(1000, {.workers = 3}), 3);
+  EXPECT_EQ(splits(1000, {.workers = 1}), 1);
+  EXPECT_EQ(splits(191, {.workers = 3}), 2);
+  EXPECT_EQ(splits(192, {.workers = 3}), 3);
+  EXPECT_EQ(splits(63, {.workers = 3}), 1);
+}
+
 }  // namespace
 }  // namespace untax

@@ -225,6 +225,8 @@ TEST(messages, of_a_relay) {
         std::vector<int> times(static_cast<std::size_t>(count));
         for (const message_table& t : tables) {
           ASSERT_EQ(t.largest, of_root.largest);
+          ASSERT_TRUE(t.got[root].empty()) << "nothing comes back from the root as its own";
+          ASSERT_TRUE(t.sent[root].empty()) << "the root has all";
           if (t.rank == root) continue;
           const range sent = of_root.sent[t.rank];
           ASSERT_LE(sent.size, t.largest);

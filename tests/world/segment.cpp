@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <limits>
 
 #include <untax/symmetric/segment.hpp>
@@ -107,6 +108,27 @@ TEST(segment, is_shared_through_its_descriptor) {
   mine.close_descriptor();
   EXPECT_EQ(mine.descriptor(), -1);
   EXPECT_EQ(mine.arena(1)[7], std::byte{42});
+}
+
+// A signal is kept away while a file gets its size, and no longer.
+TEST(segment, leaves_signals_as_they_were) {
+  const auto hears = [] {
+    sigset_t mask;
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+    return std::array{sigismember(&mask, SIGXFSZ), sigismember(&mask, SIGUSR1)};
+  };
+  sigset_t usual;
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGUSR1);
+  sigset_t before;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &usual, &before), 0);
+  (void)segment::shareable({2, 100, 10000});
+  EXPECT_EQ(hears(), (std::array{0, 1}));
+  sigaddset(&usual, SIGXFSZ);
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &usual, nullptr), 0);
+  (void)segment::shareable({2, 100, 10000});
+  EXPECT_EQ(hears(), (std::array{1, 1}));
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
 }
 
 TEST(segment, handles_reach_every_copy) {
