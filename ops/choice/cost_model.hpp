@@ -17,7 +17,6 @@ class cost_model {
   /// of the squared relative errors becomes as small as it can.
   cost_model(const tuning_table& table, const tuned_problem& problem, int ranks);
 
-  [[nodiscard]] bool has(pattern how) const { return factors_.contains(how); }
   /// Above 0, for any number of ranks. The model has to have the pattern.
   [[nodiscard]] double seconds(pattern how, const tuned_problem& problem) const;
 
