@@ -154,10 +154,8 @@ TEST_F(bootstrap, a_rank_0_of_another_user_is_refused) {
     GTEST_SKIP() << "only root can be somebody else";
   ASSERT_TRUE(listener);
   const untax::settings s = settings_with(300ms);
-  expect_error(error_of([&] {
-                 (void)join(p, s, own_share::make(p, s));
-               }),
-               errc::invalid_argument, {"rank 1: ", path, "belongs to user 65534"});
+  expect_error(error_of([&] { (void)join(p, s, own_share::make(p, s)); }), errc::invalid_argument,
+               {"rank 1: ", path, "belongs to user 65534"});
 }
 
 TEST_F(bootstrap, a_guest_of_another_user_is_not_let_in) {

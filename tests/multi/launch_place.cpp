@@ -67,20 +67,19 @@ TEST_F(runtime, keeps_what_nobody_left) {
   const std::vector<std::string> gone = {
       made(named(dead, start, space) + "12345678"), made(named(me, start + 1, space) + "12345678"),
       made(named(dead, start, space)), made(fmt::format("{}-0-{:x}-x", me, space))};
-  const std::vector<std::string> there = {
-      made(named(me, start, space) + "12345678"),
-      made(named(dead, start, space + 1) + "12345678"),
-      made(named(dead, start, space) + "12345678-open", 0755),
-      made(named(0, start, space) + "12345678"),
-      made(named(-5, start, space) + "12345678"),
-      made(fmt::format("{}-{:x}-{:x}", dead, start, space)),
-      made(fmt::format("{}-{:x}", dead, start)),
-      made(fmt::format("{}", dead)),
-      made(fmt::format("{}-{:x}-{:x}+1-1", dead, start, space)),
-      made(fmt::format("x{}", named(dead, start, space))),
-      made("")};
-  const std::string file = root_ + "/" + std::string(untax::launch_directory) +
-                           named(dead, start, space) + "a-file";
+  const std::vector<std::string> there = {made(named(me, start, space) + "12345678"),
+                                          made(named(dead, start, space + 1) + "12345678"),
+                                          made(named(dead, start, space) + "12345678-open", 0755),
+                                          made(named(0, start, space) + "12345678"),
+                                          made(named(-5, start, space) + "12345678"),
+                                          made(fmt::format("{}-{:x}-{:x}", dead, start, space)),
+                                          made(fmt::format("{}-{:x}", dead, start)),
+                                          made(fmt::format("{}", dead)),
+                                          made(fmt::format("{}-{:x}-{:x}+1-1", dead, start, space)),
+                                          made(fmt::format("x{}", named(dead, start, space))),
+                                          made("")};
+  const std::string file =
+      root_ + "/" + std::string(untax::launch_directory) + named(dead, start, space) + "a-file";
   std::ofstream(file) << "something";
   std::filesystem::create_directory(gone.front() + "/with");
   {

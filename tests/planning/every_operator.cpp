@@ -55,7 +55,8 @@ template <class Operator, class Problem>
 void refuse_rows_that_differ(const Problem& problem) {
   for (const bool in_workers : {true, false}) {
     const auto make = [&](world& w) {
-      operator_options options{.how = pattern::fused_sequential, .workers = 2, .varying_rows = true};
+      operator_options options{
+          .how = pattern::fused_sequential, .workers = 2, .varying_rows = true};
       if (in_workers) options.workers += w.rank();
       if (!in_workers && w.rank() == 1) options.how = pattern::fused_specialized;
       Operator(w, problem, options);

@@ -46,9 +46,9 @@ TEST(gemm_plans_of_the_host, do_what_options_say) {
 
 // 0 leaves an option open, and 1 is the least that can be asked for.
 TEST(gemm_plans_of_the_host, take_a_one_for_what_is_asked) {
-  const protocol_plan plan = plan_of(
-      {1000, 2000, 3000, dtype::f32},
-      {.workers = 1, .senders = 1, .tile_m = 1, .tile_n = 1, .panel_k = 1}, 1);
+  const protocol_plan plan =
+      plan_of({1000, 2000, 3000, dtype::f32},
+              {.workers = 1, .senders = 1, .tile_m = 1, .tile_n = 1, .panel_k = 1}, 1);
   EXPECT_EQ(plan.workers, 1);
   EXPECT_EQ(plan.senders, 1);
   EXPECT_EQ(plan.tile_m, 1);

@@ -85,7 +85,8 @@ TEST(segment, counts_in_bytes_what_can_be_addressed) {
       const auto text_for = [&](std::size_t bytes) -> std::string {
         return error_of([&] {
                  (void)segment::anonymous({static_cast<int>(ranks), control, bytes});
-               }).what();
+               })
+            .what();
       };
       EXPECT_NE(text_for(edge + 1).find("more than can be addressed"), std::string::npos);
       EXPECT_NE(text_for(edge).find("cannot map"), std::string::npos) << text_for(edge);
