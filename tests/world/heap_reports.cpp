@@ -57,11 +57,11 @@ TEST(heap_reports, advise_what_is_needed) {
       const segment memory = segment::anonymous({1, 0, megabytes << 20U});
       symmetric_heap heap(memory, 0, true);
       (void)heap.allocate<std::byte>(before, "before");
-      const bool fits = heap.fits(wanted);
-      if (fits) {
+      const bool there = heap.fits(wanted);
+      if (there) {
         EXPECT_TRUE(heap.allocate<std::byte>(wanted, "wanted"));
       }
-      return fits;
+      return there;
     };
     const segment memory = segment::anonymous({1, 0, 1 << 20});
     symmetric_heap heap(memory, 0, true);
