@@ -28,8 +28,7 @@ class sum_adder {
 
   /// Whether a fragment has some of this rank's rows, and columns that there are.
   [[nodiscard]] __device__ bool wanted(const sum_fragment& f) const {
-    const int row = t_.how.row_of(f);
-    return row < end_row_ && row + t_.how.fragment_rows() > first_row_ &&
+    return sum_fragments::meet(first_row_, end_row_, t_.how.row_of(f), t_.how.fragment_rows()) &&
            t_.how.col_of(f) < t_.how.n;
   }
 

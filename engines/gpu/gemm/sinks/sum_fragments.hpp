@@ -106,8 +106,10 @@ struct sum_fragments : peer_slabs {
   /// takes it, so nothing goes to an owner of no rows, wherever these would be.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool touches(int owner, int row,
                                                          int rows) const noexcept {
-    const int first = first_row(owner);
-    const int end = end_row(owner);
+    return meet(first_row(owner), end_row(owner), row, rows);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool meet(int first, int end, int row,
+                                                             int rows) noexcept {
     return first < end && row < end && row + rows > first;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
