@@ -203,7 +203,7 @@ void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
                            .from = {operand::product, rank, s.rows.begin - rows.begin,
                                     s.cols.begin - cols.begin},
                            .to = in_inbox(rank, owner, s, epoch),
-                           .reserve = owner == rank || !reserves ? room{} : filled,
+                           .reserve = owner == rank || !reserves || !how().asks() ? room{} : filled,
                            .publish = filled});
                });
   }
@@ -269,6 +269,7 @@ void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& em
 void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
   const int peers = how().world() - 1;
+  if (!how().asks()) return;
   for (int hop = 1; hop <= peers; ++hop)
     emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
   if (!how().passes_on) return;

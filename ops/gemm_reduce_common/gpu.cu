@@ -96,6 +96,9 @@ class device_sums final : public device_operator {
     io_.adding_warps = plan_.adding_warps(gemm_.has_value());
     io_.comm_ctas = plan_.comm_ctas;
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
+    io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
+    io_.stages = how.halves && !how.everywhere;
+    io_.looks = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     gpu::run_arguments& run = io_.moved.run;
@@ -113,6 +116,15 @@ class device_sums final : public device_operator {
     io_.done = added_ + plan_.own_grid;
   }
 
+  /// A block of one tile has nothing else to do, but to put own sums off into memory. Where all add
+  /// everything, nothing has come when a tile ends.
+  [[nodiscard]] int looks() const {
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    if (!io_.adds_itself) return 0;
+    if (order.tiles() <= order.clusters) return io_.keeps ? patience : 0;
+    return plan_.how.everywhere ? 0 : 1;
+  }
+
   /// For TMA.
   void describe_matrices(const void* a, const void* weights) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
@@ -122,6 +134,8 @@ class device_sums final : public device_operator {
     a_ = a;
     weights_ = weights;
   }
+
+  static constexpr int patience = 64;  // looks, of most of a microsecond each
 
   device_sum sum_;
   std::string name_;

@@ -88,14 +88,15 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     grow_registers<registers.consumer>();
     constexpr bool has_ranges = adds_ranges(config, registers);
     // All that depends on the type. A kernel for each would take half as long again to compile.
-    const auto run = [&](auto type) {
-      return run_consumer<decltype(type), config, has_ranges>(block, io.source, io.sink);
-    };
+    const bool half = block.arguments.type == dtype::f16;
     if constexpr (summing_sink<sink>) {
-      const auto left = block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+      const auto left =
+          half ? run_consumer<__half, config, has_ranges>(block, io.source, io.sink)
+               : run_consumer<__nv_bfloat16, config, has_ranges>(block, io.source, io.sink);
       io.sink.after_results(block, static_cast<int>(threadIdx.x) / warpgroup_threads - 1, left);
     } else {
-      block.arguments.type == dtype::f16 ? run(__half{}) : run(__nv_bfloat16{});
+      half ? run_consumer<__half, config, has_ranges>(block, io.source, io.sink)
+           : run_consumer<__nv_bfloat16, config, has_ranges>(block, io.source, io.sink);
     }
     return;
   }
@@ -111,7 +112,9 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
-  if constexpr (!summing_sink<sink>) {
+  if constexpr (summing_sink<sink>) {
+    if (warp >= 1 && warp <= storing_warpgroups(config)) io.sink.send_staged(block, warp - 1);
+  } else {
     if (warp >= 1 && warp <= storing_warpgroups(config)) {
       if (leads) release_buffers(block, warp - 1);
       if constexpr (signalling_sink<sink>) io.sink.before_store();

@@ -82,8 +82,8 @@ inline constexpr tile_config scatter_kernels[] = {
 /// Those that multiply and send partial results to who adds them. Results pass no epilogue, so its
 /// places are few.
 inline constexpr tile_config sums_kernels[] = {
-    {256, 2, 4, false, 1, false, 1},  // rows_by_256
-    {128, 2, 6, false, 1, false, 1},  // rows_by_128
+    {256, 2, 3, false, 4, false, 1},  // rows_by_256
+    {128, 2, 6, false, 2, false, 1},  // rows_by_128
     {128, 2, 6, true, 1, false, 1},   // weights_by_128
     {64, 1, 6, true, 1, true, 1},     // weights_by_64
     {16, 1, 10, true, 1, true, 1},    // weights_by_16

@@ -6,6 +6,8 @@
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/gemm/sinks/sum_adder.cuh"
+#include "engines/gpu/gemm/store_throttle.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax::gpu {
 
@@ -44,6 +46,27 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
+/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
+template <tile_config config>
+inline constexpr bool can_stage =
+    !config.swap_ab && config.cluster_split_k == 1 &&
+    config.epilogue_buffers >= subtiles_of(config) && subtile_columns(config) == subtile_side;
+
+/// The peer whose rows are all of those of a group in a tile, which then leave through shared
+/// memory; -1 if there is no such peer.
+template <tile_config config>
+[[nodiscard]] __device__ int staged_owner(const sums_run& io, int row, int column, int group) {
+  const sum_fragments& how = io.how;
+  if (!can_stage<config> || !io.stages) return -1;
+  const int first = how.turned(row) + group * warpgroup_rows;
+  const int rows = how.full_rows();
+  const int owner = first / rows;
+  if (first + warpgroup_rows > how.m || (first + warpgroup_rows - 1) / rows != owner ||
+      owner == how.rank() || column + config.block_n > how.n)
+    return -1;
+  return owner;
+}
+
 /// What has become of the sums of all tiles of a warp. After a wait that ended badly, which the
 /// host reports, nobody is told anything.
 enum class handed_over : std::uint8_t { added, some_left, given_up };
@@ -59,25 +82,56 @@ class sums_sender {
   __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
       : t_(io), epoch_(epoch), group_(group) {}
 
-  __device__ void begin() { going_ = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp()); }
+  __device__ void begin() {
+    going_ = !t_.how.asks() || reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
+  }
 
   /// The sums of a tile, whose first row and column are given in the order of the GEMM.
   template <class T, tile_config config>
-  __device__ void take(const tile_place& tile, const float (&sums)[config.block_n / 2]) {
+  __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
+                                       const float (&sums)[config.block_n / 2]) {
+    if constexpr (can_stage<config>) {
+      if (staged_owner<config>(t_, tile.row, tile.column, group_) >= 0)
+        return stage<T>(block, sums);
+    }
     if (!going_) return;
     const sum_fragment first = first_of<config>(tile);
     if (t_.how.halves) {
-      send<partial_words<T, true>, config>(first, tile.column, sums);
+      send<T, partial_words<T, true>, config>(first, tile.column, sums);
     } else {
-      send<partial_words<T, false>, config>(first, tile.column, sums);
+      send<T, partial_words<T, false>, config>(first, tile.column, sums);
     }
-    if (t_.adds_itself && !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
+    if (t_.keeps) return;
+    if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
   }
   [[nodiscard]] __device__ handed_over left() const {
     return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
   }
 
  private:
+  /// For the warp that sends. Zeros change nothing in a slab that is free: where none is, nothing
+  /// is sent.
+  template <class T, tile_config config>
+  __device__ __forceinline__ void stage(const block_view<config>& block,
+                                        const float (&sums)[config.block_n / 2]) {
+    using to = partial_words<T, true>;
+    constexpr int parts = subtile_side / 8;
+    const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
+    const int at = thread / 32 * parts * 32 + thread % 32;
+#pragma unroll
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+      block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
+      auto* const words =
+          reinterpret_cast<uint2*>(block.shared.epilogue_buffers[group_][writing_.stage].rows) + at;
+#pragma unroll
+      for (int part = 0; part < parts; ++part)
+        words[part * 32] = going_ ? to::of(sums + (subtile * parts + part) * 4) : to::nothing();
+      if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+      block.shared.epi_full[group_][writing_.stage].arrive();
+      writing_.template advance<config.epilogue_buffers>();
+    }
+  }
+
   template <tile_config config>
   [[nodiscard]] __device__ sum_fragment first_of(const tile_place& tile) const {
     constexpr int tile_m = config.swap_ab ? config.block_n : tile_rows(config);
@@ -86,9 +140,9 @@ class sums_sender {
             static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0};
   }
 
-  template <class Words, tile_config config>
-  __device__ void send(const sum_fragment& first, int column,
-                       const float (&sums)[config.block_n / 2]) const {
+  template <class T, class Words, tile_config config>
+  __device__ __forceinline__ void send(const sum_fragment& first, int column,
+                                       const float (&sums)[config.block_n / 2]) {
     const sum_fragments& how = t_.how;
     constexpr int parts = config.block_n / 8;
     const int rows = config.swap_ab ? config.block_n : how.fragment_rows();
@@ -98,7 +152,7 @@ class sums_sender {
     const int all = config.swap_ab ? parts : (how.n - column) / 8;
     // Nearest first. Rows of a warp are mostly one owner's.
 #pragma unroll 1
-    for (int hop = 1; hop <= how.world(); ++hop) {
+    for (int hop = 1; hop <= how.world() - (t_.keeps ? 1 : 0); ++hop) {
       const int owner = receiver_at_hop(how.rank(), hop, how.world());
       if (!how.touches(owner, first_row, rows)) continue;
       auto* const to = place_at<Words>(t_, owner, first, epoch_);
@@ -109,6 +163,10 @@ class sums_sender {
         store_sum_words(to + part * sum_fragments::lanes, Words::of(sums + 4 * part));
       }
     }
+    if constexpr (sizeof(typename Words::words) == 8) {
+      if (t_.keeps && !sum_adder(t_, epoch_, slot_of_warp()).try_kept<T, Words, parts>(first, sums))
+        owes_ = true;
+    }
   }
 
   const sums_run& t_;
@@ -116,6 +174,7 @@ class sums_sender {
   int group_;
   bool going_ = true;
   bool owes_ = false;
+  ring_cursor writing_;
 };
 
 template <class Io>
@@ -137,6 +196,57 @@ class owner_sums::view {
     const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
                          static_cast<int>(block.m_place), group);
     add_sums(t_, left, epoch_, slot_of_warp());
+  }
+
+  /// What MMA warpgroups leave in the places of the epilogue goes to peers, by a warp for each of
+  /// them, over most of the time of the next tile.
+  template <tile_config config>
+  __device__ void send_staged(const block_view<config>& block, int group) const {
+    if constexpr (can_stage<config>) {
+      if (!t_.stages) return;
+      const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
+      if (threadIdx.x % 32 != 0) return;
+      for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();
+      cuda::ptx::fence_proxy_async();
+      store_throttle throttle;
+      ring_cursor full;
+      ring_cursor empty;
+      block.each_tile([&](const work_tile& w) {
+        const tile_schedule& order = block.arguments.schedule;
+        throttle.count(w.end - w.begin);
+        if (order.stores_partial(w)) return;
+        const tile_place tile = block.place(w);
+        const int owner = staged_owner<config>(t_, tile.row, tile.column, group);
+        if (owner < 0) return;
+        const work_tile next = block.next(w);
+        std::byte* const slab =
+            t_.moved.run.inbox.at(owner) + t_.how.slab_of(t_.how.rank(), epoch_) * t_.slab_bytes;
+        sum_fragment f{t_.how.turned(tile.row) / tile_rows(config), tile.column / config.block_n,
+                       group, 0, 0};
+#pragma unroll 1
+        for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+          constexpr int bytes = subtile_bytes(config) / sum_fragments::warps;
+          block.shared.epi_full[group][full.stage].wait(full.parity);
+          if (subtile == 0)
+            throttle.begin_tile(subtiles_of(config), next.valid() ? next.end - next.begin : 0);
+          throttle.await();
+          f.part = subtile * (subtile_side / 8);
+          for (f.warp = 0; going && f.warp < sum_fragments::warps; ++f.warp)
+            cuda::ptx::cp_async_bulk(
+                cuda::ptx::space_global, cuda::ptx::space_shared,
+                slab + t_.how.slot_of(owner, f) * t_.how.fragment_bytes(),
+                block.shared.epilogue_buffers[group][full.stage].rows + f.warp * bytes, bytes);
+          tma_store_commit();
+          full.template advance<config.epilogue_buffers>();
+        }
+        tma_store_wait_read<0>();
+        for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+          block.shared.epi_empty[group][empty.stage].arrive();
+          empty.template advance<config.epilogue_buffers>();
+        }
+      });
+      tma_store_wait();
+    }
   }
 
  private:

@@ -13,8 +13,13 @@ struct sums_run : with_peers<sum_fragments> {
   std::uint64_t* done = nullptr;  ///< in this GPU's memory: warps that have added all, ever
   int adding_warps = 0;           ///< of this rank
   bool adds_itself = false;       ///< CTAs that multiply add when they have
-  bool sends_zeros = false;       ///< a grid that only adds, of a rank that has nothing of k
-  dtype type = dtype::bf16;       ///< of A, weights and C
+  /// How often a warp looks, behind each tile, whether what others have of it has come, which it
+  /// then adds. The rest is added at the end.
+  int looks = 0;
+  bool keeps = false;        ///< meanwhile the own sums stay in registers; between two ranks
+  bool stages = false;       ///< what is for one peer alone leaves through shared memory
+  bool sends_zeros = false;  ///< a grid that only adds, of a rank that has nothing of k
+  dtype type = dtype::bf16;  ///< of A, weights and C
 };
 
 /// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the

@@ -28,8 +28,7 @@ class sum_adder {
 
   /// Whether a fragment has some of this rank's rows, and columns that there are.
   [[nodiscard]] __device__ bool wanted(const sum_fragment& f) const {
-    return sum_fragments::meet(first_row_, end_row_, t_.how.row_of(f), t_.how.fragment_rows()) &&
-           t_.how.col_of(f) < t_.how.n;
+    return t_.how.wanted_of(first_row_, end_row_, f);
   }
 
   /// Some fragments side by side that this rank wants of, from `first` on: a bit for each.
@@ -49,6 +48,56 @@ class sum_adder {
   [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
     return t_.how.halves ? try_strip<T, partial_words<T, true>>(first)
                          : try_strip<T, partial_words<T, false>>(first);
+  }
+  /// The same between two ranks, of which one is this: own sums are still in registers, and go to
+  /// memory where those of the other have not come.
+  template <class T, class Words, int parts>
+  [[nodiscard]] __device__ __forceinline__ bool try_kept(const sum_fragment& first,
+                                                         const float (&own)[parts * 4]) const {
+    constexpr int most = 128 / static_cast<int>(sizeof(typename Words::words));
+    constexpr int together = parts < stored ? stored : parts < most ? parts : most;
+    bool all = true;
+#pragma unroll
+    for (int begin = 0; begin < parts; begin += together) {
+      const sum_fragment f = beside(first, begin);
+      const unsigned wanted = wanted_of<together>(f);
+      if (wanted == 0) continue;
+      slab_place<Words> at = place_of<Words>(f, wanted);
+      at.skipped = t_.how.rank();
+      at.count = 1;
+      slab_words<Words, 1, together> words(at);
+      bool there = t_.looks > 0 && words.are_there();
+      // Wider tiles leave no registers for a loop around so many words.
+      if constexpr (parts <= 16) {
+#pragma unroll 1
+        for (int look = 1; look < t_.looks && !there; ++look) there = words.are_there();
+      }
+      if (there) {
+        if (!left_out(mutant::sums_put_back)) words.put_back();
+#pragma unroll
+        for (int four = 0; four < together; four += stored) {
+          float4 sums[stored];
+#pragma unroll
+          for (int part = 0; part < stored; ++part) {
+            sums[part] = Words::sums_of(words.found[0][four + part]);
+            // The sum of two does not depend on their order.
+            const int mine = begin + four + part;
+            if (mine < parts) add_to(sums[part], Words::sums_of(Words::of(own + 4 * mine)), false);
+          }
+          sum_results<T>(t_, first_row_, end_row_)
+              .template store<stored>(beside(f, four), wanted >> four, sums);
+        }
+      } else {
+        all = false;
+#pragma unroll
+        for (int part = 0; part < together && begin + part < parts; ++part) {
+          if ((wanted >> part & 1U) != 0)
+            store_sum_words(at.first + t_.how.rank() * at.apart + part * sum_fragments::lanes,
+                            Words::of(own + 4 * (begin + part)));
+        }
+      }
+    }
+    return all;
   }
   /// Adds up all that a list of fragments goes through. By all lanes; false after a wait that ended
   /// badly.
@@ -159,16 +208,21 @@ class sum_adder {
   /// after a wait that ended badly.
   template <class T, class Words>
   [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted) const {
+    constexpr int ranks = 2;
     slab_place<Words> at = place_of<Words>(first, wanted);
-    at.count = 1;
     float4 sums[stored];
-    for (at.begin = 0; at.begin < t_.how.world(); ++at.begin) {
-      slab_words<Words, 1, stored> words(at);
+    for (at.begin = 0; at.begin < t_.how.world(); at.begin += ranks) {
+      at.count = min(t_.how.world() - at.begin, ranks);
+      slab_words<Words, ranks, stored> words(at);
       if (!words.await(t_.moved.run, slot_)) return false;
       if (!left_out(mutant::sums_put_back)) words.put_back();
 #pragma unroll
-      for (int part = 0; part < stored; ++part)
-        add_to(sums[part], Words::sums_of(words.found[0][part]), at.begin == 0);
+      for (int i = 0; i < ranks; ++i) {
+        if (i >= at.count) break;
+#pragma unroll
+        for (int part = 0; part < stored; ++part)
+          add_to(sums[part], Words::sums_of(words.found[i][part]), at.begin + i == 0);
+      }
     }
     sum_results<T>(t_, first_row_, end_row_).template store<stored>(first, wanted, sums);
     return true;
@@ -200,7 +254,7 @@ class sums_list {
   /// of `cluster_tiles` in a cluster.
   __device__ sums_list(const sums_run& io, const tile_schedule& order, int cluster,
                        int cluster_tiles, int m_place, int group)
-      : some_added(true),
+      : some_added(io.looks > 0),
         how_(io.how),
         order_(&order),
         cluster_(cluster),
@@ -214,7 +268,7 @@ class sums_list {
   __device__ void advance() {
     first.part += sum_adder::stored;
     if (first.part < end_) return;
-    if (some_added) return begin_tile(order_->next(cluster_, tile_));
+    if (order_ != nullptr) return begin_tile(order_->next(cluster_, tile_));
     at_ += step_;
     going_ = at_ < how_.fragments_of(how_.rank());
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
@@ -259,12 +313,12 @@ class sums_list {
 static __device__ __noinline__ void add_sums(const sums_run& io, sums_list list,
                                              std::uint64_t epoch, int slot) {
   // After a wait that ended badly, which the host reports, nobody is told anything.
-  if (sum_adder(io, epoch, slot).add_all(list))
+  if (sum_adder(io, epoch, slot).add_all(list) && io.how.asks())
     end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
 /// The same of a warp that has nothing left.
 static __device__ __noinline__ void end_sums(const sums_run& io, std::uint64_t epoch, int slot) {
-  end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
+  if (io.how.asks()) end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
 
 }  // namespace untax::gpu

@@ -48,6 +48,10 @@ struct sum_fragments : peer_slabs {
 
   static constexpr int warps = 4;  ///< of a warpgroup
   static constexpr int lanes = 32;
+  /// Whether a rank asks if slabs are free. Where everybody adds everything, all hear of each other
+  /// in each epoch, which says so, too: the words of the one before were put back by then.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool asks() const noexcept { return !everywhere; }
+
   // Who adds what.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept {
@@ -108,13 +112,18 @@ struct sum_fragments : peer_slabs {
                                                          int rows) const noexcept {
     return meet(first_row(owner), end_row(owner), row, rows);
   }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
+                                                        const sum_fragment& f) const noexcept {
+    return wanted_of(first_row(owner), end_row(owner), f);
+  }
+  /// The same by who has rows [first, end).
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted_of(int first, int end,
+                                                           const sum_fragment& f) const noexcept {
+    return meet(first, end, row_of(f), fragment_rows()) && col_of(f) < n;
+  }
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool meet(int first, int end, int row,
                                                              int rows) noexcept {
     return first < end && row < end && row + rows > first;
-  }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
-                                                        const sum_fragment& f) const noexcept {
-    return touches(owner, row_of(f), fragment_rows()) && col_of(f) < n;
   }
 
   // Where it lies.
