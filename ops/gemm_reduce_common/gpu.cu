@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -98,7 +97,7 @@ class device_sums final : public device_operator {
     io_.comm_ctas = plan_.comm_ctas;
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
-    io_.stages = how.halves && !how.everywhere && std::getenv("UNTAX_SUMS_UNSTAGED") == nullptr;
+    io_.stages = how.halves && !how.everywhere;
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
