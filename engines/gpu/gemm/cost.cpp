@@ -9,7 +9,6 @@ namespace {
 struct cost_parameters {
 #define UNTAX_COST(name, h200, h100, of_operators) double name;
 #include "engines/gpu/gemm/cost.def"
-#undef UNTAX_COST
   double longer_by_160;   // multiplications of tiles of so many columns
   double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
 };
@@ -18,17 +17,14 @@ constexpr double no_limit = 1e300;
 constexpr cost_parameters fitted_to_h200{
 #include "engines/gpu/gemm/cost.def"
     1, 1};
-#undef UNTAX_COST
 #define UNTAX_COST(name, h200, h100, of_operators) h100,
 constexpr cost_parameters fitted_to_h100{
 #include "engines/gpu/gemm/cost.def"
     1, 1};
-#undef UNTAX_COST
 #define UNTAX_COST(name, h200, h100, of_operators) of_operators,
 constexpr cost_parameters of_operators{
 #include "engines/gpu/gemm/cost.def"
     1700.0 / 1680, 1.12};
-#undef UNTAX_COST
 
 /// Bytes a cycle that come to each multiprocessor, if all work.
 struct read_rates {
