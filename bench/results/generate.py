@@ -59,7 +59,7 @@ def seconds(value):
 
 def place(document):
     commit = document["commit"] or "unknown"
-    where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}"
+    where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}" if "cpu" in document else ""
     if "gpus" in document:
         where = f"{document['gpus']}, driver {document['driver']}, {document['libraries']}"
     if document["format"] == "untax-bench-tune-check":

@@ -107,7 +107,8 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
     _calls[name, "by untax, fused"] += 1
-    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name)
+    # Partial results in the type of the operands, as torch's own implementation sends them.
+    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name, partials=A.dtype)
 
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:

@@ -208,7 +208,7 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
 
 
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
-                          out: Tensor | None = None) -> Tensor:
+                          out: Tensor | None = None, partials: Any = "fp32") -> Tensor:
     engine = _engine(a, group_name)
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
     columns = columns_of(a, b, a.shape[-1])
@@ -229,7 +229,8 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     if k == 0:
         made.zero_()
     elif m * n > 0:
-        op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype)
+        op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype,
+                            partials=partials)
         _gemm(op, left, right, made.view(m // ranks, n))
     _averaged(made, reduce_op, ranks)
     if last:
