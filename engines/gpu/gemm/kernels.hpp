@@ -79,8 +79,8 @@ inline constexpr tile_config scatter_kernels[] = {
     {16, 1, 10, true, 2, true, 1},    // weights_by_16
 };
 
-/// Those that multiply and send partial results to who adds them. Results pass no epilogue, so its
-/// places are few.
+/// Those that multiply and send partial results to who adds them: where tiles have many rows, from
+/// as many places as C is scattered from.
 inline constexpr tile_config sums_kernels[] = {
     {256, 2, 3, false, 4, false, 1},  // rows_by_256
     {128, 2, 6, false, 2, false, 1},  // rows_by_128
