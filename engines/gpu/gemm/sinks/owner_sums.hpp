@@ -23,7 +23,8 @@ struct sums_run : with_peers<sum_fragments> {
 };
 
 /// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
-/// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA does nothing but add, the warpgroups do at the end.
+/// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA
+/// does nothing but add, the warpgroups do at the end.
 struct owner_sums {
   struct arguments {};
   template <class Io>
