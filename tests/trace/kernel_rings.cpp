@@ -1,6 +1,5 @@
 // What kernels note, decoded without a GPU: rings by hand, whose answers are known.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -16,91 +15,10 @@
 #include <untax/trace/json.hpp>
 
 #include "engines/gpu/trace/decode.hpp"
+#include "kernel_rings.hpp"
 
 namespace untax::testing {
 namespace {
-
-using gpu::event_word;
-using gpu::kernel_record;
-using gpu::warp_ring;
-using gpu::warp_role;
-
-// Counters of two ranks, as rank 0 and rank 1 see them: addresses above 2^46, as CUDA gives them.
-constexpr std::uint64_t counters_here = 0x7f1234560000;
-constexpr std::int64_t between = 1 << 21;
-constexpr int ready = 5;
-constexpr int freed = 9;
-
-std::uint64_t address_at(int owner, int me, int counter) {
-  return counters_here + static_cast<std::uint64_t>((owner - me) * between + 8 * counter);
-}
-
-/// A warp that notes by hand.
-class noting_warp {
- public:
-  noting_warp(int block, int warp, int me, int group = 0) : me_(me) {
-    ring_.group = group;
-    ring_.block = block;
-    ring_.warp = warp;
-  }
-  noting_warp& begin(std::uint64_t time, warp_role role, std::uint64_t epoch, int launch = 0,
-                     int cluster = 1) {
-    return note(time, event_word::kernel_begin(role, launch, epoch, cluster));
-  }
-  noting_warp& end(std::uint64_t time) { return note(time, event_word::end(trace_kind::kernel)); }
-  noting_warp& act(std::uint64_t from, std::uint64_t to, action what) {
-    note(from, event_word::begin(trace_kind::action, static_cast<int>(what)));
-    return note(to, event_word::end(trace_kind::action));
-  }
-  noting_warp& wait(std::uint64_t from, std::uint64_t to, int counter, std::uint64_t use, int peer,
-                    verb what = verb::acquire) {
-    const std::uint64_t at = counter < 0 ? 0 : address_at(me_, me_, counter);
-    note(from, event_word::at_counter(trace_kind::wait, at, use));
-    return note(to, event_word::wait_end(static_cast<int>(what), peer, 3));
-  }
-  noting_warp& signal(std::uint64_t time, int owner, int counter, std::uint64_t use) {
-    return note(time,
-                event_word::at_counter(trace_kind::signal, address_at(owner, me_, counter), use));
-  }
-  noting_warp& note(std::uint64_t time, const event_word& word) {
-    ring_.events.push_back({time, word.bits});
-    ++ring_.noted;
-    return *this;
-  }
-  /// As if there had been room for so many.
-  noting_warp& keep(std::size_t newest) {
-    const auto gone = static_cast<std::ptrdiff_t>(ring_.events.size() - newest);
-    ring_.events.erase(ring_.events.begin(), ring_.events.begin() + gone);
-    return *this;
-  }
-  [[nodiscard]] const warp_ring& ring() const { return ring_; }
-
- private:
-  int me_;
-  warp_ring ring_;
-};
-
-traced_operator decoded(int rank, const std::vector<noting_warp>& warps,
-                        const std::vector<std::uint64_t>& calls = {},
-                        const gpu::clock_line& clock = {}) {
-  kernel_record record;
-  record.rank = rank;
-  record.ranks = 2;
-  record.counters = {{counters_here, between, 64, 0}};
-  record.clock = clock;
-  record.calls = calls;
-  for (const noting_warp& warp : warps) record.rings.push_back(warp.ring());
-  traced_operator op;
-  op.id = 7;
-  op.world = 1;
-  op.name = "by hand";
-  op.rank = rank;
-  op.ranks = 2;
-  decode(record, op);
-  return op;
-}
-
-long in_ns(double seconds) { return std::lround(seconds * 1e9); }
 
 TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
   std::mt19937_64 random(20250301);
@@ -317,79 +235,6 @@ TEST(trace_kernel_rings, a_late_launch_is_named_where_data_tell_of_themselves) {
   EXPECT_EQ(in_ns(run.path[trace_part::launch]), 3010 - 1005);
   EXPECT_EQ(in_ns(run.path[trace_part::entry]), 5);
   EXPECT_EQ(accounts[0].causes.front().text(), "launch at rank 1");
-}
-
-TEST(trace_kernel_rings, multipliers_wait_for_what_their_producer_waits_for_within_a_tile) {
-  const auto multiplier = [](int block) { return noting_warp(block, 4, 0); };
-  noting_warp usual = multiplier(0);
-  usual.begin(1000, warp_role::multiplier, 1).act(1000, 1100, action::multiply).end(1100);
-  noting_warp again = usual;
-  noting_warp struck = multiplier(1);
-  struck.begin(1000, warp_role::multiplier, 1).act(1000, 4100, action::multiply).end(4110);
-  noting_warp other = multiplier(2);
-  other.begin(1000, warp_role::multiplier, 1).act(1000, 1100, action::multiply).end(1100);
-  noting_warp producer(1, 0, 0);
-  producer.begin(1000, warp_role::producer, 1).wait(1050, 4060, ready, 1, 1).end(4080);
-  // This one has waited for a tile that comes later.
-  noting_warp ahead(2, 0, 0);
-  ahead.begin(1000, warp_role::producer, 1).wait(1010, 1200, ready, 1, 1).end(1210);
-  noting_warp peer(0, 0, 1);
-  peer.begin(1000, warp_role::sender, 1).signal(4000, 0, ready, 1).end(4010);
-  const auto accounts = accounts_of(
-      {{decoded(0, {usual, again, struck, other, producer, ahead}), decoded(1, {peer})}});
-  const run_account& run = accounts.at(0).runs.at(0);
-  // 3000 of the tile are more than usual; the signal came 60 before the end of the wait.
-  EXPECT_EQ(in_ns(run.path[trace_part::in_flight]), 60);
-  EXPECT_EQ(in_ns(run.path[trace_part::compute]), 40);
-  const auto flight = std::ranges::find(run.pieces, trace_part::in_flight, &path_piece::part);
-  ASSERT_NE(flight, run.pieces.end());
-  EXPECT_EQ(flight->peer, 1);
-  EXPECT_EQ(in_ns(run.ranks[0][trace_part::compute]), std::lround(4 * 100 / 6.0));
-  for (const trace_breakdown& rank : run.ranks) EXPECT_EQ(in_ns(rank.total()), in_ns(run.wall()));
-}
-
-/// Two blocks of a cluster, of which one waits for what it reads for both: the other one ends last.
-/// `first`: when it begins to multiply.
-run_account struck_cluster(std::uint64_t first) {
-  const auto multiplier = [](int block) {
-    noting_warp warp(block, 4, 0);
-    return warp.begin(1000, warp_role::multiplier, 1, 0, 2);
-  };
-  noting_warp usual = multiplier(2);
-  usual.act(1000, 1100, action::multiply).end(1100);
-  noting_warp again = multiplier(3);
-  again.act(1000, 1100, action::multiply).end(1100);
-  noting_warp waits = multiplier(0);
-  waits.act(4061, 4150, action::multiply).end(4155);
-  noting_warp beside = multiplier(1);
-  beside.act(first, 4151, action::multiply).end(4160);
-  noting_warp poller(0, 3, 0);
-  poller.begin(1000, warp_role::poller, 1, 0, 2);
-  // Behind the long one there is a short one, for the next tile.
-  poller.wait(1010, 4060, ready, 1, 1).wait(4065, 4068, ready + 1, 1, 1).end(4080);
-  noting_warp poller_beside(1, 3, 0);
-  poller_beside.begin(1000, warp_role::poller, 1, 0, 2).wait(1002, 1008, ready + 2, 1, 1).end(4080);
-  noting_warp peer(0, 0, 1);
-  peer.begin(1000, warp_role::sender, 1).signal(1001, 0, ready + 2, 1).signal(1005, 0, ready, 1);
-  peer.signal(4066, 0, ready + 1, 1).end(4070);
-  const trace_record record{
-      {decoded(0, {usual, again, waits, beside, poller, poller_beside}), decoded(1, {peer})}};
-  const auto accounts = accounts_of(record);
-  EXPECT_EQ(accounts_of(trace_from_json(to_trace_json(record))).at(0).path, accounts.at(0).path);
-  return accounts.at(0).runs.at(0);
-}
-
-TEST(trace_kernel_rings, blocks_of_a_cluster_wait_for_what_one_of_them_reads_for_all) {
-  // It multiplies from when what it reads itself was there; or nothing was there before.
-  for (const std::uint64_t first : {1020, 4062}) {
-    const run_account run = struck_cluster(first);
-    const auto worst = std::ranges::max(
-        run.pieces, {}, [](const path_piece& piece) { return piece.end - piece.begin; });
-    EXPECT_EQ(worst.part, trace_part::in_flight) << name_of(worst.part);
-    EXPECT_EQ(worst.peer, 1);
-    EXPECT_GT(in_ns(run.path[trace_part::in_flight]), 2900);
-    EXPECT_EQ(in_ns(run.path.total()), in_ns(run.wall()));
-  }
 }
 
 TEST(trace_kernel_rings, senders_move_but_for_their_waits) {
