@@ -113,7 +113,7 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
   if constexpr (summing_sink<sink>) {
-    if (warp >= 1 && warp <= storing_warpgroups(config)) io.sink.send_staged(block, warp - 1);
+    if (warp >= 1 && warp <= storing_warpgroups(config)) io.sink.send_buffered(block, warp - 1);
   } else {
     if (warp >= 1 && warp <= storing_warpgroups(config)) {
       if (leads) release_buffers(block, warp - 1);

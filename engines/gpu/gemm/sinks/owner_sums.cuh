@@ -55,7 +55,7 @@ inline constexpr bool can_stage =
 /// The peer whose rows are all of those of a group in a tile, which then leave through shared
 /// memory; -1 if there is no such peer.
 template <tile_config config>
-[[nodiscard]] __device__ int staged_owner(const sums_run& io, int row, int column, int group) {
+[[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
   if (!can_stage<config> || !io.stages) return -1;
   const int first = how.turned(row) + group * warpgroup_rows;
@@ -91,7 +91,7 @@ class sums_sender {
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
     if constexpr (can_stage<config>) {
-      if (staged_owner<config>(t_, tile.row, tile.column, group_) >= 0)
+      if (buffered_owner<config>(t_, tile.row, tile.column, group_) >= 0)
         return stage<T>(block, sums);
     }
     if (!going_) return;
@@ -201,7 +201,7 @@ class owner_sums::view {
   /// What MMA warpgroups leave in the places of the epilogue goes to peers, by a warp for each of
   /// them, over most of the time of the next tile.
   template <tile_config config>
-  __device__ void send_staged(const block_view<config>& block, int group) const {
+  __device__ void send_buffered(const block_view<config>& block, int group) const {
     if constexpr (can_stage<config>) {
       if (!t_.stages) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
@@ -216,7 +216,7 @@ class owner_sums::view {
         throttle.count(w.end - w.begin);
         if (order.stores_partial(w)) return;
         const tile_place tile = block.place(w);
-        const int owner = staged_owner<config>(t_, tile.row, tile.column, group);
+        const int owner = buffered_owner<config>(t_, tile.row, tile.column, group);
         if (owner < 0) return;
         const work_tile next = block.next(w);
         std::byte* const slab =
