@@ -145,6 +145,7 @@ def main():
             with open(chosen.json, "w") as out:
                 json.dump(place() | {"ranks": ranks, "repeats": chosen.repeat,
                                      "unit": "seconds: 10th, 50th and 90th percentile", "rows": rows}, out, indent=1)
+                out.write("\n")
     untax.torch.close()
     dist.destroy_process_group()
 
