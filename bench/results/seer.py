@@ -4,6 +4,7 @@ import json
 import math
 import statistics
 
+import timed_choices
 from tables import table
 
 BEGIN, END = "<!-- {}:begin -->\n", "<!-- {}:end -->\n"
@@ -170,7 +171,8 @@ def texts(root, checks):
     parts = {"public": public_tables(folder), "selectors": selectors(folder),
              "own-trees": own_trees(folder / "H200"), "own-ways": own_ways(folder / "H200"),
              "own-coo": own_coo(folder / "H200"), "trees": trees(folder / "H200"),
-             "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks)}
+             "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks),
+             "timed-rules": timed_choices.rules(checks), "timed-spreads": timed_choices.spreads(checks)}
     for name, part in parts.items():
         begin, end = BEGIN.format(name), END.format(name)
         if text.count(begin) != 1 or text.count(end) != 1:

@@ -173,6 +173,10 @@ std::string table_of(const std::vector<spmv_figures>& all, const std::string& be
 
 namespace {
 
+/// Rows that each have a block of a GPU of 132 multiprocessors at once, or at the second turn: so
+/// few cost little even where they are short.
+constexpr int few_rows = 2 * 8 * 132;
+
 /// What keeps a way from inputs for which it takes very much longer than others, or memory. A long
 /// row takes its lanes about a tenth of a microsecond an element each; what is large anyway may
 /// have longer ones.
@@ -180,7 +184,8 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
   if (kernel == spmv_kernel::ell) return "padding <= 3";
   if (!on_gpu) return {};
   if (kernel == spmv_kernel::sellp || kernel == spmv_kernel::cusparse_sell) return "sliced <= 4";
-  if (kernel == spmv_kernel::csr_block) return "mean >= 32";
+  if (kernel == spmv_kernel::csr_block)
+    return fmt::format("max(mean / 32, {} / max(rows, 1)) >= 1", few_rows);
   if (kernel == spmv_kernel::csr_adaptive) return "row_max <= 65536 + nnz / 64";
   const spmv_way& way = way_of(kernel);
   if (way.unit == unit_of_work::row)
@@ -188,10 +193,11 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
   return {};
 }
 
-/// The same while the longest row is not known: none is longer than all of them.
+/// The same while the longest row is not known: none is longer than all of them, or than there are
+/// columns.
 std::string known_guard_of(const std::string& guard) {
   constexpr std::string_view longest = "row_max";
-  return guard.starts_with(longest) ? "nnz" + guard.substr(longest.size()) : "";
+  return guard.starts_with(longest) ? "min(nnz, cols)" + guard.substr(longest.size()) : "";
 }
 
 }  // namespace
