@@ -120,6 +120,17 @@ TEST(products, are_right_with_one_dense_row_of_a_million) {
             std::string::npos);
 }
 
+// Rows that are equally long are not padded at all, however many there are.
+TEST(products, of_many_rows_alike_are_no_padding_for_ell) {
+  const auto m = with_rows<double, std::int32_t>(std::vector<std::int64_t>(10'000, 2), 100, 9);
+  const auto x = random_vector<double>(100, 9);
+  std::vector<double> y(10'000);
+  spmv<double, std::int32_t>(m.view(), spmv_kernel::ell, 2).run(1, x, 0, y);
+  EXPECT_LE(
+      spmv_error(m.view(), 1.0, std::span<const double>(x), 0.0, {}, std::span<const double>(y)),
+      spmv_tolerance<double>);
+}
+
 TEST(products, do_not_read_what_is_not_there) {
   // Padding must not multiply what x has elsewhere.
   const auto m = with_rows<double, std::int32_t>({1, 2, 0}, 3, 6);
