@@ -112,9 +112,8 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
 /// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
 template <class V>
 concept summing_sink = requires(V& v, int group) {
-  /// What takes them, for a warp of a group: `begin()` before the first tile; `take<T,
-  /// config>(block, place, sums)` for each tile that the warp has sums of; `left()`, which the
-  /// same warp hands to `after_results(block, group, left)` behind its last tile.
+  /// Takes them, for a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of
+  /// each of its tiles, then `left()`, which it hands to `after_results(block, group, left)`.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 

@@ -12,8 +12,7 @@
 //   A, B --> producer --[ring of k-blocks]--> consumers 0, 1 --[sub-tiles]--> epilogue --> C
 //   flags of A --> flag poller --^ 1 warp     128 threads each                1 thread each
 //
-// Sums of tiles that several clusters share go from consumer to consumer through global memory,
-// those of tiles that the blocks of a cluster share through shared memory.
+// Consumers that share a tile pass its sums on: in a cluster through shared memory, else global.
 
 namespace untax::gpu {
 
@@ -123,9 +122,8 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
   }
 }
 
-/// C = A * B^T. The source says where A comes from, the sink where C goes, and senders send beside:
-/// see io.cuh. (The fields of a tile_config: nvcc takes no structs as template arguments of
-/// kernels.)
+/// C = A * B^T: A from the source, C to the sink, and senders send beside, see io.cuh. (The fields
+/// of a tile_config, since nvcc takes no structs as template arguments of kernels.)
 template <int block_n, int cluster, int stages, bool swap_ab, int epilogue_buffers,
           bool warpgroup_split_k, int cluster_split_k, class Source, class Sink, class Senders>
 __global__ void __launch_bounds__(block_threads, 1)
