@@ -202,7 +202,8 @@ TEST(all_reduce_norm, refuses_what_cannot_be) {
 // Scales are one for each row, so that what follows them, or ends before them, lies apart.
 TEST(all_reduce_norm, has_as_many_scales_as_rows) {
   constexpr std::int64_t most = 5;
-  for (const auto& [tokens, hidden] : {std::pair<std::int64_t, std::int64_t>{most, 2}, {2, most}}) {
+  for (const std::int64_t tokens : {most, std::int64_t{2}}) {
+    const std::int64_t hidden = tokens == most ? 2 : most;
     run_threads(1, [&](world& w) {
       all_reduce_norm op(w, {.tokens = tokens,
                              .hidden = hidden,

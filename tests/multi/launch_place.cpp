@@ -25,6 +25,7 @@ using untax::unix_socket;
 /// A runtime directory of this process, whose path has a certain length.
 class runtime : public testing::Test {
  protected:
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs here
   void SetUp() override {
     const char* const before = std::getenv(name);
     if (before != nullptr) before_ = before;
@@ -37,6 +38,7 @@ class runtime : public testing::Test {
     if (!before_.empty()) setenv(name, before_.c_str(), 1);
   }
   static void use(const std::string& directory) { setenv(name, directory.c_str(), 1); }
+  // NOLINTEND(concurrency-mt-unsafe)
   /// Makes a directory; how it is named comes behind what all are named.
   std::string made(const std::string& rest, mode_t mode = 0700) const {
     std::string path = root_ + "/" + std::string(untax::launch_directory) + rest;

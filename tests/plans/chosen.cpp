@@ -34,7 +34,7 @@ using lines = std::vector<std::string>;
 template <class Problem>
 struct asked {
   Problem problem;
-  int world;
+  int world = 0;
   operator_options options;
   int places = num_sms;
   int rank = 0;

@@ -21,7 +21,6 @@ using untax::dtype;
 using untax::errc;
 using untax::error;
 using untax::gather_axis;
-using untax::pattern;
 using namespace untax::gpu;
 using plans_test::each_plan;
 using plans_test::expect_fits;

@@ -14,7 +14,6 @@ namespace {
 
 using untax::errc;
 using untax::segment;
-using untax::symmetric;
 using untax::symmetric_heap;
 using world_test::error_of;
 using world_test::expect_error;
