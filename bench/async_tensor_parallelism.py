@@ -5,7 +5,7 @@ over by `untax.torch.install()`, and a matmul beside NCCL's collective. A proces
     torchrun --nproc-per-node 2 bench/async_tensor_parallelism.py --json FILE
 
 Shapes are the projections of a Llama of 70 B, split over the ranks. Times are of eager calls behind each other, as a
-model without graphs makes them, and of replays of a graph that holds ten of them, where a way can be captured.
+model without graphs makes them.
 """
 import argparse
 import json
@@ -60,18 +60,6 @@ def several(call):
         call()
 
 
-def graph_of(call):
-    """A replay of CALLS calls; None where they cannot be captured."""
-    graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            several(call)
-    except RuntimeError:
-        torch.cuda.synchronize()
-        return None
-    return graph.replay
-
-
 def timed(runs, repeats):
     """Seconds of a call, by way, measured in turn: the 10th, 50th and 90th percentile."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -88,7 +76,7 @@ def timed(runs, repeats):
     return {way: [quantiles(t, n=10)[place] for place in (0, 4, 8)] for way, t in times.items()}
 
 
-def measured(name, operator, columns, k, tokens, graphs, repeats):
+def measured(name, operator, columns, k, tokens, repeats):
     ranks, group = dist.get_world_size(), dist.group.WORLD.group_name
     rows = tokens // ranks if operator == "all_gather_matmul" else tokens
     x = torch.randn(rows, k, device="cuda").bfloat16()
@@ -98,12 +86,8 @@ def measured(name, operator, columns, k, tokens, graphs, repeats):
     for way, call in ways.items():
         error = ((call().double() - expected).norm() / expected.norm()).item()
         assert error < 2e-2, f"{name}, {tokens} tokens, {way}: relative error {error}"
-    row = {"layer": name, "operator": operator, "tokens": tokens, "n": columns, "k": k,
-           "eager": timed({way: partial(several, call) for way, call in ways.items()}, repeats)}
-    if graphs:
-        replays = {way: graph_of(call) for way, call in ways.items()}
-        row["graph"] = timed({way: replay for way, replay in replays.items() if replay is not None}, repeats)
-    return row
+    return {"layer": name, "operator": operator, "tokens": tokens, "n": columns, "k": k,
+            "eager": timed({way: partial(several, call) for way, call in ways.items()}, repeats)}
 
 
 def said_by(*command):
@@ -124,7 +108,6 @@ def main():
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--tokens", type=int, nargs="+", default=[64, 256, 1024, 4096, 8192])
     asked.add_argument("--repeat", type=int, default=15)
-    asked.add_argument("--graphs", action="store_true", help="time replays of graphs, too")
     asked.add_argument("--json", help="write the figures to this file")
     chosen = asked.parse_args()
     dist.init_process_group("nccl")
@@ -134,11 +117,10 @@ def main():
     rows = []
     for layer in layers(ranks):
         for tokens in chosen.tokens:
-            rows.append(measured(*layer, tokens, chosen.graphs, chosen.repeat))
+            rows.append(measured(*layer, tokens, chosen.repeat))
             if rank == 0:
-                for how in ("eager", "graph") if chosen.graphs else ("eager",):
-                    print(f"{layer[0]:10}{tokens:6} tokens, {how}: " + ", ".join(
-                        f"{way} {1e6 * t[1]:.1f} us" for way, t in rows[-1][how].items()), flush=True)
+                print(f"{layer[0]:10}{tokens:6} tokens: " + ", ".join(
+                    f"{way} {1e6 * t[1]:.1f} us" for way, t in rows[-1]["eager"].items()), flush=True)
     if rank == 0:
         print(untax.torch.report())
         if chosen.json:

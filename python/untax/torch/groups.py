@@ -106,16 +106,14 @@ class Engine:
             roomy = problem | {size: room if most is None else min(room, most), option: True}
             key = _key(kind, roomy)
             if key not in self._too_large:
-                if (op := self._found_or_made(kind, key, roomy)) is not None:
-                    return op
-                self._too_large.add(key)
-        op = self._found_or_made(kind, _key(kind, problem), problem)
-        if op is None:
-            return kinds[kind](self.world, **problem)  # which says how much is missing
-        return op
+                try:
+                    return self._found_or_made(kind, key, roomy)
+                except OutOfMemory:
+                    self._too_large.add(key)
+        return self._found_or_made(kind, _key(kind, problem), problem)
 
-    def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator | None:
-        """Forgets the oldest plans while the heap has no room for this one; None if it has none at all."""
+    def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator:
+        """Forgets the oldest plans while the heap has no room for this one."""
         if (op := self._planned.get(key)) is not None:
             self._planned.move_to_end(key)
             return op
@@ -127,7 +125,7 @@ class Engine:
                 return op
             except OutOfMemory:
                 if not self._planned:
-                    return None
+                    raise
                 self._forget_oldest()
 
     def _forget_oldest(self) -> None:
