@@ -97,7 +97,9 @@ class device_sums final : public device_operator {
     io_.comm_ctas = plan_.comm_ctas;
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
-    io_.stages = how.halves && !how.everywhere;
+    // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    io_.stages = how.halves && !how.everywhere && order.tiles() > order.clusters;
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
