@@ -48,10 +48,11 @@ float scale_of(int rank) {
 /// Results of so many runs are looked at together.
 constexpr int kept_runs = 10;
 
-/// One rank's part of a sum, and what its C has to be.
+/// One rank's part of a sum, and what its C has to be, with partial results of a type.
 class exact_sum {
  public:
-  exact_sum(world& w, std::int64_t m, std::int64_t n, std::int64_t k, range rows)
+  exact_sum(world& w, std::int64_t m, std::int64_t n, std::int64_t k, range rows,
+            dtype partials = dtype::f32)
       : depth_(sharding{k, w.size(), untax::shard_granularity}.of(w.rank())),
         rows_(rows),
         n_(n),
@@ -72,6 +73,7 @@ class exact_sum {
           float partial = 0;
           for (std::int64_t i = depths.of(rank).begin; i < depths.of(rank).end(); ++i)
             partial += element(1, row, i) * scale_of(rank) * element(2, col, i);
+          if (partials == dtype::bf16) partial = static_cast<float>(bf16(partial));
           sum = rank == 0 ? partial : sum + partial;
         }
         right_.push_back(bf16(sum));
@@ -167,6 +169,42 @@ TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
             untax::gemm_reduce_scatter op(w, {.m = m, .n = n, .k = k, .type = dtype::bf16},
                                           {.how = how});
             expect_same_bits(w, op, sum, sum.c, count, s);
+          }
+        }
+      },
+      roomy_world());
+}
+
+/// Partial results of 16 bits, which pass through shared memory where rows of a warpgroup are one
+/// owner's. Some tiles to a block and one; rows and columns that end within a tile, owners that
+/// meet in one.
+TEST(gpu_sums, of_16_bit_partials_have_the_bits_of_rank_order) {
+  NEEDS_GPUS(1);
+  constexpr sum_shape many_tiles[] = {{384, 768, 72}, {256, 1032, 64}, {390, 512, 136}};
+  const int count = runs(10 * cases(4));
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        for (const auto& [m, n, k] : many_tiles) {
+          const exact_sum own_rows(w, m, n, k, sharding{m, w.size()}.of(w.rank()), dtype::bf16);
+          const exact_sum all_rows(w, m, n, k, {0, m}, dtype::bf16);
+          for (const pattern how : own_patterns) {
+            for (const int workers : {0, 2, 4, 8}) {
+              SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} workers", w.rank(),
+                                       w.size(), m, n, k, name_of(how), workers));
+              untax::gemm_reduce_scatter scatter(
+                  w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
+                  {.how = how, .workers = workers});
+              expect_same_bits(w, scatter, own_rows, own_rows.c, count, s);
+              for (const int phases : {1, 2}) {
+                SCOPED_TRACE(fmt::format("all reduced in {} phases", phases));
+                untax::gemm_all_reduce reduce(
+                    w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
+                    {.how = how, .workers = workers, .phases = phases});
+                expect_same_bits(w, reduce, all_rows, reduce.result(), count, s);
+              }
+            }
           }
         }
       },
