@@ -114,7 +114,6 @@ class sums_sender {
           send<words, config>(first, tile.column, sums, t_.how.world() - 1);
         if (last) {
           waiting_ = first;
-          at_ = writing_;
           waits_ = true;
         }
         stage<T>(block, sums, !last);
@@ -136,13 +135,12 @@ class sums_sender {
     if constexpr (can_stage_sums(config)) {
       if (!waits_ || !going_) return;
       __syncwarp();
-      const auto own = [&](int /*strip*/) {
-        return block.shared.epilogue_buffers[group_][at_.stage].rows +
-               warp() * strip_adder<T>::bytes;
-      };
-      const auto read = [&](int /*strip*/) { at_.template advance<config.epilogue_buffers>(); };
-      if (!strip_adder<T>(t_, epoch_)
-               .add(waiting_, subtiles_of(config), sum_fragments::warps, own, read))
+      // A tile takes all places, so its sub-tiles lie from the first one on.
+      static_assert(config.epilogue_buffers == subtiles_of(config));
+      const auto& places = block.shared.epilogue_buffers[group_];
+      if (!strip_adder<T>(t_, epoch_, waiting_)
+               .add_at_end(subtiles_of(config), places[0].rows + warp() * strip_bytes,
+                           sizeof places[0]))
         owes_ = true;
     }
   }
@@ -161,7 +159,7 @@ class sums_sender {
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2], bool tells) {
     using to = partial_words<T, true>;
-    constexpr int parts = strip_adder<T>::parts;
+    constexpr int parts = strip_parts;
     const int at = warp() * parts * 32 + device_warp::thread_rank();
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
@@ -234,8 +232,7 @@ class sums_sender {
   bool going_ = true;
   bool owes_ = false;
   ring_cursor writing_;
-  sum_fragment waiting_;  // of the last tile, in places from `at_` on, if it `waits_`
-  ring_cursor at_;
+  sum_fragment waiting_;  // of the last tile, if it `waits_` to be added
   bool waits_ = false;
 };
 
@@ -243,6 +240,12 @@ template <class Io>
 class owner_sums::view {
  public:
   using results = sums_sender;
+  /// Shared memory behind that of the block.
+  template <tile_config config>
+  static constexpr std::size_t more_smem_bytes = can_stage_sums(config)
+                                                     ? storing_warpgroups(config) *
+                                                           sizeof(strip_landing)
+                                                     : 0;
 
   __device__ view(const Io& io, const gemm_arguments& /*given*/) : t_(io) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
@@ -279,6 +282,8 @@ class owner_sums::view {
         for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();
       }
       cuda::ptx::fence_proxy_async();
+      auto* const behind = reinterpret_cast<std::byte*>(&block.shared) + sizeof block.shared;
+      strip_landing::view landing(reinterpret_cast<strip_landing*>(behind)[group]);
       store_throttle throttle;
       ring_cursor at;
       bool owes = false;
@@ -293,10 +298,12 @@ class owner_sums::view {
         const sum_fragment first = first_fragment<config>(t_.how, tile, group, 0);
         if (owner != t_.how.rank()) {
           if (leads) send(block, owner, first, at, going, throttle, next.end - next.begin);
+          // Nobody looks for a phase of a place before the one ahead of it has ended.
+          __syncwarp();
         } else if (t_.adds_itself) {
           const bool half = block.arguments.type == dtype::f16;
-          if (!(half ? add_own<__half>(block, first, at, going)
-                     : add_own<__nv_bfloat16>(block, first, at, going)))
+          if (!(half ? add_own<__half>(block, first, at, going, landing)
+                     : add_own<__nv_bfloat16>(block, first, at, going, landing)))
             owes = true;
         } else {
           return;
@@ -350,12 +357,13 @@ class owner_sums::view {
   template <class T, tile_config config>
   [[nodiscard]] __device__ __forceinline__ bool add_own(const block_view<config>& block,
                                                         const sum_fragment& first, ring_cursor at,
-                                                        bool going) const {
+                                                        bool going,
+                                                        strip_landing::view& landing) const {
     constexpr int warps = sum_fragments::warps;
     const auto own = [&](int strip) {
       if (strip % warps == 0) block.shared.epi_full[first.group][at.stage].wait(at.parity);
       return block.shared.epilogue_buffers[first.group][at.stage].rows +
-             strip % warps * strip_adder<T>::bytes;
+             strip % warps * strip_bytes;
     };
     const auto read = [&](int strip) {
       if (strip % warps != warps - 1) return;
@@ -364,7 +372,7 @@ class owner_sums::view {
       at.template advance<config.epilogue_buffers>();
     };
     if (going)
-      return strip_adder<T>(t_, epoch_).add(first, subtiles_of(config) * warps, 1, own, read);
+      return strip_adder<T>(t_, epoch_, first).add_beside(subtiles_of(config), landing, own, read);
     for (int strip = 0; strip < subtiles_of(config) * warps; ++strip) {
       (void)own(strip);
       read(strip);

@@ -66,6 +66,7 @@ class sum_results {
     }
   }
 
+ private:
   /// Elements of a row, if it is this rank's and they are columns of C.
   template <class Words>
   __device__ void put(int row, int col, const Words& elements) const {
@@ -81,7 +82,6 @@ class sum_results {
     }
   }
 
- private:
   const sums_run& t_;
   const sum_fragments& how_;
   int first_row_;
