@@ -328,6 +328,7 @@ class owner_sums::view {
     constexpr int bytes = subtile_bytes(config) / sum_fragments::warps;
     std::byte* const slab =
         t_.moved.run.inbox.at(owner) + t_.how.slab_of(t_.how.rank(), epoch_) * t_.slab_bytes;
+    const tile_note noted(block, block.shared.epi_full[f.group][at.stage], at.parity, action::copy);
     const ring_cursor begin = at;
 #pragma unroll 1
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
@@ -360,6 +361,8 @@ class owner_sums::view {
                                                         bool going,
                                                         strip_landing::view& landing) const {
     constexpr int warps = sum_fragments::warps;
+    const tile_note noted(block, block.shared.epi_full[first.group][at.stage], at.parity,
+                          action::add);
     const auto own = [&](int strip) {
       if (strip % warps == 0) block.shared.epi_full[first.group][at.stage].wait(at.parity);
       return block.shared.epilogue_buffers[first.group][at.stage].rows +
