@@ -112,10 +112,7 @@ class sums_sender {
       if (own && t_.adds_itself) {
         if (going_ && t_.how.everywhere)
           send<words, config>(first, tile.column, sums, t_.how.world() - 1);
-        if (last) {
-          waiting_ = first;
-          waits_ = true;
-        }
+        if (last) waiting_ = w.tile;
         stage<T>(block, sums, !last);
         return;
       }
@@ -133,13 +130,16 @@ class sums_sender {
   template <class T, tile_config config>
   __device__ __forceinline__ void end(const block_view<config>& block) {
     if constexpr (can_stage_sums(config)) {
-      if (!waits_ || !going_) return;
+      if (waiting_ < 0 || !going_) return;
       __syncwarp();
+      const sum_fragment first =
+          first_fragment<config>(t_.how, block.place({waiting_, 0, 0}), group_, warp());
       // A tile takes all places, so its sub-tiles lie from the first one on.
       static_assert(config.epilogue_buffers == subtiles_of(config));
       const auto& places = block.shared.epilogue_buffers[group_];
-      if (!strip_adder<T>(t_, epoch_, waiting_)
-               .add_at_end(subtiles_of(config), places[0].rows + warp() * strip_bytes,
+      if (!strip_adder<T, subtile_side / 8>(t_, epoch_, first)
+               .add_at_end(subtiles_of(config),
+                           places[0].rows + warp() * (subtile_bytes(config) / sum_fragments::warps),
                            sizeof places[0]))
         owes_ = true;
     }
@@ -159,7 +159,7 @@ class sums_sender {
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2], bool tells) {
     using to = partial_words<T, true>;
-    constexpr int parts = strip_parts;
+    constexpr int parts = subtile_side / 8;
     const int at = warp() * parts * 32 + device_warp::thread_rank();
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
@@ -232,8 +232,7 @@ class sums_sender {
   bool going_ = true;
   bool owes_ = false;
   ring_cursor writing_;
-  sum_fragment waiting_;  // of the last tile, if it `waits_` to be added
-  bool waits_ = false;
+  int waiting_ = -1;  // the last tile, if it is to be added at the end
 };
 
 template <class Io>
@@ -360,25 +359,23 @@ class owner_sums::view {
                                                         const sum_fragment& first, ring_cursor at,
                                                         bool going,
                                                         strip_landing::view& landing) const {
-    constexpr int warps = sum_fragments::warps;
     const tile_note noted(block, block.shared.epi_full[first.group][at.stage], at.parity,
                           action::add);
-    const auto own = [&](int strip) {
-      if (strip % warps == 0) block.shared.epi_full[first.group][at.stage].wait(at.parity);
-      return block.shared.epilogue_buffers[first.group][at.stage].rows +
-             strip % warps * strip_bytes;
+    const auto own = [&](int /*subtile*/) {
+      block.shared.epi_full[first.group][at.stage].wait(at.parity);
+      return block.shared.epilogue_buffers[first.group][at.stage].rows;
     };
-    const auto read = [&](int strip) {
-      if (strip % warps != warps - 1) return;
+    const auto read = [&](int /*subtile*/) {
       __syncwarp();
       if (threadIdx.x % 32 == 0) block.shared.epi_empty[first.group][at.stage].arrive();
       at.template advance<config.epilogue_buffers>();
     };
     if (going)
-      return strip_adder<T>(t_, epoch_, first).add_beside(subtiles_of(config), landing, own, read);
-    for (int strip = 0; strip < subtiles_of(config) * warps; ++strip) {
-      (void)own(strip);
-      read(strip);
+      return strip_adder<T, strip_landing::parts>(t_, epoch_, first)
+          .add_beside(subtiles_of(config), landing, own, read);
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+      (void)own(subtile);
+      read(subtile);
     }
     return true;
   }

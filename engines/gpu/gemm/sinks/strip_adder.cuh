@@ -11,6 +11,7 @@
 #include "engines/gpu/gemm/sinks/strip_landing.cuh"
 #include "engines/gpu/matrix/pairs.cuh"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax::gpu {
 
@@ -22,7 +23,7 @@ namespace untax::gpu {
 ///
 /// Beside a GEMM a warp has about as many instructions for a strip as a tile takes to multiply, so
 /// what strips of a tile share is found once.
-template <class T>
+template <class T, int parts>
 class strip_adder {
  public:
   /// `first`: the fragment with which those of a tile begin.
@@ -35,117 +36,118 @@ class strip_adder {
         first_row_(io.how.first_row(io.how.rank())),
         end_row_(io.how.end_row(io.how.rank())) {}
 
-  /// An MMA warp, one after the other: its own of all sub-tiles, the words of which lie `apart`
-  /// bytes apart. Peers' words go to registers, those of the next strip while one is added, and are
-  /// looked for several times. False if something is left.
+  /// An MMA warp: its own, of all sub-tiles, the words of which lie `apart` bytes apart. Peers'
+  /// words are looked for several times. False if something is left.
   [[nodiscard]] __device__ __forceinline__ bool add_at_end(int subtiles, const std::byte* own,
                                                            int apart) {
-    bool all = true;
     if (!is_own(0)) return true;
-    ask(first_peer(), {});
+    bool all = true;
 #pragma unroll 1
-    for (int subtile = 0; subtile < subtiles; ++subtile) {
-      const strip at{0, subtile};
-      const strip next{0, subtile + 1 < subtiles ? subtile + 1 : subtile};
-      const auto* const mine = reinterpret_cast<const uint4*>(own + subtile * apart) + lane();
+    for (int number = 0; number < subtiles * of_subtile; ++number) {
+      const strip at{0, number};
+      const std::uint32_t mine = shared_address(own + number / of_subtile * apart) +
+                                 number % of_subtile * bytes + lane() * 16;
       const int looks = all ? t_.looks : 1;
       bool there = false;
 #pragma unroll 1
-      for (int look = 1; look <= looks && !there; ++look) {
+      for (int look = 0; look < looks && !there; ++look) {
         there = true;
 #pragma unroll 1
         for (int rank = 0; rank < t_.how.world(); ++rank) {
           words here;
           if (rank == t_.how.rank()) {
-            here.copy(mine);
+            here = words_at(mine);
           } else {
-            here = asked_;
-            const int after = peer_after(rank);
-            if (after < t_.how.world()) {
-              ask(after, at);
-            } else {
-              ask(first_peer(), look < looks ? at : next);
-            }
+            const uint4* const from = place(rank, at) + lane();
+#pragma unroll
+            for (int i = 0; i < each; ++i)
+              here.of[i] = load_sum_words_if(true, from + i * sum_fragments::lanes);
           }
           there = take(here, rank == 0) && there;
         }
         there = __all_sync(everybody, there ? 1 : 0) != 0;
-        // What was asked for again is not wanted.
-        if (there && look < looks) ask(first_peer(), next);
       }
       all = hand_on(at, mine, there) && all;
     }
     return all;
   }
 
-  /// An epilogue warp: those of all warps of a group, sub-tile by sub-tile. `own(i)` waits for the
-  /// own words of strip i, and says where they lie; `read(i)` is called when they have been read.
-  /// Peers' words pass through `landing`. False if something is left.
+  /// An epilogue warp: those of all warps of a group, in one sub-tile after the other. `own(i)`
+  /// waits for the own words of sub-tile i, and says where they lie; `read(i)` is called when they
+  /// have been read. Peers' words pass through `landing`. False if something is left.
   template <class Own, class Read>
   [[nodiscard]] __device__ __forceinline__ bool add_beside(int subtiles,
                                                            strip_landing::view& landing,
                                                            const Own& own, const Read& read) {
-    const int strips = subtiles * sum_fragments::warps;
+    static_assert(parts == strip_landing::parts);
+    constexpr int each_subtile = sum_fragments::warps * of_subtile;
+    const int strips = subtiles * each_subtile;
     int asked = 0;  // the strip and the peer that are asked for next
     int peer = first_peer();
     const auto ask_next = [&] {
       if (asked == strips) return;
-      landing.ask(place(peer, strip_number(asked)));
+      landing.ask([&] { return place(peer, strip_number(asked)); });
       peer = peer_after(peer);
       if (peer < t_.how.world()) return;
       peer = first_peer();
       ++asked;
     };
+#pragma unroll 1
     for (int i = 0; i < strip_landing::slots; ++i) ask_next();
     bool all = true;
+    std::uint32_t mine = 0;
 #pragma unroll 1
-    for (int i = 0; i < strips; ++i) {
-      const auto* const mine = reinterpret_cast<const uint4*>(own(i)) + lane();
+    for (int number = 0; number < strips; ++number, mine += bytes) {
+      if (number % each_subtile == 0)
+        mine = shared_address(own(number / each_subtile)) + lane() * 16;
       bool there = true;
 #pragma unroll 1
       for (int rank = 0; rank < t_.how.world(); ++rank) {
-        words here;
-        if (rank == t_.how.rank()) {
-          here.copy(mine);
-        } else {
-          here.copy(landing.await() + lane());
+        const bool of_peer = rank != t_.how.rank();
+        const words here = words_at(of_peer ? landing.await() + lane() * 16 : mine);
+        if (of_peer) {
           __syncwarp();
           landing.advance();
           ask_next();
         }
         there = take(here, rank == 0) && there;
       }
-      const strip at = strip_number(i);
+      const strip at = strip_number(number);
       if (is_own(at.warp))
         all = hand_on(at, mine, __all_sync(everybody, there ? 1 : 0) != 0) && all;
-      read(i);
+      if (number % each_subtile == each_subtile - 1) read(number / each_subtile);
     }
     return all;
   }
 
  private:
   static constexpr unsigned everybody = 0xffffffffU;
-  static constexpr int each = strip_bytes / (sum_fragments::lanes * 16);
+  static constexpr int bytes = bytes_of_halves(parts);
+  static constexpr int each = bytes / (sum_fragments::lanes * 16);
+  static constexpr int of_subtile = subtile_side / 8 / parts;  ///< strips of a warp in a sub-tile
 
   /// Counted from the first fragment.
   struct strip {
     int warp = 0;
-    int subtile = 0;
+    int number = 0;  ///< along the columns
   };
   /// What a lane has of a strip.
   struct words {
     uint4 of[each];
-
-    __device__ void copy(const uint4* from) {
-#pragma unroll
-      for (int i = 0; i < each; ++i) of[i] = from[i * sum_fragments::lanes];
-    }
   };
+  [[nodiscard]] __device__ static words words_at(std::uint32_t shared) {
+    words all;
+#pragma unroll
+    for (int i = 0; i < each; ++i) all.of[i] = load_shared(shared + i * sum_fragments::lanes * 16);
+    return all;
+  }
 
   [[nodiscard]] __device__ static int lane() { return device_warp::thread_rank(); }
   [[nodiscard]] __device__ static int row_of_lane() { return lane() % 16 / 2 + lane() % 2 * 8; }
+  /// In the order of the words: sub-tile by sub-tile, and those of a warp side by side.
   [[nodiscard]] __device__ static strip strip_number(int i) {
-    return {i % sum_fragments::warps, i / sum_fragments::warps};
+    return {i / of_subtile % sum_fragments::warps,
+            i / (of_subtile * sum_fragments::warps) * of_subtile + i % of_subtile};
   }
   [[nodiscard]] __device__ int first_peer() const { return t_.how.rank() == 0 ? 1 : 0; }
   [[nodiscard]] __device__ int peer_after(int rank) const {
@@ -157,22 +159,17 @@ class strip_adder {
   }
   /// Where the words of a rank begin.
   [[nodiscard]] __device__ uint4* place(int rank, const strip& of) const {
-    const int fragments = of.warp * t_.how.parts + of.subtile * strip_parts;
     return reinterpret_cast<uint4*>(words_ + rank * t_.slab_bytes +
-                                    fragments * (strip_bytes / strip_parts));
-  }
-  __device__ void ask(int rank, const strip& of) {
-    const uint4* const from = place(rank, of) + lane();
-#pragma unroll
-    for (int i = 0; i < each; ++i)
-      asked_.of[i] = load_sum_words_if(true, from + i * sum_fragments::lanes);
+                                    bytes_of_halves(of.warp * t_.how.parts + of.number * parts));
   }
 
   /// Adds what a rank has. Whether it had come.
   [[nodiscard]] __device__ __forceinline__ bool take(const words& here, bool first) {
-    bool there = true;
+    // The least of numbers without a sign is zero if any of them is: no branches.
+    std::uint32_t least = 0xffffffffU;
 #pragma unroll
-    for (int i = 0; i < each; ++i) there = there && partial_words<T, false>::have_come(here.of[i]);
+    for (int i = 0; i < each; ++i)
+      least = min(least, min(min(here.of[i].x, here.of[i].y), min(here.of[i].z, here.of[i].w)));
     if (first) {
 #pragma unroll
       for (int i = 0; i < each; ++i) {
@@ -190,7 +187,7 @@ class strip_adder {
         add_to(sums_[i][3], here.of[i].w);
       }
     }
-    return there;
+    return least != 0;
   }
   __device__ static void add_to(float2& sum, std::uint32_t word) {
     const float2 more = two_floats(~word, T{});
@@ -199,13 +196,13 @@ class strip_adder {
   }
 
   /// The sums to C, or, where something has not come, the own words to this rank's slab.
-  [[nodiscard]] __device__ __forceinline__ bool hand_on(const strip& of, const uint4* mine,
+  [[nodiscard]] __device__ __forceinline__ bool hand_on(const strip& of, std::uint32_t mine,
                                                         bool there) {
     if (!there) {
       uint4* const to = place(t_.how.rank(), of) + lane();
+      const words own = words_at(mine);
 #pragma unroll
-      for (int i = 0; i < each; ++i)
-        store_sum_words(to + i * sum_fragments::lanes, mine[i * sum_fragments::lanes]);
+      for (int i = 0; i < each; ++i) store_sum_words(to + i * sum_fragments::lanes, own.of[i]);
       return false;
     }
     if (!left_out(mutant::sums_put_back)) {
@@ -248,7 +245,7 @@ class strip_adder {
     }
     const int row = row_ + of.warp * 16 + row_of_lane();
     if (row < first_row_ || row >= end_row_) return;
-    std::byte* const to = out_ + (of.warp * 16 * t_.moved.c_stride + of.subtile * subtile_side) * 2;
+    std::byte* const to = out_ + (of.warp * 16 * t_.moved.c_stride + of.number * parts * 8) * 2;
     put(to, rows);
     if (!t_.how.passes_on) return;
 #pragma unroll 1
@@ -269,7 +266,6 @@ class strip_adder {
   int first_row_;
   int end_row_;
   float2 sums_[each][4];
-  words asked_;  // of the peer whose turn is next
 };
 
 }  // namespace untax::gpu
