@@ -43,7 +43,7 @@ struct register_shares {
 inline constexpr register_shares registers_alone{40, 232};
 inline constexpr register_shares registers_with_peers{104, 200};
 /// Epilogue warps add what others have sent, and between their tiles MMA warpgroups do.
-inline constexpr register_shares registers_with_sums{80, 216};
+inline constexpr register_shares registers_with_sums{72, 216};
 
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int cluster_blocks(const tile_config& c) {
   return c.cluster * c.cluster_split_k;
