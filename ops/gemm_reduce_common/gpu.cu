@@ -97,7 +97,9 @@ class device_sums final : public device_operator {
     io_.comm_ctas = plan_.comm_ctas;
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
-    io_.stages = stages();
+    // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    io_.stages = how.halves && !how.everywhere && order.tiles() > order.clusters;
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
@@ -116,18 +118,12 @@ class device_sums final : public device_operator {
     io_.done = added_ + plan_.own_grid;
   }
 
-  /// Where all add everything, nothing has come when a tile ends, but for the last one.
-  [[nodiscard]] bool stages() const {
-    if (!plan_.how.halves || !gpu::can_stage_sums(plan_.gemm.config)) return false;
-    return !plan_.how.everywhere || (io_.adds_itself && has_a_tile_a_block());
-  }
-  [[nodiscard]] bool has_a_tile_a_block() const {
-    return plan_.gemm.schedule.tiles() <= plan_.gemm.schedule.clusters;
-  }
-  /// How often. A block of one tile has nothing else to do, but to put own sums off into memory.
+  /// A block of one tile has nothing else to do, but to put own sums off into memory. Where all add
+  /// everything, nothing has come when a tile ends.
   [[nodiscard]] int looks() const {
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
     if (!io_.adds_itself) return 0;
-    if (has_a_tile_a_block()) return io_.keeps || io_.stages ? patience : 0;
+    if (order.tiles() <= order.clusters) return io_.keeps ? patience : 0;
     return plan_.how.everywhere ? 0 : 1;
   }
 

@@ -112,9 +112,8 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
 /// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
 template <class V>
 concept summing_sink = requires(V& v, int group) {
-  /// Takes them, for a warp of a group: `begin()`, then `take<T, config>(block, work, sums)` of
-  /// each of its tiles, then `end<T>(block)` and `left()`, which it hands to
-  /// `after_results(block, group, left)`.
+  /// Takes them, for a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of
+  /// each of its tiles, then `left()`, which it hands to `after_results(block, group, left)`.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 

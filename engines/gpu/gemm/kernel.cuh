@@ -195,18 +195,8 @@ inline constexpr auto kernel_of =
                  typename Io::senders_type>;
 
 template <tile_config config, class Io>
-constexpr std::size_t shared_bytes_with() {
-  constexpr std::size_t most = std::size_t{227} << 10;
-  std::size_t bytes = shared_bytes<config>;
-  using sink = typename io_view<Io>::sink_view;
-  if constexpr (summing_sink<sink>) bytes += sink::template more_smem_bytes<config>;
-  return bytes <= most ? bytes : throw "a block has no more";
-}
-
-template <tile_config config, class Io>
 kernel_variant variant_of() {
-  constexpr std::size_t bytes = shared_bytes_with<config, Io>();
-  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>), bytes};
+  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>), shared_bytes<config>};
 }
 
 }  // namespace untax::gpu

@@ -45,13 +45,12 @@ class mma_consumer {
         }
         if (w.begin > 0) others.add(sums_, schedule.first_contributor(block_.cluster, w));
         if constexpr (Results::takes) {
-          results_.template take<T, config>(block_, w, sums_);
+          results_.template take<T, config>(block_, block_.place(w), sums_);
         } else {
           stage_results(0);
         }
       }
     });
-    if constexpr (Results::takes) results_.template end<T>(block_);
     return results_;
   }
 

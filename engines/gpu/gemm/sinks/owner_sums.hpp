@@ -17,22 +17,14 @@ struct sums_run : with_peers<sum_fragments> {
   /// then adds. The rest is added at the end.
   int looks = 0;
   bool keeps = false;        ///< meanwhile the own sums stay in registers; between two ranks
-  bool stages = false;       ///< what is one rank's alone goes through shared memory
+  bool stages = false;       ///< what is for one peer alone leaves through shared memory
   bool sends_zeros = false;  ///< a grid that only adds, of a rank that has nothing of k
   dtype type = dtype::bf16;  ///< of A, weights and C
 };
 
-/// Whether 16-bit partials of a kernel can pass through the places of its epilogue, a whole tile at
-/// a time.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage_sums(const tile_config& c) {
-  return !c.swap_ab && c.cluster_split_k == 1 && c.epilogue_buffers >= subtiles_of(c) &&
-         subtile_columns(c) == subtile_side;
-}
-
 /// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
-/// owners of their rows; through shared memory where all of a group are one owner's. Where no CTA
-/// does nothing but add, epilogue warps add those of this rank's rows meanwhile, and the warpgroups
-/// the rest.
+/// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA
+/// does nothing but add, the warpgroups do at the end.
 struct owner_sums {
   struct arguments {};
   template <class Io>

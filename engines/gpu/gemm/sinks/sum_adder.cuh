@@ -44,14 +44,10 @@ class sum_adder {
   /// Adds up what has come from all ranks of a strip of fragments: what a warp has of a tile, from
   /// `first` on. False if something is left. It calls nothing, so it may stand between the tiles of
   /// an MMA warpgroup.
-  ///
-  /// As many words are asked for at once as registers hold, since each look takes the way to
-  /// memory: of two ranks those of many fragments, of more ranks fewer.
-  template <class T, class Words>
+  template <class T>
   [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
-    constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
-    if (t_.how.world() <= 2) return try_strip<T, Words, 2, words / 2>(first);
-    return try_strip<T, Words, words / stored, stored>(first);
+    return t_.how.halves ? try_strip<T, partial_words<T, true>>(first)
+                         : try_strip<T, partial_words<T, false>>(first);
   }
   /// The same between two ranks, of which one is this: own sums are still in registers, and go to
   /// memory where those of the other have not come.
@@ -121,6 +117,14 @@ class sum_adder {
                  : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
+  /// As many words are asked for at once as registers hold, since each look takes the way to
+  /// memory: of two ranks those of many fragments, of more ranks fewer.
+  template <class T, class Words>
+  [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
+    constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
+    if (t_.how.world() <= 2) return try_strip<T, Words, 2, words / 2>(first);
+    return try_strip<T, Words, words / stored, stored>(first);
+  }
   template <class T, class Words, int ranks, int together>
   [[nodiscard]] __device__ __forceinline__ bool try_strip(sum_fragment f) const {
     if (t_.how.world() > ranks) return false;

@@ -38,18 +38,6 @@ __device__ inline void named_barrier_sync(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");
 }
 
-/// Whether any of `threads` threads says so, all of which meet. `id` as above.
-[[nodiscard]] __device__ inline bool any_of_those_who_meet(int id, int threads, bool says) {
-  std::uint32_t any = 0;
-  asm volatile(
-      "{\n\t.reg .pred says, any;\n\tsetp.ne.u32 says, %3, 0;\n\t"
-      "bar.red.or.pred any, %1, %2, says;\n\tselp.u32 %0, 1, 0, any;\n\t}"
-      : "=r"(any)
-      : "r"(id), "r"(threads), "r"(says ? 1U : 0U)
-      : "memory");
-  return any != 0;
-}
-
 /// Lets the warpgroup that waits in `named_barrier_sync` of that barrier go on, and goes on itself.
 __device__ inline void named_barrier_arrive(int id) {
   asm volatile("bar.arrive %0, 256;" : : "r"(id) : "memory");

@@ -14,16 +14,6 @@ namespace untax::gpu {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
 }
 
-/// 16 bytes of shared memory.
-[[nodiscard]] __device__ inline uint4 load_shared(std::uint32_t address) {
-  uint4 value;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "r"(address)
-               : "memory");
-  return value;
-}
-
 /// Where a TMA tile of a matrix begins; x is the position in a row.
 struct tma_coord {
   std::int32_t x;
