@@ -14,8 +14,8 @@ package, for hosts, in a virtual environment.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, the
                   sources that need CUDA, but neither the tests that need GPUs nor the kernels of the
                   GEMM and of attention, of which the gate ptx compiles one of each kind; clang-tidy
-                  looks at a half of the sources, and a half of the headers is compiled alone,
-                  others for each commit
+                  looks at a quarter of the sources, and a quarter of the headers is compiled
+                  alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
@@ -35,7 +35,7 @@ while (($# > 0)); do
     --quick)
       quick=yes
       presets+=(release)
-      export UNTAX_GATE_SHARE=2
+      export UNTAX_GATE_SHARE=4
       ;;
     --with-torch) torch=yes ;;
     --all) presets+=("$release" tsan asan) ;;

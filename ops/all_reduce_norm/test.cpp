@@ -10,6 +10,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/core/fp8.hpp>
+#include <untax/core/half.hpp>
 #include <untax/world/launch.hpp>
 
 #include "ops/all_reduce_norm/device_schedule.hpp"
@@ -130,6 +131,26 @@ TEST(all_reduce_norm, writes_where_the_caller_says) {
               weight.data()});
       for (std::int64_t i = 0; i < tokens * hidden; ++i)
         EXPECT_EQ(static_cast<const float*>(own.x)[i], 34.0F);
+    });
+  }
+}
+
+/// 257 and 259 are not numbers of bf16: x is 256 and 260, and so is what is normalised.
+TEST(all_reduce_norm, normalises_x_as_it_is_stored) {
+  for (const int ranks : {1, 2}) {
+    run_threads(ranks, [&](world& w) {
+      all_reduce_norm op(w, {.tokens = 1, .hidden = 2, .type = dtype::bf16, .epsilon = 0});
+      const float part = 256.0F / static_cast<float>(ranks);
+      const std::vector<bf16> in = {bf16(part), bf16(part)};
+      const std::vector<bf16> residual = {bf16(1.0F), bf16(3.0F)};
+      const std::vector<bf16> weight = {bf16(1.0F), bf16(1.0F)};
+      op.run({{in.data(), 1, 2}, {residual.data(), 1, 2}, weight.data()});
+      const auto own = op.result();
+      EXPECT_EQ(static_cast<float>(static_cast<const bf16*>(own.x)[0]), 256.0F);
+      EXPECT_EQ(static_cast<float>(static_cast<const bf16*>(own.x)[1]), 260.0F);
+      const auto* const out = static_cast<const bf16*>(own.out);
+      EXPECT_EQ(static_cast<float>(out[0]), 254.0F / 256.0F);
+      EXPECT_EQ(static_cast<float>(out[1]), 258.0F / 256.0F);
     });
   }
 }

@@ -39,6 +39,22 @@ TYPED_TEST(moved, an_operator_leaves_an_object_that_refuses_to_run) {
       small_world());
 }
 
+TYPED_TEST(moved, an_operator_takes_its_explanation_along) {
+  using use = sample<TypeParam>;
+  run_threads(
+      ranks,
+      [](world& w) {
+        auto first = use::make(w, pattern::fused_sequential);
+        const std::string text = first.explain();
+        EXPECT_FALSE(text.empty());
+        auto second = std::move(first);
+        EXPECT_EQ(second.explain(), text);
+        first = std::move(second);
+        EXPECT_EQ(first.explain(), text);
+      },
+      small_world());
+}
+
 TYPED_TEST(moved, a_world_takes_its_operators_along) {
   using use = sample<TypeParam>;
   std::vector<world> worlds = world::threads(ranks, small_world());

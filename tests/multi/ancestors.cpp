@@ -24,13 +24,15 @@ const rank_body asked("who set it", [] {
 TEST(ancestors, are_looked_through_as_far_as_they_were_started_as_the_rank) {
   const std::string me = std::filesystem::read_symlink("/proc/self/exe");
   std::string script = "\"$0\" --as-rank 'who set it'; exit $?";
-  for (int between = 0; between < 3; ++between) {
+  for (int between = 0; between < 4; ++between) {
     untax::process_launch l;
     l.ranks = 1;
     l.command = {me, "--as-rank", "who set it"};
     // Shells that stay there until their child has ended.
     if (between == 1) l.command = {"sh", "-c", script, me};
     if (between == 2) l.command = {"sh", "-c", "sh -c \"$1\" \"$0\"; exit $?", me, script};
+    // A shell in a session and a process group of its own, which are not who started it.
+    if (between == 3) l.command = {"setsid", "-w", "sh", "-c", script, me};
     l.variables = {{variable, "yes"}};
     l.limit = 60s;
     outcome o;
@@ -38,7 +40,7 @@ TEST(ancestors, are_looked_through_as_far_as_they_were_started_as_the_rank) {
     l.output = [&](int, std::string_view line) { o.lines[0].emplace_back(line); };
     o.result = untax::launch_processes(l);
     expect_ok(o);
-    EXPECT_EQ(o.said(0, "SETTER"), std::to_string(getpid())) << between << " shells between";
+    EXPECT_EQ(o.said(0, "SETTER"), std::to_string(getpid())) << "way " << between;
     EXPECT_EQ(o.said(0, "NOBODY"), "true");
     EXPECT_GE(std::stoull(o.said(0, "STARTED")), untax::start_of(getpid()));
   }

@@ -27,6 +27,12 @@ TEST(trace_json, every_pattern_comes_back) {
       const trace_record record = traced_runs(name, traced_way(how), 3, 3);
       ASSERT_EQ(record.operators.size(), 3U);
       EXPECT_EQ(record.operators.front().label, name_of(how));
+      int workers = 0;
+      for (const trace_kernel& kernel : record.operators.front().kernels) {
+        EXPECT_FALSE(kernel.name.empty());
+        workers += kernel.workers;
+      }
+      EXPECT_GT(workers, 0) << "kernels have names, and workers";
       EXPECT_EQ(trace_from_json(to_trace_json(record)), record) << name << " " << name_of(how);
     }
   }

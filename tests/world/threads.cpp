@@ -1,5 +1,6 @@
 #include <cstring>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -35,6 +36,16 @@ TEST(world, of_threads_knows_itself) {
     EXPECT_FALSE(w.reachable(3));
   }
   EXPECT_EQ(world::threads(1, small_world()).front().kind(), "alone");
+}
+
+TEST(world, of_a_process_that_nobody_launched_is_its_own) {
+  untax::world_options options = small_world(7s);
+  options.memory = untax::memory_kind::host;
+  world w =
+      world::from_environment(options, untax::environment(std::map<std::string, std::string>{}));
+  EXPECT_EQ(w.size(), 1);
+  EXPECT_EQ(w.rank(), 0);
+  w.barrier();
 }
 
 TEST(world, refuses_sizes_that_cannot_be) {
