@@ -55,3 +55,38 @@ def test_llama_layer_is_right_both_ways():
     said = torchrun(2, examples / "llama_layer.py", "--model", model)
     assert said.count("within the tolerance") == 2
     assert "fused_matmul_reduce_scatter: 2 calls, by untax, fused" in said
+
+
+def test_calls_that_are_known_read_the_tensors_of_now():
+    import torch
+
+    import untax
+    import untax.torch
+    from untax.torch import groups
+
+    def body(world):
+        ops, name, rank, ranks = torch.ops.untax, untax.torch.name_of(world), world.rank, world.size
+        engine = groups.engine_of(name, "cpu")
+        drawn = torch.Generator().manual_seed(3)  # the same at all ranks
+        for number in range(4):
+            if number == 3:  # what known calls ran is no longer planned
+                while engine._planned:
+                    engine._forget_oldest()
+            a = [torch.randn(4, 16, generator=drawn) for _ in range(ranks)]
+            b = torch.randn(24, 16, generator=drawn).t()
+            mine, total = a[rank], sum(a)
+            for got, right in (
+                    (ops.all_gather_matmul(mine, b, 0, name), torch.cat(a) @ b),
+                    (ops.matmul_reduce_scatter(mine, b, "sum", 0, name), (total @ b).chunk(ranks)[rank]),
+                    (ops.matmul_all_reduce(mine, b, "sum", name), total @ b),
+                    (ops.all_gather(mine, 0, name), torch.cat(a)),
+                    (ops.all_reduce(mine, "sum", name), total),
+                    (ops.reduce_scatter(mine, "sum", 0, name), total.chunk(ranks)[rank])):
+                torch.testing.assert_close(got, right, rtol=1e-4, atol=1e-4)
+            assert len(engine.known) == 6
+            # The same shapes of a matrix that lies otherwise are another call.
+            wide = torch.randn(4, 40, generator=drawn)[:, :16]
+            torch.testing.assert_close(ops.matmul_all_reduce(wide, b, "sum", name), ranks * wide @ b, rtol=1e-4, atol=1e-4)
+            engine.known.popitem()
+
+    untax.run_threads(2, body)

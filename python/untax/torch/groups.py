@@ -95,6 +95,7 @@ class Engine:
         self.world = world
         self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
         self._too_large: set[tuple[Any, ...]] = set()  # for the heap
+        self.known: dict[Any, tuple[Any, ...]] = {}  # calls, each with the operator first that it ran
 
     def planned(self, kind: str, most: int | None = None, **problem: Any) -> Operator:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
@@ -122,6 +123,7 @@ class Engine:
         while True:
             try:
                 op = self._planned[key] = kinds[kind](self.world, **problem)
+                op.planned_as = key
                 return op
             except OutOfMemory:
                 if not self._planned:
@@ -130,6 +132,20 @@ class Engine:
 
     def _forget_oldest(self) -> None:
         self._planned.popitem(last=False)[1].close()
+        self.known.clear()
+
+    def uses(self, op: Operator) -> bool:
+        """Whether an operator is still planned, which then is the last to be forgotten."""
+        if self._planned.get(op.planned_as) is not op:
+            return False
+        self._planned.move_to_end(op.planned_as)
+        return True
+
+    def keep(self, call: Any, ran: tuple[Any, ...]) -> None:
+        """That a call ran an operator, the first of `ran`, in such a way."""
+        if len(self.known) >= 8 * self.capacity:
+            self.known.clear()
+        self.known[call] = ran
 
     def explain(self) -> list[str]:
         return [op.explain() for op in self._planned.values()]

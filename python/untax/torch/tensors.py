@@ -100,15 +100,52 @@ def _engine(t: Tensor, group_name: str) -> Engine:
     return engine_of(group_name, t.device.type)
 
 
-def _gemm(op: Any, a: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+class _Call:
+    """A call by shapes, strides, types and numbers of its arguments. What it came to is kept, if operands were taken where
+    they lie and the result is a tensor of its own: the next such call reads addresses, and nothing else of its tensors. Of
+    what a call costs the host, shapes and views are the most."""
+
+    __slots__ = ("engine", "given", "key")
+
+    def __init__(self, name: str, engine: Engine, given: tuple[Tensor, ...], *rest: Any) -> None:
+        self.engine, self.given = engine, given
+        self.key = (name, *rest, *[(t.shape, t.stride(), t.dtype, t.get_device()) for t in given])
+
+    def again(self) -> Tensor | None:
+        """The result, if there was one such call, and what it ran is still planned."""
+        known = self.engine.known.get(self.key)
+        if known is None or not self.engine.uses(known[0]):
+            return None
+        _, run, forms, form, shape = known
+        first = self.given[0]
+        addresses = [t.data_ptr() for t in self.given]
+        if first.is_cuda and any(address % 16 != 0 for address in addresses):
+            return None
+        made = first.new_empty(shape)
+        run(*[(address, *one) for address, one in zip(addresses, forms, strict=True)], (made.data_ptr(), *form),
+            _stream(made))
+        return made
+
+    def keep(self, op: Any, run: Any, operands: tuple[Any, ...], made: Tensor) -> None:
+        """What it was: `run` of these operands, of which the last is the result."""
+        *inputs, result = operands
+        if all(operand[0] == t.data_ptr() for operand, t in zip(inputs, self.given, strict=True)):
+            self.engine.keep(self.key, (op, run, [operand[1:] for operand in inputs], result[1:], made.shape))
+
+
+def _gemm(op: Any, a: Tensor, weights: Tensor, out: Tensor, call: _Call | None = None) -> None:
     a, weights = _rows(a), _rows(weights)
-    op._core.run_gemm(_operand(a), _operand(weights), _operand(out), _stream(a))
-    return out
+    operands = _operand(a), _operand(weights), _operand(out.view(-1, out.shape[-1]))
+    op._core.run_gemm(*operands, _stream(a))
+    if call is not None:
+        call.keep(op, op._core.run_gemm, operands, out)
 
 
-def _move(op: Any, x: Tensor | None, out: Tensor) -> Tensor:
-    op._core.run_collective(None if x is None else _operand(x.reshape(-1)), _operand(out.view(-1)), _stream(out))
-    return out
+def _move(op: Any, x: Tensor | None, out: Tensor, call: _Call | None = None) -> None:
+    operands = None if x is None else _operand(x.reshape(-1)), _operand(out.view(-1))
+    op._core.run_collective(*operands, _stream(out))
+    if call is not None:
+        call.keep(op, op._core.run_collective, operands, out)
 
 
 def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
@@ -136,30 +173,39 @@ def _handed(made: Tensor, out: Tensor | None) -> Tensor:
 
 def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
+    call = _Call("all_gather", engine, (x,)) if dim == 0 and out is None else None
+    if call is not None and (made := call.again()) is not None:
+        return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
     if made.numel() > 0:
-        _move(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made)
+        _move(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made, call)
     return _handed(_from_front(made, dim), out)
 
 
 def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     ranks = engine.world.size
+    call = _Call("reduce_scatter", engine, (x,), reduce_op) if dim == 0 and out is None and reduce_op != "avg" else None
+    if call is not None and (made := call.again()) is not None:
+        return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, front, made)
+        _move(op, front, made, call)
     return _handed(_from_front(_averaged(made, reduce_op, ranks), dim), out)
 
 
 def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
+    call = _Call("all_reduce", engine, (x,), reduce_op) if out is None and reduce_op != "avg" else None
+    if call is not None and (made := call.again()) is not None:
+        return made
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, x.contiguous(), made)
+        _move(op, x.contiguous(), made, call)
     return _handed(_averaged(made, reduce_op, engine.world.size), out)
 
 
@@ -184,6 +230,9 @@ def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = Non
 
 def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
+    call = _Call("all_gather_matmul", engine, (a, b)) if gather_dim == 0 and a.dim() > 1 and out is None else None
+    if call is not None and (made := call.again()) is not None:
+        return made
     ranks, gather_dim = engine.world.size, gather_dim % a.dim()
     n = columns_of(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
     if gather_dim == a.dim() - 1:
@@ -203,13 +252,17 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
         made.zero_()
     elif made.numel() > 0:
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
-        _gemm(op, flat, b.t(), made.view(-1, n))
+        _gemm(op, flat, b.t(), made, call)
     return _handed(made if gather == "k" else _from_front(made, gather_dim), out)
 
 
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
                           out: Tensor | None = None, partials: Any = "fp32") -> Tensor:
     engine = _engine(a, group_name)
+    call = (_Call("matmul_reduce_scatter", engine, (a, b), partials)
+            if scatter_dim == 0 and a.dim() > 1 and out is None and reduce_op == "sum" else None)
+    if call is not None and (made := call.again()) is not None:
+        return made
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
     columns = columns_of(a, b, a.shape[-1])
     # Rows of the product are scattered; columns are rows of the transposed product.
@@ -231,7 +284,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     elif m * n > 0:
         op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype,
                             partials=partials)
-        _gemm(op, left, right, made.view(m // ranks, n))
+        _gemm(op, left, right, made, call)
     _averaged(made, reduce_op, ranks)
     if last:
         return _handed(made.t().reshape(*a.shape[:-1], share), out)
@@ -239,10 +292,13 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
+    engine = _engine(a, group_name)
+    call = _Call("matmul_all_reduce", engine, (a, b)) if out is None and reduce_op == "sum" else None
+    if call is not None and (made := call.again()) is not None:
+        return made
     n = columns_of(a, b, a.shape[-1])
     if reduce_op not in ("sum", "avg") or kernels_lack(a, *b.shape):  # for which gemm_all_reduce is not there
         return all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
-    engine = _engine(a, group_name)
     ranks = engine.world.size
     flat, right = _of_sharded_k(as_matrix(a), b.t(), ranks)
     made = _room(a, (*a.shape[:-1], n), 0, out)
@@ -250,7 +306,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
         made.zero_()
     elif made.numel() > 0:
         op = engine.planned("gemm_all_reduce", m=flat.shape[0], n=n, k=flat.shape[1] * ranks, dtype=a.dtype)
-        _gemm(op, flat, right, made.view(-1, n))
+        _gemm(op, flat, right, made, call)
     return _handed(_averaged(made, reduce_op, ranks), out)
 
 
