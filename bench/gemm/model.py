@@ -33,10 +33,12 @@ class Plan:
     clusters: int
     stream_k_tiles: int
     raster_group: int
+    tall: dataclasses.InitVar[int] = 1  # times the rows of a tile that kernels have
 
-    def __post_init__(self):
+    def __post_init__(self, tall):
         put = lambda name, value: object.__setattr__(self, name, value)
-        rows = 64 if self.warpgroup_split_k else 128
+        rows = (64 if self.warpgroup_split_k else 128) * tall
+        put("products_of_16", 2 * 4 * tall)  # warpgroups, times 16 elements, of 64 rows each
         depth = BLOCK_K * (2 if self.warpgroup_split_k else 1)
         along_n = self.m if self.swap_ab else self.n
         put("tile_rows", rows)
@@ -113,8 +115,7 @@ def cycles(p, v):
 
 def stage_math(p, v):
     """The tensor cores read 64 rows of the one operand and all of the other for each 16 elements, which come by TMA."""
-    parts = 2 * 4  # warpgroups, times 16 elements
-    bytes_of_shared = parts * (64 + p.block_n) * 32 + (p.tile_rows + p.block_n) * p.depth * 2
+    bytes_of_shared = p.products_of_16 * (64 + p.block_n) * 32 + (p.tile_rows + p.block_n) * p.depth * 2
     products = p.tile_rows * p.block_n * p.depth
     return max(products / v["products_per_cycle"], bytes_of_shared / v["shared_memory"]) + v["stage_change"]
 
