@@ -16,7 +16,7 @@ import torch
 
 import untax
 import untax.torch as untax_torch
-from untax.torch import groups, tensors
+from untax.torch import calls, groups
 
 CALLS, ROUNDS = 200, 15  # launches that fit into the queue of a stream
 
@@ -45,8 +45,8 @@ def gemm_calls(device, name, engine, settle):
         call = getattr(torch.ops.untax, operator)
         out = call(a, weights, *rest)
         planned = next(op for key, op in engine._planned.items() if key[0] == kind)
-        stream = tensors._stream(a)
-        given = tuple(tensors._operand(t) for t in (a, weights.t(), out))
+        stream = calls.stream_of(a)
+        given = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
         yield operator, {"torch": seconds_of(lambda: call(a, weights, *rest), settle),
                          "package": seconds_of(lambda: planned(a, weights.t(), out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_gemm(*given, stream), settle)}
@@ -57,8 +57,8 @@ def collective_calls(device, name, engine, settle):
     call = torch.ops.untax.all_reduce
     out = call(x, "sum", name)
     planned = next(op for key, op in engine._planned.items() if key[0] == "all_reduce")
-    stream = tensors._stream(x)
-    given = tuple(tensors._operand(t.view(-1)) for t in (x, out))
+    stream = calls.stream_of(x)
+    given = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
     yield "all_reduce", {"torch": seconds_of(lambda: call(x, "sum", name), settle),
                          "package": seconds_of(lambda: planned(x, out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_collective(*given, stream), settle)}

@@ -45,15 +45,6 @@ inline constexpr register_shares registers_with_peers{104, 200};
 /// Nobody moves beside a producer, and MMA warpgroups add what others have sent between their
 /// tiles.
 inline constexpr register_shares registers_with_sums{56, 224};
-/// Whether there are so many: a block has those that it begins with, and a role that asks for more
-/// waits for ever.
-[[nodiscard]] constexpr bool are_there(const register_shares& r) {
-  constexpr int of_sm = 65536;
-  constexpr int at_start = of_sm / block_threads / 8 * 8;  // of a thread
-  return warpgroup_threads * (r.producer + mma_warpgroups * r.consumer) <= block_threads * at_start;
-}
-static_assert(are_there(registers_alone) && are_there(registers_with_peers) &&
-              are_there(registers_with_sums));
 
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int cluster_blocks(const tile_config& c) {
   return c.cluster * c.cluster_split_k;

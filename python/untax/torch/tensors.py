@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
-from ..types import type_number
+from .calls import Call, aligned, is_aligned, operand_of, rows_of, run_collective, run_gemm, stream_of
 from .groups import Engine, engine_alone, engine_of
 
 
@@ -23,23 +23,6 @@ def _to_front(t: Tensor, dim: int) -> Tensor:
 
 def _from_front(t: Tensor, dim: int) -> Tensor:
     return t if dim == 0 else t.movedim(0, dim)
-
-
-def _rows(t: Tensor) -> Tensor:
-    """A matrix whose rows lie as untax needs them; itself where they do."""
-    rows, cols = t.shape
-    between, side = t.stride()
-    t = t if (cols <= 1 or side == 1) and (rows <= 1 or between >= cols) else t.contiguous()
-    return _aligned(t)
-
-
-def _is_aligned(t: Tensor) -> bool:
-    """Whether kernels can read it where it is: on a GPU at a multiple of 16 bytes."""
-    return not t.is_cuda or t.data_ptr() % 16 == 0
-
-
-def _aligned(t: Tensor) -> Tensor:
-    return t if _is_aligned(t) else t.clone(memory_format=torch.contiguous_format)
 
 
 def _require_alike(first: Tensor, **others: Tensor) -> None:
@@ -81,71 +64,8 @@ def kernels_lack(t: Tensor, *extents: int) -> str:
     return f"kernels need multiples of 8, and there is {odd[0]}" if odd else ""
 
 
-_numbers = {torch.float32: type_number("fp32"), torch.float16: type_number("fp16"), torch.bfloat16: type_number("bf16")}
-
-
-def _operand(t: Tensor) -> tuple[int, int, int, int, int]:
-    number = _numbers.get(t.dtype)
-    if number is None:
-        number = type_number(t.dtype)  # which refuses it
-    rows, cols = t.shape if t.dim() == 2 else (1, t.numel())
-    return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, number)
-
-
-def _stream(t: Tensor) -> int:
-    return torch._C._cuda_getCurrentRawStream(t.get_device()) if t.is_cuda else 0
-
-
 def _engine(t: Tensor, group_name: str) -> Engine:
     return engine_of(group_name, t.device.type)
-
-
-class _Call:
-    """A call by shapes, strides, types and numbers of its arguments. What it came to is kept, if operands were taken where
-    they lie and the result is a tensor of its own: the next such call reads addresses, and nothing else of its tensors. Of
-    what a call costs the host, shapes and views are the most."""
-
-    __slots__ = ("engine", "given", "key")
-
-    def __init__(self, name: str, engine: Engine, given: tuple[Tensor, ...], *rest: Any) -> None:
-        self.engine, self.given = engine, given
-        self.key = (name, *rest, *[(t.shape, t.stride(), t.dtype, t.get_device()) for t in given])
-
-    def again(self) -> Tensor | None:
-        """The result, if there was one such call, and what it ran is still planned."""
-        known = self.engine.known.get(self.key)
-        if known is None or not self.engine.uses(known[0]):
-            return None
-        _, run, forms, form, shape = known
-        first = self.given[0]
-        addresses = [t.data_ptr() for t in self.given]
-        if first.is_cuda and any(address % 16 != 0 for address in addresses):
-            return None
-        made = first.new_empty(shape)
-        run(*[(address, *one) for address, one in zip(addresses, forms, strict=True)], (made.data_ptr(), *form),
-            _stream(made))
-        return made
-
-    def keep(self, op: Any, run: Any, operands: tuple[Any, ...], made: Tensor) -> None:
-        """What it was: `run` of these operands, of which the last is the result."""
-        *inputs, result = operands
-        if all(operand[0] == t.data_ptr() for operand, t in zip(inputs, self.given, strict=True)):
-            self.engine.keep(self.key, (op, run, [operand[1:] for operand in inputs], result[1:], made.shape))
-
-
-def _gemm(op: Any, a: Tensor, weights: Tensor, out: Tensor, call: _Call | None = None) -> None:
-    a, weights = _rows(a), _rows(weights)
-    operands = _operand(a), _operand(weights), _operand(out.view(-1, out.shape[-1]))
-    op._core.run_gemm(*operands, _stream(a))
-    if call is not None:
-        call.keep(op, op._core.run_gemm, operands, out)
-
-
-def _move(op: Any, x: Tensor | None, out: Tensor, call: _Call | None = None) -> None:
-    operands = None if x is None else _operand(x.reshape(-1)), _operand(out.view(-1))
-    op._core.run_collective(*operands, _stream(out))
-    if call is not None:
-        call.keep(op, op._core.run_collective, operands, out)
 
 
 def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
@@ -153,7 +73,7 @@ def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) ->
     if out is not None:
         lying = out.movedim(dim, 0) if out.dim() == len(shape) > 0 else out
         fits(like, shape, lying)
-        if lying.is_contiguous() and _is_aligned(lying):
+        if lying.is_contiguous() and is_aligned(lying):
             return lying
     return like.new_empty(shape)
 
@@ -173,39 +93,39 @@ def _handed(made: Tensor, out: Tensor | None) -> Tensor:
 
 def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    call = _Call("all_gather", engine, (x,)) if dim == 0 and out is None else None
+    call = Call("all_gather", engine, (x,)) if dim == 0 and out is None else None
     if call is not None and (made := call.again()) is not None:
         return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
     if made.numel() > 0:
-        _move(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made, call)
+        run_collective(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made, call)
     return _handed(_from_front(made, dim), out)
 
 
 def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     ranks = engine.world.size
-    call = _Call("reduce_scatter", engine, (x,), reduce_op) if dim == 0 and out is None and reduce_op != "avg" else None
+    call = Call("reduce_scatter", engine, (x,), reduce_op) if dim == 0 and out is None and reduce_op != "avg" else None
     if call is not None and (made := call.again()) is not None:
         return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, front, made, call)
+        run_collective(op, front, made, call)
     return _handed(_from_front(_averaged(made, reduce_op, ranks), dim), out)
 
 
 def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    call = _Call("all_reduce", engine, (x,), reduce_op) if out is None and reduce_op != "avg" else None
+    call = Call("all_reduce", engine, (x,), reduce_op) if out is None and reduce_op != "avg" else None
     if call is not None and (made := call.again()) is not None:
         return made
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
-        _move(op, x.contiguous(), made, call)
+        run_collective(op, x.contiguous(), made, call)
     return _handed(_averaged(made, reduce_op, engine.world.size), out)
 
 
@@ -215,7 +135,7 @@ def all_to_all(x: Tensor, group_name: str, *, out: Tensor | None = None) -> Tens
     rows = share_of(x.shape[0], 0, engine.world.size)
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
-        _move(engine.planned("all_to_all", count=rows * x[0].numel(), dtype=x.dtype), x.contiguous(), made)
+        run_collective(engine.planned("all_to_all", count=rows * x[0].numel(), dtype=x.dtype), x.contiguous(), made)
     return _handed(made, out)
 
 
@@ -224,13 +144,13 @@ def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = Non
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
         op = engine.planned("broadcast", count=x.numel(), dtype=x.dtype, root=root)
-        _move(op, x.contiguous() if engine.world.rank == root else None, made)
+        run_collective(op, x.contiguous() if engine.world.rank == root else None, made)
     return _handed(made, out)
 
 
 def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
-    call = _Call("all_gather_matmul", engine, (a, b)) if gather_dim == 0 and a.dim() > 1 and out is None else None
+    call = Call("all_gather_matmul", engine, (a, b)) if gather_dim == 0 and a.dim() > 1 and out is None else None
     if call is not None and (made := call.again()) is not None:
         return made
     ranks, gather_dim = engine.world.size, gather_dim % a.dim()
@@ -252,14 +172,14 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
         made.zero_()
     elif made.numel() > 0:
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
-        _gemm(op, flat, b.t(), made, call)
+        run_gemm(op, flat, b.t(), made, call)
     return _handed(made if gather == "k" else _from_front(made, gather_dim), out)
 
 
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
                           out: Tensor | None = None, partials: Any = "fp32") -> Tensor:
     engine = _engine(a, group_name)
-    call = (_Call("matmul_reduce_scatter", engine, (a, b), partials)
+    call = (Call("matmul_reduce_scatter", engine, (a, b), partials)
             if scatter_dim == 0 and a.dim() > 1 and out is None and reduce_op == "sum" else None)
     if call is not None and (made := call.again()) is not None:
         return made
@@ -284,7 +204,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     elif m * n > 0:
         op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype,
                             partials=partials)
-        _gemm(op, left, right, made, call)
+        run_gemm(op, left, right, made, call)
     _averaged(made, reduce_op, ranks)
     if last:
         return _handed(made.t().reshape(*a.shape[:-1], share), out)
@@ -293,7 +213,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
-    call = _Call("matmul_all_reduce", engine, (a, b)) if out is None and reduce_op == "sum" else None
+    call = Call("matmul_all_reduce", engine, (a, b)) if out is None and reduce_op == "sum" else None
     if call is not None and (made := call.again()) is not None:
         return made
     n = columns_of(a, b, a.shape[-1])
@@ -306,7 +226,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
         made.zero_()
     elif made.numel() > 0:
         op = engine.planned("gemm_all_reduce", m=flat.shape[0], n=n, k=flat.shape[1] * ranks, dtype=a.dtype)
-        _gemm(op, flat, right, made, call)
+        run_gemm(op, flat, right, made, call)
     return _handed(_averaged(made, reduce_op, ranks), out)
 
 
@@ -321,8 +241,8 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, *, out: Tensor | N
     elif made.numel() > 0:
         flat, result = as_matrix(a), made.view(-1, made.shape[-1])
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=flat.shape[1], dtype=a.dtype)
-        flat, weights = _rows(flat), _rows(b.t())
-        op._core.run_gemm(_operand(flat), _operand(weights), None, _stream(a))
+        flat, weights = rows_of(flat), rows_of(b.t())
+        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream_of(a))
         result.copy_(op.result.torch()[: result.shape[0]])
     return _handed(made, out)
 
@@ -340,10 +260,10 @@ def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
     elif x.numel() > 0:
         op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                                             epsilon=eps)
-        parts, residual = (_aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
-        weight = _aligned(weight.contiguous())
-        op._core.run_norm(_operand(parts), _operand(residual), _operand(weight), _operand(made[1].view(-1, hidden)),
-                          (made[0].data_ptr(), 0, 1.0), _stream(x))
+        parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
+        weight = aligned(weight.contiguous())
+        op._core.run_norm(operand_of(parts), operand_of(residual), operand_of(weight), operand_of(made[1].view(-1, hidden)),
+                          (made[0].data_ptr(), 0, 1.0), stream_of(x))
     return _handed(made[0], normed), _handed(made[1], total)
 
 
@@ -370,8 +290,8 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     rows = q.reshape(-1, dim).contiguous()
     k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
     lengths = lengths.to(q.device, torch.int32).contiguous()
-    op._core.run_decode(_operand(rows), _operand(k), _operand(v), lengths.data_ptr(), None, _operand(made.view(-1, dim)),
-                        (batch, 0), _stream(q))
+    op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None, operand_of(made.view(-1, dim)),
+                        (batch, 0), stream_of(q))
     return _handed(made, out)
 
 
@@ -388,9 +308,9 @@ def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = Fals
         op = engine_alone(q.device).planned("flash_attention", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
                                             queries=queries, keys=held, causal=causal, dtype=q.dtype, scale=scale)
         operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
-        q, keys, values = (_rows(t) for t in operands)
-        op._core.run_attention(_operand(q), _operand(keys), _operand(values), _operand(made.view(-1, heads * dim)),
-                               (None, None, 0), sums.data_ptr(), _stream(q))
+        q, keys, values = (rows_of(t) for t in operands)
+        op._core.run_attention(operand_of(q), operand_of(keys), operand_of(values), operand_of(made.view(-1, heads * dim)),
+                               (None, None, 0), sums.data_ptr(), stream_of(q))
     return _handed(made, out), _handed(sums, log_sums)
 
 
@@ -435,13 +355,13 @@ def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bo
     rows = partial_o.reshape(-1, dim)
     if width != dim:
         rows = torch.nn.functional.pad(rows, (0, width - dim))
-    rows, logarithms = _aligned(rows.contiguous()), partial_lse.reshape(tokens, heads).float().contiguous()
+    rows, logarithms = aligned(rows.contiguous()), partial_lse.reshape(tokens, heads).float().contiguous()
     to = made.view(-1, dim) if width == dim else made.new_empty(tokens * own, width)
     sums_to = sums.view(tokens, own)
     for begin in range(0, tokens, at_once):
         end = min(begin + at_once, tokens)
-        op._core.run_merge(_operand(rows[begin * heads:end * heads]), _operand(logarithms[begin:end]),
-                           _operand(to[begin * own:end * own]), _operand(sums_to[begin:end]), _stream(rows))
+        op._core.run_merge(operand_of(rows[begin * heads:end * heads]), operand_of(logarithms[begin:end]),
+                           operand_of(to[begin * own:end * own]), operand_of(sums_to[begin:end]), stream_of(rows))
     if width != dim:
         made.view(-1, dim).copy_(to[:, :dim])
 
