@@ -53,10 +53,28 @@ if(NOT UNTAX_NCCL_INCLUDE)
 endif()
 
 # untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which
-# take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked.
+# take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked. With UNTAX_CUDA_SHARE=N
+# only every Nth source is compiled, others for each commit, as gates do (tests/style/cached.py).
+set(UNTAX_CUDA_SHARE 1 CACHE STRING "Which part of its sources the target untax_cuda_objects compiles: 1 of so many")
 function(untax_add_cuda_objects)
-  set(sources ${UNTAX_CUDA_SOURCES} ${ARGN})
-  list(FILTER sources EXCLUDE REGEX "/(variants|generated/kernels)/")
+  set(all ${UNTAX_CUDA_SOURCES} ${ARGN})
+  list(FILTER all EXCLUDE REGEX "/(variants|generated/kernels)/")
+  set(turn 0)
+  if(GIT_FOUND)
+    execute_process(COMMAND ${GIT_EXECUTABLE} rev-list --count HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+      OUTPUT_VARIABLE turn OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(NOT turn MATCHES "^[0-9]+$")
+    set(turn 0)
+  endif()
+  set(sources "")
+  foreach(source IN LISTS all)
+    math(EXPR part "${turn} % ${UNTAX_CUDA_SHARE}")
+    if(part EQUAL 0)
+      list(APPEND sources ${source})
+    endif()
+    math(EXPR turn "${turn} + 1")
+  endforeach()
   add_library(untax_cuda_objects OBJECT EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(untax_cuda_objects PRIVATE untax OpenBLAS::headers CUDA::cudart_static)
   target_include_directories(untax_cuda_objects SYSTEM PRIVATE
