@@ -12,7 +12,7 @@ Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch]
 Without arguments: the release build, which is the one called cuda where nvcc is found, and the Python
 package, for hosts, in a virtual environment.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, a
-                  third of the sources that need CUDA, others for each commit, but neither the tests
+                  quarter of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
                   compiles one of each kind; clang-tidy
                   looks at a quarter of the sources, and a quarter of the headers is compiled
@@ -138,7 +138,7 @@ test_python() {
 # What a text says does not depend on the build, so the gates run once, in the build that sees most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
-  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=3)
+  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=4)
   build cuda --target untax_cuda_objects && passed=$((passed + 1))
   gates=cuda
 fi
