@@ -15,7 +15,7 @@ package, for hosts, in a virtual environment.
                   quarter of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
                   compiles one of each kind; clang-tidy
-                  looks at a quarter of the sources, and a quarter of the headers is compiled
+                  looks at a fifth of the sources, and a fifth of the headers is compiled
                   alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
@@ -36,7 +36,7 @@ while (($# > 0)); do
     --quick)
       quick=yes
       presets+=(release)
-      export UNTAX_GATE_SHARE=4
+      export UNTAX_GATE_SHARE=5
       ;;
     --with-torch) torch=yes ;;
     --all) presets+=("$release" tsan asan) ;;
