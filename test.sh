@@ -14,9 +14,8 @@ package, for hosts, in a virtual environment.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, a
                   quarter of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
-                  compiles one of each kind; clang-tidy
-                  looks at a fifth of the sources, and a fifth of the headers is compiled
-                  alone, others for each commit
+                  compiles one of each kind; clang-tidy looks at a fifth of the sources, and a fifth
+                  of the headers is compiled alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times

@@ -59,7 +59,7 @@ set(UNTAX_CUDA_SHARE 1 CACHE STRING "Which part of its sources the target untax_
 function(untax_add_cuda_objects)
   set(all ${UNTAX_CUDA_SOURCES} ${ARGN})
   list(FILTER all EXCLUDE REGEX "/(variants|generated/kernels)/")
-  set(turn 0)
+  set(turn "")
   if(GIT_FOUND)
     execute_process(COMMAND ${GIT_EXECUTABLE} rev-list --count HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
       OUTPUT_VARIABLE turn OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
