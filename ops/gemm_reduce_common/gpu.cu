@@ -68,7 +68,8 @@ class device_sums final : public device_operator {
     sum_.m = rows;
     plan_.set_rows(rows);
     io_.how = plan_.how;
-    a_ = weights_ = nullptr;
+    io_.lands = lands();
+    a_ = weights_ = described_c_ = nullptr;
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -80,6 +81,7 @@ class device_sums final : public device_operator {
   void add_up(const void* a, const void* weights, gpu::whole_run& all, cudaStream_t on) {
     if (!gemm_) return all([&] { gpu::add_in_own_grid(io_, added_, plan_.own_grid, on); });
     if (a != a_ || weights != weights_) describe_matrices(a, weights);
+    if (io_.lands && io_.moved.run.out != described_c_) describe_rows();
     if (!plan_.beside) return all([&] { gemm_->launch(maps_, &io_, on); });
     const gpu::side_stream& side = launcher_.side();
     side.fork(on);
@@ -99,7 +101,9 @@ class device_sums final : public device_operator {
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
     // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
     const gpu::tile_schedule& order = plan_.gemm.schedule;
-    io_.stages = how.halves && !how.everywhere && order.tiles() > order.clusters;
+    io_.stages = gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere &&
+                 order.tiles() > order.clusters;
+    io_.lands = lands();
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
@@ -127,14 +131,29 @@ class device_sums final : public device_operator {
     return plan_.how.everywhere ? 0 : 1;
   }
 
+  /// Whether TMA brings what peers have of own rows, and stores the sums.
+  [[nodiscard]] bool lands() const {
+    const gpu::sum_fragments& how = io_.how;
+    return io_.stages && io_.adds_itself && !how.passes_on && own_rows() > 0 && how.n % 8 == 0;
+  }
+  [[nodiscard]] std::int64_t own_rows() const {
+    return io_.how.end_row(io_.how.rank()) - io_.how.first_row(io_.how.rank());
+  }
+
   /// For TMA.
   void describe_matrices(const void* a, const void* weights) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
     maps_.a = map.a({a, sum_.m, depth_, depth_});
     maps_.b = map.b({weights, sum_.n, depth_, depth_});
-    maps_.c = maps_.a;  // results do not pass through TMA
+    if (!io_.lands) maps_.c = maps_.a;  // results do not pass through TMA
     a_ = a;
     weights_ = weights;
+  }
+  /// What a warp has of a sub-tile is stored by itself.
+  void describe_rows() {
+    described_c_ = io_.moved.run.out;
+    maps_.c = gpu::tensor_map_of({described_c_, own_rows(), sum_.n, sum_.n}, sum_.type,
+                                 gpu::warpgroup_rows / gpu::sum_fragments::warps);
   }
 
   static constexpr int patience = 64;  // looks, of most of a microsecond each
@@ -150,6 +169,7 @@ class device_sums final : public device_operator {
   gpu::gemm_arguments maps_;
   const void* a_ = nullptr;  // what they describe
   const void* weights_ = nullptr;
+  const void* described_c_ = nullptr;
   std::uint64_t* added_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
 };

@@ -113,7 +113,7 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
 template <class V>
 concept summing_sink = requires(V& v, int group) {
   /// Takes them, for a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of
-  /// each of its tiles, then `left()`, which it hands to `after_results(block, group, left)`.
+  /// each of its tiles, then `left(block)`, which it hands to `after_results(block, group, left)`.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -72,6 +73,10 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using run = typename Senders::run;
   using comm = comm_io<Senders>;
 };
+
+/// Of shared memory, that a sink has for itself behind that of the pipeline.
+template <class Sink>
+inline constexpr std::size_t sink_bytes = 0;
 
 /// A and B of this GPU alone.
 struct local_source {

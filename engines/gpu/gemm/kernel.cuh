@@ -52,7 +52,7 @@ __device__ __forceinline__ auto run_consumer(const block_view<config>& block, So
     return mma_consumer<T, config, has_ranges, no_rows, results>(block, group, {},
                                                                  sink.results_of(group))
         .run()
-        .left();
+        .left(block);
   } else if constexpr (bringing_source<Source>) {
     mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
         .run();
@@ -196,7 +196,8 @@ inline constexpr auto kernel_of =
 
 template <tile_config config, class Io>
 kernel_variant variant_of() {
-  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>), shared_bytes<config>};
+  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>),
+          shared_bytes<config> + sink_bytes<typename Io::sink_type>};
 }
 
 }  // namespace untax::gpu

@@ -6,8 +6,8 @@
 #include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/gemm/sinks/sum_adder.cuh"
-#include "engines/gpu/gemm/store_throttle.cuh"
-#include "engines/gpu/sm90/ptx/tile_copy.cuh"
+#include "engines/gpu/gemm/sinks/sums_epilogue.cuh"
+#include "engines/gpu/sm90/ptx/matrix_store.cuh"
 
 namespace untax::gpu {
 
@@ -46,27 +46,6 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
-/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
-template <tile_config config>
-inline constexpr bool can_stage =
-    !config.swap_ab && config.cluster_split_k == 1 &&
-    config.epilogue_buffers >= subtiles_of(config) && subtile_columns(config) == subtile_side;
-
-/// The peer whose rows are all of those of a group in a tile, which then leave through shared
-/// memory; -1 if there is no such peer.
-template <tile_config config>
-[[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
-  const sum_fragments& how = io.how;
-  if (!can_stage<config> || !io.stages) return -1;
-  const int first = how.turned(row) + group * warpgroup_rows;
-  const int rows = how.full_rows();
-  const int owner = first / rows;
-  if (first + warpgroup_rows > how.m || (first + warpgroup_rows - 1) / rows != owner ||
-      owner == how.rank() || column + config.block_n > how.n)
-    return -1;
-  return owner;
-}
-
 /// What has become of the sums of all tiles of a warp. After a wait that ended badly, which the
 /// host reports, nobody is told anything.
 enum class handed_over : std::uint8_t { added, some_left, given_up };
@@ -90,9 +69,10 @@ class sums_sender {
   template <class T, tile_config config>
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
-    if constexpr (can_stage<config>) {
-      if (buffered_owner<config>(t_, tile.row, tile.column, group_) >= 0)
-        return stage<T>(block, sums);
+    if constexpr (can_stage(config)) {
+      const int owner = staged_owner<config>(t_, tile.row, tile.column, group_);
+      if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
+      if (owner >= 0) return stage<T>(block, sums);
     }
     if (!going_) return;
     const sum_fragment first = first_of<config>(tile);
@@ -104,32 +84,123 @@ class sums_sender {
     if (t_.keeps) return;
     if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
   }
-  [[nodiscard]] __device__ handed_over left() const {
+  /// Behind the last tile.
+  template <tile_config config>
+  [[nodiscard]] __device__ handed_over left(const block_view<config>& block) const {
+    // Until what was added has left nothing behind in slabs.
+    if constexpr (can_stage(config)) {
+      if (t_.lands) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
+    }
     return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
   }
 
  private:
-  /// For the warp that sends. Zeros change nothing in a slab that is free: where none is, nothing
-  /// is sent.
+  /// For the epilogue warp, which sends. Zeros change nothing in a slab that is free: where none
+  /// is, nothing is sent.
   template <class T, tile_config config>
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2]) {
     using to = partial_words<T, true>;
-    constexpr int parts = subtile_side / 8;
-    const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
-    const int at = thread / 32 * parts * 32 + thread % 32;
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
-      auto* const words =
-          reinterpret_cast<uint2*>(block.shared.epilogue_buffers[group_][writing_.stage].rows) + at;
+      uint2* const words = words_in<config>(block);
 #pragma unroll
-      for (int part = 0; part < parts; ++part)
-        words[part * 32] = going_ ? to::of(sums + (subtile * parts + part) * 4) : to::nothing();
-      if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
-      block.shared.epi_full[group_][writing_.stage].arrive();
-      writing_.template advance<config.epilogue_buffers>();
+      for (int part = 0; part < subtile_parts; ++part)
+        words[part * sum_fragments::lanes] =
+            going_ ? to::of(sums + (subtile * subtile_parts + part) * 4) : to::nothing();
+      hand_on(block);
     }
+  }
+
+  /// The same of own rows: the epilogue warp has brought peers' words, which are added in the order
+  /// of the ranks, and stores the sums. Where some of a sub-tile had not come, the own words go to
+  /// this rank's slab, and all are added at the end.
+  template <class T, tile_config config>
+  __device__ __forceinline__ void add_landed(const block_view<config>& block,
+                                             const tile_place& tile,
+                                             const float (&sums)[config.block_n / 2]) {
+    using to = partial_words<T, true>;
+    const int lane = device_warp::thread_rank();
+    const sum_fragment first = first_of<config>(tile);
+    landed_sums& landed = landed_in(block);
+#pragma unroll
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+      const float* const own = sums + subtile * subtile_parts * 4;
+      float4 added[subtile_parts];
+      // To which any first summand adds up to itself.
+#pragma unroll
+      for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
+      bool there = going_;
+      int peers = t_.how.world() - 1;
+#pragma unroll 1
+      for (int rank = 0; rank < t_.how.world(); ++rank) {
+        if (rank == t_.how.rank()) {
+#pragma unroll
+          for (int part = 0; part < subtile_parts; ++part)
+            add_to(added[part], to::sums_of(to::of(own + 4 * part)));
+          continue;
+        }
+        block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
+        const uint2* const words = words_in<config>(block);
+#pragma unroll
+        for (int part = 0; part < subtile_parts; ++part) {
+          const uint2 word = words[part * sum_fragments::lanes];
+          there = there && to::have_come(word);
+          add_to(added[part], to::sums_of(word));
+        }
+        if (--peers == 0) continue;
+        block.shared.epi_full[group_][writing_.stage].arrive();
+        writing_.template advance<config.epilogue_buffers>();
+      }
+      // Behind this all lanes have read what results take the place of.
+      there = __all_sync(0xffffffffU, there ? 1 : 0) != 0;
+      __syncwarp();
+      if (there) {
+        auto* const rows = reinterpret_cast<std::byte*>(words_in<config>(block) - lane);
+#pragma unroll
+        for (int part = 0; part < subtile_parts; part += 2)
+          write_results<T>(rows, part, added[part], added[part + 1]);
+      } else if (going_) {
+        owes_ = true;
+        uint2* const mine = place_at<to>(t_, t_.how.rank(), first, epoch_);
+#pragma unroll
+        for (int part = 0; part < subtile_parts; ++part)
+          store_sum_words(mine + (subtile * subtile_parts + part) * sum_fragments::lanes,
+                          to::of(own + 4 * part));
+      }
+      if (lane == 0) landed.added[group_][writing_.stage][first.warp] = there;
+      hand_on(block);
+    }
+  }
+  __device__ static void add_to(float4& sums, const float4& more) {
+    sums = make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
+  }
+  /// Two fragments side by side, of a sub-tile, of which `rows` are this warp's: as TMA stores
+  /// them.
+  template <class T>
+  __device__ static void write_results(std::byte* rows, int part, const float4& left,
+                                       const float4& right) {
+    const int lane = device_warp::thread_rank();
+    const int row = lane % 16;
+    const int swizzled = (part + lane / 16) ^ (row % 8);
+    store_matrices<false>(rows + row * (subtile_side * 2) + swizzled * 16,
+                          two_halves(left.x, left.y, T{}), two_halves(left.z, left.w, T{}),
+                          two_halves(right.x, right.y, T{}), two_halves(right.z, right.w, T{}));
+  }
+
+  /// Where this lane's words of the sub-tile lie that is written next.
+  template <tile_config config>
+  [[nodiscard]] __device__ uint2* words_in(const block_view<config>& block) const {
+    const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
+    return reinterpret_cast<uint2*>(block.shared.epilogue_buffers[group_][writing_.stage].rows) +
+           thread / 32 * subtile_parts * sum_fragments::lanes + thread % 32;
+  }
+  template <tile_config config>
+  __device__ void hand_on(const block_view<config>& block) {
+    if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    block.shared.epi_full[group_][writing_.stage].arrive();
+    writing_.template advance<config.epilogue_buffers>();
   }
 
   template <tile_config config>
@@ -198,54 +269,14 @@ class owner_sums::view {
     add_sums(t_, left, epoch_, slot_of_warp());
   }
 
-  /// What MMA warpgroups leave in the places of the epilogue goes to peers, by a warp for each of
-  /// them, over most of the time of the next tile.
+  /// An epilogue warp.
   template <tile_config config>
   __device__ void send_buffered(const block_view<config>& block, int group) const {
-    if constexpr (can_stage<config>) {
+    if constexpr (can_stage(config)) {
       if (!t_.stages) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
-      if (threadIdx.x % 32 != 0) return;
-      for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();
-      cuda::ptx::fence_proxy_async();
-      store_throttle throttle;
-      ring_cursor full;
-      ring_cursor empty;
-      block.each_tile([&](const work_tile& w) {
-        const tile_schedule& order = block.arguments.schedule;
-        throttle.count(w.end - w.begin);
-        if (order.stores_partial(w)) return;
-        const tile_place tile = block.place(w);
-        const int owner = buffered_owner<config>(t_, tile.row, tile.column, group);
-        if (owner < 0) return;
-        const work_tile next = block.next(w);
-        std::byte* const slab =
-            t_.moved.run.inbox.at(owner) + t_.how.slab_of(t_.how.rank(), epoch_) * t_.slab_bytes;
-        sum_fragment f{t_.how.turned(tile.row) / tile_rows(config), tile.column / config.block_n,
-                       group, 0, 0};
-#pragma unroll 1
-        for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
-          constexpr int bytes = subtile_bytes(config) / sum_fragments::warps;
-          block.shared.epi_full[group][full.stage].wait(full.parity);
-          if (subtile == 0)
-            throttle.begin_tile(subtiles_of(config), next.valid() ? next.end - next.begin : 0);
-          throttle.await();
-          f.part = subtile * (subtile_side / 8);
-          for (f.warp = 0; going && f.warp < sum_fragments::warps; ++f.warp)
-            cuda::ptx::cp_async_bulk(
-                cuda::ptx::space_global, cuda::ptx::space_shared,
-                slab + t_.how.slot_of(owner, f) * t_.how.fragment_bytes(),
-                block.shared.epilogue_buffers[group][full.stage].rows + f.warp * bytes, bytes);
-          tma_store_commit();
-          full.template advance<config.epilogue_buffers>();
-        }
-        tma_store_wait_read<0>();
-        for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
-          block.shared.epi_empty[group][empty.stage].arrive();
-          empty.template advance<config.epilogue_buffers>();
-        }
-      });
-      tma_store_wait();
+      clear(landed_in(block));
+      if (threadIdx.x % 32 == 0) sums_epilogue<config>(block, t_, epoch_, group, going).run();
     }
   }
 

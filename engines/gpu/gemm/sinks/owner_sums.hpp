@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engines/gpu/gemm/io.hpp"
@@ -18,9 +19,16 @@ struct sums_run : with_peers<sum_fragments> {
   int looks = 0;
   bool keeps = false;        ///< meanwhile the own sums stay in registers; between two ranks
   bool stages = false;       ///< what is for one peer alone leaves through shared memory
+  bool lands = false;        ///< and what peers have of own rows is brought there
   bool sends_zeros = false;  ///< a grid that only adds, of a rank that has nothing of k
   dtype type = dtype::bf16;  ///< of A, weights and C
 };
+
+/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
+  return !c.swap_ab && c.cluster_split_k == 1 && c.epilogue_buffers >= subtiles_of(c) &&
+         subtile_columns(c) == subtile_side;
+}
 
 /// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
 /// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA
@@ -30,6 +38,17 @@ struct owner_sums {
   template <class Io>
   class view;
 };
+
+/// What it has of shared memory, behind that of the pipeline.
+struct landed_sums {
+  static constexpr int zero_bytes = 512;
+
+  alignas(128) std::byte zeros[zero_bytes];
+  /// By group, place and warp: whether the sums of a sub-tile are there.
+  bool added[mma_warpgroups][subtiles_of({})][sum_fragments::warps];
+};
+template <>
+inline constexpr std::size_t sink_bytes<owner_sums> = sizeof(landed_sums);
 
 /// A and B of this GPU alone; tiles of rows begin with those of the next rank.
 struct turned_source {

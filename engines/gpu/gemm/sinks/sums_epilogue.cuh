@@ -1,0 +1,229 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <untax/memory/cuda_memory.cuh>
+
+#include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/gemm/block.cuh"
+#include "engines/gpu/gemm/sinks/owner_sums.hpp"
+#include "engines/gpu/gemm/store_throttle.cuh"
+#include "engines/gpu/sm90/ptx/sum_words.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
+
+namespace untax::gpu {
+
+inline constexpr int subtile_parts = subtile_side / 8;  ///< fragments of a warp in a sub-tile
+
+/// The rank that has all rows of a group in a tile, which then passes through the places of the
+/// epilogue; -1 if there is no such rank, or if it is this one and its rows do not.
+template <tile_config config>
+[[nodiscard]] __device__ int staged_owner(const sums_run& io, int row, int column, int group) {
+  const sum_fragments& how = io.how;
+  if (!io.stages) return -1;
+  const int first = how.turned(row) + group * warpgroup_rows;
+  const int rows = how.full_rows();
+  const int owner = first / rows;
+  if (first + warpgroup_rows > how.m || (first + warpgroup_rows - 1) / rows != owner ||
+      (owner == how.rank() && !io.lands) || column + config.block_n > how.n)
+    return -1;
+  return owner;
+}
+
+template <tile_config config>
+[[nodiscard]] __device__ landed_sums& landed_in(const block_view<config>& block) {
+  return *reinterpret_cast<landed_sums*>(&block.shared + 1);
+}
+
+/// By the lanes of a warp that will put zeros back; others may do the same meanwhile.
+__device__ inline void clear(landed_sums& landed) {
+  auto* const all = reinterpret_cast<uint4*>(landed.zeros);
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < landed_sums::zero_bytes / 16; i += 32)
+    all[i] = make_uint4(0, 0, 0, 0);
+  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+  __syncwarp();
+}
+
+/// A thread for each MMA warpgroup, over the time of its next tile. What the warpgroup leaves in
+/// the places of the epilogue goes to the peer that owns it. Of own rows the thread brings there
+/// what peers have sent, while the tile is multiplied; the warpgroup adds its sums, which the
+/// thread stores, and puts zeros back for the epoch after the next. TMA moves everything: warps
+/// that read and wrote words themselves, beside a GEMM, took longer than a tile does.
+template <tile_config config>
+class sums_epilogue {
+ public:
+  /// `going`: whether slabs of peers are free. If not, nothing is moved.
+  __device__ sums_epilogue(const block_view<config>& block, const sums_run& io, std::uint64_t epoch,
+                           int group, bool going)
+      : block_(block),
+        t_(io),
+        how_(io.how),
+        epoch_(epoch),
+        group_(group),
+        going_(going),
+        began_(cuda_memory::now()) {}
+
+  __device__ void run() {
+    // Slabs that are written were put back by ordinary stores of their owner.
+    cuda::ptx::fence_proxy_async();
+    block_.each_tile([&](const work_tile& w) {
+      throttle_.count(w.end - w.begin);
+      if (block_.arguments.schedule.stores_partial(w)) return;
+      const tile_place tile = block_.place(w);
+      const int owner = staged_owner<config>(t_, tile.row, tile.column, group_);
+      if (owner < 0) return;
+      sum_fragment first;
+      first.row_tile = how_.turned(tile.row) / tile_rows(config);
+      first.col_tile = tile.column / config.block_n;
+      first.group = group_;
+      if (owner == how_.rank()) {
+        add_up(w, first);
+      } else {
+        send(w, owner, first);
+      }
+      tma_store_wait_read<0>();
+    });
+    tma_store_wait();
+    if (t_.lands) empty().arrive();
+  }
+
+ private:
+  static constexpr int warp_bytes = subtile_bytes(config) / sum_fragments::warps;
+
+  __device__ void send(const work_tile& w, int owner, sum_fragment f) {
+    const work_tile next = block_.next(w);
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
+#pragma unroll 1
+    for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
+      full().wait(full_.parity);
+      if (subtile == 0) {
+        measure(w);
+        throttle_.begin_tile(subtiles_of(config), next.valid() ? next.end - next.begin : 0);
+      }
+      throttle_.await();
+      f.part = subtile * subtile_parts;
+      for (f.warp = 0; going_ && f.warp < sum_fragments::warps; ++f.warp)
+        cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
+                                 words_of(t_.moved.run.inbox.at(owner), how_.rank(), owner, f),
+                                 place(full_) + f.warp * warp_bytes, warp_bytes);
+      tma_store_commit();
+      full_.template advance<config.epilogue_buffers>();
+    }
+  }
+
+  __device__ void add_up(const work_tile& w, const sum_fragment& first) {
+    const int peers = how_.world() - 1;
+    const int uses = subtiles_of(config) * peers;  // of places
+    await_words(w, first);
+    int brought = 0;
+    while (brought < min(uses, config.epilogue_buffers)) bring(first, brought++);
+#pragma unroll 1
+    for (int use = 0; use < uses; ++use) {
+      full().wait(full_.parity);
+      if (use == 0) {
+        measure(w);
+        throttle_.begin_tile(0, 0);
+      }
+      const bool sums = (use + 1) % peers == 0;
+      if (sums) store(first, use / peers);
+      full_.template advance<config.epilogue_buffers>();
+      if (brought == uses) continue;
+      if (sums) tma_store_wait_read<0>();
+      bring(first, brought++);
+    }
+  }
+
+  /// Words of peers have mostly come long before; where they are on their way, they are looked for
+  /// while the tile is multiplied. A look at one word in so many says what is likely: who adds
+  /// looks at each of them.
+  __device__ void await_words(const work_tile& w, sum_fragment f) {
+    const std::uint64_t most = began_ + k_block_ * static_cast<unsigned>(w.end - w.begin);
+    f.warp = sum_fragments::warps - 1;
+    f.part = how_.parts - 1;
+    for (int i = 0; going_ && i < how_.world() - 1; ++i) {
+      const auto* const last = reinterpret_cast<const uint2*>(own_words(peer(i), f));
+      while (load_sum_words_if(true, last).x == 0 && cuda_memory::now() < most)
+        __nanosleep(look_nanoseconds);
+    }
+  }
+  /// What a peer has of a sub-tile, sub-tile after sub-tile.
+  __device__ void bring(sum_fragment f, int use) {
+    const int peers = how_.world() - 1;
+    if (!going_) return release();
+    empty().arrive_and_expect(subtile_bytes(config));
+    f.part = use / peers * subtile_parts;
+#pragma unroll
+    for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp)
+      cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
+                               place(empty_) + f.warp * warp_bytes, own_words(peer(use % peers), f),
+                               warp_bytes, &empty().word);
+    empty_.template advance<config.epilogue_buffers>();
+  }
+  /// Sums of a sub-tile, and zeros in place of what they were made from.
+  __device__ void store(sum_fragment f, int subtile) {
+    const landed_sums& landed = landed_in(block_);
+    f.part = subtile * subtile_parts;
+    for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
+      if (!landed.added[group_][full_.stage][f.warp]) continue;
+      tma_store(block_.arguments.c, {how_.col_of(f), how_.row_of(f) - how_.first_row(how_.rank())},
+                place(full_) + f.warp * warp_bytes);
+      for (int i = 0; !left_out(mutant::sums_put_back) && i < how_.world() - 1; ++i) {
+        for (int at = 0; at < warp_bytes; at += landed_sums::zero_bytes)
+          cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
+                                   own_words(peer(i), f) + at, landed.zeros,
+                                   landed_sums::zero_bytes);
+      }
+    }
+    tma_store_commit();
+  }
+
+  /// In rank order, without this one.
+  [[nodiscard]] __device__ int peer(int i) const { return i < how_.rank() ? i : i + 1; }
+  /// Where words of fragments of an owner lie that a rank has, in the memory of the owner.
+  [[nodiscard]] __device__ std::byte* words_of(std::byte* inbox, int rank, int owner,
+                                               const sum_fragment& f) const {
+    return inbox + how_.slab_of(rank, epoch_) * t_.slab_bytes +
+           how_.slot_of(owner, f) * how_.fragment_bytes();
+  }
+  [[nodiscard]] __device__ std::byte* own_words(int rank, const sum_fragment& f) const {
+    return words_of(t_.moved.run.inbox.local(), rank, how_.rank(), f);
+  }
+
+  [[nodiscard]] __device__ stage_barrier& full() const {
+    return block_.shared.epi_full[group_][full_.stage];
+  }
+  [[nodiscard]] __device__ stage_barrier& empty() const {
+    return block_.shared.epi_empty[group_][empty_.stage];
+  }
+  [[nodiscard]] __device__ std::byte* place(const ring_cursor& at) const {
+    return block_.shared.epilogue_buffers[group_][at.stage].rows;
+  }
+  /// The next place may be written.
+  __device__ void release() {
+    empty().arrive();
+    empty_.template advance<config.epilogue_buffers>();
+  }
+  /// A tile has been multiplied.
+  __device__ void measure(const work_tile& w) {
+    const std::uint64_t now = cuda_memory::now();
+    k_block_ = (now - began_) / static_cast<unsigned>(w.end - w.begin);
+    began_ = now;
+  }
+
+  static constexpr unsigned look_nanoseconds = 500;
+
+  const block_view<config>& block_;
+  const sums_run& t_;
+  const sum_fragments& how_;
+  std::uint64_t epoch_;
+  int group_;
+  bool going_;
+  store_throttle throttle_;
+  std::uint64_t began_;        // the tile that is multiplied
+  std::uint64_t k_block_ = 0;  // nanoseconds that one took of the tile before
+  ring_cursor full_;
+  ring_cursor empty_;
+};
+
+}  // namespace untax::gpu
