@@ -207,11 +207,13 @@ class sums_epilogue {
   /// A tile has been multiplied.
   __device__ void measure(const work_tile& w) {
     const std::uint64_t now = cuda_memory::now();
-    k_block_ = (now - began_) / static_cast<unsigned>(w.end - w.begin);
+    // What a block that was stopped took says nothing.
+    k_block_ = min((now - began_) / static_cast<unsigned>(w.end - w.begin), most_k_block);
     began_ = now;
   }
 
   static constexpr unsigned look_nanoseconds = 500;
+  static constexpr std::uint64_t most_k_block = 2000;  // nanoseconds; one of 256 columns takes 700
 
   const block_view<config>& block_;
   const sums_run& t_;
