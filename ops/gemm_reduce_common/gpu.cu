@@ -101,8 +101,7 @@ class device_sums final : public device_operator {
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
     // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
     const gpu::tile_schedule& order = plan_.gemm.schedule;
-    io_.stages = gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere &&
-                 order.tiles() > order.clusters;
+    io_.stages = how.halves && !how.everywhere && order.tiles() > order.clusters;
     io_.lands = lands();
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
@@ -134,7 +133,8 @@ class device_sums final : public device_operator {
   /// Whether TMA brings what peers have of own rows, and stores the sums.
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
-    return io_.stages && io_.adds_itself && !how.passes_on && own_rows() > 0 && how.n % 8 == 0;
+    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && !how.passes_on &&
+           io_.adds_itself && how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
   [[nodiscard]] std::int64_t own_rows() const {
     return io_.how.end_row(io_.how.rank()) - io_.how.first_row(io_.how.rank());

@@ -75,7 +75,7 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
 };
 
 /// Of shared memory, that a sink has for itself behind that of the pipeline.
-template <class Sink>
+template <tile_config config, class Sink>
 inline constexpr std::size_t sink_bytes = 0;
 
 /// A and B of this GPU alone.

@@ -197,7 +197,7 @@ inline constexpr auto kernel_of =
 template <tile_config config, class Io>
 kernel_variant variant_of() {
   return {config, reinterpret_cast<const void*>(kernel_of<config, Io>),
-          shared_bytes<config> + sink_bytes<typename Io::sink_type>};
+          shared_bytes<config> + sink_bytes<config, typename Io::sink_type>};
 }
 
 }  // namespace untax::gpu

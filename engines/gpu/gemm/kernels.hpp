@@ -83,7 +83,7 @@ inline constexpr tile_config scatter_kernels[] = {
 /// as many places as C is scattered from.
 inline constexpr tile_config sums_kernels[] = {
     {256, 2, 3, false, 4, false, 1},  // rows_by_256
-    {128, 2, 6, false, 2, false, 1},  // rows_by_128
+    {128, 2, 5, false, 2, false, 1},  // rows_by_128
     {128, 2, 6, true, 1, false, 1},   // weights_by_128
     {64, 1, 6, true, 1, true, 1},     // weights_by_64
     {16, 1, 10, true, 1, true, 1},    // weights_by_16

@@ -123,7 +123,6 @@ class sums_sender {
     using to = partial_words<T, true>;
     const int lane = device_warp::thread_rank();
     const sum_fragment first = first_of<config>(tile);
-    landed_sums& landed = landed_in(block);
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       const float* const own = sums + subtile * subtile_parts * 4;
@@ -138,7 +137,7 @@ class sums_sender {
         if (rank == t_.how.rank()) {
 #pragma unroll
           for (int part = 0; part < subtile_parts; ++part)
-            add_to(added[part], to::sums_of(to::of(own + 4 * part)));
+            add_to(added[part], rounded<T>(own + 4 * part));
           continue;
         }
         block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
@@ -169,9 +168,15 @@ class sums_sender {
           store_sum_words(mine + (subtile * subtile_parts + part) * sum_fragments::lanes,
                           to::of(own + 4 * part));
       }
-      if (lane == 0) landed.added[group_][writing_.stage][first.warp] = there;
+      if (lane == 0) landed_in(block).added[group_][writing_.stage][first.warp] = there;
       hand_on(block);
     }
+  }
+  template <class T>
+  [[nodiscard]] __device__ static float4 rounded(const float* sums) {
+    const float2 first = two_floats(two_halves(sums[0], sums[1], T{}), T{});
+    const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
+    return make_float4(first.x, first.y, second.x, second.y);
   }
   __device__ static void add_to(float4& sums, const float4& more) {
     sums = make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
@@ -273,7 +278,7 @@ class owner_sums::view {
   template <tile_config config>
   __device__ void send_buffered(const block_view<config>& block, int group) const {
     if constexpr (can_stage(config)) {
-      if (!t_.stages) return;
+      if (!t_.stages && !t_.lands) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
       clear(landed_in(block));
       if (threadIdx.x % 32 == 0) sums_epilogue<config>(block, t_, epoch_, group, going).run();

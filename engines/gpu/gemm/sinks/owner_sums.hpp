@@ -19,7 +19,7 @@ struct sums_run : with_peers<sum_fragments> {
   int looks = 0;
   bool keeps = false;        ///< meanwhile the own sums stay in registers; between two ranks
   bool stages = false;       ///< what is for one peer alone leaves through shared memory
-  bool lands = false;        ///< and what peers have of own rows is brought there
+  bool lands = false;        ///< what peers have of own rows is brought there, and added
   bool sends_zeros = false;  ///< a grid that only adds, of a rank that has nothing of k
   dtype type = dtype::bf16;  ///< of A, weights and C
 };
@@ -40,15 +40,19 @@ struct owner_sums {
 };
 
 /// What it has of shared memory, behind that of the pipeline.
+template <tile_config config>
 struct landed_sums {
-  static constexpr int zero_bytes = 512;
+  /// 16-bit partials of a warp in a tile.
+  static constexpr int strip_bytes = config.block_n / 8 * sum_fragments::lanes * 8;
 
-  alignas(128) std::byte zeros[zero_bytes];
+  alignas(128) std::byte zeros[strip_bytes];
   /// By group, place and warp: whether the sums of a sub-tile are there.
-  bool added[mma_warpgroups][subtiles_of({})][sum_fragments::warps];
+  bool added[mma_warpgroups][config.epilogue_buffers][sum_fragments::warps];
 };
-template <>
-inline constexpr std::size_t sink_bytes<owner_sums> = sizeof(landed_sums);
+template <tile_config config>
+inline constexpr std::size_t sink_bytes<config, owner_sums> = can_stage(config)
+                                                                  ? sizeof(landed_sums<config>)
+                                                                  : 0;
 
 /// A and B of this GPU alone; tiles of rows begin with those of the next rank.
 struct turned_source {

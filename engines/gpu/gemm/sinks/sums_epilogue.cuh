@@ -21,25 +21,25 @@ inline constexpr int subtile_parts = subtile_side / 8;  ///< fragments of a warp
 template <tile_config config>
 [[nodiscard]] __device__ int staged_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
-  if (!io.stages) return -1;
   const int first = how.turned(row) + group * warpgroup_rows;
   const int rows = how.full_rows();
   const int owner = first / rows;
   if (first + warpgroup_rows > how.m || (first + warpgroup_rows - 1) / rows != owner ||
-      (owner == how.rank() && !io.lands) || column + config.block_n > how.n)
+      !(owner == how.rank() ? io.lands : io.stages) || column + config.block_n > how.n)
     return -1;
   return owner;
 }
 
 template <tile_config config>
-[[nodiscard]] __device__ landed_sums& landed_in(const block_view<config>& block) {
-  return *reinterpret_cast<landed_sums*>(&block.shared + 1);
+[[nodiscard]] __device__ landed_sums<config>& landed_in(const block_view<config>& block) {
+  return *reinterpret_cast<landed_sums<config>*>(&block.shared + 1);
 }
 
 /// By the lanes of a warp that will put zeros back; others may do the same meanwhile.
-__device__ inline void clear(landed_sums& landed) {
+template <tile_config config>
+__device__ void clear(landed_sums<config>& landed) {
   auto* const all = reinterpret_cast<uint4*>(landed.zeros);
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < landed_sums::zero_bytes / 16; i += 32)
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < landed.strip_bytes / 16; i += 32)
     all[i] = make_uint4(0, 0, 0, 0);
   cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
   __syncwarp();
@@ -132,13 +132,16 @@ class sums_epilogue {
       if (sums) tma_store_wait_read<0>();
       bring(first, brought++);
     }
+    put_back(first);
   }
 
-  /// Words of peers have mostly come long before; where they are on their way, they are looked for
-  /// while the tile is multiplied. A look at one word in so many says what is likely: who adds
-  /// looks at each of them.
+  /// Words of peers have mostly come long before. Where they are on their way, they are looked for
+  /// while the tile is multiplied; behind the last one, for longer. A look at one word of each peer
+  /// says what is likely: who adds looks at all.
   __device__ void await_words(const work_tile& w, sum_fragment f) {
-    const std::uint64_t most = began_ + k_block_ * static_cast<unsigned>(w.end - w.begin);
+    const std::uint64_t most = block_.next(w).valid()
+                                   ? began_ + k_block_ * static_cast<unsigned>(w.end - w.begin)
+                                   : cuda_memory::now() + patience;
     f.warp = sum_fragments::warps - 1;
     f.part = how_.parts - 1;
     for (int i = 0; going_ && i < how_.world() - 1; ++i) {
@@ -160,22 +163,39 @@ class sums_epilogue {
                                warp_bytes, &empty().word);
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// Sums of a sub-tile, and zeros in place of what they were made from.
+  /// The sums of a sub-tile, of those warps that have some.
   __device__ void store(sum_fragment f, int subtile) {
-    const landed_sums& landed = landed_in(block_);
     f.part = subtile * subtile_parts;
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
-      if (!landed.added[group_][full_.stage][f.warp]) continue;
+      if (!landed_in(block_).added[group_][full_.stage][f.warp]) continue;
+      added_ |= bit_of(subtile, f.warp);
       tma_store(block_.arguments.c, {how_.col_of(f), how_.row_of(f) - how_.first_row(how_.rank())},
                 place(full_) + f.warp * warp_bytes);
-      for (int i = 0; !left_out(mutant::sums_put_back) && i < how_.world() - 1; ++i) {
-        for (int at = 0; at < warp_bytes; at += landed_sums::zero_bytes)
+    }
+    tma_store_commit();
+  }
+  /// Zeros in place of what the sums of a tile were made from: of a warp that has all of them at
+  /// once, since each copy takes TMA as long as a longer one.
+  __device__ void put_back(sum_fragment f) {
+    for (f.warp = 0; !left_out(mutant::sums_put_back) && f.warp < sum_fragments::warps; ++f.warp) {
+      unsigned all = 0;
+      for (int subtile = 0; subtile < subtiles_of(config); ++subtile)
+        all |= bit_of(subtile, f.warp);
+      const bool at_once = (added_ & all) == all;
+      for (int subtile = 0; subtile < (at_once ? 1 : subtiles_of(config)); ++subtile) {
+        if ((added_ & bit_of(subtile, f.warp)) == 0) continue;
+        f.part = subtile * subtile_parts;
+        for (int i = 0; i < how_.world() - 1; ++i)
           cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
-                                   own_words(peer(i), f) + at, landed.zeros,
-                                   landed_sums::zero_bytes);
+                                   own_words(peer(i), f), landed_in(block_).zeros,
+                                   at_once ? landed_sums<config>::strip_bytes : warp_bytes);
       }
     }
     tma_store_commit();
+    added_ = 0;
+  }
+  [[nodiscard]] __device__ static unsigned bit_of(int subtile, int warp) {
+    return 1U << (subtile * sum_fragments::warps + warp);
   }
 
   /// In rank order, without this one.
@@ -212,8 +232,10 @@ class sums_epilogue {
     began_ = now;
   }
 
-  static constexpr unsigned look_nanoseconds = 500;
-  static constexpr std::uint64_t most_k_block = 2000;  // nanoseconds; one of 256 columns takes 700
+  // All in nanoseconds.
+  static constexpr unsigned look_nanoseconds = 300;
+  static constexpr std::uint64_t most_k_block = 2000;  // one of 256 columns takes 700
+  static constexpr std::uint64_t patience = 300'000;
 
   const block_view<config>& block_;
   const sums_run& t_;
@@ -224,6 +246,7 @@ class sums_epilogue {
   store_throttle throttle_;
   std::uint64_t began_;        // the tile that is multiplied
   std::uint64_t k_block_ = 0;  // nanoseconds that one took of the tile before
+  unsigned added_ = 0;         // of a tile: a bit for each sub-tile and warp
   ring_cursor full_;
   ring_cursor empty_;
 };
