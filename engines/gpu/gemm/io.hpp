@@ -10,6 +10,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/schedule.hpp"
 
 namespace untax::gpu {
