@@ -100,8 +100,7 @@ class device_sums final : public device_operator {
     io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
     io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
     // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
-    const gpu::tile_schedule& order = plan_.gemm.schedule;
-    io_.stages = how.halves && !how.everywhere && order.tiles() > order.clusters;
+    io_.stages = how.halves && !how.everywhere && !has_one_tile();
     io_.lands = lands();
     io_.looks = looks();
     io_.sends_zeros = !gemm_;
@@ -121,18 +120,24 @@ class device_sums final : public device_operator {
     io_.done = added_ + plan_.own_grid;
   }
 
+  /// Each block, at most.
+  [[nodiscard]] bool has_one_tile() const {
+    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    return order.tiles() <= order.clusters;
+  }
   /// A block of one tile has nothing else to do, but to put own sums off into memory. Where all add
   /// everything, nothing has come when a tile ends.
   [[nodiscard]] int looks() const {
-    const gpu::tile_schedule& order = plan_.gemm.schedule;
     if (!io_.adds_itself) return 0;
-    if (order.tiles() <= order.clusters) return io_.keeps ? patience : 0;
+    if (has_one_tile()) return io_.keeps ? patience : 0;
     return plan_.how.everywhere ? 0 : 1;
   }
 
-  /// Whether TMA brings what peers have of own rows, and stores the sums.
+  /// Whether TMA brings what peers have of own rows, and stores the sums. Of a block's only tile,
+  /// if it is narrow, all words of a peer are sooner in registers.
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
+    if (io_.keeps && has_one_tile() && how.parts <= most_parts_in_registers) return false;
     return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && !how.passes_on &&
            io_.adds_itself && how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
@@ -156,6 +161,7 @@ class device_sums final : public device_operator {
                                  gpu::warpgroup_rows / gpu::sum_fragments::warps);
   }
 
+  static constexpr int most_parts_in_registers = 16;
   static constexpr int patience = 64;  // looks, of most of a microsecond each
 
   device_sum sum_;

@@ -88,9 +88,22 @@ TEST(kernels, fit) {
   }
 }
 
+/// Behind the pipeline lie zeros, as many bytes as 16-bit partials of a warp in a tile, and a byte
+/// for each warp and sub-tile.
+TEST(kernels, of_sums_fit_with_what_their_sink_has) {
+  for (const tile_config& c : sums_kernels) {
+    SCOPED_TRACE(text_of(c));
+    expect_sound(c);
+    if (c.swap_ab) continue;
+    EXPECT_GE(c.epilogue_buffers, subtiles_of(c)) << "a whole tile has its place while it leaves";
+    EXPECT_LE(shared_bytes(c) + c.block_n / 8 * 256 + 128, most_shared_bytes);
+  }
+}
+
 /// Registers of a block: the file of a multiprocessor has 65536, given in steps of 8 a thread.
 TEST(kernels, have_registers_that_fit) {
-  for (const register_shares& shares : {registers_alone, registers_with_peers}) {
+  for (const register_shares& shares :
+       {registers_alone, registers_with_peers, registers_with_sums}) {
     EXPECT_LE(warpgroup_threads * (shares.producer + mma_warpgroups * shares.consumer), 65536);
     EXPECT_EQ(shares.producer % 8, 0);
     EXPECT_EQ(shares.consumer % 8, 0);

@@ -254,7 +254,7 @@ class sums_list {
   /// of `cluster_tiles` in a cluster.
   __device__ sums_list(const sums_run& io, const tile_schedule& order, int cluster,
                        int cluster_tiles, int m_place, int group)
-      : some_added(io.looks > 0),
+      : some_added(io.looks > 0 || io.lands),
         how_(io.how),
         order_(&order),
         cluster_(cluster),

@@ -92,14 +92,13 @@ class sums_epilogue {
   static constexpr int warp_bytes = subtile_bytes(config) / sum_fragments::warps;
 
   __device__ void send(const work_tile& w, int owner, sum_fragment f) {
-    const work_tile next = block_.next(w);
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
 #pragma unroll 1
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        throttle_.begin_tile(subtiles_of(config), next.valid() ? next.end - next.begin : 0);
+        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w));
       }
       throttle_.await();
       f.part = subtile * subtile_parts;
@@ -117,13 +116,17 @@ class sums_epilogue {
     const int uses = subtiles_of(config) * peers;  // of places
     await_words(w, first);
     int brought = 0;
-    while (brought < min(uses, config.epilogue_buffers)) bring(first, brought++);
+    while (brought < min(uses, config.epilogue_buffers)) {
+      throttle_.await();
+      bring(first, brought++);
+    }
 #pragma unroll 1
     for (int use = 0; use < uses; ++use) {
       full().wait(full_.parity);
       if (use == 0) {
         measure(w);
-        throttle_.begin_tile(0, 0);
+        throttle_.begin_tile(sum_fragments::warps * peers + config.epilogue_buffers,
+                             k_blocks_after(w));
       }
       const bool sums = (use + 1) % peers == 0;
       if (sums) store(first, use / peers);
@@ -185,10 +188,12 @@ class sums_epilogue {
       for (int subtile = 0; subtile < (at_once ? 1 : subtiles_of(config)); ++subtile) {
         if ((added_ & bit_of(subtile, f.warp)) == 0) continue;
         f.part = subtile * subtile_parts;
-        for (int i = 0; i < how_.world() - 1; ++i)
+        for (int i = 0; i < how_.world() - 1; ++i) {
+          throttle_.await();
           cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
                                    own_words(peer(i), f), landed_in(block_).zeros,
                                    at_once ? landed_sums<config>::strip_bytes : warp_bytes);
+        }
       }
     }
     tma_store_commit();
@@ -223,6 +228,11 @@ class sums_epilogue {
   __device__ void release() {
     empty().arrive();
     empty_.template advance<config.epilogue_buffers>();
+  }
+  /// Of what is multiplied next.
+  [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
+    const work_tile next = block_.next(w);
+    return next.valid() ? next.end - next.begin : 0;
   }
   /// A tile has been multiplied.
   __device__ void measure(const work_tile& w) {
