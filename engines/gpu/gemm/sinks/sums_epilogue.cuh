@@ -84,6 +84,7 @@ class sums_epilogue {
       }
       tma_store_wait_read<0>();
     });
+    put_back();
     tma_store_wait();
     if (t_.lands) empty().arrive();
   }
@@ -93,12 +94,16 @@ class sums_epilogue {
 
   __device__ void send(const work_tile& w, int owner, sum_fragment f) {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
+    put_back();
 #pragma unroll 1
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w));
+        // If the tile behind this one is the last, so it is of peers, who then wait for this one.
+        const work_tile next = block_.next(w);
+        const bool ends = next.valid() && !block_.next(next).valid();
+        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w) / (ends ? 2 : 1));
       }
       throttle_.await();
       f.part = subtile * subtile_parts;
@@ -116,17 +121,14 @@ class sums_epilogue {
     const int uses = subtiles_of(config) * peers;  // of places
     await_words(w, first);
     int brought = 0;
-    while (brought < min(uses, config.epilogue_buffers)) {
-      throttle_.await();
-      bring(first, brought++);
-    }
+    while (brought < min(uses, config.epilogue_buffers)) bring(first, brought++);
+    put_back();
 #pragma unroll 1
     for (int use = 0; use < uses; ++use) {
       full().wait(full_.parity);
       if (use == 0) {
         measure(w);
-        throttle_.begin_tile(sum_fragments::warps * peers + config.epilogue_buffers,
-                             k_blocks_after(w));
+        throttle_.begin_tile(sum_fragments::warps * peers, k_blocks_after(w));
       }
       const bool sums = (use + 1) % peers == 0;
       if (sums) store(first, use / peers);
@@ -135,7 +137,7 @@ class sums_epilogue {
       if (sums) tma_store_wait_read<0>();
       bring(first, brought++);
     }
-    put_back(first);
+    added_up_ = first;
   }
 
   /// Words of peers have mostly come long before. Where they are on their way, they are looked for
@@ -177,9 +179,12 @@ class sums_epilogue {
     }
     tma_store_commit();
   }
-  /// Zeros in place of what the sums of a tile were made from: of a warp that has all of them at
-  /// once, since each copy takes TMA as long as a longer one.
-  __device__ void put_back(sum_fragment f) {
+  /// Zeros in place of what the sums of the tile before were made from, beside the next one: of a
+  /// warp that has all of them at once, since TMA takes as long for several copies as for longer
+  /// ones.
+  __device__ void put_back() {
+    if (added_ == 0) return;
+    sum_fragment f = added_up_;
     for (f.warp = 0; !left_out(mutant::sums_put_back) && f.warp < sum_fragments::warps; ++f.warp) {
       unsigned all = 0;
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile)
@@ -256,7 +261,8 @@ class sums_epilogue {
   store_throttle throttle_;
   std::uint64_t began_;        // the tile that is multiplied
   std::uint64_t k_block_ = 0;  // nanoseconds that one took of the tile before
-  unsigned added_ = 0;         // of a tile: a bit for each sub-tile and warp
+  sum_fragment added_up_;      // with which the tile begins that has been added up last
+  unsigned added_ = 0;         // of it: a bit for each sub-tile and warp, until zeros are back
   ring_cursor full_;
   ring_cursor empty_;
 };
