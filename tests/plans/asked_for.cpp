@@ -22,11 +22,7 @@ using plans_test::scatter_cases;
 int paired(int asked, int num_sms) { return std::min((asked + 1) / 2 * 2, (num_sms - 2) / 2 * 2); }
 
 operator_options options_of(pattern how, int senders, int workers) {
-  operator_options options;
-  options.how = how;
-  options.senders = senders;
-  options.workers = workers;
-  return options;
+  return {.how = how, .workers = workers, .senders = senders};
 }
 
 template <class Plan>

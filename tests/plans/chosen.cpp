@@ -220,9 +220,6 @@ lines all_lines() {
   return all;
 }
 
-TEST(chosen, what_was_measured) {
-  const lines all = all_lines();
-  untax_test::expect_wanted_lines(file, all);
-}
+TEST(chosen, what_was_measured) { untax_test::expect_wanted_lines(file, all_lines()); }
 
 }  // namespace

@@ -27,7 +27,7 @@ namespace untax::gpu {
          (eight_rows >> 4U) << 32U | swizzle_128 << 62U;
 }
 
-/// The operand `elements` further on in each row, within the 64.
+/// The operand so many elements further on: within the 64 of a row, and any multiple of 8 rows.
 [[nodiscard]] __device__ inline std::uint64_t advanced(std::uint64_t descriptor, int elements) {
   return descriptor + static_cast<std::uint64_t>(elements * 2 / 16);
 }
