@@ -64,7 +64,6 @@ json from(const bench::timed_plan& timed) {
           {"epilogue_buffers", c.epilogue_buffers},
           {"warpgroup_split_k", c.warpgroup_split_k},
           {"cluster_split_k", c.cluster_split_k},
-          {"tall", c.tall},
           {"m_tiles", order.m_tiles},
           {"n_tiles", order.n_tiles},
           {"clusters", order.clusters},

@@ -19,9 +19,9 @@ PLACES = {1: 132, 2: 66}  # clusters of so many blocks that run at a time
 SHARED_BYTES = 227 * 1024 - 2048  # of a block, without its barriers
 
 
-def plans(m, n, k, config):
+def plans(m, n, k, config, tall=1):
     """As gemm_plans in engines/gpu/gemm/plan.cpp makes them, of kernels whose clusters do not share a tile."""
-    block_n, cluster, stages, swap_ab, buffers, tall = config
+    block_n, cluster, stages, swap_ab, buffers = config
     made = lambda clusters, cut: model.Plan(m, n, k, block_n, cluster, stages, swap_ab, buffers, False, 1, m_tiles, n_tiles,
                                             clusters, cut, 8, tall)
     m_tiles = model.ceil_div(n if swap_ab else m, 128 * tall * cluster)
@@ -39,16 +39,16 @@ def plans(m, n, k, config):
 
 
 def candidates():
-    """Blocks of a cluster read equal parts of the N operand, sub-tiles are of one width, four stages have room."""
+    """(configuration, tall): sub-tiles are of one width, and there is room for four stages."""
     for tall in (1, 2):
         for block_n, (cluster, swap_ab) in itertools.product(range(64, 257 if tall == 1 else 129, 8),
-                                                             itertools.product((1, 2), (False, True))):
+                                                             ((2, False), (2, True), (1, True))):
             subtile = max(c for c in range(8, 65, 8) if block_n % c == 0)
             stage = (128 * tall + block_n) * model.BLOCK_K * 2
             buffer = (subtile if swap_ab else 64) * 64 * 2 * 2 * tall
             stages = (SHARED_BYTES - buffer) // stage
-            if block_n % (8 * cluster) == 0 and subtile >= 24 and stages >= 4:
-                yield block_n, cluster, min(stages, 6), swap_ab, 1, tall
+            if subtile >= 24 and stages >= 4:
+                yield (block_n, cluster, min(stages, 6), swap_ab, 1), tall
 
 
 def main():
@@ -66,7 +66,7 @@ def main():
     ratios = [p.library / p.best for p in problems]
     print(f"{len(problems)} problems; library / best timed plan {fit.mean(map(fit.math.log, ratios)):.3f}, "
           f"under 0.90: {sum(r < 0.9 for r in ratios)}")
-    times = {c: [time_of(plans(p.m, p.n, p.k, c)) for p in problems] for c in candidates()}
+    times = {c: [time_of(plans(p.m, p.n, p.k, *c)) for p in problems] for c in candidates()}
     first = list(now)
     gain = lambda times: fit.mean(fit.math.log(a / min(a, b)) for a, b in zip(now, times))
     for _ in range(options.most):
@@ -74,7 +74,7 @@ def main():
         gained = gain(times[best])
         now = [min(a, b) for a, b in zip(now, times.pop(best))]
         expected = [r * a / b for r, a, b in zip(ratios, first, now)]
-        block_n, cluster, _, swap_ab, _, tall = best
+        (block_n, cluster, _, swap_ab, _), tall = best
         print(f"{128 * tall} rows of {'B' if swap_ab else 'A'} by {block_n}, clusters of {cluster}: {gained:.4f}; then "
               f"{fit.mean(map(fit.math.log, expected)):.3f}, under 0.90: {sum(r < 0.9 for r in expected)}")
 

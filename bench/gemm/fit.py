@@ -24,7 +24,7 @@ OPERATORS = ["gather_kernels", "scatter_kernels"]
 FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
 
 
-PACKED = FIELDS[3:-1] + ["seconds", "tall"]  # files from before there were tall tiles end with the time
+PACKED = FIELDS[3:] + ["seconds"]
 
 
 class Problem:
@@ -34,7 +34,7 @@ class Problem:
         self.plans = []
         for p in found.get("plans", []):
             p = dict(zip(PACKED, p)) if isinstance(p, list) else p
-            shape = {"m": self.m, "n": self.n, "k": self.k, "tall": 1}
+            shape = {"m": self.m, "n": self.n, "k": self.k}
             self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
         self.usual = [p for p in self.plans if p[0].raster_group == 8 and p[0].kernel and not p[0].too_wide]
         self.best = min((seconds for _, seconds in self.usual), default=None)

@@ -33,12 +33,12 @@ class Plan:
     clusters: int
     stream_k_tiles: int
     raster_group: int
-    tall: int = 1
+    tall: dataclasses.InitVar[int] = 1  # times the rows of a tile that kernels have
 
-    def __post_init__(self):
+    def __post_init__(self, tall):
         put = lambda name, value: object.__setattr__(self, name, value)
-        rows = (64 if self.warpgroup_split_k else 128) * self.tall
-        put("products_of_16", 2 * 4 * self.tall)  # warpgroups, times 16 elements, of 64 rows each
+        rows = (64 if self.warpgroup_split_k else 128) * tall
+        put("products_of_16", 2 * 4 * tall)  # warpgroups, times 16 elements, of 64 rows each
         depth = BLOCK_K * (2 if self.warpgroup_split_k else 1)
         along_n = self.m if self.swap_ab else self.n
         put("tile_rows", rows)
@@ -50,7 +50,7 @@ class Plan:
         put("multicast_rows", ceil_div(ceil_div(min(along_n, self.block_n), self.cluster), 8) * 8)
         put("partial_bytes", rows * self.block_n * 4)
         part = max(self.block_n // self.cluster_split_k, 16)
-        put("subtiles", part // max(c for c in range(8, 65, 8) if part % c == 0) * self.tall)
+        put("subtiles", part // max(c for c in range(8, 65, 8) if part % c == 0))
         if self.cluster_split_k > 1:
             way = "cluster"
         elif self.stream_k_tiles == 0:
@@ -66,7 +66,7 @@ class Plan:
     def kernel(self):
         """Its name in kernels.hpp, or nothing if there is no such kernel any more."""
         fields = (self.block_n, self.cluster, self.stages, self.swap_ab, self.epilogue_buffers)
-        return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k, self.tall))
+        return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k))
 
 
 ENGINE = os.path.join(os.path.dirname(__file__), "../../engines/gpu/gemm")
@@ -77,8 +77,8 @@ def kernels_of(name):
     """Names by fields of tile_config, of a list in kernels.hpp."""
     with open(os.path.join(ENGINE, "kernels.hpp"), encoding="utf-8") as text:
         listed = re.search(name + r"\[\] = \{(.*?)\n\};", text.read(), re.S)
-    lines = [(json.loads(f"[{fields}]"), kernel) for fields, kernel in KERNEL_LINE.findall(listed.group(1))]
-    return {tuple(fields + [1] * (8 - len(fields))): kernel for fields, kernel in lines}
+    lines = KERNEL_LINE.findall(listed.group(1))
+    return {tuple(json.loads(f) for f in fields.split(", ")): kernel for fields, kernel in lines}
 
 
 KERNELS = kernels_of("gemm_kernels")
@@ -114,7 +114,7 @@ def cycles(p, v):
 
 
 def stage_math(p, v):
-    """For each 64 rows of the one operand, and 16 elements, the tensor cores read these and all of the other."""
+    """The tensor cores read 64 rows of the one operand and all of the other for each 16 elements, which come by TMA."""
     bytes_of_shared = p.products_of_16 * (64 + p.block_n) * 32 + (p.tile_rows + p.block_n) * p.depth * 2
     products = p.tile_rows * p.block_n * p.depth
     return max(products / v["products_per_cycle"], bytes_of_shared / v["shared_memory"]) + v["stage_change"]
@@ -135,7 +135,7 @@ def cycles_at(p, v, clock):
     stages = p.tiles * p.tile_stages * p.cluster
     operands = (p.m + p.n) * p.k * 2 / stages / rate
     stage = max(math, read, operands)
-    whole_tile = v["whole_tile"] + v["whole_column"] * p.block_n * p.tall + v["subtile"] * p.subtiles
+    whole_tile = v["whole_tile"] + v["whole_column"] * p.block_n + v["subtile"] * p.subtiles
     if p.way == "whole":
         return (stage * p.tile_stages + whole_tile) * ceil_div(p.tiles, p.clusters)
     if p.way == "cluster":

@@ -25,18 +25,17 @@ std::string fields_of(const gpu::gemm_plan& plan) {
   const auto& [config, schedule, multicast_rows, cycles] = plan;
   static_cast<void>(cycles);
   const auto& [block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k,
-               cluster_split_k, tall] = config;
+               cluster_split_k] = config;
   const auto& [m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles,
                raster_group, segments, part_k_blocks, range_k_blocks] = schedule;
   return fmt::format(
       "block_n {}, cluster {}, stages {}, swap_ab {}, epilogue buffers {}, warpgroup split-K {}, "
-      "cluster split-K {}{}, M tiles {}, N tiles {}, k-blocks {}, k-blocks of a stage {}, "
-      "clusters {}, stream-K tiles {}, raster group {}, raster segments {}, k-blocks of a part {}, "
+      "cluster split-K {}, M tiles {}, N tiles {}, k-blocks {}, k-blocks of a stage {}, clusters "
+      "{}, stream-K tiles {}, raster group {}, raster segments {}, k-blocks of a part {}, "
       "k-blocks of a range {}, multicast rows {}",
       block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k,
-      tall > 1 ? fmt::format(", tall {}", tall) : "", m_tiles, n_tiles, k_blocks,
-      k_blocks_per_stage, clusters, stream_k_tiles, raster_group, segments, part_k_blocks,
-      range_k_blocks, multicast_rows);
+      m_tiles, n_tiles, k_blocks, k_blocks_per_stage, clusters, stream_k_tiles, raster_group,
+      segments, part_k_blocks, range_k_blocks, multicast_rows);
 }
 
 void agree_on_lines(world& w, std::string_view operator_name, const plan_lines& lines) {

@@ -95,7 +95,9 @@ class file_reader {
   void read_overlap(const json& in) {
     for (const json& p : in.at("problems")) {
       const timed_case c = gemm_case(p, in.at("operator").get<std::string>(), ranks_);
-      for (const json& g : p.at("figures")) add(c, g.at("by").get<std::string>(), median_of(g));
+      for (const json& g : p.at("figures")) {
+        if (!g.contains("refusal")) add(c, g.at("by").get<std::string>(), median_of(g));
+      }
     }
   }
   void read_gemm(const json& in) {

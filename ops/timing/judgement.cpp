@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/common/registry.hpp"
+
 namespace untax {
 namespace {
 
@@ -75,6 +77,10 @@ std::vector<std::string> patterns_of_term(const timed_case& c, int term) {
   if (term == 1) return {"bulk_library graph"};
   if (term == 2) return {"bulk_synchronous"};
   if (c.is_attention()) return {term == 3 ? "producer_consumer" : "fused_sequential"};
+  if (operator_named(c.op).sums_to) {
+    if (term == 3) return {"producer_consumer"};
+    return {"fused_sequential", "fused_specialized"};
+  }
   if (term == 3) return {"producer_consumer", "copy_engine"};
   return {"fused_sequential", "fused_specialized", "fused_warp_specialized"};
 }

@@ -145,7 +145,7 @@ double predictor::seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_sha
                                  const gpu::gemm_shape& like, int beside) {
   for (const gpu::gemm_plan& one : plans(shape, processors() - beside)) {
     if (one.config.block_n == plan.config.block_n && one.config.swap_ab == plan.config.swap_ab &&
-        one.config.cluster == plan.config.cluster && one.config.tall == plan.config.tall &&
+        one.config.cluster == plan.config.cluster &&
         one.config.cluster_split_k == plan.config.cluster_split_k &&
         one.schedule.clusters == plan.schedule.clusters &&
         one.schedule.stream_k_tiles == plan.schedule.stream_k_tiles)

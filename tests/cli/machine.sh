@@ -112,8 +112,18 @@ for row in report["rows"]:
     sums = row["operator"] == "gemm_reduce_scatter"
     assert [step["id"] for step in row["steps"]] == ["E0", "E1"] + ([] if sums else ["E2"]) + ["E3", "E4"]
     assert row["derived"]["bound"] <= row["steps"][-1]["median"] * 1.02
-assert any("No measured times stand behind the patterns of gemm_reduce_scatter" in note for note in report["notes"])
+assert not any("No measured times stand behind" in note for note in report["notes"])
 PYTHON
+# Of what nobody measured it is said.
+cp $machine machines/h200.judgement.json "$folder"
+python3 - machines/h200.calibration.json "$folder/h200.calibration.json" <<'PYTHON'
+import json, sys
+known = json.load(open(sys.argv[1]))
+known["entries"] = [entry for entry in known["entries"] if not entry[0].startswith("gemm_reduce_scatter")]
+json.dump(known, open(sys.argv[2], "w"))
+PYTHON
+expect 0 taxes --model $model --tokens 16 --machine "$folder/h200-8.json"
+says "$out" 'No measured times stand behind the patterns of gemm_reduce_scatter'
 expect 0 taxes --model $model --layer all-reduce --tokens 64 --machine $machine
 says "$out" '^o +80 '
 says "$out" '^down +80 '

@@ -22,7 +22,11 @@ using plans_test::scatter_cases;
 int paired(int asked, int num_sms) { return std::min((asked + 1) / 2 * 2, (num_sms - 2) / 2 * 2); }
 
 operator_options options_of(pattern how, int senders, int workers) {
-  return {.how = how, .workers = workers, .senders = senders};
+  operator_options options;
+  options.how = how;
+  options.senders = senders;
+  options.workers = workers;
+  return options;
 }
 
 template <class Plan>

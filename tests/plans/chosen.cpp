@@ -220,6 +220,9 @@ lines all_lines() {
   return all;
 }
 
-TEST(chosen, what_was_measured) { untax_test::expect_wanted_lines(file, all_lines()); }
+TEST(chosen, what_was_measured) {
+  const lines all = all_lines();
+  untax_test::expect_wanted_lines(file, all);
+}
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST(operand_ends, are_where_the_last_tile_is_not_full) {
         const gpu::tile_config& c = p.config;
         const std::int64_t of_m = c.swap_ab ? n : m;
         const std::int64_t of_n = c.swap_ab ? m : n;
-        const int rows = c.warpgroup_split_k ? 64 : 128 * c.tall;
+        const int rows = c.warpgroup_split_k ? 64 : 128;
         const auto m_end = gpu::m_end_of(p, of_m);
         ASSERT_EQ(m_end.begin % rows, 0);
         ASSERT_EQ(m_end.begin + m_end.rows, of_m);
@@ -138,7 +138,11 @@ void try_all(const std::string& name, const Plans& plans, int& refused, int& pla
           SCOPED_TRACE(fmt::format("{}, {}, {} workers, {} senders, {} SMs", name, name_of(how),
                                    workers, senders, places));
           const auto plan = [&](int with, int of) {
-            return plans({.how = how, .workers = with, .senders = senders}, of);
+            operator_options options;
+            options.how = how;
+            options.workers = with;
+            options.senders = senders;
+            return plans(options, of);
           };
           try {
             for (const auto& p : plan(workers, places))

@@ -89,9 +89,6 @@ struct model_change {
   void (*make)(Model&);
 };
 
-constexpr auto always = [](const auto&) { return true; };
-constexpr auto walks = [](const auto& m) { return !m.lists.entries.empty(); };
-
 template <class Map>
 void move_by(Map& map, std::int64_t bytes) {
   map.data = static_cast<const std::byte*>(map.data) + bytes;
@@ -100,6 +97,7 @@ void move_by(Map& map, std::int64_t bytes) {
 /// Changes of a plan and of lists, which are the same for all operators.
 template <class Model>
 void add_plan_changes(std::vector<model_change<Model>>& all) {
+  static constexpr auto walks = [](const Model& m) { return !m.lists.entries.empty(); };
   static constexpr auto several_walk = [](const Model& m) {
     return m.lists.entries.size() > 1 && m.lists.begins.size() > 2;
   };
@@ -112,6 +110,7 @@ void add_plan_changes(std::vector<model_change<Model>>& all) {
                    m.lists.entries.erase(m.lists.entries.begin());
                    for (int& begin : m.lists.begins) begin -= begin > 0 ? 1 : 0;
                  }});
+  static constexpr auto always = [](const Model&) { return true; };
   static constexpr auto whole_k = [](const Model& m) {
     return m.plan.gemm.config.cluster_split_k == 1;
   };
@@ -128,15 +127,16 @@ void add_plan_changes(std::vector<model_change<Model>>& all) {
   all.push_back({"other clusters", whole_k_of_tall_tiles, [](Model& m) {
                    m.plan.gemm.config.cluster = m.plan.gemm.config.cluster == 1 ? 2 : 1;
                  }});
-  all.push_back({"taller tiles", whole_k, [](Model& m) { ++m.plan.gemm.config.tall; }});
   all.push_back({"a sender less", always, [](Model& m) { --m.plan.protocol.senders; }});
 }
 
 std::vector<model_change<gather_model>> changes_of(const gather_model&) {
   using model = gather_model;
+  static constexpr auto always = [](const model&) { return true; };
   static constexpr auto pushes = [](const model& m) {
     return !m.how.pulls() && m.plan.streams == 0 && !m.how.shard(m.how.rank()).empty();
   };
+  static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
   static constexpr auto walks_in_time = [](const model& m) {
     return walks(m) && m.plan.who == gather_senders::epilogue_warps;
   };
@@ -214,6 +214,8 @@ std::vector<model_change<gather_model>> changes_of(const gather_model&) {
 
 std::vector<model_change<scatter_model>> changes_of(const scatter_model&) {
   using model = scatter_model;
+  static constexpr auto always = [](const model&) { return true; };
+  static constexpr auto walks = [](const model& m) { return !m.lists.entries.empty(); };
   static constexpr auto flags = [](const model& m) {
     return m.plan.way == scatter_way::tile_flags;
   };

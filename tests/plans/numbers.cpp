@@ -84,20 +84,49 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_nothing<packet_thread>();
   expect_nothing<gpu::cta_read>([](auto& r) { r.finishes = !r.finishes; });
   expect_nothing<gpu::work_tile>([](auto& w) { ++w.tile; });
-  expect_nothing<gpu::tile_schedule>(
-      [](auto& s) { --s.k_blocks_per_stage, --s.segments, s.raster_group -= 8; });
-  expect_nothing<gpu::tma_tiles_at>(
-      [](auto& t) { --t.layers, --t.tma_tile_rows, --t.tma_tile_columns; });
-  expect_nothing<gpu::block_share>([](auto& s) { --s.rows, --s.columns, --s.count; });
+  expect_nothing<gpu::tile_schedule>([](auto& s) {
+    --s.k_blocks_per_stage;
+    --s.segments;
+    s.raster_group -= 8;
+  });
+  expect_nothing<gpu::tma_tiles_at>([](auto& t) {
+    --t.layers;
+    --t.tma_tile_rows;
+    --t.tma_tile_columns;
+  });
+  expect_nothing<gpu::block_share>([](auto& s) {
+    --s.rows;
+    --s.columns;
+    --s.count;
+  });
   expect_nothing<moving_blocks>([](auto& b) { b.by_rows = !b.by_rows; });
   expect_nothing<incoming_chunk>([](auto& c) { ++c.ready; });
-  expect_nothing<receiving_grid>([](auto& g) { --g.ranks, --g.first_hop; });
-  expect_nothing<sent_shard>([](auto& s) { s.counted = !s.counted, s.chunk_bytes -= 2; });
-  expect_nothing<comm::transfer>([](auto& t) { ++t.acquire, ++t.publish; });
-  expect_nothing<gpu::tma_tile_size>([](auto& t) { --t.rows, --t.columns; });
-  expect_nothing<awaited_chunks>([](auto& c) { --c.in_row, --c.chunk_k_blocks; });
+  expect_nothing<receiving_grid>([](auto& g) {
+    --g.ranks;
+    --g.first_hop;
+  });
+  expect_nothing<sent_shard>([](auto& s) {
+    s.counted = !s.counted;
+    s.chunk_bytes -= 2;
+  });
+  expect_nothing<comm::transfer>([](auto& t) {
+    ++t.acquire;
+    ++t.publish;
+  });
+  expect_nothing<gpu::tma_tile_size>([](auto& t) {
+    --t.rows;
+    --t.columns;
+  });
+  expect_nothing<awaited_chunks>([](auto& c) {
+    --c.in_row;
+    --c.chunk_k_blocks;
+  });
   expect_nothing<arrival_grid>([](auto& g) {
-    g.by_rows = !g.by_rows, --g.shard_row_chunks, --g.chunk_rows, --g.chunk_k_blocks, --g.in_row,
+    g.by_rows = !g.by_rows;
+    --g.shard_row_chunks;
+    --g.chunk_rows;
+    --g.chunk_k_blocks;
+    --g.in_row;
     --g.last_in_row;
   });
   expect_nothing<packet_panel>([](auto& p) { --p.shard_rows; });

@@ -29,9 +29,9 @@ KERNELS = GENERATED + "kernels/"
 COMM = GENERATED + "comm/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
 MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
-            KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_tall_rows_by_128.cu",
-            KERNELS + "gemm_weights_by_16.cu", PAIRS, "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu",
-            COMM + "scatter.cu", "engines/gpu/flash_attention/variants/width_128.cu")
+            KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
+            "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter.cu",
+            "engines/gpu/flash_attention/variants/width_128.cu")
 GATHER = KERNELS + "gather_packets_by_16_pairs.cu"
 # Not that of heads of 256 elements, which spills.
 ATTENTION = ("engines/gpu/attention/variants/width_64.cu", "engines/gpu/attention/variants/width_128.cu")

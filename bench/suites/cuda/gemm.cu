@@ -192,7 +192,7 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
   // A product that takes long takes long in every way.
   const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
   const double farthest = flops < 3e11 ? 1.45 : flops < 1e12 ? 1.2 : 1.1;
-  const std::size_t most_plans = flops < 3e11 ? 64 : 24;
+  const std::size_t most_plans = flops < 3e11 ? 32 : 12;
   std::vector<gpu::gemm_plan> plans =
       gpu::plans_alone({row.m, row.n, row.k, type}, gpu::gpu_here());
   const double most = plans.front().cycles * farthest;

@@ -11,6 +11,5 @@ namespace untax::gpu {
 /// A grid that only adds what ranks send, `blocks` blocks of 12 warps each: `io.adding_warps` are
 /// those of all. `epochs`: a word of each block.
 void add_in_own_grid(const adding_io& io, std::uint64_t* epochs, int blocks, cudaStream_t stream);
-inline constexpr int warps_of_adding_block = block_threads / 32;
 
 }  // namespace untax::gpu

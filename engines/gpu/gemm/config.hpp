@@ -6,7 +6,7 @@ namespace untax::gpu {
 
 /// What a kernel variant is compiled for.
 ///
-/// The tensor cores multiply an M operand, of which each MMA warpgroup has 64 rows or 128, by the
+/// The tensor cores multiply an M operand, of which each MMA warpgroup has 64 rows, by the
 /// transpose of an N operand. In C = A * B^T, M is A where there are many rows of it. Where there
 /// are few, A and B change places (`swap_ab`): M is B, the weights, so that no row of a tile is
 /// wasted, and C is written transposed.
@@ -22,8 +22,6 @@ struct tile_config {
   /// Blocks of a cluster that share a tile, each a part of its k-blocks: they add their sums up in
   /// shared memory. A cluster has one tile then.
   int cluster_split_k = 1;
-  /// Times 64 rows of the M operand that each MMA warpgroup multiplies: 1, or 2 where none split k.
-  int tall = 1;
 
   friend bool operator==(const tile_config&, const tile_config&) = default;
 };
@@ -31,7 +29,7 @@ struct tile_config {
 inline constexpr int block_k = 64;  // elements of a row in a k-block: 128 bytes, one swizzle
 inline constexpr int mma_warpgroups = 2;
 inline constexpr int warpgroup_threads = 128;
-inline constexpr int warpgroup_rows = 64;  // of the M operand, that a warpgroup multiplies at once
+inline constexpr int warpgroup_rows = 64;  // rows of the M operand that an MMA warpgroup multiplies
 inline constexpr int subtile_side = 64;    // results leave in squares of 64 x 64, or smaller parts
 
 /// One warpgroup moves data, and two multiply.
@@ -51,16 +49,13 @@ inline constexpr register_shares registers_with_sums{56, 224};
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int cluster_blocks(const tile_config& c) {
   return c.cluster * c.cluster_split_k;
 }
-/// MMA warpgroups that end up with sums.
+/// MMA warpgroups that end up with sums, of 64 rows of the M operand each.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int storing_warpgroups(const tile_config& c) {
   return c.warpgroup_split_k ? 1 : mma_warpgroups;
 }
-/// Rows of x of each of them, and in a tile.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of_group(const tile_config& c) {
-  return warpgroup_rows * c.tall;
-}
+/// Rows of x in a tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_rows(const tile_config& c) {
-  return storing_warpgroups(c) * rows_of_group(c);
+  return storing_warpgroups(c) * warpgroup_rows;
 }
 /// K-blocks in a stage.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int k_blocks_per_stage(const tile_config& c) {
@@ -78,10 +73,10 @@ inline constexpr int asked_before_moving = 3;
   return c.swap_ab && c.block_n == 16;
 }
 
-/// Whether L2 keeps weights that are read for several tiles of A. Of smaller tiles they are always
+/// Whether L2 keeps weights that are read for several tiles of A. Of narrower tiles they are always
 /// read as if they were not needed again: those that run at the same time find them all the same.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool keeps_weights(const tile_config& c) {
-  return c.swap_ab && !c.warpgroup_split_k && c.block_n * c.tall > 128;
+  return c.swap_ab && !c.warpgroup_split_k && c.block_n > 128;
 }
 
 /// How many columns of a tile a block ends up with, where several share it: an equal part, or all
@@ -101,16 +96,9 @@ inline constexpr int asked_before_moving = 3;
   while (share_columns(c) % columns != 0) columns -= 8;
   return columns;
 }
-/// Sub-tiles side by side of what a block ends up with, and all of them of an MMA warpgroup.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtiles_across(const tile_config& c) {
-  return share_columns(c) / subtile_columns(c);
-}
+/// Sub-tiles of what a block ends up with.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtiles_of(const tile_config& c) {
-  return subtiles_across(c) * c.tall;
-}
-/// Sums of a thread of an MMA warpgroup.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int thread_sums(const tile_config& c) {
-  return c.block_n / 2 * c.tall;
+  return share_columns(c) / subtile_columns(c);
 }
 /// Rows and columns of the TMA tiles in which TMA moves C. In shared memory rows of TMA tiles
 /// lie `subtile_side` elements apart, also where they are shorter.
@@ -128,7 +116,7 @@ inline constexpr int asked_before_moving = 3;
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool adds_ranges(const tile_config& c,
                                                            const register_shares& shares) {
   constexpr int others = 56;
-  return c.cluster_split_k == 1 && 2 * thread_sums(c) + others <= shares.consumer;
+  return c.cluster_split_k == 1 && c.block_n + others <= shares.consumer;
 }
 /// Bytes of fp32 sums that a block leaves behind if another one finishes its tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int partial_bytes(const tile_config& c) {

@@ -45,14 +45,16 @@ bool is_too_wide(const tile_config& c, std::int64_t rows) {
   return c.swap_ab && c.block_n > 2 * round_up(rows, narrowest);
 }
 
+/// Stages in a tile.
+int stages_of(const tile_schedule& order) { return order.k_blocks / order.k_blocks_per_stage; }
 /// Elements of a row in a stage.
 int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 
-/// To multiply a stage, while all multiprocessors do. For each 16 elements of k, and 64 rows of the
-/// M operand, the tensor cores read these and all of the N operand from shared memory, where TMA
-/// has written both: of narrow tiles that takes longer than the products.
+/// To multiply a stage, while all multiprocessors do. For each 16 elements of k the tensor cores
+/// read 64 rows of the M operand and all of the N operand from shared memory, where TMA has written
+/// both: of narrow tiles that takes longer than the products.
 double math_cycles(const cost_parameters& cost, const tile_config& c) {
-  const int parts = mma_warpgroups * block_k / 16 * c.tall;
+  constexpr int parts = mma_warpgroups * block_k / 16;
   const double read = parts * (warpgroup_rows + c.block_n) * 16 * 2;
   const double written = (tile_rows(c) + c.block_n) * depth_of(c) * 2;
   const double products =
@@ -87,7 +89,7 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
   const int stages = stages_of(order);
   const double stage = stage_cycles(cost, s, p, num_sms, clock);
   const double results =
-      cost.whole_tile + cost.whole_column * c.block_n * c.tall + cost.subtile * subtiles_of(c);
+      cost.whole_tile + cost.whole_column * c.block_n + cost.subtile * subtiles_of(c);
   if (c.cluster_split_k > 1) {
     const double sent = partial_bytes(c) * (c.cluster_split_k - 1.0) / c.cluster_split_k;
     return stage * ceil_div(stages, c.cluster_split_k) + results + cost.joined +

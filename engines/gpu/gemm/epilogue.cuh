@@ -26,8 +26,7 @@ class epilogue_store {
       destination to = copy_of(tile, 0, sink, 0);
       for (int subtile = 0; subtile < subtiles_of(config);) {
         await_full();
-        if ((config.swap_ab || config.tall > 1) && subtile > 0)
-          to = copy_of(tile, subtile, sink, 0);
+        if (config.swap_ab && subtile > 0) to = copy_of(tile, subtile, sink, 0);
         store(tile, subtile, to);
         commit();
         ++subtile;
@@ -95,27 +94,22 @@ class epilogue_store {
   };
   [[nodiscard]] __device__ corner corner_of(const work_tile& w) const {
     const tile_schedule::coord at = block_.arguments.schedule.at(w.tile);
-    return {block_.m_begin(at) + group_ * rows_of_group(config),
+    return {block_.m_begin(at) + group_ * warpgroup_rows,
             block_.n_begin(at) + static_cast<int>(block_.split) * share_columns(config)};
   }
-  /// Where a sub-tile begins: those of the first 64 rows come first.
-  [[nodiscard]] __device__ static corner corner_of(const corner& tile, int subtile) {
-    const int below = config.tall == 1 ? 0 : subtile / subtiles_across(config);
-    const int across = subtile - below * subtiles_across(config);
-    return {tile.m + below * warpgroup_rows, tile.n + across * subtile_columns(config)};
+  [[nodiscard]] __device__ static int n_of(const corner& tile, int subtile) {
+    return tile.n + subtile * subtile_columns(config);
   }
-  /// Where a sub-tile goes in a copy of C: all that are side by side to the same rows, unless swap
+  /// Where a sub-tile goes in a copy of C: all sub-tiles of a tile to the same rows, unless swap
   /// ab.
   template <class Sink>
   [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile,
                                                       const Sink& sink, int copy) {
-    const corner at = corner_of(tile, subtile);
-    return sink.copy_of(config.swap_ab ? at.n : at.m, copy);
+    return sink.copy_of(config.swap_ab ? n_of(tile, subtile) : tile.m, copy);
   }
   /// Asks for a sub-tile to be stored.
   __device__ void store(const corner& tile, int subtile, const destination& to) const {
-    const corner at = corner_of(tile, subtile);
-    tma_store(*to.c, {config.swap_ab ? at.m : at.n, to.row},
+    tma_store(*to.c, {config.swap_ab ? tile.m : n_of(tile, subtile), to.row},
               &block_.shared.epilogue_buffers[group_][full_.stage]);
   }
   __device__ void commit() {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -10,7 +9,6 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
-#include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/schedule.hpp"
 
 namespace untax::gpu {
@@ -64,8 +62,8 @@ struct comm_io : Senders::run, Senders::arguments {};
 ///   struct arguments           what is passed by value
 ///   template <class Io> view   what each thread makes of it: see io.cuh for the form
 ///
-/// and Senders have a `run`, which all three share: `alone`, or what a launch between ranks is
-/// given.
+/// A Sink may have `own_bytes<config>` of shared memory, behind that of the pipeline. Senders have
+/// a `run`, which all three share: `alone`, or what a launch between ranks is given.
 template <class Source, class Sink, class Senders>
 struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using source_type = Source;
@@ -74,10 +72,6 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using run = typename Senders::run;
   using comm = comm_io<Senders>;
 };
-
-/// Of shared memory, that a sink has for itself behind that of the pipeline.
-template <tile_config config, class Sink>
-inline constexpr std::size_t sink_bytes = 0;
 
 /// A and B of this GPU alone.
 struct local_source {

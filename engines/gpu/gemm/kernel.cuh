@@ -125,16 +125,15 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
 /// C = A * B^T: A from the source, C to the sink, and senders send beside, see io.cuh. (The fields
 /// of a tile_config, since nvcc takes no structs as template arguments of kernels.)
 template <int block_n, int cluster, int stages, bool swap_ab, int epilogue_buffers,
-          bool warpgroup_split_k, int cluster_split_k, int tall, class Source, class Sink,
-          class Senders>
+          bool warpgroup_split_k, int cluster_split_k, class Source, class Sink, class Senders>
 __global__ void __launch_bounds__(block_threads, 1)
     gemm_kernel(const __grid_constant__ gemm_arguments arguments,
                 const __grid_constant__ gemm_io<Source, Sink, Senders> given) {
   using all = gemm_io<Source, Sink, Senders>;
   static_assert(tile_source<Source, all> && tile_sink<Sink, all> && tile_senders<Senders, all>);
   using view = io_view<all>;
-  constexpr tile_config config{block_n,          cluster,           stages,          swap_ab,
-                               epilogue_buffers, warpgroup_split_k, cluster_split_k, tall};
+  constexpr tile_config config{block_n,          cluster,           stages,         swap_ab,
+                               epilogue_buffers, warpgroup_split_k, cluster_split_k};
   constexpr int cluster_ctas = cluster_blocks(config);
   extern __shared__ std::byte memory[];
   if (given.dry()) return;
@@ -192,13 +191,15 @@ __global__ void __launch_bounds__(block_threads, 1)
 template <tile_config c, class Io>
 inline constexpr auto kernel_of =
     &gemm_kernel<c.block_n, c.cluster, c.stages, c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k,
-                 c.cluster_split_k, c.tall, typename Io::source_type, typename Io::sink_type,
+                 c.cluster_split_k, typename Io::source_type, typename Io::sink_type,
                  typename Io::senders_type>;
 
 template <tile_config config, class Io>
 kernel_variant variant_of() {
-  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>),
-          shared_bytes<config> + sink_bytes<config, typename Io::sink_type>};
+  std::size_t bytes = shared_bytes<config>;
+  if constexpr (requires { Io::sink_type::template own_bytes<config>; })
+    bytes += Io::sink_type::template own_bytes<config>;
+  return {config, reinterpret_cast<const void*>(kernel_of<config, Io>), bytes};
 }
 
 }  // namespace untax::gpu

@@ -4,7 +4,7 @@
 
 // The kernels that are compiled, by who takes them. The build makes a source of each line, named by
 // the comment behind it (cmake/untax_kernels.cmake). Numbers are the fields of tile_config:
-// block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k, tall.
+// block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k.
 namespace untax::gpu {
 
 /// Of the GEMM alone: all tiles that there are, those first that are taken where the model expects
@@ -34,33 +34,15 @@ inline constexpr tile_config gemm_kernels[] = {
     {192, 1, 4, true, 3, false, 1},   // weights_by_192
     {224, 2, 4, true, 3, false, 1},   // weights_by_224
     {160, 1, 4, true, 4, false, 2},   // weights_by_160_pairs
-    {160, 1, 4, true, 2, false, 4},   // weights_by_160_fours
     {96, 1, 4, true, 4, true, 2},     // weights_by_96_pairs
     {64, 1, 6, true, 1, true, 4},     // weights_by_64_fours
     {64, 1, 5, true, 1, true, 8},     // weights_by_64_eights
     {16, 1, 8, true, 1, true, 4},     // weights_by_16_fours
     {32, 1, 7, true, 1, true, 4},     // weights_by_32_fours
-    {80, 2, 6, false, 2, false, 1},   // rows_by_80
     {96, 2, 6, false, 2, false, 1},   // rows_by_96
-    {144, 2, 5, false, 3, false, 1},  // rows_by_144
-    {168, 1, 4, false, 3, false, 1},  // rows_by_168
-    {200, 1, 4, false, 3, false, 1},  // rows_by_200
     {80, 2, 7, true, 2, false, 1},    // weights_by_80
-    {96, 2, 6, true, 2, false, 1},    // weights_by_96
-    {112, 2, 6, true, 2, false, 1},   // weights_by_112
     {168, 1, 5, true, 2, false, 1},   // weights_by_168
     {200, 1, 4, true, 4, false, 1},   // weights_by_200
-    // Of 256 rows.
-    {96, 1, 4, false, 3, false, 1, 2},   // tall_rows_by_96
-    {112, 1, 4, false, 2, false, 1, 2},  // tall_rows_by_112
-    {128, 1, 4, false, 2, false, 1, 2},  // tall_rows_by_128
-    {128, 2, 4, false, 2, false, 1, 2},  // tall_rows_by_128_clusters
-    {80, 2, 4, true, 4, false, 1, 2},    // tall_weights_by_80
-    {96, 1, 4, true, 4, false, 1, 2},    // tall_weights_by_96
-    {96, 2, 4, true, 4, false, 1, 2},    // tall_weights_by_96_clusters
-    {112, 1, 4, true, 2, false, 1, 2},   // tall_weights_by_112
-    {120, 1, 4, true, 3, false, 1, 2},   // tall_weights_by_120
-    {128, 1, 4, true, 2, false, 1, 2},   // tall_weights_by_128
 };
 
 /// Those that gather A and multiply.

@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// An MMA warpgroup: half of the rows of the block's tile, or every other k-block of it. Its sums
-/// stay in registers from the first k-block to the last; where k has ranges, those of each range by
+/// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
+/// registers from the first k-block to the last; where k has ranges, those of each range by
 /// themselves, if the kernel `has_ranges`. `Rows` may bring A, and `Results` take the sums.
 template <class T, tile_config config, bool has_ranges, class Rows = no_rows,
           class Results = results_to_epilogue>
@@ -56,12 +56,10 @@ class mma_consumer {
 
  private:
   static_assert(!Results::takes || config.cluster_split_k == 1, "sums of whole tiles are taken");
-  static_assert(config.tall == 1 || (!config.warpgroup_split_k && config.cluster_split_k == 1 &&
-                                     !Results::takes && Rows::stages == 0));
 
   /// One range after the other, where a block has several.
   __device__ void multiply_ranges(const work_tile& w) {
-    float before[has_ranges ? thread_sums(config) : 1];  // sums of the ranges before
+    float before[has_ranges ? config.block_n / 2 : 1];  // sums of the ranges before
     work_tile range = w;
 #pragma unroll 1
     for (;;) {
@@ -75,7 +73,7 @@ class mma_consumer {
       if (!has_ranges || range.end == w.end) return;
       if constexpr (has_ranges) {
 #pragma unroll
-        for (int i = 0; i < thread_sums(config); ++i) before[i] = sums_[i];
+        for (int i = 0; i < config.block_n / 2; ++i) before[i] = sums_[i];
       }
       range.begin = range.end;
     }
@@ -148,20 +146,15 @@ class mma_consumer {
       const auto& here = shared.stages[reading_.stage];
       // Groups take a k-block each, or half of the rows of the M operand.
       const std::uint64_t m_operand = operand_descriptor(
-          config.warpgroup_split_k
-              ? here.m_operand[group_]
-              : here.m_operand[0] + group_ * (rows_of_group(config) * block_k * 2));
+          config.warpgroup_split_k ? here.m_operand[group_]
+                                   : here.m_operand[0] + group_ * (warpgroup_rows * block_k * 2));
       const std::uint64_t n_operand =
           operand_descriptor(here.n_operand[config.warpgroup_split_k ? group_ : 0]);
       wgmma_fence();
 #pragma unroll
-      for (int k = 0; k < block_k; k += 16) {
-#pragma unroll
-        for (int row = 0; row < rows_of_group(config); row += warpgroup_rows)
-          gpu::multiply<T, config.block_n>(sums_of_rows(row),
-                                           advanced(m_operand, row * block_k + k),
-                                           advanced(n_operand, k), true);
-      }
+      for (int k = 0; k < block_k; k += 16)
+        gpu::multiply<T, config.block_n>(sums_, advanced(m_operand, k), advanced(n_operand, k),
+                                         true);
       wgmma_commit();
       wgmma_wait<1>();
       if (k_block > begin) release(before);
@@ -172,12 +165,6 @@ class mma_consumer {
     wgmma_wait<0>();
     hold_sums(sums_);
     release(before);
-  }
-
-  /// Of 64 rows, the first of which is `row` of the warpgroup's.
-  [[nodiscard]] __device__ auto sums_of_rows(int row) -> float (&)[config.block_n / 2] {
-    return reinterpret_cast<float(&)[config.block_n / 2]>(
-        sums_[row / warpgroup_rows * (config.block_n / 2)]);
   }
 
   /// Sums begin as zeros. If the first multiplication did not add instead, what a tile left in them
@@ -292,7 +279,7 @@ class mma_consumer {
   int lane_;
   ring_cursor reading_;
   ring_cursor writing_;
-  float sums_[thread_sums(config)];  // those of its first 64 rows come first
+  float sums_[config.block_n / 2];
 };
 
 }  // namespace untax::gpu

@@ -31,6 +31,11 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
+/// Stages in a tile.
+constexpr int stages_of(const tile_schedule& order) {
+  return order.k_blocks / order.k_blocks_per_stage;
+}
+
 /// Whether a kernel adds what may depend on n and k alone in the order of ranges: a warpgroup has
 /// all of them, or every one of those that split k in a cluster has one.
 bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {

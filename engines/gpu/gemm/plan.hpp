@@ -47,10 +47,6 @@ struct gemm_plan {
   [[nodiscard]] std::string text() const;
 };
 
-/// Stages in a tile.
-[[nodiscard]] constexpr int stages_of(const tile_schedule& order) {
-  return order.k_blocks / order.k_blocks_per_stage;
-}
 /// Ranges into which k is cut where bits may depend on n and k alone; none of them is empty. As
 /// many as the warpgroups of a cluster, if all of an H200 have a place that share a tile of 64 rows
 /// of the weights; but no more than add k-blocks longer than their sums take to add.

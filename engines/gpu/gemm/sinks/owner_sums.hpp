@@ -30,16 +30,7 @@ struct sums_run : with_peers<sum_fragments> {
          subtile_columns(c) == subtile_side;
 }
 
-/// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
-/// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA
-/// does nothing but add, the warpgroups do at the end.
-struct owner_sums {
-  struct arguments {};
-  template <class Io>
-  class view;
-};
-
-/// What it has of shared memory, behind that of the pipeline.
+/// What a sink of sums has of shared memory, behind that of the pipeline.
 template <tile_config config>
 struct landed_sums {
   /// 16-bit partials of a warp in a tile.
@@ -49,10 +40,19 @@ struct landed_sums {
   /// By group, place and warp: whether the sums of a sub-tile are there.
   bool added[mma_warpgroups][config.epilogue_buffers][sum_fragments::warps];
 };
-template <tile_config config>
-inline constexpr std::size_t sink_bytes<config, owner_sums> = can_stage(config)
-                                                                  ? sizeof(landed_sums<config>)
-                                                                  : 0;
+
+/// Partial results of a rank go from the registers of the MMA warpgroups into the memory of the
+/// owners of their rows; through shared memory where all of a group are one peer's. Where no CTA
+/// does nothing but add, the warpgroups add: what has come of a tile behind it, the rest at the
+/// end.
+struct owner_sums {
+  template <tile_config config>
+  static constexpr std::size_t own_bytes = can_stage(config) ? sizeof(landed_sums<config>) : 0;
+
+  struct arguments {};
+  template <class Io>
+  class view;
+};
 
 /// A and B of this GPU alone; tiles of rows begin with those of the next rank.
 struct turned_source {

@@ -100,10 +100,7 @@ class sums_epilogue {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        // If the tile behind this one is the last, so it is of peers, who then wait for this one.
-        const work_tile next = block_.next(w);
-        const bool ends = next.valid() && !block_.next(next).valid();
-        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w) / (ends ? 2 : 1));
+        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w));
       }
       throttle_.await();
       f.part = subtile * subtile_parts;
