@@ -390,8 +390,6 @@ TEST(all_reduce_norm, takes_two_phases_on_gpus_where_bytes_are_many) {
   EXPECT_EQ(phases(512, 4096, 2), 1);
   EXPECT_EQ(phases(1024, 4096, 2), 2);
   EXPECT_EQ(phases(512, 16384, 2), 2);
-  EXPECT_EQ(phases(383, 4096, 3), 1);
-  EXPECT_EQ(phases(384, 4096, 3), 2);
   EXPECT_EQ(phases(128, 4096, 4), 1);
   EXPECT_EQ(phases(256, 4096, 4), 2);
   EXPECT_EQ(phases(63, 4096, 8), 1);

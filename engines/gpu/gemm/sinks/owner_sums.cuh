@@ -70,7 +70,7 @@ class sums_sender {
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
     if constexpr (can_stage(config)) {
-      const int owner = staged_owner<config>(t_, tile.row, tile.column, group_);
+      const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
       if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
       if (owner >= 0) return stage<T>(block, sums);
     }

@@ -19,7 +19,7 @@ inline constexpr int subtile_parts = subtile_side / 8;  ///< fragments of a warp
 /// The rank that has all rows of a group in a tile, which then passes through the places of the
 /// epilogue; -1 if there is no such rank, or if it is this one and its rows do not.
 template <tile_config config>
-[[nodiscard]] __device__ int staged_owner(const sums_run& io, int row, int column, int group) {
+[[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
   const int first = how.turned(row) + group * warpgroup_rows;
   const int rows = how.full_rows();
@@ -71,7 +71,7 @@ class sums_epilogue {
       throttle_.count(w.end - w.begin);
       if (block_.arguments.schedule.stores_partial(w)) return;
       const tile_place tile = block_.place(w);
-      const int owner = staged_owner<config>(t_, tile.row, tile.column, group_);
+      const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
       if (owner < 0) return;
       sum_fragment first;
       first.row_tile = how_.turned(tile.row) / tile_rows(config);
