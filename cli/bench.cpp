@@ -19,6 +19,7 @@
 #include "bench_flash_attention.hpp"
 #include "bench_gemm.hpp"
 #include "bench_host.hpp"
+#include "bench_locality.hpp"
 #include "bench_norm.hpp"
 #include "bench_overlap.hpp"
 #include "bench_rma.hpp"
@@ -181,6 +182,13 @@ int run_suite(std::size_t suite, const bench_options& options) {
                                 .every_order = options.orders,
                                 .progress = {}},
                                options.json);
+  }
+  if (suite == 15) {
+    return run_locality_bench({.repeats = options.repeats,
+                               .problems = options.gemm.problems,
+                               .seed = options.gemm.seed,
+                               .progress = {}},
+                              options.json);
   }
   if (suite == 14) return run_norm(options.norm, options.ranks(), options.repeats, options.json);
   overlap_request overlap = options.overlap;

@@ -25,7 +25,7 @@ const std::vector<option_use>& uses() {
       {{"--size"}, {"collectives", "gemm"}},
       {{"--problems", "--seed"},
        {"gemm", "shared", "flash-attention", "all-gather-gemm", "gemm-all-scatter",
-        "gemm-reduce-scatter", "gemm-all-reduce"}},
+        "gemm-reduce-scatter", "gemm-all-reduce", "locality"}},
       {{"--orders"}, {"flash-attention"}},
       {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
@@ -71,6 +71,9 @@ constexpr const char* footer =
     "--ranks 2 and 4 by default; with --ranks 1 sums over ranks beside the GEMM alone\n"
     "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
     "random; with --orders in every order of tiles\n"
+    "locality          what kernels of untax locality read and write, on one GPU, in several "
+    "orders "
+    "of blocks, beside what is simulated; with --problems kernels, sizes and orders at random\n"
     "\n"
     "Where figures have bars, the exit status is 1 if one is missed. With --trace gemm and shared "
     "are timed twice, in turn: without and with a recording.\n"
@@ -110,7 +113,8 @@ const std::vector<std::string>& bench_suites() {
                                                "flash-attention",
                                                "gemm-reduce-scatter",
                                                "gemm-all-reduce",
-                                               "all-reduce-norm"};
+                                               "all-reduce-norm",
+                                               "locality"};
   return all;
 }
 

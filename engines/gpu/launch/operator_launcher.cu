@@ -102,6 +102,7 @@ void operator_launcher::wait(cudaStream_t stream, const char* failure) const {
 }
 
 void operator_launcher::require(cudaError_t result, const char* failure) const {
+  if (result == cudaSuccess) return;
   gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, failure));
 }
 

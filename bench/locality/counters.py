@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Holds what `untax locality` simulates against the counters of a GPU, for kernels, sizes and orders drawn at random.
+
+    python3 bench/locality/counters.py build/cuda/untax --problems 40 --seed 1 --out counters.json
+
+Runs `untax bench locality` twice: for times, and below Nsight Compute (ncu), which counts reads that reach L2, those that
+it answers, and bytes from memory. Prints the farthest first, and fails if fewer than nine in ten hit rates are within 6
+points or if the ranks of times correlate by less than 0.8.
+"""
+import argparse
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+READS, HITS, BYTES = ("lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
+                      "dram__bytes_read.sum")
+POINTS, PART, CORRELATION = 6, 0.9, 0.8
+
+
+def ranks(values):
+    """Mean ranks of equal values."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    made = [0.0] * len(values)
+    begin = 0
+    while begin < len(order):
+        end = begin
+        while end < len(order) and values[order[end]] == values[order[begin]]:
+            end += 1
+        for at in order[begin:end]:
+            made[at] = (begin + end - 1) / 2
+        begin = end
+    return made
+
+
+def correlation(a, b):
+    """Of ranks (Spearman)."""
+    a, b = ranks(a), ranks(b)
+    middle = (len(a) - 1) / 2
+    product = sum((x - middle) * (y - middle) for x, y in zip(a, b))
+    squares = sum((x - middle) ** 2 for x in a) * sum((y - middle) ** 2 for y in b)
+    return product / squares ** 0.5 if squares > 0 else 0.0
+
+
+def bench(before, untax, options, repeat, file):
+    command = [*before, untax, "bench", "locality", "--problems", str(options.problems), "--seed", str(options.seed),
+               "--repeat", str(repeat), "--json", str(file)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(file.read_text(encoding="utf-8")), done.stdout
+
+
+def counted(printed):
+    """Of each launch, from what ncu prints with --csv --page raw: a line of names, a line of units, one of each launch."""
+    lines = printed.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines[begin:]))))[1:]
+    return [{name: float(row[name].replace(",", "")) for name in (READS, HITS, BYTES)} for row in rows]
+
+
+def judged(rows, launches):
+    """Each row with what was counted of its last launch."""
+    at = 0
+    for row in rows:
+        at += row["launches"]
+        found = launches[at - 1]
+        yield {**row, "read_hit_rate": found[HITS] / found[READS] if found[READS] else 0.0, "memory_bytes": found[BYTES]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("untax")
+    parser.add_argument("--problems", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=pathlib.Path, help="where the rows go as JSON")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "rows.json"
+        timed, _ = bench([], options.untax, options, 5, file)
+        ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--kernel-name",
+               "replay_locality", "--metrics", f"{READS},{HITS},{BYTES}"]
+        below, printed = bench(ncu, options.untax, options, 1, file)
+    rows = list(judged(below["rows"], counted(printed)))
+    for row, one in zip(rows, timed["rows"]):
+        row["seconds"] = one["seconds"]
+        row["points"] = 100 * (row["simulated"]["read_hit_rate"] - row["read_hit_rate"])
+    near = sum(abs(row["points"]) <= POINTS for row in rows) / len(rows)
+    agreed = correlation([row["seconds"]["median"] for row in rows], [row["simulated"]["seconds"] for row in rows])
+    for row in sorted(rows, key=lambda row: -abs(row["points"])):
+        print(f"{row['points']:+6.1f} points  {row['kernel']:<20}{row['order']:<40}"
+              f"counted {100 * row['read_hit_rate']:5.1f} %  {1e6 * row['seconds']['median']:9.1f} us, "
+              f"simulated {1e6 * row['simulated']['seconds']:9.1f}")
+    print(f"within {POINTS} points: {100 * near:.0f} % (at least {100 * PART:.0f}); ranks of times correlate by {agreed:.2f} "
+          f"(at least {CORRELATION})")
+    if options.out:
+        about = {key: timed[key] for key in timed if key != "rows"}
+        options.out.write_text(json.dumps({**about, "seed": options.seed, "near": near, "correlation": agreed, "rows": rows},
+                                          indent=1) + "\n", encoding="utf-8")
+    return 0 if near >= PART and agreed >= CORRELATION else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

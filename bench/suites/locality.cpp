@@ -1,0 +1,169 @@
+#include "bench/suites/locality.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include <untax/locality/library.hpp>
+#include <untax/locality/search.hpp>
+
+namespace untax::bench {
+namespace {
+
+constexpr const char* random_order = "random";
+constexpr const char* described = "h200";  // whose cache lines and domains problems are drawn for
+
+/// Runs beyond these take longer than is worth waiting for, or do not fit.
+constexpr double most_steps = 4e6;  // of all blocks together
+constexpr double most_operand_bytes = 16e9;
+constexpr double most_requested_bytes = 3e11;
+
+double steps_of(const locality::kernel& k) {
+  double all = 0;
+  for (int block = 0; block < k.blocks(); ++block) all += k.steps(block);
+  return all;
+}
+double operand_bytes(const locality::kernel& k) {
+  double all = 0;
+  for (const locality::operand& o : k.operands())
+    all += static_cast<double>(o.rows) * static_cast<double>(o.columns) * o.element_bytes;
+  return all;
+}
+bool is_small(const locality::kernel& k) {
+  return k.blocks() <= most_steps && operand_bytes(k) <= most_operand_bytes &&
+         steps_of(k) <= most_steps && replayed_bytes(k) <= most_requested_bytes;
+}
+
+/// A GPU replays steps in one direction or the other; other ways depend on what a processor did
+/// before, or on where other blocks are.
+bool can_be_replayed(const locality::block_order& o) {
+  return o.way == order::direction::forward || o.way == order::direction::backward;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const locality::named_text& one : locality::built_in_kernels()) {
+    if (!locality::kernel_named(one.name, {}).has_dependences()) all.push_back(one.name);
+  }
+  return all;
+}
+
+std::vector<replay_problem> grid() {
+  const locality::device d = locality::device_named(described);
+  std::vector<replay_problem> all;
+  for (const std::string& name : names()) {
+    replay_problem p{name, {}, {}};
+    for (double keys = 32768; !is_small(p.kernel(d.line)); keys /= 2)
+      p.sizes = {{"heads", 32}, {"keys", keys}};
+    const locality::kernel k = p.kernel(d.line);
+    locality::search_options how;
+    how.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const locality::search_result found = locality::search(k, d, how);
+    const auto best = std::ranges::find_if(
+        found.best, [](const locality::ranked& r) { return can_be_replayed(r.order); });
+    std::vector<std::string> orders = {found.numbered.order.name, random_order};
+    if (best != found.best.end() && best->order.name != orders.front())
+      orders.push_back(best->order.name);
+    for (const std::string& order : orders) {
+      p.order = order;
+      all.push_back(p);
+    }
+  }
+  return all;
+}
+
+class drawing {
+ public:
+  explicit drawing(std::uint64_t seed) : random_(seed) {}
+
+  /// A kernel, sizes within a factor of four of those of its text, and an order; nothing if that is
+  /// too large.
+  [[nodiscard]] std::optional<replay_problem> draw(const locality::device& d) {
+    static const std::vector<std::string> all = names();
+    replay_problem p{all[below(all.size())], {}, {}};
+    const locality::kernel usual = p.kernel(d.line);
+    for (const auto& [name, value] : usual.all_sizes()) {
+      if (name == "m" || name == "n" || name == "k" || name == "keys") p.sizes[name] = sized(value);
+      if (name == "heads") p.sizes[name] = static_cast<double>(1ULL << below(8));
+      if (name == "causal") p.sizes[name] = static_cast<double>(below(2));
+    }
+    const locality::kernel k = p.kernel(d.line);
+    if (!is_small(k)) return std::nullopt;
+    p.order = random_order;
+    if (below(4) == 0) return p;
+    std::vector<locality::block_order> orders = locality::order_space(k, d.domains);
+    std::erase_if(orders, [](const auto& o) { return !can_be_replayed(o); });
+    p.order = orders[below(orders.size())].name;
+    return p;
+  }
+
+ private:
+  [[nodiscard]] std::size_t below(std::size_t end) { return random_() % end; }
+  [[nodiscard]] double sized(double usual) {
+    constexpr double granule = 128;
+    const double power = std::uniform_real_distribution(-2.0, 1.0)(random_);
+    return std::max(2.0, std::round(usual * std::exp2(power) / granule)) * granule;
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+locality::kernel replay_problem::kernel(int line) const {
+  return locality::kernel_named(name, sizes, line);
+}
+
+locality::schedule replay_problem::schedule(const locality::kernel& k, int domains) const {
+  if (order != random_order) {
+    const locality::block_order found = locality::order_named(k, domains, order);
+    return {found.table(k.blocks()), found.way};
+  }
+  locality::schedule made;
+  made.blocks.resize(static_cast<std::size_t>(k.blocks()));
+  std::iota(made.blocks.begin(), made.blocks.end(), 0);
+  std::mt19937_64 random(made.blocks.size());
+  std::ranges::shuffle(made.blocks, random);
+  return made;
+}
+
+double replayed_bytes(const locality::kernel& k) {
+  double all = 0;
+  for (int block = 0; block < k.blocks(); ++block) {
+    for (const locality::access& a : k.accesses(block)) {
+      const int times = a.when == locality::moment::every_step ? k.steps(block) : 1;
+      const int bytes = k.operands()[static_cast<std::size_t>(a.operand)].element_bytes;
+      all += static_cast<double>(a.rows * a.columns) * bytes * times;
+    }
+  }
+  return all;
+}
+
+locality::traffic read_traffic(const locality::kernel& k, const locality::outcome& found) {
+  std::vector<bool> is_read(k.operands().size());
+  for (const locality::access& a : k.accesses(0)) {
+    if (!a.is_write) is_read[static_cast<std::size_t>(a.operand)] = true;
+  }
+  locality::traffic all;
+  for (std::size_t i = 0; i < is_read.size(); ++i) {
+    if (!is_read[i]) continue;
+    all.requested += found.operands[i].requested;
+    all.hit += found.operands[i].hit;
+  }
+  return all;
+}
+
+std::vector<replay_problem> replay_problems(const replay_suite_options& options) {
+  if (options.problems == 0) return grid();
+  const locality::device d = locality::device_named(described);
+  drawing from(options.seed);
+  std::vector<replay_problem> all;
+  while (static_cast<int>(all.size()) < options.problems) {
+    if (auto p = from.draw(d)) all.push_back(std::move(*p));
+  }
+  return all;
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "bench/suites/locality.hpp"
+#include "output.hpp"
+#include "terminal.hpp"
+
+namespace untax::cli {
+
+/// What the table of `untax bench locality` says.
+[[nodiscard]] std::string text_of(const bench::replay_report& report, int columns, text_style how);
+
+/// Measures and prints. Returns the exit status.
+[[nodiscard]] int run_locality_bench(bench::replay_suite_options suite, const std::string& json);
+
+}  // namespace untax::cli
