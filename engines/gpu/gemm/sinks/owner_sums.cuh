@@ -52,8 +52,8 @@ enum class handed_over : std::uint8_t { added, some_left, given_up };
 
 /// A warp of an MMA warpgroup, which sends its partial sums, own ones too. Where no CTA does
 /// nothing but add, it adds what of its tiles is for this rank: behind each tile what has come by
-/// then from all ranks, and the rest at the end. So it never waits before it has sent everything,
-/// and no cycle of waits can arise, in whatever order ranks multiply.
+/// then from all ranks, and the rest at the end. Before it has sent everything it waits for peers
+/// for a bounded time at most, so no cycle of waits can arise, in whatever order ranks multiply.
 class sums_sender {
  public:
   static constexpr bool takes = true;
