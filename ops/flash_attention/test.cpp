@@ -224,6 +224,8 @@ TEST(flash_attention, refuses) {
     expect_error(run(false, [](auto& o) { o.q.rows = 5; }), errc::invalid_argument, {"q", "5"});
     expect_error(run(false, [](auto& o) { o.out.type = dtype::bf16; }), errc::invalid_argument,
                  {"out", "bf16"});
+    expect_error(run(false, [](auto& o) { o.keys.rows = 5; }), errc::invalid_argument,
+                 {"keys is 5"});
     expect_error(run(false, [](auto& o) { o.values.rows = 5; }), errc::invalid_argument,
                  {"values is 5"});
     expect_error(run(false, [&](auto& o) { o.key_begins = c.key_begins.data(); }),

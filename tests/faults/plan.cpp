@@ -132,6 +132,18 @@ TEST(fault_plan, repeats_at_once_or_after_the_next_on_the_same_counter) {
   d.signal(late, site(1, channel_verb::publish), use(2));
   EXPECT_TRUE(late.struck());
   EXPECT_EQ(d.uses, (std::vector<std::uint64_t>{1, 2, 2, 2, 2, 1}));
+
+  // What says that rooms are free has a counter of its own.
+  fault_plan freed(fault::parse("late_duplicate:rank=1,verb=retire"));
+  counter e;
+  room other = use(2);
+  other.free = 8;
+  e.signal(freed, site(1, channel_verb::retire), use(1));
+  e.signal(freed, site(1, channel_verb::retire), other);
+  EXPECT_FALSE(freed.struck());
+  e.signal(freed, site(1, channel_verb::retire), use(2, 5));
+  EXPECT_TRUE(freed.struck()) << "whatever it says of readiness";
+  EXPECT_EQ(e.uses, (std::vector<std::uint64_t>{1, 2, 2, 1}));
 }
 
 TEST(fault_plan, delays_without_holding_the_worker_up) {

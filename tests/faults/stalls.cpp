@@ -1,11 +1,16 @@
 // Ranks that stall in the middle of an operator, for every operator and pattern on thread worlds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include <untax/world/launch.hpp>
+
+#include "ops/common/registry.hpp"
 #include "trial.hpp"
 
 namespace untax::testing {
@@ -31,6 +36,40 @@ TEST(stalls, one_beyond_the_limit_is_harmless_or_named) {
                       failed += expect_right_or_named(c, f).failed() ? 1 : 0;
                     });
   EXPECT_GT(failed, 0) << "somebody waits for most sites";
+}
+
+/// Rank 1 never runs. Rank 0 multiplies its own rows, and stores nothing that needs the others'.
+TEST(stalls, a_step_is_not_taken_behind_a_wait_that_failed) {
+  constexpr float poison = 77;
+  world_options limits;
+  limits.wait_limit = short_limit;
+  std::atomic<bool> over = false;
+  constexpr std::int64_t own = 200;
+  std::vector<float> c(2 * own * 24, poison);
+  EXPECT_THROW(run_threads(
+                   2,
+                   [&](untax::world& w) {
+                     const auto op = all_gather_gemm_entry().make(
+                         w, {.m = 2 * own, .n = 24, .k = 16}, {.how = pattern::fused_sequential});
+                     while (w.rank() == 1 && !over)
+                       std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                     if (w.rank() == 1) return;
+                     const std::vector<float> ones(own * 16, 1.0F);
+                     try {
+                       op->run({ones.data(), dtype::f32, own, 16},
+                               {ones.data(), dtype::f32, 24, 16},
+                               {c.data(), dtype::f32, 2 * own, 24}, {});
+                     } catch (const error& e) {
+                       EXPECT_EQ(e.code(), errc::timeout) << e.what();
+                       over = true;
+                       throw;
+                     }
+                     over = true;
+                   },
+                   limits),
+               error);
+  EXPECT_EQ(std::count(c.begin(), c.begin() + own * 24, 16.0F), own * 24);
+  EXPECT_EQ(std::count(c.begin() + own * 24, c.end(), poison), own * 24);
 }
 
 std::ptrdiff_t entries(const char* directory) {

@@ -132,6 +132,14 @@ TEST_F(bootstrap, a_rank_in_trouble_does_not_wait_longer_than_others) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
+TEST_F(bootstrap, a_rank_that_is_alone_says_that_nobody_meets_there) {
+  const untax::settings s = settings_with(50ms);
+  const own_share mine = own_share::make(rank_of(1, 2), s);
+  const untax::error found = error_of([&] { (void)join(rank_of(1, 2), s, mine); });
+  expect_error(found, errc::timeout, {"rank 0 did not come"});
+  EXPECT_EQ(std::string(found.what()).find("ranks of another launch"), std::string::npos);
+}
+
 /// Runs `body` in a thread that is somebody else, but may still go where root may. False if this
 /// process is not root, or in surroundings where that cannot be.
 template <class Body>

@@ -7,6 +7,7 @@
 
 #include <untax/core/half.hpp>
 
+#include "engines/host/convert.hpp"
 #include "engines/host/tile_math.hpp"
 
 namespace untax::host {
@@ -104,6 +105,24 @@ TEST(tile_math, multiplies_by_weights_that_are_widened_in_blocks) {
               static_cast<float>(bf16(static_cast<float>(depth * (n + 1)))));
   for (const std::size_t beside : {std::size_t{0}, std::size_t{1}, c.size() - 1})
     EXPECT_EQ(static_cast<float>(c[beside]), -1.0F);
+}
+
+// As partial results of peers were rounded on their way.
+TEST(tile_math, rounds_as_a_type_does) {
+  constexpr float value = 1.0F + 0x1p-9F + 0x1p-12F;  // a tie for neither of the two
+  const auto rounded = [&](dtype type) {
+    std::array<float, 6> values{value, value, 7.0F, value, value, 7.0F};
+    round_to(type, values.data(), 3, 2, 2);
+    EXPECT_EQ(values[2], 7.0F);
+    EXPECT_EQ(values[5], 7.0F);
+    EXPECT_EQ(values[0], values[4]);
+    return values[0];
+  };
+  EXPECT_EQ(rounded(dtype::f16), static_cast<float>(f16(value)));
+  EXPECT_EQ(rounded(dtype::bf16), static_cast<float>(bf16(value)));
+  EXPECT_EQ(rounded(dtype::f32), value);
+  EXPECT_NE(rounded(dtype::f16), value);
+  EXPECT_NE(rounded(dtype::f16), rounded(dtype::bf16));
 }
 
 TEST(math_needs, are_those_of_all_steps_and_of_no_other) {

@@ -9,6 +9,7 @@
 #include <untax/core/error.hpp>
 #include <untax/trace/json.hpp>
 
+#include "engines/host/trace.hpp"
 #include "support.hpp"
 
 namespace untax::testing {
@@ -50,6 +51,26 @@ TEST(trace_ring, the_oldest_go_and_are_counted) {
   EXPECT_EQ(spans[0].number, 2);
   EXPECT_EQ(spans[1].number, 3);
   EXPECT_LE(spans[0].end, spans[1].begin);
+}
+
+// A room that nobody asks to be free has no counter that a retire could raise.
+TEST(trace_ring, signals_that_raise_nothing_are_not_noted) {
+  trace_ring ring(8);
+  room target{.producer = 1, .consumer = 2, .number = 3, .ready = 4, .free = -1, .use = 5};
+  host::note_signal(ring, channel_verb::retire, target, 1);
+  EXPECT_TRUE(ring.events().empty());
+  host::note_signal(ring, channel_verb::publish, target, 0);
+  target.free = 6;
+  host::note_signal(ring, channel_verb::retire, target, 1);
+  const auto events = ring.events();
+  ASSERT_EQ(events.size(), 2U);
+  const trace_mark ready = trace_mark::unpacked(events[0].word);
+  const trace_mark free = trace_mark::unpacked(events[1].word);
+  EXPECT_EQ(ready.counter, 4);
+  EXPECT_EQ(ready.owner, 2);
+  EXPECT_EQ(free.counter, 7);
+  EXPECT_EQ(free.owner, 1);
+  EXPECT_EQ(free.number, 5);
 }
 
 TEST(trace_session, nothing_is_recorded_unless_it_was_asked_for) {
