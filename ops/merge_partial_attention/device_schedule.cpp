@@ -71,8 +71,9 @@ std::vector<std::string> merge_model::faults() const {
     std::vector<int> takers(static_cast<std::size_t>(how().chunks_of(owner)));
     for (int block = 0; block < plan.blocks; ++block) {
       each_segment(owner, block, [&](const segment& s) {
+        const std::int64_t before = std::int64_t{s.row} * how().row_chunks;
         for (int at = s.begin; at < s.begin + s.size; ++at)
-          ++takers[static_cast<std::size_t>(s.row * how().row_chunks + at)];
+          ++takers[static_cast<std::size_t>(before + at)];
       });
     }
     const auto wrong = std::ranges::find_if(takers, [](int times) { return times != 1; });

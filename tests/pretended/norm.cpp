@@ -236,9 +236,9 @@ TEST(gpu_norm_without_kernels, passes_large_sums_on) {
           .plan()
           .phases;
     };
-    // Between four ranks one phase sends twice as much: 1 MiB more, from here on.
-    EXPECT_EQ(phases_of(255), 1);
-    EXPECT_EQ(phases_of(256), 2);
+    // Between four ranks one phase sends twice as much: 3 MiB more, from here on.
+    EXPECT_EQ(phases_of(767), 1);
+    EXPECT_EQ(phases_of(768), 2);
     EXPECT_EQ(phases_of(3), 1);
   });
 }
