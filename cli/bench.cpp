@@ -187,6 +187,7 @@ int run_suite(std::size_t suite, const bench_options& options) {
     return run_locality_bench({.repeats = options.repeats,
                                .problems = options.gemm.problems,
                                .seed = options.gemm.seed,
+                               .begin = {},
                                .progress = {}},
                               options.json);
   }

@@ -1,5 +1,7 @@
 #include "bench_locality.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "files.hpp"
@@ -72,8 +74,9 @@ std::string text_of(const bench::replay_report& report, int columns, text_style 
 int run_locality_bench(bench::replay_suite_options suite, const std::string& file) {
   bench::replay_report report;
   {
-    progress_bar bar("bench locality", suite.problems);
-    suite.progress = [&bar] { bar.advance(); };
+    std::optional<progress_bar> bar;
+    suite.begin = [&bar](std::int64_t problems) { bar.emplace("bench locality", problems); };
+    suite.progress = [&bar] { bar->advance(); };
     report = bench::run_replay_suite(suite);
   }
   if (file != "-") show(text_of(report, width(stream::out), style(stream::out)));

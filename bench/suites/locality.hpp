@@ -41,7 +41,8 @@ struct replay_suite_options {
   int repeats = 20;
   int problems = 0;  ///< so many at random instead of the grid
   std::uint64_t seed = 1;
-  /// Called after each problem. May be empty.
+  /// Called with the number of problems, and then after each. May be empty.
+  std::function<void(std::int64_t)> begin;
   std::function<void()> progress;
 };
 
@@ -56,8 +57,9 @@ struct replay_report {
                                              const locality::outcome& found);
 
 /// Those that are measured: each kernel that is built in, and whose blocks do not wait for others,
-/// in the order of its numbers, in the best one of a short search, and in a random one; or what is
-/// drawn, so small that a run takes milliseconds.
+/// in the order of its numbers, in a random one, and in the best one of a search that a GPU can
+/// replay, if that is another; attention with so few keys that a run takes milliseconds. Or what is
+/// drawn, as small.
 [[nodiscard]] std::vector<replay_problem> replay_problems(const replay_suite_options& options);
 
 /// Has one kernel on the current device read and write what the descriptions say, block by block

@@ -1,7 +1,9 @@
 // What `untax bench locality` measures: kernels and orders that a GPU can replay, and drawn alike
 // by a seed.
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -20,8 +22,8 @@ void expect_bijection(const locality::kernel& k, const locality::schedule& s) {
 }
 
 TEST(replay, draws_kernels_that_run_for_milliseconds) {
-  const auto drawn = replay_problems({.problems = 40, .seed = 5, .progress = {}});
-  const auto again = replay_problems({.problems = 40, .seed = 5, .progress = {}});
+  const auto drawn = replay_problems({.problems = 40, .seed = 5, .begin = {}, .progress = {}});
+  const auto again = replay_problems({.problems = 40, .seed = 5, .begin = {}, .progress = {}});
   ASSERT_EQ(drawn.size(), 40U);
   std::set<std::string> names;
   int random = 0;
@@ -44,8 +46,29 @@ TEST(replay, draws_kernels_that_run_for_milliseconds) {
   EXPECT_GE(names.size(), 6U);
   EXPECT_GE(random, 3);
   EXPECT_LE(random, 20);
-  EXPECT_NE(replay_problems({.problems = 1, .seed = 6, .progress = {}}).front().sizes,
+  EXPECT_NE(replay_problems({.problems = 1, .seed = 6, .begin = {}, .progress = {}}).front().sizes,
             drawn.front().sizes);
+}
+
+TEST(replay, has_a_grid_of_all_kernels_that_wait_for_nobody) {
+  std::map<std::string, std::vector<std::string>> orders;
+  for (const replay_problem& p : replay_problems({})) {
+    SCOPED_TRACE(p.name + ", " + p.order);
+    const locality::kernel k = p.kernel(128);
+    expect_bijection(k, p.schedule(k, 1));
+    EXPECT_LE(replayed_bytes(k), 3e11);
+    orders[p.name].push_back(p.order);
+  }
+  for (const locality::named_text& one : locality::built_in_kernels()) {
+    SCOPED_TRACE(one.name);
+    if (locality::kernel_named(one.name, {}).has_dependences()) {
+      EXPECT_EQ(orders.count(one.name), 0U);
+      continue;
+    }
+    ASSERT_GE(orders[one.name].size(), 2U);
+    EXPECT_EQ(orders[one.name][0], "as numbered");
+    EXPECT_EQ(orders[one.name][1], "random");
+  }
 }
 
 /// 4 blocks, each with a row of A at its first step, two tiles of B, and a tile of C at its last.

@@ -111,21 +111,10 @@ class flash_trial {
   device_buffer out_;
 };
 
-std::string device_name() {
-  int device = 0;
-  cudaDeviceProp found{};
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&found, device) != cudaSuccess) {
-    cudaGetLastError();
-    throw error(errc::unsupported, "bench flash-attention needs a GPU, and there is none");
-  }
-  return found.name;
-}
-
 }  // namespace
 
 flash_report run_flash_suite(const flash_suite_options& options) {
-  flash_report report{device_name(), {}};
+  flash_report report{device_name("flash-attention"), {}};
   const gpu::stopwatch clock;
   for (const flash_problem& problem : flash_problems(options)) {
     const flash_trial trial(problem, clock);

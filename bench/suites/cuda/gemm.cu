@@ -201,23 +201,12 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
   return plans;
 }
 
-std::string device_name() {
-  int device = 0;
-  cudaDeviceProp found{};
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&found, device) != cudaSuccess) {
-    cudaGetLastError();
-    throw error(errc::unsupported, "bench gemm needs a GPU, and there is none");
-  }
-  return found.name;
-}
-
 }  // namespace
 
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
   using clock_type = std::chrono::steady_clock;
   const auto start = clock_type::now();
-  gemm_report report{device_name(), bulk::blas().text, options.type, gemm_shapes(options)};
+  gemm_report report{device_name("gemm"), bulk::blas().text, options.type, gemm_shapes(options)};
   report.drawn = options.problems > 0;
   report.seed = options.seed;
   report.invariant = options.invariant;

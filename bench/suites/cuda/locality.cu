@@ -11,6 +11,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/cuda/vectors.cuh"
+#include "engines/gpu/launch/num_sms.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
 namespace untax::bench {
@@ -91,26 +92,6 @@ __global__ void __launch_bounds__(threads) replay_locality(const replay_argument
   if (seen != 0) *run.sink = seen;
 }
 
-int attribute(cudaDeviceAttr what) {
-  int device = 0;
-  int value = 0;
-  gpu::require(cudaGetDevice(&device), "no device");
-  gpu::require(cudaDeviceGetAttribute(&value, what, device), "no attribute of the device");
-  return value;
-}
-
-std::string device_name() {
-  int device = 0;
-  cudaDeviceProp found{};
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&found, device) != cudaSuccess) {
-    cudaGetLastError();
-    throw error(errc::unsupported,
-                "bench locality needs a GPU, and there is none; untax locality simulates without");
-  }
-  return found.name;
-}
-
 /// The description of a GPU that a driver calls so.
 std::optional<locality::device> description_of(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -156,13 +137,15 @@ class replay_trial {
     run_.steps = static_cast<const int*>(tables_[2].data());
     run_.sink = static_cast<unsigned*>(tables_[3].data());
     run_.backward = s.way == order::direction::backward;
-    run_.pause = static_cast<long long>(step_seconds * 1e3 * attribute(cudaDevAttrClockRate));
+    run_.pause =
+        static_cast<long long>(step_seconds * 1e3 * gpu::attribute_here(cudaDevAttrClockRate));
     // So much that no more blocks than that are on a multiprocessor.
     constexpr int reserved = 1024;  // by the system, of each block
-    shared_bytes_ = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
+    shared_bytes_ = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
                         std::max(1, k.resident()) / reserved * reserved -
                     reserved;
-    shared_bytes_ = std::min(shared_bytes_, attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+    shared_bytes_ =
+        std::min(shared_bytes_, gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin));
     gpu::require(cudaFuncSetAttribute(replay_locality, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       shared_bytes_),
                  "there is not enough shared memory");
@@ -204,11 +187,13 @@ class replay_trial {
 
 replay_report run_replay_suite(const replay_suite_options& options) {
   replay_report report;
-  report.device = device_name();
+  report.device = device_name("locality");
   const std::optional<locality::device> d = description_of(report.device);
   if (d) report.described = d->name;
   const gpu::stopwatch clock;
-  for (const replay_problem& problem : replay_problems(options)) {
+  const std::vector<replay_problem> problems = replay_problems(options);
+  if (options.begin) options.begin(static_cast<std::int64_t>(problems.size()));
+  for (const replay_problem& problem : problems) {
     const locality::kernel k = problem.kernel(d ? d->line : 128);
     const locality::schedule s = problem.schedule(k, d ? d->domains : 1);
     const double share =

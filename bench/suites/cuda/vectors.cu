@@ -5,6 +5,10 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bench {
@@ -36,6 +40,17 @@ __global__ void compare(const std::uint16_t* a, const std::uint16_t* b, std::siz
 }
 
 }  // namespace
+
+std::string device_name(std::string_view suite) {
+  int device = 0;
+  cudaDeviceProp found{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&found, device) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::unsupported, fmt::format("bench {} needs a GPU, and there is none", suite));
+  }
+  return found.name;
+}
 
 device_buffer::device_buffer(std::size_t bytes) {
   gpu::require(cudaMalloc(&data_, bytes == 0 ? 1 : bytes), "allocating device memory");

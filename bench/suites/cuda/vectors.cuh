@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include <cuda_runtime.h>
 
 #include <untax/core/types.hpp>
 
 namespace untax::bench {
+
+/// What the driver calls the current device. Throws `unsupported` where there is none, with the
+/// name of the suite.
+[[nodiscard]] std::string device_name(std::string_view suite);
 
 /// Device memory of one GPU, freed at the end.
 class device_buffer {

@@ -66,6 +66,11 @@ struct block_view : launch_trace {
     if constexpr (config.cluster_split_k > 1) return arguments.schedule.next_of_split(last);
     return arguments.schedule.next(cluster, last);
   }
+  /// Of what is multiplied next.
+  [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
+    const work_tile after = next(w);
+    return after.valid() ? after.end - after.begin : 0;
+  }
   /// Calls `visit(work)` for all of that.
   template <class Visit>
   __device__ void each_work(const Visit& visit) const {

@@ -53,7 +53,7 @@ class epilogue_store {
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
         await_full();
         if (subtile == 0)
-          throttle.begin_tile((sink.copies() - 1) * subtiles_of(config), k_blocks_after(w));
+          throttle.begin_tile((sink.copies() - 1) * subtiles_of(config), block_.k_blocks_after(w));
         for (int copy = 0; copy < sink.copies(); ++copy) {
           if (copy > 0 && !sink.in_turn()) throttle.await();
           store(tile, subtile, copy_of(tile, subtile, sink, copy));
@@ -75,11 +75,6 @@ class epilogue_store {
   [[nodiscard]] __device__ bool stores_partial(const work_tile& w) const {
     if constexpr (config.cluster_split_k > 1) return block_.split >= shares_of(config);
     return block_.arguments.schedule.stores_partial(w);
-  }
-  /// Of what is multiplied next.
-  [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
-    const work_tile next = block_.next(w);
-    return next.valid() ? next.end - next.begin : 0;
   }
 
   [[nodiscard]] __device__ stage_barrier& full() const {

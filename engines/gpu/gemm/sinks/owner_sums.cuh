@@ -137,7 +137,7 @@ class sums_sender {
         if (rank == t_.how.rank()) {
 #pragma unroll
           for (int part = 0; part < subtile_parts; ++part)
-            add_to(added[part], rounded<T>(own + 4 * part));
+            sum_adder::add_to(added[part], rounded<T>(own + 4 * part), false);
           continue;
         }
         block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
@@ -146,7 +146,7 @@ class sums_sender {
         for (int part = 0; part < subtile_parts; ++part) {
           const uint2 word = words[part * sum_fragments::lanes];
           there = there && to::have_come(word);
-          add_to(added[part], to::sums_of(word));
+          sum_adder::add_to(added[part], to::sums_of(word), false);
         }
         if (--peers == 0) continue;
         block.shared.epi_full[group_][writing_.stage].arrive();
@@ -177,9 +177,6 @@ class sums_sender {
     const float2 first = two_floats(two_halves(sums[0], sums[1], T{}), T{});
     const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
     return make_float4(first.x, first.y, second.x, second.y);
-  }
-  __device__ static void add_to(float4& sums, const float4& more) {
-    sums = make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
   /// Two fragments side by side, of a sub-tile, of which `rows` are this warp's: as TMA stores
   /// them.

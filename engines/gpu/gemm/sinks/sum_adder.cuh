@@ -26,6 +26,12 @@ class sum_adder {
         first_row_(io.how.first_row(io.how.rank())),
         end_row_(io.how.end_row(io.how.rank())) {}
 
+  /// The first summand replaces what is there.
+  __device__ static void add_to(float4& sums, const float4& more, bool first) {
+    sums = first ? more
+                 : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
+  }
+
   /// Whether a fragment has some of this rank's rows, and columns that there are.
   [[nodiscard]] __device__ bool wanted(const sum_fragment& f) const {
     return t_.how.wanted_of(first_row_, end_row_, f);
@@ -111,10 +117,6 @@ class sum_adder {
   [[nodiscard]] __device__ static sum_fragment beside(sum_fragment f, int parts) {
     f.part += parts;
     return f;
-  }
-  __device__ static void add_to(float4& sums, const float4& more, bool first) {
-    sums = first ? more
-                 : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
   /// As many words are asked for at once as registers hold, since each look takes the way to

@@ -100,7 +100,7 @@ class sums_epilogue {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        throttle_.begin_tile(subtiles_of(config), k_blocks_after(w));
+        throttle_.begin_tile(subtiles_of(config), block_.k_blocks_after(w));
       }
       throttle_.await();
       f.part = subtile * subtile_parts;
@@ -125,7 +125,7 @@ class sums_epilogue {
       full().wait(full_.parity);
       if (use == 0) {
         measure(w);
-        throttle_.begin_tile(sum_fragments::warps * peers, k_blocks_after(w));
+        throttle_.begin_tile(sum_fragments::warps * peers, block_.k_blocks_after(w));
       }
       const bool sums = (use + 1) % peers == 0;
       if (sums) store(first, use / peers);
@@ -230,11 +230,6 @@ class sums_epilogue {
   __device__ void release() {
     empty().arrive();
     empty_.template advance<config.epilogue_buffers>();
-  }
-  /// Of what is multiplied next.
-  [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
-    const work_tile next = block_.next(w);
-    return next.valid() ? next.end - next.begin : 0;
   }
   /// A tile has been multiplied.
   __device__ void measure(const work_tile& w) {
