@@ -12,9 +12,9 @@ Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch]
 Without arguments: the release build, which is the one called cuda where nvcc is found, and the Python
 package, for hosts, in a virtual environment.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, a
-                  quarter of the sources that need CUDA, others for each commit, but neither the tests
+                  sixth of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
-                  compiles one of each kind; clang-tidy looks at a fifth of the sources, and a fifth
+                  compiles one of each kind; clang-tidy looks at a seventh of the sources, and a seventh
                   of the headers is compiled alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
   --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
@@ -35,7 +35,7 @@ while (($# > 0)); do
     --quick)
       quick=yes
       presets+=(release)
-      export UNTAX_GATE_SHARE=5
+      export UNTAX_GATE_SHARE=7
       ;;
     --with-torch) torch=yes ;;
     --all) presets+=("$release" tsan asan) ;;
@@ -137,7 +137,7 @@ test_python() {
 # What a text says does not depend on the build, so the gates run once, in the build that sees most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
-  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=4)
+  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=6)
   build cuda --target untax_cuda_objects && passed=$((passed + 1))
   gates=cuda
 fi

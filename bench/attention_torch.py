@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Times attention by cuDNN, through PyTorch, on the shapes of `untax bench flash-attention --json FILE`, and says how
-untax compares: its rate over cuDNN's, of each shape, the geometric mean and the least. Run both in the same minute;
-several files of the same shapes count with their best time of each.
+"""Times attention by cuDNN, through PyTorch, on the shapes of `untax bench flash-attention --json FILE` or of one rank of
+`untax bench flash-decode --ranks 1 --json FILE`, and says how untax compares: its rate over cuDNN's, of each shape, the
+geometric mean and the least. Run both in the same minute; several files of the same shapes count with their best time of
+each. Decode is timed in a CUDA graph, with keys that no cache holds, and with the better of two layouts for cuDNN.
 
     untax bench flash-attention --json a.json && python3 bench/attention_torch.py a.json
+    untax bench flash-decode --ranks 1 --json b.json && python3 bench/attention_torch.py b.json
 """
 import argparse
 import json
@@ -15,40 +17,74 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 
-def seconds_of(row, backend, repeats):
-    """Median of `repeats` timings of one call; None where the library has no kernel."""
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16}[row["type"]]
+ROTATED_BYTES = 200 << 20  # more than three times L2
 
-    def rows(count, heads):
-        made = torch.randn(row["batch"], count, heads, row["head_dim"], device="cuda", dtype=kind)
-        return made.transpose(1, 2)
 
-    q = rows(row["queries"], row["heads"])
-    k, v = (rows(row["keys"], row["kv_heads"]) for _ in range(2))
+def rows_of(document):
+    """What was measured, prefill and decode alike; of decode what the kernel of one rank took."""
+    if "rows" in document:
+        return [{**row, "own": row["seconds"]["automatic"]["median"]} for row in document["rows"]]
+    return [{**problem, "type": document["dtype"], "queries": 1, "causal": False, "decode": True,
+             "flops": 4 * problem["batch"] * problem["heads"] * problem["keys"] * problem["head_dim"],
+             "own": next(f["seconds"]["median"] for f in problem["figures"] if f["by"] == "local")}
+            for problem in document["problems"]]
+
+
+def median_of(call, runs, repeats):
+    """Median over `repeats` timings of the mean time of `runs` calls, after two that do not count."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for repeat in range(-2, repeats):
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        if repeat >= 0:
+            times.append(1e-3 * begin.elapsed_time(end) / runs)
+    return statistics.median(times)
+
+
+def seconds_of(row, backend, repeats, heads_first=False):
+    """Of one call; None where the library has no kernel. `heads_first` is the layout of keys and values in memory."""
     # PyTorch's causal mask begins at the top left: only square ones are the same as ours.
     if row["causal"] and row["queries"] != row["keys"]:
         return None
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16}[row["type"]]
+    decode = "decode" in row
 
-    def call():
-        return scaled_dot_product_attention(q, k, v, is_causal=row["causal"],
-                                            enable_gqa=row["heads"] != row["kv_heads"])
+    def rows(count, heads):
+        shape = (row["batch"], heads, count) if heads_first else (row["batch"], count, heads)
+        made = torch.randn(*shape, row["head_dim"], device="cuda", dtype=kind)
+        return made if heads_first else made.transpose(1, 2)
 
-    runs = max(1, min(50, round(2e12 / row["flops"])))
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    times = []
+    kv_bytes = 4 * row["batch"] * row["keys"] * row["kv_heads"] * row["head_dim"]
+    places = max(2, min(16, ROTATED_BYTES // kv_bytes + 1)) if decode else 1
+    q = rows(row["queries"], row["heads"])
+    kv = [(rows(row["keys"], row["kv_heads"]), rows(row["keys"], row["kv_heads"])) for _ in range(places)]
+    runs = 2 * places if decode else max(1, min(50, round(2e12 / row["flops"])))
+
+    def calls():
+        for run in range(runs):
+            k, v = kv[run % places]
+            scaled_dot_product_attention(q, k, v, is_causal=row["causal"], enable_gqa=row["heads"] != row["kv_heads"])
+
     try:
         with sdpa_kernel(backend), torch.no_grad():
-            for repeat in range(-2, repeats):
-                begin.record()
-                for _ in range(runs):
-                    call()
-                end.record()
-                end.synchronize()
-                if repeat >= 0:
-                    times.append(1e-3 * begin.elapsed_time(end) / runs)
+            if not decode:
+                return median_of(calls, runs, repeats)
+            calls()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                calls()
+            return median_of(graph.replay, runs, repeats)
     except RuntimeError:
         return None
-    return statistics.median(times)
+
+
+def best_of_layouts(row, backend, repeats):
+    found = [seconds_of(row, backend, repeats, first) for first in ([False, True] if "decode" in row else [False])]
+    return min((f for f in found if f is not None), default=None)
 
 
 def main():
@@ -59,10 +95,11 @@ def main():
     given = parser.parse_args()
     documents = [json.load(open(name, encoding="utf-8")) for name in given.files]
     ratios = []
-    for i, row in enumerate(documents[0]["rows"]):
-        own = min(d["rows"][i]["seconds"]["automatic"]["median"] for d in documents)
-        library = seconds_of(row, SDPBackend.CUDNN_ATTENTION, given.repeat)
-        row["cudnn"] = library
+    measured = [rows_of(document) for document in documents]
+    for i, row in enumerate(measured[0]):
+        own = min(rows[i]["own"] for rows in measured)
+        library = best_of_layouts(row, SDPBackend.CUDNN_ATTENTION, given.repeat)
+        documents[0]["rows" if "rows" in documents[0] else "problems"][i]["cudnn"] = library
         shape = (f"{row['batch']} x {row['heads']}/{row['kv_heads']} x {row['head_dim']}, {row['queries']} x "
                  f"{row['keys']}{', causal' if row['causal'] else ''}")
         rate = row["flops"] / own * 1e-12

@@ -307,7 +307,7 @@ TEST(flash_attention_tiles, come_once_each_in_every_order) {
       const gpu::flash_shape shape{
           .batch = 2, .heads = 6, .kv_heads = 2, .queries = 1000, .keys = 3000, .causal = causal};
       auto table = gpu::flash_order_table(shape, static_cast<order::attention_order>(how),
-                                          std::size_t{8} << 20U);
+                                          {std::size_t{8} << 20U, 20});
       if (causal) {
         EXPECT_EQ(table.front() % 8, 7) << "the last rows first, of order " << how;
       }
@@ -317,7 +317,8 @@ TEST(flash_attention_tiles, come_once_each_in_every_order) {
       EXPECT_EQ(table, all) << "order " << how;
     }
   }
-  EXPECT_TRUE(gpu::flash_order_table({.queries = 0}, order::attention_order::automatic, 1).empty());
+  EXPECT_TRUE(
+      gpu::flash_order_table({.queries = 0}, order::attention_order::automatic, {}).empty());
 }
 
 /// Keys and values of the heads of a section fit into half of L2, and a group is never cut.
@@ -326,11 +327,36 @@ TEST(flash_attention_tiles, of_a_section_share_l2) {
       .batch = 1, .heads = 32, .kv_heads = 8, .queries = 4096, .keys = 4096, .causal = true};
   const std::size_t of_head = std::size_t{4} * 128 * 4096;
   const auto table =
-      gpu::flash_order_table(shape, order::attention_order::sections, 2 * 3 * of_head);
-  // Three heads of the keys, twelve of the queries: their last tiles come first.
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(table[static_cast<std::size_t>(i)], i * 32 + 31);
-  EXPECT_EQ(table[12], 30);
-  EXPECT_EQ(table[12 * 32], 12 * 32 + 31);
+      gpu::flash_order_table(shape, order::attention_order::sections, {2 * 3 * of_head, 1});
+  // Three heads of the keys, twelve of the queries: their last tiles come first. Eight are left for
+  // the first section.
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(table[static_cast<std::size_t>(i)], i * 32 + 31);
+  EXPECT_EQ(table[8], 30);
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(table[static_cast<std::size_t>(8 * 32 + i)], (8 + i) * 32 + 31);
+  EXPECT_EQ(table[8 * 32 + 12], 8 * 32 + 30);
+}
+
+/// With many multiprocessors a few heads leave some idle at the end: then more heads end together.
+TEST(flash_attention_tiles, of_the_last_section_end_together) {
+  const gpu::flash_shape shape{
+      .batch = 4, .heads = 8, .kv_heads = 8, .queries = 2520, .keys = 2520, .causal = true};
+  const std::size_t of_head = std::size_t{4} * 128 * 2520;
+  constexpr int blocks = 20;
+  const auto sections = [&](int multiprocessors) {
+    return gpu::flash_order_table(shape, order::attention_order::sections,
+                                  {2 * 6 * of_head, multiprocessors});
+  };
+  const auto heads_behind = [&](const std::vector<std::int32_t>& table) {
+    // The last section ends with the first tile of each of its heads.
+    int count = 0;
+    while (count < 32 && table[table.size() - 1 - static_cast<std::size_t>(count)] % blocks == 0)
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(heads_behind(sections(1)), 6);
+  EXPECT_GT(heads_behind(sections(132)), 6);
+  EXPECT_LE(heads_behind(sections(132)), 33);
 }
 
 }  // namespace

@@ -142,6 +142,16 @@ TEST(gpu_flash_decode, gives_the_same_bits_in_every_pattern) {
     work.problem.partials = partials;
     work.uneven = false;
     check_patterns(work);
+    // Equal sequences of which every block, or all but a few, has whole items.
+    for (const std::int64_t batch : {16, 64}) {
+      work.problem = {.batch = batch,
+                      .heads = 256 / batch,
+                      .kv_heads = 128 / batch,
+                      .head_dim = 128,
+                      .keys = 700};
+      work.problem.partials = partials;
+      check_patterns(work);
+    }
   }
 }
 

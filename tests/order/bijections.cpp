@@ -97,6 +97,8 @@ TEST(orders, of_attention_are_bijections) {
         for (const int section : {1, 3, g.heads(), 1 << 20}) {
           expect_bijection(head_sections{g, section}, g.size());
           expect_bijection(longest_first(head_sections{g, section}, g), g.size());
+          for (const int last : {1, 5, 1 << 20})
+            expect_bijection(head_sections{g, section, last}, g.size());
         }
       }
     }
@@ -122,7 +124,7 @@ TEST(orders, of_random_sizes_are_bijections) {
       expect_curves(x, y);
     }
     expect_inverse(composed{full_remap(x * y, 8), through{hilbert{x, y}}}, random, 500);
-    expect_inverse(head_sections{{1, x, 1, y}, below(2 * x)}, random, 500);
+    expect_inverse(head_sections{{1, x, 1, y}, below(2 * x), below(2 * x)}, random, 500);
     expect_inverse(composed{full_remap(x * y, 8), through{rectangles{x, y, 1, 1, parameter}}},
                    random, 500);
   }

@@ -150,6 +150,9 @@ TEST(meaning, of_head_sections) {
     EXPECT_EQ((head_sections{g, 6}.block(p)), block_first.block(p));
     // All heads of a section come before any head of the next one.
     EXPECT_EQ((head_sections{g, 4}.block(p)) / g.blocks / 4, p / (4 * g.blocks));
+    // The first one has what the last ones leave: 2, 5 and 5 heads.
+    EXPECT_EQ((head_sections{g, 5}.block(p) / g.blocks + 3) / 5, (p / g.blocks + 3) / 5);
+    EXPECT_EQ((head_sections{g, 3, 9}.block(p)) / g.blocks / 3 > 0, p >= 3 * g.blocks);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
@@ -60,8 +62,13 @@ class flash_trial {
     // Some milliseconds at least.
     const int runs = static_cast<int>(std::clamp(2e12 / problem_.flops(), 1.0, 50.0));
     std::vector<std::vector<double>> seconds(ops.size());
+    // In another turn each time: what runs before leaves its clock rate and its caches.
+    std::vector<std::size_t> turn(ops.size());
+    std::iota(turn.begin(), turn.end(), std::size_t{0});
+    std::mt19937 random(1);
     for (int repeat = -1; repeat < repeats; ++repeat) {
-      for (std::size_t i = 0; i < ops.size(); ++i) {
+      std::ranges::shuffle(turn, random);
+      for (const std::size_t i : turn) {
         clock_.start();
         for (int run = 0; run < runs; ++run) ops[i].run(operands(), {clock_.stream()});
         const double one = clock_.stop() / runs;

@@ -26,13 +26,15 @@ struct attention_item {
 };
 
 /// How the tiles are assigned: each block gets the same number, or one more, one behind the other,
-/// whatever the lengths, and so all multiprocessors end together. Every warp finds that out for
-/// itself.
+/// whatever the lengths, and so all multiprocessors end together; where lengths are equal, whole
+/// items if that leaves few blocks idle. Every warp finds that out for itself.
 template <int keys_of_tile>
 class attention_work {
  public:
   /// Below that many tiles a block is not worth what combining its part costs.
   static constexpr int least_tiles = 8;
+  /// With more of them a block, some blocks left idle cost more than combining (measured on H200).
+  static constexpr int most_tiles_of_whole_items = 600;
 
   /// For `blocks` blocks.
   __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths, int blocks)
@@ -40,15 +42,24 @@ class attention_work {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     first_ = span_from(0);
     of_head_ = __shfl_sync(everybody, first_.up_to, 31);
+    const int length = __shfl_sync(everybody, first_.length, 0);
+    bool equal = lane >= shape_.batch || first_.length == length;
     if (shape_.batch > 32) {
       int more = 0;
-      for (int b = 32 + lane; b < shape_.batch; b += 32) more += room_of(tiles_of(length_of(b)));
+      for (int b = 32 + lane; b < shape_.batch; b += 32) {
+        const int other = length_of(b);
+        more += room_of(tiles_of(other));
+        equal = equal && other == length;
+      }
       for (int away = 16; away > 0; away /= 2) more += __shfl_xor_sync(everybody, more, away);
       of_head_ += more;
     }
     const auto total = static_cast<unsigned>(of_head_ * shape_.kv_heads);
     const unsigned worth = (total + least_tiles - 1) / least_tiles;
     blocks_ = min(static_cast<int>(worth), blocks);
+    const bool is_short = total <= static_cast<unsigned>(most_tiles_of_whole_items * blocks);
+    if (__all_sync(everybody, equal) && blocks_ == blocks && is_short)
+      blocks_ = with_whole_items(shape_.batch * shape_.kv_heads, blocks);
     each_ = static_cast<int>(total / static_cast<unsigned>(blocks_));
     more_ = static_cast<int>(total) - each_ * blocks_;
   }
@@ -144,6 +155,14 @@ class attention_work {
     return length == 0 ? 1 : (length + keys_of_tile - 1) / keys_of_tile;
   }
   [[nodiscard]] __device__ static int room_of(int tiles) noexcept { return tiles + end_tiles; }
+
+  /// As many blocks as have the same number of whole items each, so that nothing has to be
+  /// combined, if that leaves at most one in 32 idle. Else all of them.
+  [[nodiscard]] __device__ static int with_whole_items(int items, int blocks) noexcept {
+    const int each = (items + blocks - 1) / blocks;
+    const int all = items / each;
+    return all * each == items && 32 * (blocks - all) <= blocks ? all : blocks;
+  }
 
   const attention_shape& shape_;
   const std::int32_t* lengths_;

@@ -59,13 +59,8 @@ flash_kernel kernel_for(const flash_shape& s) {
   }
 }
 
-std::size_t l2_bytes() {
-  int device = 0;
-  int bytes = 0;
-  gpu::require(cudaGetDevice(&device), "there is no device for attention");
-  gpu::require(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device),
-               "cannot ask how large L2 is");
-  return static_cast<std::size_t>(bytes);
+flash_target target_here() {
+  return {static_cast<std::size_t>(attribute_here(cudaDevAttrL2CacheSize)), num_sms_here()};
 }
 
 }  // namespace
@@ -134,7 +129,7 @@ class flash_runner::launcher {
 };
 
 flash_runner::flash_runner(const flash_shape& shape, order::attention_order how)
-    : flash_runner(shape, flash_order_table(checked(shape), how, l2_bytes())) {}
+    : flash_runner(shape, flash_order_table(checked(shape), how, target_here())) {}
 flash_runner::flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table)
     : launcher_(std::make_unique<launcher>(shape, table)) {}
 flash_runner::flash_runner(flash_runner&&) noexcept = default;

@@ -1,6 +1,8 @@
 #include "engines/gpu/flash_attention/order.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 #include "engines/gpu/flash_attention/tile.hpp"
 
@@ -15,6 +17,64 @@ int heads_at_once(const flash_shape& shape, std::size_t l2_bytes) {
       static_cast<std::size_t>(shape.batch) * static_cast<std::size_t>(shape.kv_heads);
   const std::size_t fitting = std::clamp<std::size_t>(l2_bytes / 2 / of_head, 1, most);
   return static_cast<int>(fitting) * shape.group();
+}
+
+/// What tiles cost from the first to the last row of a head, in blocks of keys.
+std::vector<int> costs_of(const flash_shape& shape) {
+  constexpr int of_a_tile = 2;  // queries come, results go
+  const flash_tiles tiles = flash_tiles::of(shape);
+  std::vector<int> costs(static_cast<std::size_t>(tiles.row_blocks));
+  for (int i = 0; i < tiles.row_blocks; ++i)
+    costs[static_cast<std::size_t>(i)] =
+        of_a_tile + tiles.tile(i, {0, shape.queries}, {0, shape.keys}).blocks;
+  return costs;
+}
+
+/// When the last of `num_sms` ends that take tiles in an order, each the next one as it is free.
+template <class Order>
+int end_of(const Order& order, const std::vector<int>& costs, int num_sms) {
+  std::priority_queue<int, std::vector<int>, std::greater<>> free;
+  for (int i = 0; i < num_sms; ++i) free.push(0);
+  int last = 0;
+  for (int i = 0; i < order.size(); ++i) {
+    const int end = free.top() + costs[static_cast<std::size_t>(order.block(i)) % costs.size()];
+    free.pop();
+    free.push(end);
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+/// Sections of `heads_at_once`, the last one as large as it has to be for all multiprocessors to
+/// end together; but of so few heads that some blocks share what each reads, or memory cannot keep
+/// up.
+order::head_sections sections_of(const flash_shape& shape, const flash_target& on) {
+  constexpr int waves = 64;        // with more, what is idle at the end is too little to look for
+  constexpr int least_shares = 4;  // blocks that read the same
+  constexpr double close = 1.005;
+  const order::attention_grid grid = flash_grid(shape);
+  const int fitting = heads_at_once(shape, on.l2_bytes);
+  order::head_sections chosen{grid, fitting};
+  if (!shape.causal || grid.size() > waves * on.num_sms) return chosen;
+  const int most = std::min(std::max(fitting, on.num_sms / least_shares * shape.group()),
+                            shape.batch * shape.heads);
+  const std::vector<int> costs = costs_of(shape);
+  const auto end_with = [&](int last) {
+    return end_of(order::longest_first(order::head_sections{grid, fitting, last}, grid), costs,
+                  on.num_sms);
+  };
+  std::vector<int> ends;
+  std::vector<int> sizes;
+  for (int last = fitting;; last = std::min(2 * last, most)) {
+    sizes.push_back(last);
+    ends.push_back(end_with(last));
+    if (last >= most) break;
+  }
+  const double best = *std::ranges::min_element(ends);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] <= close * best) chosen.last = sizes[i];
+  }
+  return chosen;
 }
 
 template <class Order>
@@ -37,7 +97,7 @@ order::attention_grid flash_grid(const flash_shape& shape) {
 }
 
 std::vector<std::int32_t> flash_order_table(const flash_shape& shape, order::attention_order how,
-                                            std::size_t l2_bytes) {
+                                            const flash_target& on) {
   const order::attention_grid grid = flash_grid(shape);
   if (grid.size() == 0) return {};
   if (how == order::attention_order::automatic)
@@ -48,7 +108,7 @@ std::vector<std::int32_t> flash_order_table(const flash_shape& shape, order::att
     case order::attention_order::group_first:
       return table_of(order::naive_group_first(grid), shape);
     case order::attention_order::sections:
-      return table_of(order::head_sections{grid, heads_at_once(shape, l2_bytes)}, shape);
+      return table_of(sections_of(shape, on), shape);
     default:
       return table_of(order::naive_head_first(grid), shape);
   }

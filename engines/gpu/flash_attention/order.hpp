@@ -13,9 +13,15 @@ namespace untax::gpu {
 /// The tiles of a shape as `untax/order` numbers blocks.
 [[nodiscard]] order::attention_grid flash_grid(const flash_shape& shape);
 
-/// The tile that is started at each position. `l2_bytes`: of the GPU's second cache.
+/// What orders are chosen for.
+struct flash_target {
+  std::size_t l2_bytes = 0;
+  int num_sms = 1;
+};
+
+/// The tile that is started at each position.
 [[nodiscard]] std::vector<std::int32_t> flash_order_table(const flash_shape& shape,
                                                           order::attention_order how,
-                                                          std::size_t l2_bytes);
+                                                          const flash_target& on);
 
 }  // namespace untax::gpu

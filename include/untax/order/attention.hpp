@@ -30,7 +30,8 @@ enum class attention_order {
   head_first,   ///< head after head
   block_first,  ///< all heads of a sequence at the same time
   group_first,  ///< the query heads that share keys at the same time
-  sections,     ///< as many heads at the same time as keys and values of fit into half of L2
+  sections,     ///< as many heads at the same time as keys and values of fit into half of L2, and
+                ///< where causal, at last as many as keep all multiprocessors busy to the end
 };
 
 /// Within a batch the head changes first: all heads are under way at the same time.
@@ -70,28 +71,38 @@ enum class attention_order {
 
 /// Between head-first and block-first: `section` query heads that follow each other, over batches,
 /// are under way at the same time, block after block, then the next ones. The last section may be
-/// smaller.
+/// larger, so that there is enough to even out what blocks of different lengths leave idle at the
+/// end; the first one has what is left.
 struct head_sections {
   attention_grid grid;
   int section = 1;
+  int last = section;  ///< heads of the last section
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const { return grid.size(); }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int block(int position) const {
-    const int first = position / grid.blocks / section * section;
-    const int within = position - first * grid.blocks;
-    const int heads = heads_from(first);
-    return (first + within % heads) * grid.blocks + within / heads;
+    const run_of_heads of = section_of(position / grid.blocks);
+    const int within = position - of.first * grid.blocks;
+    return (of.first + within % of.count) * grid.blocks + within / of.count;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int position(int block) const {
     const int head = block / grid.blocks;
-    const int first = head / section * section;
-    return first * grid.blocks + block % grid.blocks * heads_from(first) + head - first;
+    const run_of_heads of = section_of(head);
+    return of.first * grid.blocks + block % grid.blocks * of.count + head - of.first;
   }
 
  private:
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int heads_from(int first) const {
-    const int left = grid.batches * grid.heads() - first;
-    return left < section ? left : section;
+  struct run_of_heads {
+    int first;
+    int count;
+  };
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr run_of_heads section_of(int head) const {
+    const int all = grid.batches * grid.heads();
+    const int of_last = last < all ? last : all;
+    const int before = all - of_last;
+    if (head >= before) return {before, of_last};
+    const int of_first = before % section;
+    if (head < of_first) return {0, of_first};
+    return {of_first + (head - of_first) / section * section, section};
   }
 };
 
