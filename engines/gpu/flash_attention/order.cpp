@@ -45,9 +45,9 @@ int end_of(const Order& order, const std::vector<int>& costs, int num_sms) {
   return last;
 }
 
-/// Sections of `heads_at_once`, the last one as large as it has to be for all multiprocessors to
-/// end together; but of so few heads that some blocks share what each reads, or memory cannot keep
-/// up.
+/// Sections of `heads_at_once`. The last one is larger, so that all multiprocessors end together:
+/// of as many heads as leave some blocks to share what each reads, or memory could not keep up, if
+/// it does not end later then.
 order::head_sections sections_of(const flash_shape& shape, const flash_target& on) {
   constexpr int waves = 64;        // with more, what is idle at the end is too little to look for
   constexpr int least_shares = 4;  // blocks that read the same
