@@ -124,7 +124,7 @@ void carry_out(const locality_options& options) {
                 "--help)");
   }
   const locality::device d = locality::device_named(options.device);
-  const locality::kernel k = locality::kernel_named(options.kernel, sizes_of(options), d.line);
+  const locality::kernel k = locality::kernel_named(options.kernel, sizes_of(options), d.sector);
   if (options.is_search) {
     const locality::search_result found = locality::search(k, d);
     write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));

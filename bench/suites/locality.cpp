@@ -55,9 +55,9 @@ std::vector<replay_problem> grid() {
   std::vector<replay_problem> all;
   for (const std::string& name : names()) {
     replay_problem p{name, {}, {}};
-    for (double keys = 32768; !is_small(p.kernel(d.line)); keys /= 2)
+    for (double keys = 32768; !is_small(p.kernel(d.sector)); keys /= 2)
       p.sizes = {{"heads", 32}, {"keys", keys}};
-    const locality::kernel k = p.kernel(d.line);
+    const locality::kernel k = p.kernel(d.sector);
     locality::search_options how;
     how.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const locality::search_result found = locality::search(k, d, how);
@@ -83,13 +83,13 @@ class drawing {
   [[nodiscard]] std::optional<replay_problem> draw(const locality::device& d) {
     static const std::vector<std::string> all = names();
     replay_problem p{all[below(all.size())], {}, {}};
-    const locality::kernel usual = p.kernel(d.line);
+    const locality::kernel usual = p.kernel(d.sector);
     for (const auto& [name, value] : usual.all_sizes()) {
       if (name == "m" || name == "n" || name == "k" || name == "keys") p.sizes[name] = sized(value);
       if (name == "heads") p.sizes[name] = static_cast<double>(1ULL << below(8));
       if (name == "causal") p.sizes[name] = static_cast<double>(below(2));
     }
-    const locality::kernel k = p.kernel(d.line);
+    const locality::kernel k = p.kernel(d.sector);
     if (!is_small(k)) return std::nullopt;
     p.order = random_order;
     if (below(4) == 0) return p;

@@ -1,9 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include <untax/locality/device.hpp>
+
 namespace untax::locality {
+
+[[nodiscard]] inline std::uint64_t scattered(std::int64_t piece) {
+  std::uint64_t x = static_cast<std::uint64_t>(piece) + 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
 
 /// A cache of sets that hold the pieces that were used last. The set of a piece is a hash of its
 /// number, as devices spread addresses over theirs.
@@ -51,16 +62,63 @@ class cache {
     std::int64_t piece = -1;
     double arrives = 0;
   };
-  static std::uint64_t scattered(std::int64_t piece) {
-    std::uint64_t x = static_cast<std::uint64_t>(piece) + 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-  }
 
   int ways_;
   std::uint64_t sets_ = 1;
   std::vector<entry> entries_;
+};
+
+/// The cache of a domain: one, or one for each side. Each piece is at home on one of them. What a
+/// side does not have when it reads it asks the home of the piece for, and both keep it. What is
+/// written goes home.
+class sided_cache {
+ public:
+  /// Sides are dealt out to the processors as by chance, equally often.
+  sided_cache(const device& d, double unit) : side_of_(static_cast<std::size_t>(d.processors)) {
+    const level& of = d.cache;
+    for (int i = 0; i < of.sides; ++i) sides_.emplace_back(of.bytes / of.sides, of.ways, unit);
+    std::vector<std::pair<std::uint64_t, int>> dealt;
+    for (int i = 0; i < d.processors; ++i) dealt.emplace_back(scattered(i), i);
+    std::sort(dealt.begin(), dealt.end());
+    for (std::size_t i = 0; i < dealt.size(); ++i)
+      side_of_[static_cast<std::size_t>(dealt[i].second)] = static_cast<int>(i % sides_.size());
+  }
+
+  /// The side that a place of the domain for a block is on.
+  [[nodiscard]] int side_of(std::size_t place) const { return side_of_[place % side_of_.size()]; }
+
+  struct answer {
+    bool is_near;    ///< the side itself has it
+    double arrives;  ///< when it is there; negative if no side has it
+  };
+  /// As `cache::use`, by a processor of a side.
+  answer use(int side, std::int64_t piece, bool is_write, double now) {
+    const int home = home_of(piece);
+    if (is_write) return {home == side, of(home).use(piece, now)};
+    const double near = of(side).use(piece, now);
+    if (near >= 0) return {true, near};
+    return {false, home == side ? -1 : of(home).use(piece, now)};
+  }
+  /// When the piece that no side had will be there.
+  void set_arrival(int side, std::int64_t piece, bool is_write, double arrives) {
+    const int home = home_of(piece);
+    of(home).set_arrival(piece, arrives);
+    if (home != side && !is_write) of(side).set_arrival(piece, arrives);
+  }
+  /// The same, of a piece that the other side had.
+  void set_near_arrival(int side, std::int64_t piece, double arrives) {
+    of(side).set_arrival(piece, arrives);
+  }
+
+ private:
+  [[nodiscard]] cache& of(int side) { return sides_[static_cast<std::size_t>(side)]; }
+  /// By bits that do not choose the set.
+  [[nodiscard]] int home_of(std::int64_t piece) const {
+    return static_cast<int>((scattered(piece) & 0xffff) % sides_.size());
+  }
+
+  std::vector<cache> sides_;
+  std::vector<int> side_of_;
 };
 
 }  // namespace untax::locality

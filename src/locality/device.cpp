@@ -63,13 +63,17 @@ class fields {
 constexpr double mega = 1024 * 1024;
 constexpr double large = 1e9;
 
-level cache_of(const json& from, const std::string& where) {
-  const fields of(from, where, {"megabytes", "ways", "gigabytes_per_second", "extra_nanoseconds"});
+level cache_of(const json& from, const std::string& where, std::vector<std::string> more = {}) {
+  std::vector<std::string> known{"megabytes", "ways", "gigabytes_per_second", "extra_nanoseconds"};
+  known.insert(known.end(), more.begin(), more.end());
+  const fields of(from, where, known);
   level made;
   made.bytes = of.number("megabytes", 1e-3, large) * mega;
   made.ways = of.whole("ways", 1, 1024);
   made.bytes_per_second = of.number("gigabytes_per_second", 1e-3, large) * 1e9;
   made.latency = of.has("extra_nanoseconds") ? of.number("extra_nanoseconds", 0, 1e6) * 1e-9 : 0;
+  made.sides = of.has("sides") ? of.whole("sides", 1, 64) : 1;
+  made.far_latency = of.has("far_nanoseconds") ? of.number("far_nanoseconds", 0, 1e6) * 1e-9 : 0;
   return made;
 }
 
@@ -85,7 +89,7 @@ device read_device(std::string_view text, std::string_view origin) {
   }
   const fields of(all, fmt::format("{}: the device", origin),
                   {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line",
-                   "teraflops", "cache", "last_level", "memory", "sources"});
+                   "sector", "teraflops", "cache", "last_level", "memory", "sources"});
   device made;
   made.name = of.text("name");
   made.title = of.text("title");
@@ -93,12 +97,15 @@ device read_device(std::string_view text, std::string_view origin) {
   made.processors = of.whole("processors_per_domain", 1, 4096);
   made.chunk = of.whole("dispatch_chunk", 1, 1 << 20);
   made.line = of.whole("line", 16, 4096);
+  made.sector = of.has("sector") ? of.whole("sector", 16, made.line) : made.line;
   made.flops = of.number("teraflops", 1e-3, large) * 1e12;
-  made.cache = cache_of(of.at("cache"), fmt::format("{}: cache", origin));
+  made.cache =
+      cache_of(of.at("cache"), fmt::format("{}: cache", origin), {"sides", "far_nanoseconds"});
   if (of.has("last_level"))
     made.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
   const fields memory(of.at("memory"), fmt::format("{}: memory", origin),
-                      {"gigabytes_per_second", "extra_nanoseconds"});
+                      {"gigabytes_per_second", "extra_nanoseconds", "bytes_at_once"});
+  made.fetch = memory.has("bytes_at_once") ? memory.whole("bytes_at_once", 16, 4096) : made.sector;
   made.memory.bytes_per_second = memory.number("gigabytes_per_second", 1e-3, large) * 1e9;
   made.memory.latency = memory.number("extra_nanoseconds", 0, 1e6) * 1e-9;
   return made;

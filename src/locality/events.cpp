@@ -9,16 +9,9 @@
 namespace untax::locality {
 namespace {
 
-std::uint64_t scattered(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
 /// About normal, from a number: the sum of four even ones.
 double normal(std::uint64_t number) {
-  const std::uint64_t bits = scattered(number);
+  const std::uint64_t bits = scattered(static_cast<std::int64_t>(number));
   double sum = 0;
   for (int i = 0; i < 4; ++i) sum += static_cast<double>((bits >> (16 * i)) & 0xffff) / 65536 - 0.5;
   return sum * 1.7320508;
@@ -34,11 +27,11 @@ class events {
         d_(d),
         s_(s),
         how_(how),
-        pieces_(k, d.line),
+        pieces_(k, d),
         domains_(domains),
         share_(static_cast<double>(domains) / d.domains) {
     for (int i = 0; i < domains; ++i)
-      caches_.emplace_back(d.cache.bytes, d.cache.ways, pieces_.unit);
+      caches_.emplace_back(d, pieces_.unit);
     if (d.last_level)
       shared_.emplace_back(d.last_level->bytes * share_, d.last_level->ways, pieces_.unit);
     found_.operands.resize(k.operands().size());
@@ -64,6 +57,7 @@ class events {
         place p;
         p.domain = domain;
         p.number = static_cast<int>(places_.size());
+        p.side = caches_[static_cast<std::size_t>(domain)].side_of(static_cast<std::size_t>(slot));
         p.slowness = 1 + how_.speed_spread * normal(static_cast<std::uint64_t>(p.number));
         places_.push_back(p);
       }
@@ -93,6 +87,7 @@ class events {
  private:
   struct place {
     int domain = 0;
+    int side = 0;
     int number = 0;
     double slowness = 1;
     int steps = 0;
@@ -167,7 +162,7 @@ class events {
       double arrives = now;
       const auto use = [&](std::int64_t granule) {
         bytes += pieces_.bytes[operand];
-        arrives = std::max(arrives, fetch(p, operand, granule, now));
+        arrives = std::max(arrives, fetch(p, operand, granule, a.is_write, now));
       };
       const kernel::run& run = p.runs[i];
       if (run.is_regular) {
@@ -178,6 +173,8 @@ class events {
       }
       if (!a.is_write) waited += arrives - now;
     }
+    for (const std::int64_t piece : brought_) bring(p, piece, now);
+    brought_.clear();
     const double noise = normal((static_cast<std::uint64_t>(p.number) << 40) ^ ++drawn_);
     const double work =
         std::max(step_seconds_, bytes / processor_rate_) * (p.slowness + how_.step_spread * noise);
@@ -187,7 +184,8 @@ class events {
   }
 
   /// Returns when the granule is there.
-  double fetch(const place& p, std::size_t operand, std::int64_t granule, double now) {
+  double fetch(const place& p, std::size_t operand, std::int64_t granule, bool is_write,
+               double now) {
     const auto domain = static_cast<std::size_t>(p.domain);
     const int units = pieces_.units[operand];
     const double bytes = pieces_.bytes[operand] / units;
@@ -198,18 +196,34 @@ class events {
       const std::int64_t piece = pieces::number(granule, i);
       of_operand.requested += bytes;
       of_domain.requested += bytes;
-      const double held = caches_[domain].use(piece, now);
-      if (held >= 0) {
-        of_operand.hit += bytes;
-        of_domain.hit += bytes;
-        if (how_.waits_for_others) arrives = std::max(arrives, held);
+      if (!is_write) found_.near_reads.requested += bytes;
+      sided_cache& cache = caches_[domain];
+      const auto [is_near, held] = cache.use(p.side, piece, is_write, now);
+      if (held < 0) {
+        const double there = from_next_level(domain, piece, bytes, now);
+        const std::int64_t partner = pieces_.partner(operand, granule);
+        if (partner >= 0 && !is_write) brought_.push_back(pieces::number(partner, i));
+        cache.set_arrival(p.side, piece, is_write, there);
+        arrives = std::max(arrives, there);
         continue;
       }
-      const double there = from_next_level(domain, piece, bytes, now);
-      caches_[domain].set_arrival(piece, there);
-      arrives = std::max(arrives, there);
+      of_operand.hit += bytes;
+      of_domain.hit += bytes;
+      if (is_near && !is_write) found_.near_reads.hit += bytes;
+      if (how_.waits_for_others) arrives = std::max(arrives, held);
+      if (is_near || is_write) continue;
+      found_.far_bytes += bytes;
+      arrives = std::max(arrives, now + d_.cache.far_latency);
+      cache.set_near_arrival(p.side, piece, arrives);
     }
     return arrives;
+  }
+
+  /// What came with something that a step has asked for, if it did not ask for it, too.
+  void bring(const place& p, std::int64_t piece, double now) {
+    sided_cache& cache = caches_[static_cast<std::size_t>(p.domain)];
+    if (cache.use(p.side, piece, false, now).arrives < 0)
+      cache.set_arrival(p.side, piece, false, now + d_.memory.latency);
   }
 
   double from_next_level(std::size_t domain, std::int64_t piece, double bytes, double now) {
@@ -239,7 +253,7 @@ class events {
   double port_rate_ = 1;
   double memory_rate_ = 1;
   double processor_rate_ = 1;
-  std::vector<cache> caches_;
+  std::vector<sided_cache> caches_;
   std::vector<cache> shared_;
   std::vector<std::unordered_map<std::int64_t, int>> under_way_;  // the last step of each stream
   std::vector<double> port_free_;
@@ -248,6 +262,7 @@ class events {
   std::vector<std::size_t> next_;
   std::vector<place> places_;
   std::vector<event> waiting_;
+  std::vector<std::int64_t> brought_;  // by a step
   std::uint64_t drawn_ = 0;
   outcome found_;
 };

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include <untax/locality/device.hpp>
 #include <untax/locality/kernel.hpp>
 
 namespace untax::locality {
@@ -17,24 +18,38 @@ struct pieces {
   std::vector<double> bytes;      ///< of such a granule
   static constexpr int most = 8;  ///< units of a granule, so that looking up stays cheap
 
-  explicit pieces(const kernel& k, int line) {
+  pieces(const kernel& k, const device& d) : operands_(k.operands()) {
     std::int64_t common = 0;
     double largest = 0;
     for (const operand& o : k.operands()) {
       common = std::gcd(common, o.granule_rows * o.granule_columns * o.element_bytes);
       largest = std::max(largest, o.granule_bytes());
     }
-    unit = std::max({static_cast<double>(common), static_cast<double>(line), largest / most});
-    for (const operand& o : k.operands()) {
+    unit = std::max({static_cast<double>(common), static_cast<double>(d.sector), largest / most});
+    for (const operand& o : operands_) {
+      const bool is_sector_wide = o.granule_columns * o.element_bytes == d.sector;
+      come_in_pairs_.push_back(is_sector_wide && d.fetch == 2 * d.sector &&
+                               o.granules_across % 2 == 0);
       bytes.push_back(o.granule_bytes());
       units.push_back(std::max(1, static_cast<int>(std::ceil(o.granule_bytes() / unit - 1e-9))));
     }
+  }
+
+  /// What comes from memory with a granule, as memory gives no less; a negative number for nothing.
+  [[nodiscard]] std::int64_t partner(std::size_t operand, std::int64_t granule) const {
+    if (!come_in_pairs_[operand]) return -1;
+    const std::int64_t first = operands_[operand].first_granule;
+    return first + ((granule - first) ^ 1);
   }
 
   /// The number of unit `i` of a granule.
   [[nodiscard]] static std::int64_t number(std::int64_t granule, int i) {
     return granule * most + i;
   }
+
+ private:
+  const std::vector<operand>& operands_;
+  std::vector<bool> come_in_pairs_;
 };
 
 }  // namespace untax::locality

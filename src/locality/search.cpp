@@ -48,8 +48,8 @@ void for_each(int count, int threads, const std::function<void(int)>& work) {
 }
 
 /// How often a cache is asked if all blocks run, from a look at some.
-double touches(const kernel& k) {
-  const pieces sizes(k, 128);
+double touches(const kernel& k, const device& d) {
+  const pieces sizes(k, d);
   double seen = 0;
   const int looks = std::min(k.blocks(), 64);
   for (int i = 0; i < looks; ++i) {
@@ -81,11 +81,11 @@ first_look make_first_look(const kernel& k, const device& d, const search_option
     return made;
   }
   int factor = 1;
-  while (touches(made.k) > options.touches && factor < 64 && k.steps(0) >= 4 * factor) {
+  while (touches(made.k, d) > options.touches && factor < 64 && k.steps(0) >= 4 * factor) {
     factor *= 2;
     made.k = k.coarsened(factor);
   }
-  const double all = touches(made.k);
+  const double all = touches(made.k, d);
   if (all > 2 * options.touches && d.domains > 2) made.much.domains = 2;
   const double domains = made.much.domains > 0 ? made.much.domains : d.domains;
   const double per_wave =

@@ -19,8 +19,10 @@ void extend(outcome& o, double factor) {
     t.hit *= factor;
   };
   for (traffic& t : o.operands) longer(t);
+  longer(o.near_reads);
   longer(o.last_level);
   o.memory_bytes *= factor;
+  o.far_bytes *= factor;
   o.next_bytes *= factor;
 }
 

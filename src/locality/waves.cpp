@@ -16,11 +16,11 @@ class waves {
         d_(d),
         s_(s),
         how_(how),
-        pieces_(k, d.line),
+        pieces_(k, d),
         seen_(static_cast<std::size_t>(k.granules())) {
     const double share = static_cast<double>(domains) / d.domains;
     for (int i = 0; i < domains; ++i)
-      caches_.emplace_back(d.cache.bytes, d.cache.ways, pieces_.unit);
+      caches_.emplace_back(d, pieces_.unit);
     if (d.last_level)
       shared_.emplace_back(d.last_level->bytes * share, d.last_level->ways, pieces_.unit);
     found_.operands.resize(k.operands().size());
@@ -39,7 +39,9 @@ class waves {
     for (std::size_t wave = 0; wave < count; ++wave) {
       start(queues, wave, slots);
       for (int step = 0; step < steps_; ++step) {
-        for (std::size_t domain = 0; domain < caches_.size(); ++domain) one_step(domain, step);
+        for (std::size_t domain = 0; domain < caches_.size(); ++domain) {
+          for (int side = 0; side < d_.cache.sides; ++side) one_step(domain, side, step);
+        }
       }
       finish();
     }
@@ -50,6 +52,7 @@ class waves {
   struct running {
     int steps = 0;
     int turn = 0;
+    int side = 0;
     std::vector<access> accesses;
   };
 
@@ -65,7 +68,8 @@ class waves {
       const auto& queue = queues[domain];
       for (std::size_t i = wave * slots; i < std::min(queue.size(), (wave + 1) * slots); ++i) {
         const int steps = k_.steps(queue[i]);
-        running_[domain].push_back({steps, turn, k_.accesses(queue[i])});
+        running_[domain].push_back(
+            {steps, turn, caches_[domain].side_of(i - wave * slots), k_.accesses(queue[i])});
         steps_ = std::max(steps_, steps);
         ++found_.blocks;
         found_.steps += steps;
@@ -73,13 +77,14 @@ class waves {
     }
   }
 
-  void one_step(std::size_t domain, int step) {
+  /// Block after block: what one brings in is there for the next.
+  void one_step(std::size_t domain, int side, int step) {
     ++stamp_;
-    fetched_.clear();
     traffic& here = found_.domains[domain];
     for (const running& r : running_[domain]) {
-      if (step >= r.steps) continue;
+      if (step >= r.steps || r.side != side) continue;
       const int at = order::step_order{r.steps, s_.way, r.turn, 1}.block(step);
+      brought_.clear();
       for (const access& a : r.accesses) {
         if (!is_now(a.when, step, r.steps)) continue;
         const auto operand = static_cast<std::size_t>(a.operand);
@@ -87,30 +92,45 @@ class waves {
         k_.for_granules(a, a.when == moment::every_step ? at : 0, [&](std::int64_t granule) {
           found_.operands[operand].requested += bytes;
           here.requested += bytes;
+          if (!a.is_write) found_.near_reads.requested += bytes;
           asked_[domain] += bytes;
           auto& seen = seen_[static_cast<std::size_t>(granule)];
           if (seen == stamp_) {
             found_.operands[operand].hit += bytes;
             here.hit += bytes;
+            if (!a.is_write) found_.near_reads.hit += bytes;
           } else {
             seen = stamp_;
-            fetched_.push_back({granule, a.operand});
+            fetch(domain, side, operand, granule, a.is_write);
           }
         });
       }
+      for (const auto& [granule, units] : brought_) bring(domain, side, granule, units);
     }
-    for (const auto& [granule, operand] : fetched_)
-      fetch(domain, granule, static_cast<std::size_t>(operand));
   }
 
-  void fetch(std::size_t domain, std::int64_t granule, std::size_t operand) {
+  /// What came with something that a block has asked for, if nobody did at this step.
+  void bring(std::size_t domain, int side, std::int64_t granule, int units) {
+    auto& seen = seen_[static_cast<std::size_t>(granule)];
+    if (seen == stamp_) return;
+    seen = stamp_;
+    for (int i = 0; i < units; ++i)
+      caches_[domain].use(side, pieces::number(granule, i), false, 0);
+  }
+
+  void fetch(std::size_t domain, int side, std::size_t operand, std::int64_t granule,
+             bool is_write) {
     const int units = pieces_.units[operand];
     const double bytes = pieces_.bytes[operand] / units;
+    bool missed = false;
     for (int i = 0; i < units; ++i) {
       const std::int64_t piece = pieces::number(granule, i);
-      if (caches_[domain].use(piece, 0) >= 0) {
+      const auto [is_near, held] = caches_[domain].use(side, piece, is_write, 0);
+      if (held >= 0) {
         found_.operands[operand].hit += bytes;
         found_.domains[domain].hit += bytes;
+        if (is_write) continue;
+        (is_near ? found_.near_reads.hit : found_.far_bytes) += bytes;
         continue;
       }
       next_ += bytes;
@@ -122,7 +142,10 @@ class waves {
         }
       }
       memory_ += bytes;
+      missed = true;
     }
+    const std::int64_t partner = pieces_.partner(operand, granule);
+    if (missed && partner >= 0 && !is_write) brought_.push_back({partner, units});
   }
 
   /// What of a wave takes longest is how long it takes.
@@ -150,11 +173,11 @@ class waves {
   const assumptions& how_;
   pieces pieces_;
   double share_ = 1;
-  std::vector<cache> caches_;
+  std::vector<sided_cache> caches_;
   std::vector<cache> shared_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t stamp_ = 0;
-  std::vector<std::pair<std::int64_t, int>> fetched_;
+  std::vector<std::pair<std::int64_t, int>> brought_;  // by a block, with what it asked for
   std::vector<std::vector<running>> running_;
   std::vector<double> asked_;
   int steps_ = 0;

@@ -82,7 +82,7 @@ TEST(certificates, are_not_beaten_by_any_order) {
   dice dice(seed);
   for (int i = 0; i < 60; ++i) {
     const device d = random_device(dice);
-    const kernel k = random_kernel(dice, d.line);
+    const kernel k = random_kernel(dice, d.sector);
     const certificate limit = certify(k, d);
     SCOPED_TRACE(fmt::format("{}, {} blocks; {} domains of {}, chunk {}, {} bytes in {} ways",
                              k.title(), k.blocks(), d.domains, d.processors, d.chunk, d.cache.bytes,

@@ -17,45 +17,46 @@
 namespace untax::bench {
 namespace {
 
-constexpr int threads = 256;
 constexpr std::int64_t piece = 16;  // bytes that a thread reads or writes at once
+constexpr int most_accesses = 8;
+constexpr int most_threads = 1024;  // of a block, and half of what a multiprocessor has room for
 
-/// What a block does with a rectangle of an operand, as `locality::access` has it, in bytes.
+/// What all blocks do with an operand, as `locality::access` has it, in bytes.
 struct replayed_access {
   std::byte* operand = nullptr;
   std::int64_t pitch = 0;  ///< of a row of the operand
   std::int64_t end_row = 0;
-  std::int64_t row = 0;
   std::int64_t row_per_step = 0;
-  std::int64_t begin = 0;  ///< in a row
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  ///< of a row of the rectangle
   std::int64_t begin_per_step = 0;
   int rows = 0;
   bool is_write = false;
   locality::moment when = locality::moment::every_step;
 };
 
+/// Of each position of the dispatch there is a record: the steps of its block, and of each access
+/// the row and the byte in it where the rectangle begins. It is short, and read once, so that
+/// counters see little else than what is replayed.
 struct replay_arguments {
-  const replayed_access* accesses = nullptr;  ///< `each` of each block
+  replayed_access accesses[most_accesses];
   int each = 0;
-  const int* blocks = nullptr;  ///< of positions
-  const int* steps = nullptr;   ///< of blocks
+  const int* records = nullptr;
+  int record_words = 0;
   bool backward = false;
   long long pause = 0;  ///< cycles behind the reads of a step
   unsigned* sink = nullptr;
 };
 
 /// All pieces that a rectangle touches, by all threads of a block. What is read comes from L2.
-__device__ void visit(const replayed_access& a, std::int64_t step, unsigned& seen) {
-  const std::int64_t first = a.row + a.row_per_step * step;
-  const std::int64_t left = a.begin + a.begin_per_step * step;
+__device__ void visit(const replayed_access& a, std::int64_t first, std::int64_t left,
+                      unsigned& seen) {
   const std::int64_t from = max(left, std::int64_t{0});
   const std::int64_t to = min(left + a.bytes, a.pitch);
   if (from >= to) return;
   const auto most = static_cast<unsigned>((to - from) / piece + 2);
   const unsigned all = most * static_cast<unsigned>(a.rows);
-#pragma unroll 4
-  for (unsigned i = threadIdx.x; i < all; i += threads) {
+#pragma unroll 8
+  for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
     const std::int64_t row = first + i / most;
     if (row < 0 || row >= a.end_row) continue;
     const std::int64_t at = (row * a.pitch + from) / piece + i % most;
@@ -70,18 +71,25 @@ __device__ void visit(const replayed_access& a, std::int64_t step, unsigned& see
   }
 }
 
-__global__ void __launch_bounds__(threads) replay_locality(const replay_arguments run) {
-  const int block = run.blocks[blockIdx.x];
-  const int steps = run.steps[block];
-  const replayed_access* const accesses = run.accesses + std::int64_t{block} * run.each;
+__global__ void __launch_bounds__(most_threads)
+    replay_locality(const __grid_constant__ replay_arguments run) {
+  __shared__ int record[1 + 2 * most_accesses];
+  if (threadIdx.x < 1 + 2 * run.each)
+    record[threadIdx.x] =
+        __ldcg(run.records + std::int64_t{blockIdx.x} * run.record_words + threadIdx.x);
+  __syncthreads();
+  const int steps = record[0];
   unsigned seen = 0;
   for (int turn = 0; turn < steps; ++turn) {
     const int step = run.backward ? steps - 1 - turn : turn;
     for (int i = 0; i < run.each; ++i) {
-      const replayed_access& a = accesses[i];
+      const replayed_access& a = run.accesses[i];
       const bool always = a.when == locality::moment::every_step;
       const bool now = always || turn == (a.when == locality::moment::first_step ? 0 : steps - 1);
-      if (now) visit(a, always ? step : 0, seen);
+      const int moved = always ? step : 0;
+      if (now)
+        visit(a, record[1 + 2 * i] + a.row_per_step * moved,
+              record[2 + 2 * i] + a.begin_per_step * moved, seen);
     }
     __syncthreads();
     const long long begin = clock64();
@@ -120,30 +128,38 @@ class replay_trial {
       operands_.emplace_back(bytes + static_cast<std::size_t>(piece));
       gpu::require(cudaMemset(operands_.back().data(), 0, bytes + piece), "cannot clear operands");
     }
-    std::vector<replayed_access> accesses;
-    std::vector<int> steps;
-    for (int block = 0; block < blocks_; ++block) {
+    const std::vector<locality::access> first = k.accesses(0);
+    run_.each = static_cast<int>(first.size());
+    if (run_.each > most_accesses) refuse(k, "reads and writes at too many places");
+    for (int i = 0; i < run_.each; ++i)
+      run_.accesses[i] = replayed(k, first[static_cast<std::size_t>(i)]);
+    run_.record_words = (1 + 2 * run_.each + 7) / 8 * 8;  // whole sectors
+    std::vector<int> records;
+    for (const int block : s.blocks) {
+      const std::size_t begin = records.size();
+      records.push_back(k.steps(block));
       const std::vector<locality::access> all = k.accesses(block);
-      run_.each = static_cast<int>(all.size());
-      for (const locality::access& a : all) accesses.push_back(replayed(k, a));
-      steps.push_back(k.steps(block));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!is_elsewhere_alone(first[i], all[i])) refuse(k, "has rectangles of different sizes");
+        records.push_back(static_cast<int>(all[i].row));
+        const int bytes = k.operands()[static_cast<std::size_t>(all[i].operand)].element_bytes;
+        records.push_back(static_cast<int>(all[i].column * bytes));
+      }
+      records.resize(begin + static_cast<std::size_t>(run_.record_words));
     }
-    tables_.push_back(uploaded(accesses));
-    tables_.push_back(uploaded(s.blocks));
-    tables_.push_back(uploaded(steps));
+    tables_.push_back(uploaded(records));
     tables_.emplace_back(sizeof(unsigned));
-    run_.accesses = static_cast<const replayed_access*>(tables_[0].data());
-    run_.blocks = static_cast<const int*>(tables_[1].data());
-    run_.steps = static_cast<const int*>(tables_[2].data());
-    run_.sink = static_cast<unsigned*>(tables_[3].data());
+    run_.records = static_cast<const int*>(tables_[0].data());
+    run_.sink = static_cast<unsigned*>(tables_[1].data());
     run_.backward = s.way == order::direction::backward;
     run_.pause =
         static_cast<long long>(step_seconds * 1e3 * gpu::attribute_here(cudaDevAttrClockRate));
+    threads_ = std::clamp(2 * most_threads / std::max(1, k.resident()), 64, most_threads);
     // So much that no more blocks than that are on a multiprocessor.
     constexpr int reserved = 1024;  // by the system, of each block
     shared_bytes_ = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
                         std::max(1, k.resident()) / reserved * reserved -
-                    reserved;
+                    2 * reserved;
     shared_bytes_ =
         std::min(shared_bytes_, gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin));
     gpu::require(cudaFuncSetAttribute(replay_locality, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -152,7 +168,7 @@ class replay_trial {
   }
 
   void run(cudaStream_t stream) const {
-    replay_locality<<<static_cast<unsigned>(blocks_), threads,
+    replay_locality<<<static_cast<unsigned>(blocks_), static_cast<unsigned>(threads_),
                       static_cast<std::size_t>(shared_bytes_), stream>>>(run_);
     gpu::require(cudaGetLastError(), "cannot replay a kernel");
   }
@@ -165,9 +181,7 @@ class replay_trial {
     made.operand = static_cast<std::byte*>(operands_[static_cast<std::size_t>(a.operand)].data());
     made.pitch = o.columns * o.element_bytes;
     made.end_row = o.rows;
-    made.row = a.row;
     made.row_per_step = a.row_per_step;
-    made.begin = a.column * o.element_bytes;
     made.bytes = a.columns * o.element_bytes;
     made.begin_per_step = a.column_per_step * o.element_bytes;
     made.rows = static_cast<int>(a.rows);
@@ -176,7 +190,18 @@ class replay_trial {
     return made;
   }
 
+  /// Whether nothing but the place differs.
+  [[nodiscard]] static bool is_elsewhere_alone(locality::access a, const locality::access& b) {
+    a.row = b.row;
+    a.column = b.column;
+    return a == b;
+  }
+  [[noreturn]] static void refuse(const locality::kernel& k, const char* why) {
+    throw error(errc::unsupported, fmt::format("cannot replay \"{}\": it {}", k.title(), why));
+  }
+
   int blocks_;
+  int threads_ = most_threads;
   int shared_bytes_ = 0;
   std::vector<device_buffer> operands_;
   std::vector<device_buffer> tables_;
@@ -194,7 +219,7 @@ replay_report run_replay_suite(const replay_suite_options& options) {
   const std::vector<replay_problem> problems = replay_problems(options);
   if (options.begin) options.begin(static_cast<std::int64_t>(problems.size()));
   for (const replay_problem& problem : problems) {
-    const locality::kernel k = problem.kernel(d ? d->line : 128);
+    const locality::kernel k = problem.kernel(d ? d->sector : 32);
     const locality::schedule s = problem.schedule(k, d ? d->domains : 1);
     const double share =
         d ? locality::assumptions{}.efficiency * d->flops / d->all_processors() : 0;

@@ -13,6 +13,8 @@ struct level {
   int ways = 16;
   double bytes_per_second = 0;
   double latency = 0;  ///< seconds that a read takes beyond one that the domain's own cache answers
+  int sides = 1;  ///< of a domain's cache: each has so much of the bytes, and of the processors
+  double far_latency = 0;  ///< as `latency`, of what only the other side has
 };
 
 /// What of a device decides where blocks run and what they find in caches.
@@ -23,6 +25,8 @@ struct device {
   int processors = 0;  ///< multiprocessors or compute units of each domain
   int chunk = 1;       ///< so many blocks that follow each other go to a domain, then to the next
   int line = 128;      ///< bytes of a cache line
+  int sector = 128;    ///< bytes that are asked for and counted: a line, or a part of it
+  int fetch = 128;     ///< bytes that come from memory at once: sectors that lie side by side
   double flops = 0;    ///< of dense products of 16-bit numbers, all processors, in a second
   level cache;         ///< of each domain; its rate is that of one domain
   std::optional<level> last_level;  ///< shared by all domains

@@ -44,6 +44,8 @@ struct access {
   std::int64_t columns = 0;
   std::int64_t row_per_step = 0;
   std::int64_t column_per_step = 0;
+
+  bool operator==(const access&) const = default;
 };
 
 struct axis {

@@ -36,10 +36,13 @@ struct effort {
 
 struct outcome {
   traffic all;
-  std::vector<traffic> operands;  ///< reads and writes of each operand
+  std::vector<traffic> operands;  ///< reads and writes of each operand, on either side of a cache
   std::vector<traffic> domains;
+  /// Reads of all operands, and what of them the near side of a cache had: what counters see.
+  traffic near_reads;
   traffic last_level;       ///< empty where there is none
   double memory_bytes = 0;  ///< read from memory or written without having been there
+  double far_bytes = 0;     ///< that only the other side of a domain's cache had: hits, too
   double next_bytes = 0;    ///< that the domains' caches did not have
   double seconds = 0;       ///< of the kernel
   int blocks = 0;           ///< that were simulated
