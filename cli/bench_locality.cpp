@@ -28,7 +28,7 @@ std::string to_json(const bench::replay_report& report, int repeats) {
                 {"seconds", from(row.time)}};
     if (row.simulated) {
       one["simulated"] = {{"seconds", row.simulated->seconds},
-                          {"read_hit_rate", row.simulated_reads.rate()},
+                          {"read_hit_rate", row.simulated->near_reads.rate()},
                           {"memory_bytes", row.simulated->memory_bytes}};
     }
     out["rows"].push_back(std::move(one));
@@ -57,11 +57,12 @@ std::string text_of(const bench::replay_report& report, int columns, text_style 
              3);
   for (const bench::replay_row& row : report.rows) {
     const double seconds = row.time.median;
-    rows.add({row.problem.name, words_of(row.problem.sizes), row.problem.order,
-              fmt::format("{:.1f}", 1e6 * seconds),
-              fmt::format("{:.0f}", 1e-9 * row.requested_bytes / seconds),
-              row.simulated ? fmt::format("{:.1f}", 1e6 * row.simulated->seconds) : "-",
-              row.simulated ? fmt::format("{:.1f} %", 100 * row.simulated_reads.rate()) : "-"});
+    rows.add(
+        {row.problem.name, words_of(row.problem.sizes), row.problem.order,
+         fmt::format("{:.1f}", 1e6 * seconds),
+         fmt::format("{:.0f}", 1e-9 * row.requested_bytes / seconds),
+         row.simulated ? fmt::format("{:.1f}", 1e6 * row.simulated->seconds) : "-",
+         row.simulated ? fmt::format("{:.1f} %", 100 * row.simulated->near_reads.rate()) : "-"});
   }
   const std::string by =
       report.described.empty()

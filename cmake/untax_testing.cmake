@@ -1,6 +1,6 @@
 # How tests are registered: one ctest test for each program, with a time limit and a label.
 # GoogleTest writes an XML file for each program, from which test.sh counts the single cases.
-set(UNTAX_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test program is stopped")
+set(UNTAX_TEST_TIMEOUT 1500 CACHE STRING "Seconds after which a test program is stopped")
 set(UNTAX_TEST_SCALE 1 CACHE STRING "How much slower than a release build tests run, and so how much less some do")
 set(UNTAX_TEST_FLAGS "" CACHE STRING "Compiler flags for test programs only")
 set(UNTAX_RESULTS_DIR ${PROJECT_BINARY_DIR}/results)

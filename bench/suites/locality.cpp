@@ -141,20 +141,6 @@ double replayed_bytes(const locality::kernel& k) {
   return all;
 }
 
-locality::traffic read_traffic(const locality::kernel& k, const locality::outcome& found) {
-  std::vector<bool> is_read(k.operands().size());
-  for (const locality::access& a : k.accesses(0)) {
-    if (!a.is_write) is_read[static_cast<std::size_t>(a.operand)] = true;
-  }
-  locality::traffic all;
-  for (std::size_t i = 0; i < is_read.size(); ++i) {
-    if (!is_read[i]) continue;
-    all.requested += found.operands[i].requested;
-    all.hit += found.operands[i].hit;
-  }
-  return all;
-}
-
 std::vector<replay_problem> replay_problems(const replay_suite_options& options) {
   if (options.problems == 0) return grid();
   const locality::device d = locality::device_named(described);

@@ -34,7 +34,6 @@ struct replay_row {
   int launches = 0;                            ///< of the kernel, of this row
   spread time;                                 ///< seconds of one run
   std::optional<locality::outcome> simulated;  ///< where the GPU is described
-  locality::traffic simulated_reads;
 };
 
 struct replay_suite_options {
@@ -51,10 +50,6 @@ struct replay_report {
   std::string described;  ///< the name of its description; empty where there is none
   std::vector<replay_row> rows;
 };
-
-/// Of the operands that blocks read, which is what counters of reads are compared with.
-[[nodiscard]] locality::traffic read_traffic(const locality::kernel& k,
-                                             const locality::outcome& found);
 
 /// Those that are measured: each kernel that is built in, and whose blocks do not wait for others,
 /// in the order of its numbers, in a random one, and in the best one of a search that a GPU can

@@ -73,15 +73,15 @@ class cache {
 /// written goes home.
 class sided_cache {
  public:
-  /// Sides are dealt out to the processors as by chance, equally often.
+  /// Processors are assigned to sides as by chance, equally many to each.
   sided_cache(const device& d, double unit) : side_of_(static_cast<std::size_t>(d.processors)) {
     const level& of = d.cache;
     for (int i = 0; i < of.sides; ++i) sides_.emplace_back(of.bytes / of.sides, of.ways, unit);
-    std::vector<std::pair<std::uint64_t, int>> dealt;
-    for (int i = 0; i < d.processors; ++i) dealt.emplace_back(scattered(i), i);
-    std::sort(dealt.begin(), dealt.end());
-    for (std::size_t i = 0; i < dealt.size(); ++i)
-      side_of_[static_cast<std::size_t>(dealt[i].second)] = static_cast<int>(i % sides_.size());
+    std::vector<std::pair<std::uint64_t, int>> assigned;
+    for (int i = 0; i < d.processors; ++i) assigned.emplace_back(scattered(i), i);
+    std::sort(assigned.begin(), assigned.end());
+    for (std::size_t i = 0; i < assigned.size(); ++i)
+      side_of_[static_cast<std::size_t>(assigned[i].second)] = static_cast<int>(i % sides_.size());
   }
 
   /// The side that a place of the domain for a block is on.

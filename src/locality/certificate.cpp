@@ -124,7 +124,7 @@ double missed_at_any_time(const footprint& f, const kernel& k, const device& d) 
 }  // namespace
 
 certificate certify(const kernel& k, const device& d) {
-  const footprint f(k);
+  const footprint f(k, d);
   const auto rate = [&](double missed) { return std::clamp(1 - missed / f.requested(), 0.0, 1.0); };
   certificate made;
   made.compulsory = rate(f.distinct());

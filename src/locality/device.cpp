@@ -105,7 +105,13 @@ device read_device(std::string_view text, std::string_view origin) {
     made.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
   const fields memory(of.at("memory"), fmt::format("{}: memory", origin),
                       {"gigabytes_per_second", "extra_nanoseconds", "bytes_at_once"});
-  made.fetch = memory.has("bytes_at_once") ? memory.whole("bytes_at_once", 16, 4096) : made.sector;
+  made.fetch = memory.has("bytes_at_once") ? memory.whole("bytes_at_once", 16, 8192) : made.sector;
+  if (made.fetch != made.sector && made.fetch != 2 * made.sector) {
+    throw error(errc::invalid_argument,
+                fmt::format("{}: memory: the field \"bytes_at_once\" is {}; it has to be {} or {}, "
+                            "a sector or two",
+                            origin, made.fetch, made.sector, 2 * made.sector));
+  }
   made.memory.bytes_per_second = memory.number("gigabytes_per_second", 1e-3, large) * 1e9;
   made.memory.latency = memory.number("extra_nanoseconds", 0, 1e6) * 1e-9;
   return made;

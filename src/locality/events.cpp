@@ -30,8 +30,7 @@ class events {
         pieces_(k, d),
         domains_(domains),
         share_(static_cast<double>(domains) / d.domains) {
-    for (int i = 0; i < domains; ++i)
-      caches_.emplace_back(d, pieces_.unit);
+    for (int i = 0; i < domains; ++i) caches_.emplace_back(d, pieces_.unit);
     if (d.last_level)
       shared_.emplace_back(d.last_level->bytes * share_, d.last_level->ways, pieces_.unit);
     found_.operands.resize(k.operands().size());
@@ -173,7 +172,7 @@ class events {
       }
       if (!a.is_write) waited += arrives - now;
     }
-    for (const std::int64_t piece : brought_) bring(p, piece, now);
+    for (const auto& [piece, piece_bytes] : brought_) bring(p, piece, piece_bytes, now);
     brought_.clear();
     const double noise = normal((static_cast<std::uint64_t>(p.number) << 40) ^ ++drawn_);
     const double work =
@@ -202,7 +201,7 @@ class events {
       if (held < 0) {
         const double there = from_next_level(domain, piece, bytes, now);
         const std::int64_t partner = pieces_.partner(operand, granule);
-        if (partner >= 0 && !is_write) brought_.push_back(pieces::number(partner, i));
+        if (partner >= 0 && !is_write) brought_.emplace_back(pieces::number(partner, i), bytes);
         cache.set_arrival(p.side, piece, is_write, there);
         arrives = std::max(arrives, there);
         continue;
@@ -220,10 +219,11 @@ class events {
   }
 
   /// What came with something that a step has asked for, if it did not ask for it, too.
-  void bring(const place& p, std::int64_t piece, double now) {
-    sided_cache& cache = caches_[static_cast<std::size_t>(p.domain)];
+  void bring(const place& p, std::int64_t piece, double bytes, double now) {
+    const auto domain = static_cast<std::size_t>(p.domain);
+    sided_cache& cache = caches_[domain];
     if (cache.use(p.side, piece, false, now).arrives < 0)
-      cache.set_arrival(p.side, piece, false, now + d_.memory.latency);
+      cache.set_arrival(p.side, piece, false, from_next_level(domain, piece, bytes, now));
   }
 
   double from_next_level(std::size_t domain, std::int64_t piece, double bytes, double now) {
@@ -262,7 +262,7 @@ class events {
   std::vector<std::size_t> next_;
   std::vector<place> places_;
   std::vector<event> waiting_;
-  std::vector<std::int64_t> brought_;  // by a step
+  std::vector<std::pair<std::int64_t, double>> brought_;  // by a step: pieces and their bytes
   std::uint64_t drawn_ = 0;
   outcome found_;
 };

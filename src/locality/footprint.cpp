@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "src/locality/pieces.hpp"
 #include "src/locality/runs.hpp"
 
 namespace untax::locality {
@@ -55,17 +56,18 @@ std::int64_t cut(std::int64_t begin, std::int64_t length, std::int64_t end) {
 
 }  // namespace
 
-footprint::footprint(const kernel& k) {
+footprint::footprint(const kernel& k, const device& d) {
   for (const axis& a : k.axes()) extents_.push_back(a.extent);
   least_steps_ = k.steps(0);
   for (const int block : blocks_to_look_at(k))
     least_steps_ = std::min(least_steps_, k.steps(block));
-  count(k);
+  count(k, d);
   // Of an operand that is read at several places, one of them counts.
   std::map<int, term> best;
   const std::vector<access> accesses = k.accesses(0);
   for (std::size_t i = 0; i < accesses.size(); ++i) {
-    const term t = term_of(k, i);
+    term t = term_of(k, i);
+    t.bytes = without_given(k, d, i, t.bytes);
     const auto [at, is_new] = best.try_emplace(accesses[i].operand, t);
     const auto size = [&](const term& of) {
       double all = of.bytes * of.steps;
@@ -78,11 +80,33 @@ footprint::footprint(const kernel& k) {
   for (const auto& [operand, t] : best) terms_.push_back(t);
 }
 
-void footprint::count(const kernel& k) {
+/// One sector of a pair is asked for without the other at the two edges of a row of a rectangle;
+/// the other one is there for nothing. Half of all bytes could be so where rectangles of several
+/// kinds meet.
+double footprint::without_given(const kernel& k, const device& d, std::size_t number,
+                                double bytes) const {
+  const std::vector<access> accesses = k.accesses(0);
+  const operand& o = k.operands()[static_cast<std::size_t>(accesses[number].operand)];
+  if (!comes_in_pairs(o, d)) return bytes;
+  int kinds = 0;
+  int reads = 0;
+  for (const access& a : accesses) {
+    if (a.operand != accesses[number].operand) continue;
+    ++kinds;
+    if (!a.is_write) ++reads;
+  }
+  if (reads == 0) return bytes;
+  if (kinds > 1) return bytes / 2;
+  const auto given = static_cast<double>(2 * d.sector * accesses[number].rows);
+  return std::max(bytes / 2, bytes - given);
+}
+
+void footprint::count(const kernel& k, const device& d) {
   std::vector<bool> seen(static_cast<std::size_t>(k.granules()));
+  std::vector<bool> alone(seen.size());  // read without the other one of the pair
   std::vector<double> distinct(k.operands().size());
   std::vector<bool> is_of_steps(k.operands().size());
-  using place = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  using place = std::tuple<int, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   std::map<place, int> done;  // steps of a rectangle that have been looked at
   std::map<std::pair<place, int>, double> bytes_of;
   for (int block = 0; block < k.blocks(); ++block) {
@@ -95,24 +119,52 @@ void footprint::count(const kernel& k) {
       const int each = a.when == moment::every_step && moves ? steps : 1;
       const double again = a.when == moment::every_step && !moves ? steps : 1;
       if (each > 1) is_of_steps[operand] = true;
-      const place where{a.operand, a.row, a.rows, a.column, a.columns};
+      const place where{a.operand, a.is_write, a.row, a.rows, a.column, a.columns};
       double& asked = bytes_of[{where, each}];
       if (asked == 0) {
         for (int step = 0; step < each; ++step)
           k.for_granules(a, step, [&](std::int64_t) { asked += bytes; });
       }
+      const auto& o = k.operands()[operand];
+      const bool in_pairs = comes_in_pairs(o, d) && !a.is_write;
       requested_ += asked * again;
       int& looked = done[where];
       for (; looked < each; ++looked) {
+        std::int64_t even = -1;  // the last granule, if its other one has not come yet
+        const auto even_was_alone = [&] {
+          if (even >= 0) alone[static_cast<std::size_t>(even)] = true;
+          even = -1;
+        };
         k.for_granules(a, looked, [&](std::int64_t granule) {
           const auto i = static_cast<std::size_t>(granule);
           if (!seen[i]) distinct[operand] += bytes;
           seen[i] = true;
+          if (!in_pairs) return;
+          const std::int64_t other = other_of_pair(o, granule);
+          if (other == even) {
+            even = -1;
+            return;
+          }
+          even_was_alone();
+          if (other < granule) alone[i] = true;
+          if (other > granule) even = granule;
         });
+        even_was_alone();
       }
     }
   }
   for (std::size_t i = 0; i < distinct.size(); ++i) {
+    const operand& o = k.operands()[i];
+    if (comes_in_pairs(o, d)) {
+      const auto first = static_cast<std::size_t>(o.first_granule);
+      const std::size_t end = i + 1 < distinct.size()
+                                  ? static_cast<std::size_t>(k.operands()[i + 1].first_granule)
+                                  : seen.size();
+      for (std::size_t even = first; even < end; even += 2) {
+        const bool both = seen[even] && seen[even + 1];
+        if (both && (alone[even] || alone[even + 1])) distinct[i] -= o.granule_bytes();
+      }
+    }
     distinct_ += distinct[i];
     if (!is_of_steps[i]) outside_steps_ += distinct[i];
   }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <untax/locality/device.hpp>
 #include <untax/locality/kernel.hpp>
 
 namespace untax::locality {
@@ -9,10 +10,12 @@ namespace untax::locality {
 /// Bytes that no set of so many blocks can do with less of. Each operand is read at a place that
 /// some axes of the grid decide, and the others do not; so a set of blocks reads at least as many
 /// pieces of it as its projection on these axes has points. Of all sets with as many blocks, boxes
-/// have the least projections, all at once (Bollobas and Thomason's box theorem).
+/// have the least projections, all at once (Bollobas and Thomason's box theorem). Bytes that memory
+/// may give unasked, beside others of a pair of sectors, are left out where one could be asked for
+/// without the other.
 class footprint {
  public:
-  explicit footprint(const kernel& k);
+  footprint(const kernel& k, const device& d);
 
   /// Distinct bytes of `blocks` blocks from their first step to their last.
   [[nodiscard]] double whole(double blocks) const { return least(blocks, true); }
@@ -34,7 +37,10 @@ class footprint {
     bool is_of_steps = false;
   };
 
-  void count(const kernel& k);
+  void count(const kernel& k, const device& d);
+  /// What remains of the bytes of a term if memory gives pairs.
+  [[nodiscard]] double without_given(const kernel& k, const device& d, std::size_t access,
+                                     double bytes) const;
   [[nodiscard]] term term_of(const kernel& k, std::size_t access) const;
   [[nodiscard]] double least(double blocks, bool is_whole) const;
   [[nodiscard]] double search(const std::vector<term>& terms, std::vector<double>& sides,

@@ -10,6 +10,16 @@
 
 namespace untax::locality {
 
+/// Whether memory gives two granules of an operand at once, which lie side by side: the even and
+/// the odd one.
+[[nodiscard]] inline bool comes_in_pairs(const operand& o, const device& d) {
+  return o.granule_columns * o.element_bytes == d.sector && d.fetch == 2 * d.sector &&
+         o.granules_across % 2 == 0;
+}
+[[nodiscard]] inline std::int64_t other_of_pair(const operand& o, std::int64_t granule) {
+  return o.first_granule + ((granule - o.first_granule) ^ 1);
+}
+
 /// How granules of different sizes share a cache: in units, of which each granule takes one or
 /// more.
 struct pieces {
@@ -27,9 +37,7 @@ struct pieces {
     }
     unit = std::max({static_cast<double>(common), static_cast<double>(d.sector), largest / most});
     for (const operand& o : operands_) {
-      const bool is_sector_wide = o.granule_columns * o.element_bytes == d.sector;
-      come_in_pairs_.push_back(is_sector_wide && d.fetch == 2 * d.sector &&
-                               o.granules_across % 2 == 0);
+      come_in_pairs_.push_back(comes_in_pairs(o, d));
       bytes.push_back(o.granule_bytes());
       units.push_back(std::max(1, static_cast<int>(std::ceil(o.granule_bytes() / unit - 1e-9))));
     }
@@ -37,9 +45,7 @@ struct pieces {
 
   /// What comes from memory with a granule, as memory gives no less; a negative number for nothing.
   [[nodiscard]] std::int64_t partner(std::size_t operand, std::int64_t granule) const {
-    if (!come_in_pairs_[operand]) return -1;
-    const std::int64_t first = operands_[operand].first_granule;
-    return first + ((granule - first) ^ 1);
+    return come_in_pairs_[operand] ? other_of_pair(operands_[operand], granule) : -1;
   }
 
   /// The number of unit `i` of a granule.

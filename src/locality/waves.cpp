@@ -19,8 +19,7 @@ class waves {
         pieces_(k, d),
         seen_(static_cast<std::size_t>(k.granules())) {
     const double share = static_cast<double>(domains) / d.domains;
-    for (int i = 0; i < domains; ++i)
-      caches_.emplace_back(d, pieces_.unit);
+    for (int i = 0; i < domains; ++i) caches_.emplace_back(d, pieces_.unit);
     if (d.last_level)
       shared_.emplace_back(d.last_level->bytes * share, d.last_level->ways, pieces_.unit);
     found_.operands.resize(k.operands().size());
@@ -105,17 +104,21 @@ class waves {
           }
         });
       }
-      for (const auto& [granule, units] : brought_) bring(domain, side, granule, units);
+      for (const auto& [granule, operand] : brought_) bring(domain, side, granule, operand);
     }
   }
 
   /// What came with something that a block has asked for, if nobody did at this step.
-  void bring(std::size_t domain, int side, std::int64_t granule, int units) {
+  void bring(std::size_t domain, int side, std::int64_t granule, std::size_t operand) {
     auto& seen = seen_[static_cast<std::size_t>(granule)];
     if (seen == stamp_) return;
     seen = stamp_;
-    for (int i = 0; i < units; ++i)
-      caches_[domain].use(side, pieces::number(granule, i), false, 0);
+    const int units = pieces_.units[operand];
+    for (int i = 0; i < units; ++i) {
+      const std::int64_t piece = pieces::number(granule, i);
+      if (caches_[domain].use(side, piece, false, 0).arrives < 0)
+        (void)from_next_level(piece, pieces_.bytes[operand] / units);
+    }
   }
 
   void fetch(std::size_t domain, int side, std::size_t operand, std::int64_t granule,
@@ -133,19 +136,24 @@ class waves {
         (is_near ? found_.near_reads.hit : found_.far_bytes) += bytes;
         continue;
       }
-      next_ += bytes;
-      if (!shared_.empty()) {
-        found_.last_level.requested += bytes;
-        if (shared_.front().use(piece, 0) >= 0) {
-          found_.last_level.hit += bytes;
-          continue;
-        }
-      }
-      memory_ += bytes;
-      missed = true;
+      missed = from_next_level(piece, bytes) || missed;
     }
     const std::int64_t partner = pieces_.partner(operand, granule);
-    if (missed && partner >= 0 && !is_write) brought_.push_back({partner, units});
+    if (missed && partner >= 0 && !is_write) brought_.push_back({partner, operand});
+  }
+
+  /// Whether memory had to give it.
+  bool from_next_level(std::int64_t piece, double bytes) {
+    next_ += bytes;
+    if (!shared_.empty()) {
+      found_.last_level.requested += bytes;
+      if (shared_.front().use(piece, 0) >= 0) {
+        found_.last_level.hit += bytes;
+        return false;
+      }
+    }
+    memory_ += bytes;
+    return true;
   }
 
   /// What of a wave takes longest is how long it takes.
@@ -177,7 +185,7 @@ class waves {
   std::vector<cache> shared_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t stamp_ = 0;
-  std::vector<std::pair<std::int64_t, int>> brought_;  // by a block, with what it asked for
+  std::vector<std::pair<std::int64_t, std::size_t>> brought_;  // by a block: granules of operands
   std::vector<std::vector<running>> running_;
   std::vector<double> asked_;
   int steps_ = 0;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "support.hpp"
+#include "tests/slower_build.hpp"
 
 namespace {
 
@@ -204,8 +205,7 @@ TEST(c_refusals, worlds_and_plans_leave_nothing_behind) {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return std::distance(begin(all), end(all));
   };
-  const char* const scale = std::getenv("UNTAX_TEST_SCALE");  // NOLINT(concurrency-mt-unsafe)
-  const bool slow = scale != nullptr && std::string(scale) != "1";
+  const bool slow = untax_test::slower_build() > 1;
   for (int i = 0; i < 20; ++i) once(10);
   const long before = resident();
   const auto open_before = descriptors();

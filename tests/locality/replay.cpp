@@ -79,12 +79,6 @@ TEST(replay, counts_what_blocks_ask_for) {
       "once A = i, 1, 0, 64\nread B = step * 32, 32, 0, 128\nwrite C = i, 1, 0, 64\n",
       "text", {});
   EXPECT_EQ(replayed_bytes(k), 4.0 * (64 * 2 + 2 * 32 * 128 * 4 + 64 * 2));
-  locality::outcome found;
-  found.operands = {
-      {.requested = 10, .hit = 1}, {.requested = 20, .hit = 5}, {.requested = 100, .hit = 90}};
-  const locality::traffic reads = read_traffic(k, found);
-  EXPECT_EQ(reads.requested, 30);
-  EXPECT_EQ(reads.hit, 6);
 }
 
 }  // namespace

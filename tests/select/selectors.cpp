@@ -11,6 +11,7 @@
 
 #include "emitted.hpp"
 #include "support.hpp"
+#include "tests/slower_build.hpp"
 
 namespace untax::select {
 namespace {
@@ -196,7 +197,7 @@ TEST(emitted_headers, choose_as_the_library_does) {
   std::uniform_real_distribution<double> logarithm(0, 18);
   std::uniform_int_distribution<int> length(0, 45);
   std::uniform_real_distribution<double> edge(0, 1.6);
-  for (int i = 0; i < 100000; ++i) {
+  for (int i = 0; i < untax_test::trials(100000); ++i) {
     double n = i % 3 == 0 ? std::floor(std::exp2(logarithm(random))) : std::exp2(logarithm(random));
     if (i % 5 == 0) n = edge(random) + (i % 2 == 0 ? 76 : 599.2);  // beside what guards say
     const double longest = length(random);

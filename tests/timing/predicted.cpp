@@ -13,6 +13,7 @@
 #include "ops/timing/predictor.hpp"
 #include "random_work.hpp"
 #include "tests/errors.hpp"
+#include "tests/slower_build.hpp"
 
 namespace timing_test {
 namespace {
@@ -144,7 +145,7 @@ TEST(predicted, a_thousand_ranks_and_a_layer_take_no_longer_than_promised) {
   double begin = processor_seconds();
   const timed_case sum{.op = "all_reduce", .by = "untax", .ranks = m.gpus, .bytes = 65536};
   EXPECT_GT(p.predict(sum).seconds, 2 * m.numbers.card_store);
-  EXPECT_LT(processor_seconds() - begin, 30);
+  EXPECT_LT(processor_seconds() - begin, 30 * untax_test::slower_build());
   // A layer of llama-3.1-70b on 8 ranks, few rows and many.
   for (const std::int64_t tokens : {16, 2048}) {
     begin = processor_seconds();
@@ -169,14 +170,14 @@ TEST(predicted, a_thousand_ranks_and_a_layer_take_no_longer_than_promised) {
                                .keys = 512};
     for (const timed_case& c : {qkv, attention, out, gate_up, down})
       EXPECT_GT(p.predict(c).seconds, 0) << c.text();
-    EXPECT_LT(processor_seconds() - begin, 1) << tokens;
+    EXPECT_LT(processor_seconds() - begin, untax_test::slower_build()) << tokens;
   }
 }
 
 TEST(predicted, no_eager_run_is_quicker_than_its_host) {
   const timing::machine m = sample_machine();
   predictor p(m, {});
-  timed_case c{.op = "all_gather_gemm", .ranks = 8, .m = 1, .n = 512, .k = 512};
+  timed_case c{.op = "all_gather_gemm", .by = "", .ranks = 8, .m = 1, .n = 512, .k = 512};
   c.by = "bulk_library eager";
   EXPECT_EQ(p.predict(c).seconds, m.numbers.library_run);
   c.gather = untax::gather_axis::k;

@@ -239,7 +239,6 @@ replay_report run_replay_suite(const replay_suite_options& options) {
     row.time = spread_of(std::move(seconds));
     if (d) {
       row.simulated = locality::simulate(k, *d, s);
-      row.simulated_reads = read_traffic(k, *row.simulated);
     }
     report.rows.push_back(std::move(row));
     if (options.progress) options.progress();
