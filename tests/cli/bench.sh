@@ -4,7 +4,7 @@ source "$(dirname "$0")/helpers.bash"
 file=$folder/bench.json
 
 tests=$((tests + 1))
-timeout $((60 * scale)) "$untax" bench host --repeat 1 --json "$file" >"$out" 2>"$err" </dev/null
+timeout $((300 * scale)) "$untax" bench host --repeat 1 --json "$file" >"$out" 2>"$err" </dev/null
 status=$?
 python3 - "$file" "$status" <<'PYTHON' || wrong "bench host: exit status $status, and the JSON says something else"
 import json, sys

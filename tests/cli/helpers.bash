@@ -29,7 +29,7 @@ expect() {
   local wanted=$1
   shift
   tests=$((tests + 1))
-  timeout $((60 * scale)) "$untax" "$@" >"$out" 2>"$err" </dev/null
+  timeout $((300 * scale)) "$untax" "$@" >"$out" 2>"$err" </dev/null
   local status=$?
   [ "$status" -eq "$wanted" ] || wrong "untax $*: exit status $status, should be $wanted"
 }
