@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <random>
 
 #include <fmt/format.h>
@@ -188,9 +189,10 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
     return fmt::format("max(mean / 32, {} / max(rows, 1)) >= 1", few_rows);
   if (kernel == spmv_kernel::csr_adaptive) return "row_max <= 65536 + nnz / 64";
   const spmv_way& way = way_of(kernel);
-  if (way.unit == unit_of_work::row)
-    return fmt::format("row_max <= {} + nnz / {}", 256 * way.lanes, 16384 / way.lanes);
-  return {};
+  if (way.unit != unit_of_work::row) return {};
+  const std::int64_t longest = std::numeric_limits<std::int64_t>::max();
+  const int lanes = way.sum == row_sum::lanes ? lanes_of_row(way.lanes, longest) : 1;
+  return fmt::format("row_max <= {} + nnz / {}", 256 * lanes, 16384 / lanes);
 }
 
 /// The same while the longest row is not known: none is longer than all of them, or than there are

@@ -69,13 +69,14 @@ class trial {
   }
 
   [[nodiscard]] double gathering_seconds() const {
-    double seconds = 0;
-    for (int turn = 0; turn < 3; ++turn) {
+    std::vector<double> times;
+    for (int turn = -1; turn < options_.repeats; ++turn) {
       const auto begin = std::chrono::steady_clock::now();
       (void)bounds_of_rows(matrix_.rows, offsets_.data(), clock_.stream());
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const auto taken = std::chrono::steady_clock::now() - begin;
+      if (turn >= 0) times.push_back(std::chrono::duration<double>(taken).count());
     }
-    return seconds;
+    return spread_of(std::move(times)).median;
   }
 
   [[nodiscard]] spmv_figure measure(spmv_kernel kernel) {

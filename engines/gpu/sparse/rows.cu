@@ -1,5 +1,8 @@
-// CSR by rows: a thread, some lanes of a warp or a block add one. The order of additions depends on
-// the matrix alone, and is that of the host.
+// CSR by rows: a thread, some lanes of a warp or a block add one; long rows of those that lanes add
+// wait for their block. The order of additions depends on the matrix alone, and is that of the
+// host.
+
+#include <untax/sparse/ways.hpp>
 
 #include "engines/gpu/sparse/device_array.hpp"
 #include "engines/gpu/sparse/sums.cuh"
@@ -8,18 +11,53 @@
 namespace untax::sparse {
 namespace {
 
-constexpr int threads = 128;
+constexpr int threads = detail::long_row_lanes;
 constexpr int block_lanes = detail::block_lanes;
+
+template <class Value, class Offset>
+__global__ void __launch_bounds__(threads)
+    by_thread(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (row < m.rows) put(v, row, sum_of_lane(m, v.x, m.offsets[row], m.offsets[row + 1], 0, 1));
+}
+
+/// The rows of a block that are long, one after the other, by all its threads. `is_long`: whether
+/// that of the calling thread's lanes is.
+template <int lanes, class Value, class Offset>
+__device__ void add_long_rows(const device_csr<Value, Offset>& m, const spmv_vectors<Value>& v,
+                              bool is_long) {
+  if (__syncthreads_or(is_long ? 1 : 0) == 0) return;
+  constexpr int rows = threads / lanes;
+  __shared__ bool are_long[rows];
+  __shared__ Value warps[threads / 32];
+  if (threadIdx.x % lanes == 0) are_long[threadIdx.x / lanes] = is_long;
+  for (int i = 0; i < rows; ++i) {
+    __syncthreads();
+    if (!are_long[i]) continue;
+    const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows + i;
+    const Value sum = sum_of_block<threads>(sum_of_lane(m, v.x, m.offsets[row], m.offsets[row + 1],
+                                                        static_cast<int>(threadIdx.x), threads),
+                                            warps);
+    if (threadIdx.x == 0) put(v, row, sum);
+  }
+}
 
 template <int lanes, class Value, class Offset>
 __global__ void __launch_bounds__(threads)
     by_lanes(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
   const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  Value sum = 0;
-  if (row < m.rows) sum = sum_of_lane(m, v.x, m.offsets[row], m.offsets[row + 1], lane, lanes);
-  sum = sum_of_lanes(sum, lanes);
-  if (row < m.rows && lane == 0) put(v, row, sum);
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  if (row < m.rows) {
+    begin = m.offsets[row];
+    end = m.offsets[row + 1];
+  }
+  const bool is_long = lanes_of_row(lanes, end - begin) != lanes;
+  const Value sum =
+      sum_of_lanes(sum_of_lane(m, v.x, begin, is_long ? begin : end, lane, lanes), lanes);
+  if (row < m.rows && lane == 0 && !is_long) put(v, row, sum);
+  add_long_rows<lanes>(m, v, is_long);
 }
 
 template <class Value, class Offset>
@@ -46,7 +84,7 @@ class by_rows final : public device_kernel<Value> {
     if (matrix_.rows == 0) return;
     switch (lanes_) {
       case 1:
-        by_lanes<1><<<blocks_, threads, 0, stream>>>(matrix_, v);
+        by_thread<<<blocks_, threads, 0, stream>>>(matrix_, v);
         break;
       case 2:
         by_lanes<2><<<blocks_, threads, 0, stream>>>(matrix_, v);

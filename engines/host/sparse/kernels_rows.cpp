@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <untax/sparse/split.hpp>
+#include <untax/sparse/ways.hpp>
+
 #include "engines/host/sparse/kernel.hpp"
 #include "engines/host/sparse/sum.hpp"
 #include "src/sparse/instantiate.hpp"
@@ -42,7 +44,7 @@ class csr_lanes final : public kernel<Value> {
 
   void run(const spmv_call<Value>& call) override {
     call.team.launch(call.threads, [&](int thread) {
-      std::vector<Value> sums(static_cast<std::size_t>(lanes_));
+      std::vector<Value> sums;
       const std::int64_t end = begin_of_part(matrix_.rows, thread + 1, call.threads);
       for (std::int64_t r = begin_of_part(matrix_.rows, thread, call.threads); r < end; ++r)
         call.put(r, sum_of_row(r, call.x, sums));
@@ -52,9 +54,10 @@ class csr_lanes final : public kernel<Value> {
  private:
   [[nodiscard]] Value sum_of_row(std::int64_t row, std::span<const Value> x,
                                  std::vector<Value>& sums) const {
-    std::ranges::fill(sums, Value(0));
     const auto begin = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row)]);
     const auto end = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row) + 1]);
+    const int lanes = lanes_of_row(lanes_, static_cast<std::int64_t>(end - begin));
+    sums.assign(static_cast<std::size_t>(lanes), Value(0));
     for (std::size_t i = begin; i < end; ++i) {
       Value& sum = sums[(i - begin) % sums.size()];
       sum = std::fma(matrix_.values[i], x[static_cast<std::size_t>(matrix_.columns[i])], sum);

@@ -52,7 +52,8 @@ enum class unit_of_work {
 /// `spmv_way` says otherwise.
 enum class row_sum {
   serial,    ///< one after the other
-  lanes,     ///< lane l has elements l, l + lanes, ...; lanes are added in a tree of halves
+  lanes,     ///< lane l has elements l, l + lanes, ...; lanes are added in a tree of halves, those
+             ///< of a warp first; how many there are says `lanes_of_row`
   segments,  ///< parts of a unit by a segmented scan, those of several units in their order
   library,
 };
@@ -67,7 +68,7 @@ struct spmv_way {
   std::string_view name;
   unit_of_work unit = unit_of_work::row;
   row_sum sum = row_sum::serial;
-  int lanes = 1;           ///< that share a row
+  int lanes = 1;           ///< that share a row which is not long
   bool on_host = true;     ///< false: needs a GPU
   bool same_threads_only;  ///< on the host the bits depend on how many threads there are
   bool ordered = true;     ///< on GPUs the bits are the same in each run
@@ -75,6 +76,8 @@ struct spmv_way {
 
 namespace detail {
 inline constexpr int block_lanes = 256;
+/// Threads of a block whose warps share rows.
+inline constexpr int long_row_lanes = 128;
 inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
     {"csr_thread", unit_of_work::row, row_sum::serial, 1, true, false, true},
     {"csr_warp2", unit_of_work::row, row_sum::lanes, 2, true, false, true},
@@ -102,6 +105,14 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
 /// "csr_thread" and so on.
 [[nodiscard]] constexpr std::string_view name_of(spmv_kernel kernel) noexcept {
   return way_of(kernel).name;
+}
+/// Lanes that add a row, of a way in which some lanes of a warp do: where it has more than 64
+/// elements for each of them, all threads of the block add it when the others are done. So a long
+/// row costs little although nothing has been gathered about rows.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int lanes_of_row(int lanes,
+                                                           std::int64_t elements) noexcept {
+  const bool is_long = lanes < detail::long_row_lanes && elements > std::int64_t{64} * lanes;
+  return is_long ? detail::long_row_lanes : lanes;
 }
 /// Whether y has the same bits for any number of threads of the host. Those that cut rows where
 /// threads end have the same bits for the same number of threads only.
