@@ -190,8 +190,7 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
   if (kernel == spmv_kernel::csr_adaptive) return "row_max <= 65536 + nnz / 64";
   const spmv_way& way = way_of(kernel);
   if (way.unit != unit_of_work::row) return {};
-  const std::int64_t longest = std::numeric_limits<std::int64_t>::max();
-  const int lanes = way.sum == row_sum::lanes ? lanes_of_row(way.lanes, longest) : 1;
+  const int lanes = lanes_of_row(way.lanes, way.mixed, std::numeric_limits<std::int64_t>::max());
   return fmt::format("row_max <= {} + nnz / {}", 256 * lanes, 16384 / lanes);
 }
 
@@ -223,7 +222,10 @@ select::schema schema_of_table(const std::string& title, bool on_gpu) {
     if (!on_gpu && !way_of(kernel).on_host) continue;
     const std::string name(name_of(kernel));
     const std::string guard = guard_of(kernel, on_gpu);
-    made.candidates.push_back({name, "t_" + name, "setup_" + name, guard, known_guard_of(guard)});
+    // Ways by rows take the matrix as it is.
+    const bool converts = way_of(kernel).unit != unit_of_work::row;
+    made.candidates.push_back(
+        {name, "t_" + name, converts ? "setup_" + name : "0", guard, known_guard_of(guard)});
   }
   made.gathering = "gather";
   made.iterations = {1, 10, 100, 1000};

@@ -17,7 +17,7 @@ PYTHON
 
 expect 0 run spmv --matrix m05.mtx.gz --iterations 10 --repeat 3 --threads 3 --verify
 says "$out" '^m05.mtx.gz: 170 x 170, '
-for kernel in csr_thread csr_warp2 csr_warp32 csr_block csr_adaptive csr_merge_path csr_balanced coo ell sellp; do
+for kernel in csr_thread csr_warp2 csr_warp32 csr_mixed4 csr_mixed16 csr_block csr_adaptive csr_merge_path csr_balanced coo ell sellp; do
   says "$out" "^$kernel .* (same|by threads) +[0-9.e-]+$"
 done
 expect 0 run spmv --matrix m05.mtx.gz --dtype fp32 --kernel csr_merge_path --repeat 3 --verify --json -

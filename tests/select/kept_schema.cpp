@@ -34,10 +34,10 @@ TEST(kept_schema, is_that_of_the_ways_of_now) {
 TEST(kept_schema, knows_rows_are_no_longer_than_there_are_columns) {
   const schema kept = kept_schema();
   const feature_set features(kept);
-  const std::size_t by_warp = candidate_of(kept, "csr_warp32");
-  EXPECT_TRUE(features.allows(by_warp, features.complete(std::vector{1e6, 33000.0, 1e5})));
-  EXPECT_FALSE(features.allows(by_warp, features.complete(std::vector{1e6, 34000.0, 1e5})));
-  EXPECT_TRUE(features.allows(by_warp, features.complete(std::vector{1e6, 1e6, 32000.0})));
+  const std::size_t mixed = candidate_of(kept, "csr_mixed4");
+  EXPECT_TRUE(features.allows(mixed, features.complete(std::vector{1e6, 33000.0, 1e5})));
+  EXPECT_FALSE(features.allows(mixed, features.complete(std::vector{1e6, 34000.0, 1e5})));
+  EXPECT_TRUE(features.allows(mixed, features.complete(std::vector{1e6, 1e6, 32000.0})));
 }
 
 TEST(kept_schema, gives_short_rows_blocks_only_where_there_are_few) {

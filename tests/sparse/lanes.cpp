@@ -22,8 +22,8 @@ Value tree(const std::vector<Value>& terms) {
   return tree(sums);
 }
 
-/// Element i of a row belongs to lane i mod `lanes`, long rows have 128 of them; each warp has a
-/// tree, and then there is one of the warps.
+/// Element i of a row belongs to lane i mod `lanes`, long rows of mixed ways have 128 of them; each
+/// warp has a tree, and then there is one of the warps.
 template <class Value, class Offset>
 Value row_of_lanes(const csr<Value, Offset>& m, std::size_t row, const std::vector<Value>& x,
                    std::size_t lanes) {
@@ -59,7 +59,7 @@ void compare(std::uint64_t seed) {
     spmv<Value, Offset>(m.view(), kernel, 3).run(1, x, 0, y);
     for (std::size_t row = 0; row < y.size(); ++row) {
       const auto elements = static_cast<std::size_t>(m.offsets[row + 1] - m.offsets[row]);
-      const bool is_long = lanes <= 32 && elements > 64 * lanes;
+      const bool is_long = way_of(kernel).mixed && elements > 64 * lanes;
       EXPECT_EQ(y[row], row_of_lanes(m, row, x, is_long ? 128 : lanes))
           << name_of(kernel) << ", row " << row;
     }

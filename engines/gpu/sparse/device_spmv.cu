@@ -17,7 +17,7 @@ device_kernel_of<Value> made(const device_csr<Value, Offset>& m, spmv_kernel whi
   const spmv_way& way = way_of(which);
   switch (way.unit) {
     case unit_of_work::row:
-      return make_by_rows(m, way.lanes);
+      return make_by_rows(m, way);
     case unit_of_work::whole_rows:
       return make_adaptive(m, stream);
     case unit_of_work::path:

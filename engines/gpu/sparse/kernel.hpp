@@ -31,10 +31,10 @@ using device_kernel_of = std::unique_ptr<device_kernel<Value>>;
 
 // What is converted is converted on the stream, and may still be running when these return.
 
-/// One row by so many threads: 1 to 32, a power of two, or a block of them.
+/// A way with rows as its units.
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix,
-                                                   int lanes);
+                                                   const spmv_way& way);
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_adaptive(const device_csr<Value, Offset>& matrix,
                                                     cudaStream_t stream);

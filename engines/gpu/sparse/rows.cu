@@ -1,6 +1,5 @@
-// CSR by rows: a thread, some lanes of a warp or a block add one; long rows of those that lanes add
-// wait for their block. The order of additions depends on the matrix alone, and is that of the
-// host.
+// CSR by rows: a thread, some lanes of a warp or a block add one, or lanes add short rows and a
+// block long ones. The order of additions depends on the matrix alone, and is that of the host.
 
 #include <untax/sparse/ways.hpp>
 
@@ -14,11 +13,15 @@ namespace {
 constexpr int threads = detail::long_row_lanes;
 constexpr int block_lanes = detail::block_lanes;
 
-template <class Value, class Offset>
+template <int lanes, class Value, class Offset>
 __global__ void __launch_bounds__(threads)
-    by_thread(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (row < m.rows) put(v, row, sum_of_lane(m, v.x, m.offsets[row], m.offsets[row + 1], 0, 1));
+    by_lanes(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
+  const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  Value sum = 0;
+  if (row < m.rows) sum = sum_of_lane(m, v.x, m.offsets[row], m.offsets[row + 1], lane, lanes);
+  sum = sum_of_lanes(sum, lanes);
+  if (row < m.rows && lane == 0) put(v, row, sum);
 }
 
 /// The rows of a block that are long, one after the other, by all its threads. `is_long`: whether
@@ -44,7 +47,7 @@ __device__ void add_long_rows(const device_csr<Value, Offset>& m, const spmv_vec
 
 template <int lanes, class Value, class Offset>
 __global__ void __launch_bounds__(threads)
-    by_lanes(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
+    by_lanes_or_block(device_csr<Value, Offset> m, spmv_vectors<Value> v) {
   const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / lanes;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   std::int64_t begin = 0;
@@ -53,7 +56,7 @@ __global__ void __launch_bounds__(threads)
     begin = m.offsets[row];
     end = m.offsets[row + 1];
   }
-  const bool is_long = lanes_of_row(lanes, end - begin) != lanes;
+  const bool is_long = lanes_of_row(lanes, true, end - begin) != lanes;
   const Value sum =
       sum_of_lanes(sum_of_lane(m, v.x, begin, is_long ? begin : end, lane, lanes), lanes);
   if (row < m.rows && lane == 0 && !is_long) put(v, row, sum);
@@ -75,16 +78,29 @@ __global__ void __launch_bounds__(block_lanes)
 template <class Value, class Offset>
 class by_rows final : public device_kernel<Value> {
  public:
-  by_rows(const device_csr<Value, Offset>& matrix, int lanes) : matrix_(matrix), lanes_(lanes) {
+  by_rows(const device_csr<Value, Offset>& matrix, const spmv_way& way)
+      : matrix_(matrix), lanes_(way.lanes), mixed_(way.mixed) {
     blocks_ = lanes_ == block_lanes ? blocks_for(matrix.rows, 1)
-                                    : blocks_for(matrix.rows * lanes, threads);
+                                    : blocks_for(matrix.rows * lanes_, threads);
   }
 
   void run(const spmv_vectors<Value>& v, cudaStream_t stream) const override {
     if (matrix_.rows == 0) return;
+    if (mixed_) {
+      const auto kernel =
+          lanes_ == 4 ? by_lanes_or_block<4, Value, Offset> : by_lanes_or_block<16, Value, Offset>;
+      kernel<<<blocks_, threads, 0, stream>>>(matrix_, v);
+    } else {
+      run_unmixed(v, stream);
+    }
+    gpu::require(cudaGetLastError(), "spmv by rows cannot start");
+  }
+
+ private:
+  void run_unmixed(const spmv_vectors<Value>& v, cudaStream_t stream) const {
     switch (lanes_) {
       case 1:
-        by_thread<<<blocks_, threads, 0, stream>>>(matrix_, v);
+        by_lanes<1><<<blocks_, threads, 0, stream>>>(matrix_, v);
         break;
       case 2:
         by_lanes<2><<<blocks_, threads, 0, stream>>>(matrix_, v);
@@ -104,24 +120,24 @@ class by_rows final : public device_kernel<Value> {
       default:
         by_block<<<blocks_, block_lanes, 0, stream>>>(matrix_, v);
     }
-    gpu::require(cudaGetLastError(), "spmv by rows cannot start");
   }
 
- private:
   device_csr<Value, Offset> matrix_;
   int lanes_;
+  bool mixed_;
   unsigned blocks_;
 };
 
 }  // namespace
 
 template <class Value, class Offset>
-device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix, int lanes) {
-  return std::make_unique<by_rows<Value, Offset>>(matrix, lanes);
+device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix, const spmv_way& way) {
+  return std::make_unique<by_rows<Value, Offset>>(matrix, way);
 }
 
-#define UNTAX_MAKE(Value, Offset) \
-  template device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix, int lanes);
+#define UNTAX_MAKE(Value, Offset)                                                        \
+  template device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix, \
+                                                const spmv_way& way);
 UNTAX_SPARSE_TYPES(UNTAX_MAKE)
 #undef UNTAX_MAKE
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <untax/sparse/csr.hpp>
+#include <untax/sparse/ways.hpp>
 
 #include "engines/host/team.hpp"
 
@@ -41,7 +42,7 @@ template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);
 /// As `lanes` threads of a GPU do it, a power of two: with the same bits.
 template <class Value, class Offset>
-[[nodiscard]] kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes);
+[[nodiscard]] kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, const spmv_way& way);
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>

@@ -40,7 +40,8 @@ class csr_thread final : public kernel<Value> {
 template <class Value, class Offset>
 class csr_lanes final : public kernel<Value> {
  public:
-  csr_lanes(csr_view<Value, Offset> matrix, int lanes) : matrix_(matrix), lanes_(lanes) {}
+  csr_lanes(csr_view<Value, Offset> matrix, const spmv_way& way)
+      : matrix_(matrix), lanes_(way.lanes), mixed_(way.mixed) {}
 
   void run(const spmv_call<Value>& call) override {
     call.team.launch(call.threads, [&](int thread) {
@@ -56,7 +57,7 @@ class csr_lanes final : public kernel<Value> {
                                  std::vector<Value>& sums) const {
     const auto begin = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row)]);
     const auto end = static_cast<std::size_t>(matrix_.offsets[static_cast<std::size_t>(row) + 1]);
-    const int lanes = lanes_of_row(lanes_, static_cast<std::int64_t>(end - begin));
+    const int lanes = lanes_of_row(lanes_, mixed_, static_cast<std::int64_t>(end - begin));
     sums.assign(static_cast<std::size_t>(lanes), Value(0));
     for (std::size_t i = begin; i < end; ++i) {
       Value& sum = sums[(i - begin) % sums.size()];
@@ -78,6 +79,7 @@ class csr_lanes final : public kernel<Value> {
 
   csr_view<Value, Offset> matrix_;
   int lanes_;
+  bool mixed_;
 };
 
 /// Rows are assigned in blocks of about as many elements, to whoever is free. A row that is longer
@@ -159,17 +161,17 @@ kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix) {
   return std::make_unique<csr_thread<Value, Offset>>(matrix);
 }
 template <class Value, class Offset>
-kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes) {
-  return std::make_unique<csr_lanes<Value, Offset>>(matrix, lanes);
+kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, const spmv_way& way) {
+  return std::make_unique<csr_lanes<Value, Offset>>(matrix, way);
 }
 template <class Value, class Offset>
 kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix) {
   return std::make_unique<csr_adaptive<Value, Offset>>(matrix);
 }
 
-#define UNTAX_MAKE(Value, Offset)                                                      \
-  template kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);           \
-  template kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, int lanes); \
+#define UNTAX_MAKE(Value, Offset)                                                                \
+  template kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);                     \
+  template kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, const spmv_way& way); \
   template kernel_of<Value> make_csr_adaptive(csr_view<Value, Offset> matrix);
 UNTAX_SPARSE_TYPES(UNTAX_MAKE)
 #undef UNTAX_MAKE

@@ -22,8 +22,10 @@ std::unique_ptr<kernel<Value>> made(const csr_view<Value, Offset>& m, spmv_kerne
     case spmv_kernel::csr_warp8:
     case spmv_kernel::csr_warp16:
     case spmv_kernel::csr_warp32:
+    case spmv_kernel::csr_mixed4:
+    case spmv_kernel::csr_mixed16:
     case spmv_kernel::csr_block:
-      return make_csr_lanes(m, way_of(which).lanes);
+      return make_csr_lanes(m, way_of(which));
     case spmv_kernel::csr_adaptive:
       return make_csr_adaptive(m);
     case spmv_kernel::csr_merge_path:

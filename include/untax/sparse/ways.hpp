@@ -18,6 +18,8 @@ enum class spmv_kernel {
   csr_warp8,       ///< 8
   csr_warp16,      ///< 16
   csr_warp32,      ///< a whole warp
+  csr_mixed4,      ///< 4 lanes add a row, a block a long one
+  csr_mixed16,     ///< 16
   csr_block,       ///< a block adds a row
   csr_adaptive,    ///< a block has whole rows with about as many elements
   csr_merge_path,  ///< a block has as many rows and elements, added up, as another one
@@ -30,13 +32,25 @@ enum class spmv_kernel {
   cusparse_coo,    ///< its algorithm for COO
   cusparse_sell,   ///< its algorithm for sliced ELL, with the slices of sellp
 };
-inline constexpr std::array all_spmv_kernels = {
-    spmv_kernel::csr_thread,   spmv_kernel::csr_warp2,     spmv_kernel::csr_warp4,
-    spmv_kernel::csr_warp8,    spmv_kernel::csr_warp16,    spmv_kernel::csr_warp32,
-    spmv_kernel::csr_block,    spmv_kernel::csr_adaptive,  spmv_kernel::csr_merge_path,
-    spmv_kernel::csr_balanced, spmv_kernel::coo,           spmv_kernel::ell,
-    spmv_kernel::sellp,        spmv_kernel::cusparse_csr1, spmv_kernel::cusparse_csr2,
-    spmv_kernel::cusparse_coo, spmv_kernel::cusparse_sell};
+inline constexpr std::array all_spmv_kernels = {spmv_kernel::csr_thread,
+                                                spmv_kernel::csr_warp2,
+                                                spmv_kernel::csr_warp4,
+                                                spmv_kernel::csr_warp8,
+                                                spmv_kernel::csr_warp16,
+                                                spmv_kernel::csr_warp32,
+                                                spmv_kernel::csr_mixed4,
+                                                spmv_kernel::csr_mixed16,
+                                                spmv_kernel::csr_block,
+                                                spmv_kernel::csr_adaptive,
+                                                spmv_kernel::csr_merge_path,
+                                                spmv_kernel::csr_balanced,
+                                                spmv_kernel::coo,
+                                                spmv_kernel::ell,
+                                                spmv_kernel::sellp,
+                                                spmv_kernel::cusparse_csr1,
+                                                spmv_kernel::cusparse_csr2,
+                                                spmv_kernel::cusparse_coo,
+                                                spmv_kernel::cusparse_sell};
 
 /// What a unit of work has: it says which elements are in which unit, and whose rows they are.
 enum class unit_of_work {
@@ -68,15 +82,16 @@ struct spmv_way {
   std::string_view name;
   unit_of_work unit = unit_of_work::row;
   row_sum sum = row_sum::serial;
-  int lanes = 1;           ///< that share a row which is not long
+  int lanes = 1;           ///< that share a row
   bool on_host = true;     ///< false: needs a GPU
   bool same_threads_only;  ///< on the host the bits depend on how many threads there are
   bool ordered = true;     ///< on GPUs the bits are the same in each run
+  bool mixed = false;      ///< more lanes share a long row, see `lanes_of_row`
 };
 
 namespace detail {
 inline constexpr int block_lanes = 256;
-/// Threads of a block whose warps share rows.
+/// Threads of a block whose lanes share rows.
 inline constexpr int long_row_lanes = 128;
 inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
     {"csr_thread", unit_of_work::row, row_sum::serial, 1, true, false, true},
@@ -85,6 +100,8 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
     {"csr_warp8", unit_of_work::row, row_sum::lanes, 8, true, false, true},
     {"csr_warp16", unit_of_work::row, row_sum::lanes, 16, true, false, true},
     {"csr_warp32", unit_of_work::row, row_sum::lanes, 32, true, false, true},
+    {"csr_mixed4", unit_of_work::row, row_sum::lanes, 4, true, false, true, true},
+    {"csr_mixed16", unit_of_work::row, row_sum::lanes, 16, true, false, true, true},
     {"csr_block", unit_of_work::row, row_sum::lanes, block_lanes, true, false, true},
     {"csr_adaptive", unit_of_work::whole_rows, row_sum::lanes, 0, true, false, true},
     {"csr_merge_path", unit_of_work::path, row_sum::segments, 0, true, true, true},
@@ -106,13 +123,12 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
 [[nodiscard]] constexpr std::string_view name_of(spmv_kernel kernel) noexcept {
   return way_of(kernel).name;
 }
-/// Lanes that add a row, of a way in which some lanes of a warp do: where it has more than 64
-/// elements for each of them, all threads of the block add it when the others are done. So a long
-/// row costs little although nothing has been gathered about rows.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr int lanes_of_row(int lanes,
+/// Lanes that add a row of so many elements. In a mixed way all threads of a block add a row that
+/// has more than 64 elements for each of its lanes, when the other rows of the block are done. So a
+/// long row costs little although nothing has been gathered about rows.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int lanes_of_row(int lanes, bool mixed,
                                                            std::int64_t elements) noexcept {
-  const bool is_long = lanes < detail::long_row_lanes && elements > std::int64_t{64} * lanes;
-  return is_long ? detail::long_row_lanes : lanes;
+  return mixed && elements > std::int64_t{64} * lanes ? detail::long_row_lanes : lanes;
 }
 /// Whether y has the same bits for any number of threads of the host. Those that cut rows where
 /// threads end have the same bits for the same number of threads only.
