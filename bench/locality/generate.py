@@ -1,39 +1,80 @@
 #!/usr/bin/env python3
-"""Writes the tables and pictures of docs/locality.md: python3 bench/locality/generate.py build/release/untax"""
+"""Writes the tables and pictures of docs/locality.md.
+
+    python3 bench/locality/generate.py build/release/untax
+
+Says how long each search took, and fails if one is over a minute or if GEMM or attention are farther than 8 points
+from what no order can exceed. What counters said comes from the files that counters.py left beside this one.
+"""
 import json
 import re
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from counters import POINTS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/locality.md"
 KERNELS = ["gemm", "attention", "attention_backward", "layernorm", "softmax", "elementwise", "transpose", "spmv",
            "stencil2d", "fdtd2d", "smith_waterman", "black_scholes"]
 DEVICES = ["mi300x", "h200"]
+SECONDS, DISTANCE = 60, 0.08
 PICTURES = {
     "locality-block-first.svg": ["attention", "--order", "naive block-first", "heads=16", "keys=8192"],
     "locality-head-first.svg": ["attention", "--order", "swizzled head-first", "heads=16", "keys=8192"],
 }
 
 
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def searched(untax):
+    """The table, and what misses its bar."""
     lines = ["| kernel | device | hits as numbered | best order | hits | no order above | distance | time |",
              "|---|---|---|---|---|---|---|---|"]
+    missed = []
     for kernel in KERNELS:
         for device in DEVICES:
-            out = subprocess.run([untax, "locality", kernel, "--device", device, "--search", "--json", "-"],
-                                 capture_output=True, text=True, check=True).stdout
-            found = json.loads(out)
-            numbered = next(b for b in found["best"] if b["order"] == "as numbered")
+            begin = time.monotonic()
+            found = json.loads(output(untax, "locality", kernel, "--device", device, "--search", "--json", "-"))
+            seconds = time.monotonic() - begin
+            numbered = next(one for one in found["best"] if one["order"] == "as numbered")
             best = found["best"][0] if found["is_worth_it"] else numbered
-            lines.append(
-                f"| {kernel} | {device} | {numbered['hit_rate']:.1%} | "
-                f"{best['order'] if found['is_worth_it'] else 'nothing to gain'} | {best['hit_rate']:.1%} | "
-                f"{found['limit']['hit_rate']:.1%} | {100 * found['distance']:.1f} | "
-                f"{best['seconds'] / numbered['seconds']:.2f} |")
-            print(lines[-1], flush=True)
-    return "\n".join(lines).replace("%", " %")
+            name = best["order"] if found["is_worth_it"] else "nothing to gain"
+            distance = found["distance"]
+            print(f"{kernel} on {device}: {seconds:.1f} s, {100 * distance:.1f} points", flush=True)
+            lines.append(f"| {kernel} | {device} | {100 * numbered['hit_rate']:.1f} % | {name} | {100 * best['hit_rate']:.1f} % "
+                         f"| {100 * found['limit']['hit_rate']:.1f} % | {100 * distance:.1f} "
+                         f"| {best['seconds'] / numbered['seconds']:.2f} |")
+            if seconds > SECONDS:
+                missed.append(f"{kernel} on {device} took {seconds:.0f} s")
+            if kernel in KERNELS[:3] and distance > DISTANCE:
+                missed.append(f"{kernel} on {device} is {100 * distance:.1f} points off")
+    return "\n".join(lines), missed
+
+
+def counted():
+    """What counters of a GPU said of problems at random, by kernel, and of all together."""
+    files = sorted(Path(__file__).parent.glob("*-seed-*.json"))
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    rows = [row for run in runs for row in run["rows"]]
+    lines = ["| kernel | problems | hits, counted | within 6 points | off by, median | worst |",
+             "|---|---|---|---|---|---|"]
+    for kernel in [kernel for kernel in KERNELS if any(row["kernel"] == kernel for row in rows)]:
+        mine = [row for row in rows if row["kernel"] == kernel]
+        off = [abs(row["points"]) for row in mine]
+        rates = [100 * row["read_hit_rate"] for row in mine]
+        lines.append(f"| {kernel} | {len(mine)} | {min(rates):.1f} to {max(rates):.1f} % | {sum(o <= POINTS for o in off)} "
+                     f"| {statistics.median(off):.1f} | {max(off):.1f} |")
+    for run in runs:
+        lines.append(f"\nSeed {run['seed']}: {len(run['rows'])} problems, {100 * run['near']:.0f} % of their hit rates within "
+                     f"{POINTS} points; ranks of times correlate by {run['correlation']:.2f}. {run['device']}, commit "
+                     f"{run['commit']}, {run['date'][:10]}.")
+    return "\n".join(lines)
 
 
 def replaced(text, name, by):
@@ -46,11 +87,13 @@ def replaced(text, name, by):
 def main():
     untax = sys.argv[1]
     for name, arguments in PICTURES.items():
-        subprocess.run([untax, "locality", *arguments, "--device", "mi300x", "--svg", ROOT / "docs" / name], check=True,
-                       stdout=subprocess.DEVNULL)
-    published = subprocess.run([untax, "locality", "published"], capture_output=True, text=True, check=True).stdout
-    text = replaced(DOCUMENT.read_text(), "published", published)
-    DOCUMENT.write_text(replaced(text, "searched", searched(untax)))
+        output(untax, "locality", *arguments, "--device", "mi300x", "--svg", str(ROOT / "docs" / name))
+    table, missed = searched(untax)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, part in {"published": output(untax, "locality", "published"), "searched": table, "counted": counted()}.items():
+        text = replaced(text, name, part)
+    DOCUMENT.write_text(text, encoding="utf-8")
+    sys.exit("\n".join(missed) or None)
 
 
 if __name__ == "__main__":
