@@ -38,6 +38,19 @@ says "$out" '^the selector takes [a-z_0-9]+, by (size alone|the lengths of rows)
 printf 'group,name,rows,cols,nnz,row_min,row_q1,row_median,row_q3,row_max,row_variance\nA,b,100,90,500,1,3,5,6,20,9\n' >profiles.csv
 expect 0 bench spmv --twins profiles.csv --repeat 2
 says "$out" '^twin of A/b +500 '
+# A record that no matrix has is left out, and those behind it are measured.
+python3 - profiles.csv impossible.csv <<'PYTHON'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+no_matrix = {**rows[0], "name": "none", "row_min": "3", "row_q1": "2"}
+with open(sys.argv[2], "w") as to:
+    writer = csv.DictWriter(to, rows[0])
+    writer.writeheader()
+    writer.writerows([no_matrix, *rows])
+PYTHON
+expect 0 bench spmv --twins impossible.csv --repeat 2
+says "$out" '^twin of A/b +500 '
+says "$err" 'left out: twin of A/none: a twin: rows of 3 to .*; these have to ascend'
 
 printf '%%%%MatrixMarket matrix coordinate complex general\n1 1 0\n' >complex.mtx
 printf '%%%%MatrixMarket matrix coordinate real general\n1 1 5\n1 1 1\n' >short.mtx
