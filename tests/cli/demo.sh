@@ -6,7 +6,7 @@ cd "$folder" || exit 1
 # in_shell COMMAND: runs it with what the scripts share.
 in_shell() {
   tests=$((tests + 1))
-  UNTAX_PROGRESS_SECONDS=1 timeout $((300 * scale)) bash -c "set -euo pipefail; source '$scripts/dependencies.sh'; $1" \
+  UNTAX_PROGRESS_SECONDS=1 timeout $((60 * scale)) bash -c "set -euo pipefail; source '$scripts/dependencies.sh'; $1" \
     >"$out" 2>"$err" </dev/null
   status=$?
 }
@@ -41,7 +41,7 @@ in_shell "PATH='$folder/none' CUDA_HOME='$folder/none'; has_nvcc"
 
 # A command without CUDA says that it could be compiled with it.
 tests=$((tests + 1))
-PATH=$PWD/cuda/bin:$PATH timeout $((300 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
+PATH=$PWD/cuda/bin:$PATH timeout $((60 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
 if grep -q 'built without CUDA' "$out"; then
   tr -s ' \n' ' ' <"$out" | grep -q "built without CUDA, and nvcc is here ($PWD/cuda/bin/nvcc)" || wrong "no word of nvcc"
 fi

@@ -8,7 +8,7 @@ together() {
   tests=$((tests + 1))
   local rank started=() ended=()
   for rank in 0 1; do
-    env "${@//%r/$rank}" timeout $((300 * scale)) "$untax" run gemm_all_scatter -m 9 -n 10 -k 11 --repeat 1 --verify \
+    env "${@//%r/$rank}" timeout $((60 * scale)) "$untax" run gemm_all_scatter -m 9 -n 10 -k 11 --repeat 1 --verify \
       >"$folder/out$rank" 2>"$folder/err$rank" </dev/null &
     started+=($!)
   done

@@ -13,11 +13,11 @@ lost_everywhere() {
   : >"$out"
   tests=$((tests + 3))
   what="untax $* >/dev/full"
-  timeout $((300 * scale)) "$untax" "$@" >/dev/full 2>"$err" </dev/null
+  timeout $((60 * scale)) "$untax" "$@" >/dev/full 2>"$err" </dev/null
   status=$?
   lost 'to stdout: No space left on device'
   what="untax $* >&-"
-  timeout $((300 * scale)) "$untax" "$@" >&- 2>"$err" </dev/null
+  timeout $((60 * scale)) "$untax" "$@" >&- 2>"$err" </dev/null
   status=$?
   lost 'to stdout: Bad file descriptor'
   what="untax $* | true"
@@ -26,7 +26,7 @@ lost_everywhere() {
     exec 3>&1
     {
       sleep 0.1
-      timeout $((300 * scale)) "$untax" "$@" 2>"$err" </dev/null
+      timeout $((60 * scale)) "$untax" "$@" 2>"$err" </dev/null
       echo $? >&3
     } | true
   })
@@ -65,14 +65,14 @@ says "$err" '^untax: cannot write /dev/full'
 
 # With stdout closed, its number must not become that of the file, and the table land in there.
 tests=$((tests + 1))
-timeout $((300 * scale)) "$untax" run all_gather_gemm "${small[@]}" --json "$folder/report.json" >&- 2>"$err" </dev/null
+timeout $((60 * scale)) "$untax" run all_gather_gemm "${small[@]}" --json "$folder/report.json" >&- 2>"$err" </dev/null
 python3 -m json.tool "$folder/report.json" >/dev/null || wrong "a table among JSON"
 
 # Nobody hears what is wrong, but the exit status still says it.
 tests=$((tests + 2))
-timeout $((300 * scale)) "$untax" run nonsense >"$out" 2>&- </dev/null
+timeout $((60 * scale)) "$untax" run nonsense >"$out" 2>&- </dev/null
 [ $? -eq 2 ] || wrong "stderr closed: should be exit status 2"
-timeout $((300 * scale)) "$untax" run nonsense >"$out" 2>/dev/full </dev/null
+timeout $((60 * scale)) "$untax" run nonsense >"$out" 2>/dev/full </dev/null
 [ $? -eq 2 ] || wrong "stderr full: should be exit status 2"
 
 # JSON on stdout is all that is there.

@@ -21,7 +21,7 @@ limited() {
   local threads=$1 wanted=$2
   shift 2
   tests=$((tests + 1))
-  timeout $((300 * scale)) "${as_nobody[@]}" bash -c 'ulimit -u "$1"; shift; exec "$@"' limited "$threads" \
+  timeout $((60 * scale)) "${as_nobody[@]}" bash -c 'ulimit -u "$1"; shift; exec "$@"' limited "$threads" \
     "$untax" "$@" >"$out" 2>"$err" </dev/null
   local status=$?
   [ "$status" -eq "$wanted" ] || wrong "untax $* with $threads threads: exit status $status, should be $wanted"

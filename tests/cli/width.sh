@@ -4,7 +4,7 @@ source "$(dirname "$0")/helpers.bash"
 # on_terminal COLUMNS ARGUMENT...: runs the command on a terminal; its output is then in $out.
 on_terminal() {
   tests=$((tests + 1))
-  timeout $((300 * scale)) python3 - "$untax" "$@" >"$out" 2>"$err" <<'PYTHON'
+  timeout $((60 * scale)) python3 - "$untax" "$@" >"$out" 2>"$err" <<'PYTHON'
 import fcntl, os, pty, struct, sys, termios
 
 command, columns = sys.argv[1], int(sys.argv[2])

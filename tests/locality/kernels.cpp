@@ -161,9 +161,7 @@ TEST(devices, refuse_what_cannot_be) {
   const std::string good = built_in_devices().front().text;
   EXPECT_EQ(refusal([&] { (void)read_device(good, "d"); }), "");
   const auto with = [&](const std::string& what, const std::string& by) {
-    std::string text = good;
-    text.replace(text.find(what), what.size(), by);
-    return refusal([&] { (void)read_device(text, "d"); });
+    return refusal_of_device(good, what, by);
   };
   EXPECT_NE(with("\"domains\": 1", "\"domains\": 0").find("from 1 to 1024"), std::string::npos);
   EXPECT_NE(with("\"domains\": 1", "\"domains\": 1.5").find("whole"), std::string::npos);

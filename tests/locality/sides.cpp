@@ -93,9 +93,7 @@ TEST(sides_of_devices, are_read_or_refused) {
   EXPECT_EQ(d.fetch, 64);
   EXPECT_NEAR(d.cache.far_latency, 120e-9, 1e-12);
   const auto with = [&](const std::string& what, const std::string& by) {
-    std::string text = good;
-    text.replace(text.find(what), what.size(), by);
-    return refusal([&] { (void)read_device(text, "d"); });
+    return refusal_of_device(good, what, by);
   };
   EXPECT_NE(with("\"sides\": 2", "\"sides\": 0").find("from 1 to 64"), std::string::npos);
   EXPECT_NE(with("\"sector\": 32", "\"sector\": 256").find("from 16 to 128"), std::string::npos);

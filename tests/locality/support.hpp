@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 #include <untax/locality/block_order.hpp>
 #include <untax/locality/certificate.hpp>
+#include <untax/locality/device.hpp>
 #include <untax/locality/library.hpp>
 #include <untax/locality/simulate.hpp>
 
@@ -22,6 +23,13 @@ std::string refusal(const Action& action) {
     return e.code() == errc::invalid_argument ? e.what() : "another code: " + std::string(e.what());
   }
   return {};
+}
+
+/// The refusal of the description of a device in which `by` stands for `what`.
+inline std::string refusal_of_device(std::string text, const std::string& what,
+                                     const std::string& by) {
+  text.replace(text.find(what), what.size(), by);
+  return refusal([&] { (void)read_device(text, "d"); });
 }
 
 /// What the order of that name makes of a kernel.
