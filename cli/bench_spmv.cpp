@@ -15,8 +15,10 @@
 #include <untax/select/table.hpp>
 #include <untax/sparse/device_spmv.hpp>
 #include <untax/sparse/matrix_market.hpp>
+#include <untax/sparse/stencil.hpp>
 
 #include "arguments.hpp"
+#include "bench/suites/gpu_spmv.hpp"
 #include "bench/suites/spmv.hpp"
 #include "files.hpp"
 #include "names.hpp"
@@ -70,31 +72,42 @@ std::int64_t band_of_twin(const spmv_bench_request& request, const sparse::row_p
   return part == 0 ? 0 : std::max<std::int64_t>(like.cols / part, 1);
 }
 
-/// What is measured: files, and twins of profiles, made ahead by threads if there are some.
+/// What is measured: files, stencils, and twins of profiles, made ahead by threads if there are
+/// some.
 class inputs {
  public:
-  inputs(const spmv_bench_request& request, const std::set<std::string>& done, int ahead)
+  inputs(const spmv_bench_request& request, const std::set<std::string>& done, bool on_gpu,
+         int ahead)
       : request_(request), ahead_(static_cast<std::size_t>(ahead)) {
     if (!request.folder.empty()) files_ = matrices_in(request.folder);
     if (!request.twins.empty()) profiles_ = profiles_for(request);
-    if (files_.empty() && profiles_.empty()) {
+    if (request.stencils)
+      stencils_.assign(sparse::all_stencils.begin(), sparse::all_stencils.end());
+    if (files_.empty() && stencils_.empty() && profiles_.empty()) {
       throw error(errc::invalid_argument,
                   "spmv has nothing to measure; --matrices names a folder of Matrix Market files, "
-                  "--twins a table of lengths of rows");
+                  "--twins a table of lengths of rows, and --stencils makes up regular ones");
     }
     std::erase_if(files_, [&](const std::string& path) { return done.contains(name_of(path)); });
+    std::erase_if(stencils_,
+                  [&](const sparse::stencil& one) { return done.contains(std::string(one.name)); });
+    if (!stencils_.empty() && on_gpu) memory_rate_ = bench::gpu_memory_rate();
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       if (!done.contains(name_of(profiles_[i]))) twins_.push_back(i);
     }
   }
 
-  [[nodiscard]] std::size_t count() const { return files_.size() + twins_.size(); }
+  [[nodiscard]] std::size_t count() const {
+    return files_.size() + stencils_.size() + twins_.size();
+  }
 
   /// In their order. A file that is no matrix, and a profile that no matrix has, are said, and
   /// nothing comes of them.
   std::optional<spmv_figures> measure(std::size_t number, const bench::spmv_options& options) {
     if (number < files_.size()) return measure_file(files_[number], options);
-    const std::size_t twin = number - files_.size();
+    number -= files_.size();
+    if (number < stencils_.size()) return measure_stencil(stencils_[number], options);
+    const std::size_t twin = number - stencils_.size();
     for (; begun_ < twins_.size() && begun_ <= twin + ahead_; ++begun_) {
       made_.push_back(std::async(
           ahead_ > 0 ? std::launch::async : std::launch::deferred, [this, i = twins_[begun_]] {
@@ -128,6 +141,13 @@ class inputs {
     }
     return bench::measure_spmv(name_of(path), matrix, options);
   }
+  [[nodiscard]] spmv_figures measure_stencil(const sparse::stencil& one,
+                                             const bench::spmv_options& options) const {
+    spmv_figures made = bench::measure_spmv(std::string(one.name),
+                                            sparse::matrix_of(one, request_.most_nnz), options);
+    made.memory_rate = memory_rate_;
+    return made;
+  }
   static std::string name_of(const std::string& path) {
     return std::filesystem::path(path).filename().string();
   }
@@ -136,6 +156,8 @@ class inputs {
   const spmv_bench_request& request_;
   std::size_t ahead_;
   std::vector<std::string> files_;
+  std::vector<sparse::stencil> stencils_;
+  double memory_rate_ = 0;  ///< where stencils are measured on a GPU
   std::vector<sparse::named_profile> profiles_;
   std::vector<std::size_t> twins_;  ///< numbers of profiles
   std::size_t begun_ = 0;
@@ -185,6 +207,9 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
               library == nullptr ? "" : fmt::format("{:.2f}", ratio)});
   }
   if (all.size() <= most_rows) show(rows.render(width(stream::out), style(stream::out).utf8));
+  const auto rated = std::ranges::find_if(all, [](const auto& f) { return f.memory_rate > 0; });
+  if (rated != all.end())
+    show("a kernel that only reads memory reaches {:.0f} GB/s\n", 1e-9 * rated->memory_rate);
   if (compared > 0) {
     show(
         "the best of untax beside the best of cuSPARSE, {} matrices: {:.3f} times as fast in the "
@@ -214,10 +239,13 @@ void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
   verb.add_option("--matrices", request.folder, "of spmv: a folder of Matrix Market files");
   verb.add_option("--twins", request.twins,
                   "of spmv: a table of lengths of rows; matrices like its records are made up");
+  verb.add_flag("--stencils", request.stencils,
+                "of spmv: matrices of regular grids, each with at most --most-elements");
   verb.add_option("--take", request.take, "of spmv: twins, at most")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
-  verb.add_option("--most-elements", request.most_nnz, "of spmv: of a twin")
+  verb.add_option("--most-elements", request.most_nnz,
+                  "of spmv: of a twin, or of a stencil's matrix")
       ->check(between(1, std::numeric_limits<std::int32_t>::max()))
       ->capture_default_str();
   verb.add_option("--band", request.band,
@@ -257,7 +285,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
     for (std::string& name : bench::names_in_table(before)) done.insert(std::move(name));
   }
   // Twins are made while the GPU works, but not while threads are timed.
-  inputs all(request, done, options.on_gpu ? options.threads : 0);
+  inputs all(request, done, options.on_gpu, options.on_gpu ? options.threads : 0);
   std::vector<spmv_figures> measured;
   const auto start = clock_type::now();
   auto written = start;

@@ -38,8 +38,8 @@ const std::vector<option_use>& uses() {
       {{"--tokens", "--hidden"}, {"all-reduce-norm"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
       {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},
-      {{"--matrices", "--twins", "--take", "--most-elements", "--band", "--mixed-bands",
-        "--threads", "--backend", "--dtype", "--verify", "--resume", "--schema"},
+      {{"--matrices", "--twins", "--stencils", "--take", "--most-elements", "--band",
+        "--mixed-bands", "--threads", "--backend", "--dtype", "--verify", "--resume", "--schema"},
        {"spmv"}}};
   return all;
 }

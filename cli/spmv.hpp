@@ -35,9 +35,10 @@ void add_spmv_options(CLI::App& verb, spmv_request& request);
 
 /// What `untax bench spmv` was asked for.
 struct spmv_bench_request {
-  std::string folder;  ///< of matrices
-  std::string twins;   ///< a table of profiles
-  int take = 100;      ///< twins, at most
+  std::string folder;     ///< of matrices
+  std::string twins;      ///< a table of profiles
+  int take = 100;         ///< twins, at most
+  bool stencils = false;  ///< the matrices of stencils, too
   std::int64_t most_nnz = 1'000'000;
   std::int64_t band = 0;
   bool mixed_bands = false;  ///< bands of different widths, by turns

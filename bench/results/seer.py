@@ -15,6 +15,7 @@ TAIL_BAR, SELECTOR_BAR = 1.6, 1.01
 OWN_MEAN_BAR, OWN_TAIL_BAR, FASTER_BAR, LEAST_BAR = 1.03, 1.25, 1.10, 0.95
 OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
 WITHIN_BAR = 0.95
+REGULAR_BAR = 0.85  # of the rate at which memory is read
 LEAVES_BAR = 60
 SIZES = ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9))  # numbers of elements: from, and below
 TREES = {"gather": "Does gathering pay?", "known": "Which way, by what is known?",
@@ -97,6 +98,25 @@ def own_ways(folder):
     return table(["matrices", "elements", "number", "own over cuSPARSE", "least", "slower"], rows)
 
 
+def own_regular(folder):
+    """Matrices of regular grids that no cache holds: what the best ways reach of the rate at which a kernel reads memory."""
+    with gzip.open(folder / "regular.json.gz", "rt", encoding="utf-8") as file:
+        records = json.load(file)
+    rows = []
+    for record in records:
+        # The matrix by compressed rows of 12 bytes an element, x and y, each once.
+        moved = 12 * record["nnz"] + 4 * (record["rows"] + 1) + 8 * (record["rows"] + record["cols"])
+        ways = [min((value, key.removeprefix("t_")) for key, value in record.items()
+                    if key.startswith("t_") and value and key.startswith("t_cusparse_") == theirs) for theirs in (False, True)]
+        (own, way), (theirs, their_way) = ways
+        share = moved / own / record["memory_rate"]
+        rows.append([record["name"], f"{record['nnz']:,.0f}", way, f"{moved / own / 1e9:,.0f}", f"{share:.2f}",
+                     met(share >= REGULAR_BAR), their_way.removeprefix("cusparse_"),
+                     f"{moved / theirs / record['memory_rate']:.2f}"])
+    return table(["matrix", "elements", "best own way", "GB/s", "of the memory's rate", f"at least {REGULAR_BAR}",
+                  "best of cuSPARSE", "of the rate"], rows)
+
+
 def own_coo(folder):
     """Own COO beside cuSPARSE's, and how often either is the quickest way of all."""
     rows = []
@@ -170,7 +190,7 @@ def texts(root, checks):
     folder = root / "bench" / "select"
     parts = {"public": public_tables(folder), "selectors": selectors(folder),
              "own-trees": own_trees(folder / "H200"), "own-ways": own_ways(folder / "H200"),
-             "own-coo": own_coo(folder / "H200"), "trees": trees(folder / "H200"),
+             "own-regular": own_regular(folder / "H200"), "own-coo": own_coo(folder / "H200"), "trees": trees(folder / "H200"),
              "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks),
              "timed-rules": timed_choices.rules(checks), "timed-spreads": timed_choices.spreads(checks)}
     for name, part in parts.items():

@@ -15,6 +15,7 @@ mkdir -p "$results"
 measure() {
   local matrices=${1:?a folder of matrices} seconds=${2:-0}
   "$untax" bench spmv --backend cuda --matrices "$matrices" --repeat 9 --json "$results/real.json"
+  "$untax" bench spmv --backend cuda --stencils --most-elements 64000000 --repeat 9 --json "$results/regular.json"
   "$untax" bench spmv --backend cuda --twins "$here/V100.csv.gz" --take 1000000 --most-elements 30000000 \
     --mixed-bands --repeat 5 --seconds "$seconds" --resume --json "$results/twins.json" --schema "$results/schema.json"
 }

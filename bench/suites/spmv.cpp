@@ -161,6 +161,7 @@ std::string table_of(const std::vector<spmv_figures>& all, const std::string& be
     for (const char* name : known_names) record[name] = feature_of(figures.profile, name);
     for (const char* name : gathered_names) record[name] = feature_of(figures.profile, name);
     record["gather"] = figures.gathering_seconds;
+    if (figures.memory_rate > 0) record["memory_rate"] = figures.memory_rate;
     for (const spmv_figure& one : figures.kernels) {
       const std::string kernel(name_of(one.kernel));
       const bool ran = one.refused.empty();

@@ -26,6 +26,7 @@ struct spmv_figures {
   std::string name;
   sparse::row_profile profile;
   double gathering_seconds = 0;  ///< what the profile takes
+  double memory_rate = 0;        ///< bytes a second that the GPU reads; 0: not measured
   std::vector<spmv_figure> kernels;
 };
 

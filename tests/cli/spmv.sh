@@ -38,6 +38,8 @@ says "$out" '^the selector takes [a-z_0-9]+, by (size alone|the lengths of rows)
 printf 'group,name,rows,cols,nnz,row_min,row_q1,row_median,row_q3,row_max,row_variance\nA,b,100,90,500,1,3,5,6,20,9\n' >profiles.csv
 expect 0 bench spmv --twins profiles.csv --repeat 2
 says "$out" '^twin of A/b +500 '
+expect 0 bench spmv --stencils --most-elements 3000 --verify --repeat 2
+says "$out" '^27 points, 3-D +[0-9]+ '
 # A record that no matrix has is left out, and those behind it are measured.
 python3 - profiles.csv impossible.csv <<'PYTHON'
 import csv, sys

@@ -14,6 +14,8 @@
 #include "src/sparse/instantiate.hpp"
 #include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
+#include "src/taxes/cuda/gpu_team.hpp"
+#include "src/taxes/cuda/peak_rates.hpp"
 
 namespace untax::bench {
 namespace {
@@ -162,6 +164,11 @@ void measure_on_gpu(const csr<Value, Offset>& matrix, std::span<const Value> x,
   trial<Value, Offset> one(matrix, x, options);
   to.gathering_seconds = one.gathering_seconds();
   for (const spmv_kernel kernel : options.kernels) to.kernels.push_back(one.measure(kernel));
+}
+
+double gpu_memory_rate() {
+  gpu_team team(1, 1 << 20);
+  return memory_rate(team);
 }
 
 #define UNTAX_MEASURE(Value, Offset)                                              \
