@@ -50,6 +50,7 @@ struct bench_options {
   gemm_bench_request gemm;
   bool sweep = false;
   bool orders = false;
+  bool sides = false;
   std::vector<std::string> collectives;
   overlap_request overlap;
   attention_bench_request attention;
@@ -183,6 +184,14 @@ int run_suite(std::size_t suite, const bench_options& options) {
                                 .progress = {}},
                                options.json);
   }
+  if (suite == 15 && options.sides) {
+    return run_side_bench({.rounds = options.repeats,
+                           .seconds = 1,
+                           .seed = options.gemm.seed,
+                           .begin = {},
+                           .progress = {}},
+                          options.json);
+  }
   if (suite == 15) {
     return run_locality_bench({.repeats = options.repeats,
                                .problems = options.gemm.problems,
@@ -254,6 +263,8 @@ void add_bench(CLI::App& app, int& status) {
   verb->add_flag("--sweep", options->sweep,
                  "measure collectives in many ways, and show the quickest");
   add_trace_option(*verb, options->trace);
+  verb->add_flag("--sides", options->sides,
+                 "of locality: what it gives to place data or blocks by halves of L2");
   verb->add_flag("--orders", options->orders,
                  "time flash-attention in every order of tiles, not only the automatic one");
   add_gemm_options(*verb, options->gemm);

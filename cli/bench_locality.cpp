@@ -36,6 +36,27 @@ std::string to_json(const bench::replay_report& report, int repeats) {
   return text_of(out);
 }
 
+std::string to_json(const bench::side_report& report, const bench::side_suite_options& suite) {
+  json out = head("untax-bench-sides");
+  out["device"] = report.device;
+  out["rounds"] = suite.rounds;
+  out["seconds_each"] = suite.seconds;
+  out["multiprocessors"] = {report.sms[0], report.sms[1]};
+  out["near_cycles"] = report.near_cycles;
+  out["far_cycles"] = report.far_cycles;
+  out["share_of_side_0"] = report.share_of_side_0;
+  out["pairs_apart"] = report.pairs_apart;
+  if (report.watts_most) out["watts_most"] = *report.watts_most;
+  out["rows"] = json::array();
+  for (const bench::side_row& row : report.rows) {
+    json one = {{"kernel", row.kernel}, {"placement", row.placement}, {"seconds", from(row.time)}};
+    if (row.bytes > 0) one["bytes"] = row.bytes;
+    if (row.watts) one["watts"] = from(*row.watts);
+    out["rows"].push_back(std::move(one));
+  }
+  return text_of(out);
+}
+
 std::string words_of(const locality::kernel::sizes& sizes) {
   std::string text;
   for (const auto& [name, value] : sizes)
@@ -70,6 +91,46 @@ std::string text_of(const bench::replay_report& report, int columns, text_style 
           : "simulated: us and hits of reads in L2, by devices/" + report.described + ".json";
   return fmt::format("{}: reads and writes of kernels, block by block\n{}\n\n{}", report.device, by,
                      rows.render(columns, how.utf8));
+}
+
+std::string text_of(const bench::side_report& report, int columns, text_style how) {
+  table rows({{"kernel"},
+              {"placement"},
+              {"us", side::right},
+              {"GB/s", side::right},
+              {"W", side::right},
+              {"mJ a run", side::right}},
+             2);
+  for (const bench::side_row& row : report.rows) {
+    const double seconds = row.time.median;
+    rows.add({row.kernel, row.placement, fmt::format("{:.1f}", 1e6 * seconds),
+              row.bytes > 0 ? fmt::format("{:.0f}", 1e-9 * row.bytes / seconds) : "-",
+              row.watts ? fmt::format("{:.1f}", row.watts->median) : "-",
+              row.watts ? fmt::format("{:.2f}", 1e3 * row.watts->median * seconds) : "-"});
+  }
+  return fmt::format(
+      "{}: {} multiprocessors at one half of L2, {} at the other; an atomic takes {:.0f} cycles "
+      "at\n"
+      "home and {:.0f} on the other side; {:.1f} % of the chunks of 4 KiB are at home on the "
+      "first,\n"
+      "and {:.1f} % of neighbouring pairs apart{}\n\n{}",
+      report.device, report.sms[0], report.sms[1], report.near_cycles, report.far_cycles,
+      100 * report.share_of_side_0, 100 * report.pairs_apart,
+      report.watts_most ? fmt::format("; the device is held to {:.0f} W", *report.watts_most) : "",
+      rows.render(columns, how.utf8));
+}
+
+int run_side_bench(bench::side_suite_options suite, const std::string& file) {
+  bench::side_report report;
+  {
+    std::optional<progress_bar> bar;
+    suite.begin = [&bar](std::int64_t rows) { bar.emplace("bench locality", rows); };
+    suite.progress = [&bar](std::int64_t rows) { bar->advance(rows); };
+    report = bench::run_side_suite(suite);
+  }
+  if (file != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!file.empty()) write_json(file, to_json(report, suite));
+  return 0;
 }
 
 int run_locality_bench(bench::replay_suite_options suite, const std::string& file) {

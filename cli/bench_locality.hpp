@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bench/suites/locality.hpp"
+#include "bench/suites/sides.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
 
@@ -10,8 +11,11 @@ namespace untax::cli {
 
 /// What the table of `untax bench locality` says.
 [[nodiscard]] std::string text_of(const bench::replay_report& report, int columns, text_style how);
+/// What that of `--sides` says.
+[[nodiscard]] std::string text_of(const bench::side_report& report, int columns, text_style how);
 
 /// Measures and prints. Returns the exit status.
 [[nodiscard]] int run_locality_bench(bench::replay_suite_options suite, const std::string& json);
+[[nodiscard]] int run_side_bench(bench::side_suite_options suite, const std::string& json);
 
 }  // namespace untax::cli

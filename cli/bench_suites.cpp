@@ -27,6 +27,7 @@ const std::vector<option_use>& uses() {
        {"gemm", "shared", "flash-attention", "all-gather-gemm", "gemm-all-scatter",
         "gemm-reduce-scatter", "gemm-all-reduce", "locality"}},
       {{"--orders"}, {"flash-attention"}},
+      {{"--sides"}, {"locality"}},
       {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
@@ -72,7 +73,10 @@ constexpr const char* footer =
     "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
     "random; with --orders in every order of tiles\n"
     "locality          what kernels of untax locality read and write, on one GPU, in orders of "
-    "blocks, beside a simulation; with --problems kernels, sizes and orders at random\n"
+    "blocks, beside a simulation; with --problems kernels, sizes and orders at random; with "
+    "--sides "
+    "in time and power what it gives to place data or blocks by halves of L2, for --repeat seconds "
+    "each\n"
     "\n"
     "Where figures have bars, the exit status is 1 if one is missed. With --trace gemm and shared "
     "are timed twice, in turn: without and with a recording.\n"

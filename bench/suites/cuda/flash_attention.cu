@@ -8,8 +8,7 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/cuda/vectors.cuh"
-#include "engines/gpu/flash_attention/flash_attention.hpp"
+#include "bench/suites/cuda/flash_memory.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
@@ -28,35 +27,17 @@ constexpr named_order orders[] = {{attention_order::automatic, "automatic"},
                                   {attention_order::group_first, "group_first"},
                                   {attention_order::sections, "sections"}};
 
-/// Rows of the queries of a problem, or of its keys.
-struct operand_size {
-  std::int64_t rows;
-  std::int64_t columns;
-  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(2 * rows * columns); }
-};
-
 class flash_trial {
  public:
   flash_trial(const flash_problem& p, const gpu::stopwatch& clock)
-      : problem_(p),
-        clock_(clock),
-        of_queries_{std::int64_t{p.batch} * p.queries, std::int64_t{p.heads} * p.head_dim},
-        of_keys_{std::int64_t{p.batch} * p.keys, std::int64_t{p.kv_heads} * p.head_dim},
-        queries_(of_queries_.bytes()),
-        keys_(of_keys_.bytes()),
-        values_(of_keys_.bytes()),
-        out_(of_queries_.bytes()) {
-    fill(queries_, of_queries_, 1);
-    fill(keys_, of_keys_, 2);
-    fill(values_, of_keys_, 3);
-  }
+      : problem_(p), clock_(clock), memory_(p, clock.stream()) {}
 
   [[nodiscard]] std::vector<flash_figure> times(int repeats, bool every_order) const {
     std::vector<gpu::flash_runner> ops;
     std::vector<flash_figure> figures;
     for (const named_order& order : orders) {
       if (!every_order && !figures.empty()) break;
-      ops.emplace_back(shape(), order.how);
+      ops.emplace_back(memory_.shape(), order.how);
       figures.push_back({order.name, {}});
     }
     // Some milliseconds at least.
@@ -70,7 +51,7 @@ class flash_trial {
       std::ranges::shuffle(turn, random);
       for (const std::size_t i : turn) {
         clock_.start();
-        for (int run = 0; run < runs; ++run) ops[i].run(operands(), {clock_.stream()});
+        for (int run = 0; run < runs; ++run) ops[i].run(memory_.operands(), {clock_.stream()});
         const double one = clock_.stop() / runs;
         if (repeat >= 0) seconds[i].push_back(one);
       }
@@ -80,45 +61,56 @@ class flash_trial {
   }
 
  private:
-  [[nodiscard]] gpu::flash_shape shape() const {
-    return {.batch = problem_.batch,
-            .heads = problem_.heads,
-            .kv_heads = problem_.kv_heads,
-            .head_dim = problem_.head_dim,
-            .queries = problem_.queries,
-            .keys = problem_.keys,
-            .causal = problem_.causal,
-            .scale = 1 / std::sqrt(static_cast<float>(problem_.head_dim)),
-            .type = problem_.type};
-  }
-  [[nodiscard]] gpu::flash_operands operands() const {
-    return {.query_rows = static_cast<int>(of_queries_.rows),
-            .key_rows = static_cast<int>(of_keys_.rows),
-            .queries = queries_.data(),
-            .keys = keys_.data(),
-            .values = values_.data(),
-            .out = out_.data(),
-            .queries_stride = of_queries_.columns,
-            .keys_stride = of_keys_.columns,
-            .values_stride = of_keys_.columns,
-            .out_stride = of_queries_.columns};
-  }
-  void fill(const device_buffer& to, const operand_size& size, std::uint64_t seed) const {
-    gpu::fill_normal({to.data(), problem_.type, size.rows, size.columns}, seed, {0, size.rows},
-                     {0, size.columns}, {clock_.stream()});
-  }
-
   flash_problem problem_;
   const gpu::stopwatch& clock_;
-  operand_size of_queries_;
-  operand_size of_keys_;
-  device_buffer queries_;
-  device_buffer keys_;
-  device_buffer values_;
-  device_buffer out_;
+  flash_memory memory_;
 };
 
 }  // namespace
+
+flash_memory::flash_memory(const flash_problem& p, cudaStream_t stream)
+    : problem_(p),
+      of_queries_{std::int64_t{p.batch} * p.queries, std::int64_t{p.heads} * p.head_dim},
+      of_keys_{std::int64_t{p.batch} * p.keys, std::int64_t{p.kv_heads} * p.head_dim},
+      queries_(of_queries_.bytes()),
+      keys_(of_keys_.bytes()),
+      values_(of_keys_.bytes()),
+      out_(of_queries_.bytes()) {
+  fill(queries_, of_queries_, 1, stream);
+  fill(keys_, of_keys_, 2, stream);
+  fill(values_, of_keys_, 3, stream);
+}
+
+gpu::flash_shape flash_memory::shape() const {
+  return {.batch = problem_.batch,
+          .heads = problem_.heads,
+          .kv_heads = problem_.kv_heads,
+          .head_dim = problem_.head_dim,
+          .queries = problem_.queries,
+          .keys = problem_.keys,
+          .causal = problem_.causal,
+          .scale = 1 / std::sqrt(static_cast<float>(problem_.head_dim)),
+          .type = problem_.type};
+}
+
+gpu::flash_operands flash_memory::operands() const {
+  return {.query_rows = static_cast<int>(of_queries_.rows),
+          .key_rows = static_cast<int>(of_keys_.rows),
+          .queries = queries_.data(),
+          .keys = keys_.data(),
+          .values = values_.data(),
+          .out = out_.data(),
+          .queries_stride = of_queries_.columns,
+          .keys_stride = of_keys_.columns,
+          .values_stride = of_keys_.columns,
+          .out_stride = of_queries_.columns};
+}
+
+void flash_memory::fill(const device_buffer& to, const size& of, std::uint64_t seed,
+                        cudaStream_t stream) const {
+  gpu::fill_normal({to.data(), problem_.type, of.rows, of.columns}, seed, {0, of.rows},
+                   {0, of.columns}, {stream});
+}
 
 flash_report run_flash_suite(const flash_suite_options& options) {
   flash_report report{device_name("flash-attention"), {}};

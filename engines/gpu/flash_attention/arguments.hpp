@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engines/gpu/flash_attention/tile.hpp"
+#include "engines/gpu/launch/sm_queues.hpp"
 
 namespace untax::gpu {
 
@@ -16,8 +17,8 @@ struct flash_arguments {
   flash_shape shape;
   flash_tiles tiles;
   const std::int32_t* order;  ///< [tiles]: the tile that is started at a position
-  /// Positions that were given out, and blocks that have got none: both 0 before and after.
-  int* counters;
+  sm_queues positions;        ///< of `order`; nothing is taken before and after
+  int* left;                  ///< blocks that have got none: 0 before and after
   void* out;
   float* log_sums;
   const std::int32_t* query_begins;

@@ -67,7 +67,8 @@ flash_target target_here() {
 
 class flash_runner::launcher {
  public:
-  launcher(const flash_shape& shape, const std::vector<std::int32_t>& table)
+  launcher(const flash_shape& shape, const std::vector<std::int32_t>& table,
+           const flash_queues* queues)
       : kernel_(kernel_for(checked(shape))),
         config_(flash_config::of(shape.head_dim, shape.causal)) {
     require_hopper();
@@ -82,7 +83,10 @@ class flash_runner::launcher {
       throw error(errc::invalid_argument,
                   fmt::format("flash_attention: an order of {} tiles, and there are {}",
                               table.size(), a_.tiles.count()));
-    a_.counters = static_cast<int*>(counters_.allocate(2 * sizeof(int), "flash_attention"));
+    int* const counters = static_cast<int*>(counters_.allocate(3 * sizeof(int), "flash_attention"));
+    a_.positions = {nullptr, a_.tiles.count(), a_.tiles.count(), counters};
+    a_.left = counters + 2;
+    if (queues != nullptr) use(*queues);
     const std::size_t bytes = table.size() * sizeof(std::int32_t);
     if (bytes == 0) return;
     void* const order = order_.allocate(bytes, "flash_attention");
@@ -120,18 +124,40 @@ class flash_runner::launcher {
   }
 
  private:
+  void use(const flash_queues& queues) {
+    const bool known = std::ranges::all_of(queues.of_sm, [](auto queue) { return queue <= 1; });
+    if (!known || queues.of_sm.size() < static_cast<std::size_t>(num_sms_here()) ||
+        queues.second < 0 || queues.second > a_.tiles.count())
+      throw error(
+          errc::invalid_argument,
+          fmt::format("flash_attention: queues of {} multiprocessors, the second one from "
+                      "tile {} on; there are {} multiprocessors, {} tiles, and queues 0 "
+                      "and 1",
+                      queues.of_sm.size(), queues.second, num_sms_here(), a_.tiles.count()));
+    void* const of_sm = queues_.allocate(queues.of_sm.size(), "flash_attention");
+    gpu::require(
+        cudaMemcpy(of_sm, queues.of_sm.data(), queues.of_sm.size(), cudaMemcpyHostToDevice),
+        "cannot store queues of multiprocessors");
+    a_.positions.queue_of_sm = static_cast<const std::uint8_t*>(of_sm);
+    a_.positions.second = queues.second;
+  }
+
   flash_kernel kernel_;
   flash_config config_;
   flash_arguments a_{};
   int blocks_ = 0;
   scratch_memory counters_;
   scratch_memory order_;
+  scratch_memory queues_;
 };
 
 flash_runner::flash_runner(const flash_shape& shape, order::attention_order how)
     : flash_runner(shape, flash_order_table(checked(shape), how, target_here())) {}
 flash_runner::flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table)
-    : launcher_(std::make_unique<launcher>(shape, table)) {}
+    : launcher_(std::make_unique<launcher>(shape, table, nullptr)) {}
+flash_runner::flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table,
+                           const flash_queues& queues)
+    : launcher_(std::make_unique<launcher>(shape, table, &queues)) {}
 flash_runner::flash_runner(flash_runner&&) noexcept = default;
 flash_runner& flash_runner::operator=(flash_runner&&) noexcept = default;
 flash_runner::~flash_runner() = default;

@@ -11,6 +11,13 @@
 
 namespace untax::gpu {
 
+/// The positions of an order below `second` are for the multiprocessors of queue 0, the others for
+/// those of queue 1. Whoever finds its queue empty takes from the other.
+struct flash_queues {
+  std::vector<std::uint8_t> of_sm;  ///< the queue of each multiprocessor, 0 or 1
+  int second = 0;
+};
+
 /// out = softmax(scale * q k^T) v for every query of every sequence, on one GPU of Hopper: bf16 or
 /// fp16 elements, fp32 sums and statistics, the same bits every time.
 ///
@@ -25,6 +32,9 @@ class flash_runner {
   /// With an order of the caller's, the tile that is started at each position: a bijection on the
   /// numbers below flash_grid(shape).size().
   flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table);
+  /// The same, with two queues of positions, for multiprocessors of two kinds.
+  flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table,
+               const flash_queues& queues);
   flash_runner(flash_runner&&) noexcept;
   flash_runner& operator=(flash_runner&&) noexcept;
   ~flash_runner();

@@ -15,7 +15,8 @@ class flash_producer {
   using memory = flash_memory<config>;
 
  public:
-  __device__ flash_producer(const flash_arguments& a, memory& shared) : a_(a), shared_(shared) {}
+  __device__ flash_producer(const flash_arguments& a, memory& shared)
+      : a_(a), shared_(shared), positions_(a.positions) {}
 
   __device__ void run() {
     flash_tile next = next_tile();
@@ -42,8 +43,8 @@ class flash_producer {
   /// The next one that has anything to do; `rows` 0 if there is none.
   [[nodiscard]] __device__ flash_tile next_tile() {
     for (;;) {
-      const int position = atomicAdd(a_.counters, 1);
-      if (position >= a_.tiles.count()) return {};
+      const int position = positions_.next();
+      if (position < 0) return {};
       const int number = __ldg(a_.order + position);
       const int sequence = a_.tiles.batch_of(number);
       const flash_tile tile =
@@ -56,9 +57,10 @@ class flash_producer {
   /// Whoever is the last leaves the counters as they were.
   __device__ void leave() const {
     __threadfence();
-    if (atomicAdd(a_.counters + 1, 1) + 1 < static_cast<int>(gridDim.x)) return;
-    a_.counters[0] = 0;
-    a_.counters[1] = 0;
+    if (atomicAdd(a_.left, 1) + 1 < static_cast<int>(gridDim.x)) return;
+    a_.positions.taken[0] = 0;
+    a_.positions.taken[1] = 0;
+    *a_.left = 0;
   }
 
   __device__ void hand_over(const flash_tile& tile) {
@@ -88,6 +90,7 @@ class flash_producer {
 
   const flash_arguments& a_;
   memory& shared_;
+  sm_queue_cursor positions_;
   ring_cursor at_;
   std::uint32_t handed_ = 0;
   int column_ = 0;  // of keys and values

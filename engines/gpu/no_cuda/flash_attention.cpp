@@ -14,6 +14,9 @@ flash_runner::flash_runner(const flash_shape& /*shape*/,
               "flash_attention: this untax was built without CUDA; build it with -DUNTAX_CUDA=ON "
               "(or --preset cuda) where nvcc is");
 }
+flash_runner::flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table,
+                           const flash_queues& /*queues*/)
+    : flash_runner(shape, table) {}
 flash_runner::flash_runner(flash_runner&&) noexcept = default;
 flash_runner& flash_runner::operator=(flash_runner&&) noexcept = default;
 flash_runner::~flash_runner() = default;

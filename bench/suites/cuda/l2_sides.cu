@@ -1,0 +1,234 @@
+#include "bench/suites/cuda/l2_sides.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+#include "bench/suites/cuda/replay.hpp"
+#include "bench/suites/cuda/vectors.cuh"
+#include "engines/gpu/launch/num_sms.hpp"
+
+namespace untax::bench {
+namespace {
+
+constexpr int line = 128;
+constexpr int lines = l2_chunk / line;
+constexpr int sm_rounds = 8;
+constexpr int chunk_lines = 4;  // of a chunk that are timed
+constexpr int chunk_tries = 3;
+constexpr int most_sms = 1024;
+
+__device__ unsigned this_sm() {
+  unsigned sm = 0;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
+}
+
+/// Cycles of one atomic after the other on some lines of a chunk, from line `first` on.
+__device__ long long time_atomics(unsigned* chunk, int first, int count) {
+  unsigned always_zero = 0;
+  const long long begin = clock64();
+  for (int i = 0; i < count; ++i) {
+    unsigned* const word = chunk + (first + i) % lines * (line / sizeof(unsigned));
+    // The next address depends on what came back, as far as the compiler can see.
+    const unsigned found = atomicAdd(word + always_zero, 0U);
+    asm volatile("and.b32 %0, %1, 0;" : "=r"(always_zero) : "r"(found));
+  }
+  return clock64() - begin;
+}
+
+/// One block on each multiprocessor, one thread each.
+__global__ void time_sms(unsigned* chunk, float* cycles) {
+  const unsigned sm = this_sm();
+  long long least = 1LL << 60;
+  for (int round = 0; round < sm_rounds; ++round)
+    least = min(least, time_atomics(chunk, static_cast<int>(sm), lines));
+  cycles[sm] = static_cast<float>(least) / lines;
+}
+
+struct chunk_arguments {
+  std::byte* memory;
+  std::int64_t chunks;
+  const std::uint8_t* side_of_sm;
+  const int* number_of_sm;  ///< among those of its side
+  const int* sms_of_side;
+  float* cycles;  ///< [2][chunks]
+};
+
+__global__ void time_chunks(chunk_arguments a) {
+  const unsigned sm = this_sm();
+  const int side = a.side_of_sm[sm];
+  for (std::int64_t c = a.number_of_sm[sm]; c < a.chunks; c += a.sms_of_side[side]) {
+    auto* const chunk = reinterpret_cast<unsigned*>(a.memory + c * std::int64_t{l2_chunk});
+    long long least = 1LL << 60;
+    for (int i = 0; i < chunk_tries; ++i) least = min(least, time_atomics(chunk, 0, chunk_lines));
+    a.cycles[side * a.chunks + c] = static_cast<float>(least) / chunk_lines;
+  }
+}
+
+/// So much shared memory that one block is on a multiprocessor.
+template <class Kernel>
+int whole_sm(Kernel* kernel) {
+  const int bytes = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin) - 1024;
+  gpu::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+               "there is not enough shared memory");
+  return bytes;
+}
+
+template <class T>
+std::vector<T> fetched(const device_buffer& from, std::size_t count) {
+  std::vector<T> made(count);
+  gpu::require(cudaMemcpy(made.data(), from.data(), count * sizeof(T), cudaMemcpyDeviceToHost),
+               "cannot fetch times");
+  return made;
+}
+
+double mean(const std::vector<float>& values, const std::vector<std::uint8_t>& side, int which) {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (side[i] != which) continue;
+    sum += values[i];
+    ++count;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+struct reader_arguments {
+  const std::byte* memory;
+  const std::int32_t* lists[2];
+  std::int64_t chunks;  ///< of each list
+  int passes;
+  const std::uint8_t* side_of_sm;
+  const int* number_of_sm;
+  const int* sms_of_side;
+  unsigned* sink;
+};
+
+constexpr int reader_threads = 1024;
+constexpr int chunks_at_once = 4;  // of a block; 256 threads each, 16 bytes a thread
+
+/// One block on each multiprocessor: several chunks at a time, and eight loads of a thread on their
+/// way.
+__global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a) {
+  const unsigned sm = this_sm();
+  const int side = a.side_of_sm[sm];
+  const std::int32_t* const list = a.lists[side];
+  const int lane = static_cast<int>(threadIdx.x) % (reader_threads / chunks_at_once);
+  const std::int64_t first = std::int64_t{a.number_of_sm[sm]} * chunks_at_once +
+                             threadIdx.x / (reader_threads / chunks_at_once);
+  const std::int64_t step = std::int64_t{a.sms_of_side[side]} * chunks_at_once;
+  unsigned seen = 0;
+  for (int pass = 0; pass < a.passes; ++pass) {
+#pragma unroll 8
+    for (std::int64_t i = first; i < a.chunks; i += step) {
+      const auto* const words =
+          reinterpret_cast<const uint4*>(a.memory + std::int64_t{l2_chunk} * __ldg(list + i));
+      const uint4 value = __ldcg(words + lane);
+      seen |= value.x | value.y | value.z | value.w;
+    }
+  }
+  if (seen == 1) *a.sink = seen;
+}
+
+/// Numbers of multiprocessors among those of their side, and how many each side has.
+struct numbering {
+  std::vector<int> of_sm;
+  std::vector<int> counts = std::vector<int>(2);
+
+  explicit numbering(const l2_sides& sides) : of_sm(sides.of_sm.size()) {
+    for (std::size_t sm = 0; sm < of_sm.size(); ++sm) of_sm[sm] = counts[sides.of_sm[sm]]++;
+  }
+};
+
+}  // namespace
+
+int l2_sides::count(int side) const {
+  return static_cast<int>(std::ranges::count(of_sm, static_cast<std::uint8_t>(side)));
+}
+
+l2_sides find_l2_sides() {
+  constexpr double least_ratio = 1.15;  // of the farther to the nearer times
+  const int sms = gpu::num_sms_here();
+  const device_buffer chunk(2 * l2_chunk);
+  const device_buffer times(most_sms * sizeof(float));
+  gpu::require(cudaMemset(chunk.data(), 0, 2 * l2_chunk), "cannot clear a chunk");
+  gpu::require(cudaMemset(times.data(), 0, most_sms * sizeof(float)), "cannot clear times");
+  const auto begin = (reinterpret_cast<std::uintptr_t>(chunk.data()) + l2_chunk - 1) / l2_chunk;
+  time_sms<<<static_cast<unsigned>(sms), 1, static_cast<std::size_t>(whole_sm(time_sms))>>>(
+      reinterpret_cast<unsigned*>(begin * l2_chunk), static_cast<float*>(times.data()));
+  gpu::require(cudaGetLastError(), "cannot time multiprocessors");
+  std::vector<float> cycles = fetched<float>(times, most_sms);
+  cycles.resize(static_cast<std::size_t>(sms));
+  const auto [least, most] = std::ranges::minmax(cycles);
+  l2_sides made;
+  made.of_sm.resize(cycles.size());
+  for (std::size_t i = 0; i < cycles.size(); ++i)
+    made.of_sm[i] = cycles[i] > (least + most) / 2 ? 1 : 0;
+  made.near_cycles = mean(cycles, made.of_sm, 0);
+  made.far_cycles = mean(cycles, made.of_sm, 1);
+  if (least <= 0 || made.count(0) < sms / 4 || made.count(1) < sms / 4 ||
+      made.far_cycles < least_ratio * made.near_cycles)
+    throw error(errc::unsupported,
+                fmt::format("the times of atomics of {} multiprocessors do not fall into two "
+                            "groups: {} of {:.0f} cycles, {} of {:.0f}",
+                            sms, made.count(0), made.near_cycles, made.count(1), made.far_cycles));
+  if (made.of_sm[0] == 1) {
+    for (std::uint8_t& side : made.of_sm) side ^= 1U;
+  }
+  return made;
+}
+
+std::vector<std::uint8_t> homes_of_chunks(const l2_sides& sides, void* memory, std::size_t bytes) {
+  const std::size_t chunks = bytes / l2_chunk;
+  const numbering numbers(sides);
+  const device_buffer side_of_sm = uploaded(sides.of_sm);
+  const device_buffer number_of_sm = uploaded(numbers.of_sm);
+  const device_buffer sms_of_side = uploaded(numbers.counts);
+  const device_buffer times(2 * chunks * sizeof(float));
+  time_chunks<<<static_cast<unsigned>(numbers.of_sm.size()), 1,
+                static_cast<std::size_t>(whole_sm(time_chunks))>>>(
+      {static_cast<std::byte*>(memory), static_cast<std::int64_t>(chunks),
+       static_cast<const std::uint8_t*>(side_of_sm.data()),
+       static_cast<const int*>(number_of_sm.data()), static_cast<const int*>(sms_of_side.data()),
+       static_cast<float*>(times.data())});
+  gpu::require(cudaGetLastError(), "cannot time chunks");
+  const auto cycles = fetched<float>(times, 2 * chunks);
+  std::vector<std::uint8_t> homes(chunks);
+  for (std::size_t c = 0; c < chunks; ++c) homes[c] = cycles[c] < cycles[chunks + c] ? 0 : 1;
+  return homes;
+}
+
+chunk_reader::chunk_reader(const l2_sides& sides, const std::byte* memory,
+                           std::array<const std::vector<std::int32_t>*, 2> lists, int passes)
+    : memory_(memory),
+      chunks_(std::ssize(*lists[0])),
+      passes_(passes),
+      blocks_(static_cast<unsigned>(sides.of_sm.size())) {
+  const numbering numbers(sides);
+  for (const auto* list : lists) tables_.push_back(uploaded(*list));
+  tables_.push_back(uploaded(sides.of_sm));
+  tables_.push_back(uploaded(numbers.of_sm));
+  tables_.push_back(uploaded(numbers.counts));
+  tables_.emplace_back(sizeof(unsigned));
+}
+
+void chunk_reader::run(cudaStream_t stream) const {
+  read_chunks<<<blocks_, reader_threads, static_cast<std::size_t>(whole_sm(read_chunks)), stream>>>(
+      {memory_,
+       {static_cast<const std::int32_t*>(tables_[0].data()),
+        static_cast<const std::int32_t*>(tables_[1].data())},
+       chunks_,
+       passes_,
+       static_cast<const std::uint8_t*>(tables_[2].data()),
+       static_cast<const int*>(tables_[3].data()),
+       static_cast<const int*>(tables_[4].data()),
+       static_cast<unsigned*>(tables_[5].data())});
+  gpu::require(cudaGetLastError(), "cannot read chunks");
+}
+
+}  // namespace untax::bench

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <untax/locality/device.hpp>
+#include <untax/locality/kernel.hpp>
+#include <untax/locality/simulate.hpp>
+
+#include "bench/suites/cuda/vectors.cuh"
+#include "engines/gpu/launch/sm_queues.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+
+namespace untax::bench {
+
+/// The description of a GPU that a driver calls so; nothing if there is none.
+[[nodiscard]] std::optional<locality::device> description_of(std::string name);
+
+/// A table on the current device. Throws `internal`.
+template <class T>
+[[nodiscard]] device_buffer uploaded(const std::vector<T>& values) {
+  device_buffer made(values.size() * sizeof(T));
+  gpu::require(
+      cudaMemcpy(made.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+      "cannot hand a table over");
+  return made;
+}
+
+/// A kernel of `untax locality` in one order, ready to run: it reads and writes what the
+/// description says, block by block and step by step, as many blocks on a multiprocessor at a time.
+class replay {
+ public:
+  struct settings {
+    double step_seconds = 0;  ///< of a pause behind the reads of each step
+    /// By multiprocessor: blocks are taken as there is room, from one of two queues, the positions
+    /// below `second` and the others. Empty: in the order of dispatch.
+    std::vector<std::uint8_t> queue_of_sm;
+    int second = 0;
+    std::uint64_t seed = 0;  ///< of what operands hold; 0: zeros
+  };
+
+  /// On the current device. Throws `unsupported` for kernels whose rectangles differ in size, and
+  /// `internal`.
+  replay(const locality::kernel& k, const locality::schedule& s, const settings& how);
+
+  /// Starts it. Runs of one object have to follow each other.
+  void run(cudaStream_t stream) const;
+
+ private:
+  static constexpr int most_accesses = 8;
+
+  /// What all blocks do with an operand, as `locality::access` has it, in bytes.
+  struct access {
+    std::byte* operand = nullptr;
+    std::int64_t pitch = 0;  ///< of a row of the operand
+    std::int64_t end_row = 0;
+    std::int64_t row_per_step = 0;
+    std::int64_t bytes = 0;  ///< of a row of the rectangle
+    std::int64_t begin_per_step = 0;
+    int rows = 0;
+    bool is_write = false;
+    locality::moment when = locality::moment::every_step;
+  };
+
+ public:
+  /// What its kernel is given. Of each position of the dispatch there is a record: the steps of its
+  /// block, and of each access the row and the byte in it where the rectangle begins. It is short,
+  /// and read once, so that counters see little else than what is replayed.
+  struct arguments {
+    access accesses[most_accesses];
+    int each = 0;
+    const int* records = nullptr;
+    int record_words = 0;
+    bool backward = false;
+    long long pause = 0;  ///< cycles behind the reads of a step
+    unsigned* sink = nullptr;
+    gpu::sm_queues positions;  ///< `taken` null: those of the dispatch
+  };
+
+ private:
+  void fill_operands(const locality::kernel& k, std::uint64_t seed);
+  void choose_residents(int resident);
+  [[nodiscard]] access replayed(const locality::kernel& k, const locality::access& a) const;
+
+  int blocks_;
+  int threads_ = 0;
+  int shared_bytes_ = 0;
+  std::vector<device_buffer> operands_;
+  std::vector<device_buffer> tables_;
+  arguments run_;
+};
+
+}  // namespace untax::bench

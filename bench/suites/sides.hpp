@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <untax/taxes/report.hpp>
+
+namespace untax::bench {
+
+/// A kernel with its data, or its blocks, placed by halves of the L2 cache.
+struct side_row {
+  std::string kernel;
+  std::string placement;
+  double bytes = 0;  ///< that it asks L2 for, each run; 0: not known
+  spread time;       ///< seconds of one run
+  std::optional<spread> watts;
+};
+
+struct side_report {
+  std::string device;  ///< as the driver says it
+  int sms[2] = {0, 0};
+  double near_cycles = 0;  ///< of an atomic on what is at home on a multiprocessor's own side
+  double far_cycles = 0;
+  double share_of_side_0 = 0;        ///< of the chunks of memory
+  double pairs_apart = 0;            ///< of neighbouring chunks, those on different sides
+  std::optional<double> watts_most;  ///< that the device is held to
+  std::vector<side_row> rows;
+};
+
+struct side_suite_options {
+  int rounds = 5;
+  double seconds = 1;  ///< of every round of every row
+  std::uint64_t seed = 1;
+  /// Called with the number of rows, and then after each kernel with those that it had. May be
+  /// empty.
+  std::function<void(std::int64_t)> begin;
+  std::function<void(std::int64_t)> progress;
+};
+
+/// What placing data or work by the two halves of the L2 cache of a Hopper GPU gives, in time and
+/// in power. Plain reads, of what L2 holds and of what it does not: each half of the
+/// multiprocessors reads what is at home on its side, on the other side, or a half of all. Replays
+/// of attention and of a GEMM, and the attention kernel: the blocks of one half of the order run on
+/// one side and the others on the other one, or every other block, or all as they come. Rows of a
+/// kernel take turns, so that all see the same clocks. Throws `unsupported` where there is no GPU,
+/// no CUDA, or where no two sides are seen.
+[[nodiscard]] side_report run_side_suite(const side_suite_options& options);
+
+}  // namespace untax::bench

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax::gpu {
+
+/// Two queues of positions for blocks that take them as they get on: those below `second` for the
+/// multiprocessors of queue 0, the others for those of queue 1. Where one is empty its
+/// multiprocessors take from the other, so nobody is idle for long.
+struct sm_queues {
+  const std::uint8_t* queue_of_sm = nullptr;  ///< by %smid, on the device; null: there is one queue
+  int second = 0;                             ///< all positions if there is one queue
+  int count = 0;
+  int* taken = nullptr;  ///< [2], on the device: how many each has given out, and tried to
+};
+
+#if defined(__CUDACC__)
+
+/// What one thread of a block takes.
+class sm_queue_cursor {
+ public:
+  __device__ explicit sm_queue_cursor(const sm_queues& queues) : queues_(queues) {
+    if (queues.queue_of_sm == nullptr) return;
+    unsigned sm = 0;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    queue_ = queues.queue_of_sm[sm];
+  }
+
+  /// A position that nobody else gets; -1 if there is none left.
+  [[nodiscard]] __device__ int next() {
+    for (;;) {
+      const int begin = queue_ == 0 ? 0 : queues_.second;
+      const int end = queue_ == 0 ? queues_.second : queues_.count;
+      const int position = begin + atomicAdd(queues_.taken + queue_, 1);
+      if (position < end) return position;
+      if (queues_.queue_of_sm == nullptr || helps_) return -1;
+      helps_ = true;
+      queue_ ^= 1;
+    }
+  }
+
+ private:
+  const sm_queues& queues_;
+  int queue_ = 0;
+  bool helps_ = false;  // takes from the queue of others
+};
+
+#endif
+
+}  // namespace untax::gpu

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <memory>
+
+namespace untax::gpu {
+
+/// The management library of NVIDIA's driver, found when it is asked for, so that neither its
+/// header nor the library is needed. Its functions return 0 for success.
+class nvml_library {
+ public:
+  using device = void*;
+
+  nvml_library() {
+    auto* const start = find<int()>("nvmlInit_v2");
+    stop_ = find<int()>("nvmlShutdown");
+    if (start == nullptr || stop_ == nullptr || start() != 0) stop_ = nullptr;
+  }
+  nvml_library(const nvml_library&) = delete;
+  nvml_library& operator=(const nvml_library&) = delete;
+  ~nvml_library() {
+    if (stop_ != nullptr) stop_();
+  }
+
+  /// Whether there is one that works.
+  [[nodiscard]] bool works() const noexcept { return stop_ != nullptr; }
+
+  /// Null if the library has no such function.
+  template <class Function>
+  [[nodiscard]] Function* find(const char* name) const {
+    return handle_ ? reinterpret_cast<Function*>(dlsym(handle_.get(), name)) : nullptr;
+  }
+
+  /// The GPU at an address of the PCI bus; null if there is none.
+  [[nodiscard]] device at(const char* bus) const {
+    auto* const by_bus = find<int(const char*, device*)>("nvmlDeviceGetHandleByPciBusId_v2");
+    device found = nullptr;
+    if (!works() || by_bus == nullptr || by_bus(bus, &found) != 0) return nullptr;
+    return found;
+  }
+
+ private:
+  std::unique_ptr<void, int (*)(void*)> handle_{
+      dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL),
+      [](void* h) { return h != nullptr ? dlclose(h) : 0; }};
+  int (*stop_)() = nullptr;
+};
+
+}  // namespace untax::gpu
