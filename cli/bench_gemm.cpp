@@ -134,9 +134,14 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   auto* every = verb.add_flag(
       "--every-plan", request.every_plan,
       "time every plan of gemm that the model does not rule out; --json has all times");
+  auto* rasters = verb.add_flag("--rasters", request.rasters,
+                                "time the plan of gemm also with the bands of tiles that a search "
+                                "as in untax locality finds")
+                      ->excludes(every);
   verb.add_flag("--invariant", request.invariant,
                 "time also the plan of gemm whose rows have the same bits in any batch")
-      ->excludes(every);
+      ->excludes(every)
+      ->excludes(rasters);
   verb.add_option("--seconds", request.seconds, "begin no problem of gemm later than this")
       ->check(between(1, 86'400));
 }
@@ -145,9 +150,10 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
                    int repeats, const std::string& json) {
   if (request.problems > 0 && !sizes.empty())
     throw error(errc::invalid_argument, "--problems draws rows of A; --size says which there are");
-  if (request.traced && (request.every_plan || request.invariant))
-    throw error(errc::invalid_argument,
-                "--trace times the plan that is taken; leave out --every-plan and --invariant");
+  if (request.traced && (request.every_plan || request.rasters || request.invariant))
+    throw error(
+        errc::invalid_argument,
+        "--trace times the plan that is taken; leave out --every-plan, --rasters and --invariant");
   bench::gemm_suite_options suite;
   suite.repeats = repeats;
   suite.sizes = sizes;
@@ -156,6 +162,7 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
   suite.least_rows = request.least_rows;
   suite.most_rows = request.most_rows;
   suite.every_plan = request.every_plan;
+  suite.rasters = request.rasters;
   suite.invariant = request.invariant;
   suite.traced = request.traced;
   suite.seconds = request.seconds;

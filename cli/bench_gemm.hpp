@@ -18,6 +18,7 @@ struct gemm_bench_request {
   std::int64_t least_rows = 1;
   std::int64_t most_rows = 16384;
   bool every_plan = false;
+  bool rasters = false;
   bool invariant = false;
   double seconds = 0;
   bool traced = false;  ///< also while a trace is recorded

@@ -28,7 +28,7 @@ const std::vector<option_use>& uses() {
         "gemm-reduce-scatter", "gemm-all-reduce", "locality"}},
       {{"--orders"}, {"flash-attention"}},
       {{"--sides"}, {"locality"}},
-      {{"--every-plan", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
+      {{"--every-plan", "--rasters", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
       {{"--seconds"}, {"gemm", "spmv"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--trace"}, {"host", "operators", "gemm", "shared"}},

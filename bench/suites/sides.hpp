@@ -43,8 +43,8 @@ struct side_suite_options {
 /// What placing data or work by the two halves of the L2 cache of a Hopper GPU gives, in time and
 /// in power. Plain reads, of what L2 holds and of what it does not: each half of the
 /// multiprocessors reads what is at home on its side, on the other side, or a half of all. Replays
-/// of attention and of a GEMM, and the attention kernel: the blocks of one half of the order run on
-/// one side and the others on the other one, or every other block, or all as they come. Rows of a
+/// of attention and of a GEMM, and the attention kernel: the first blocks of the order run on one
+/// side and the others on the other one, or evenly mixed, or all as they come. Rows of a
 /// kernel take turns, so that all see the same clocks. Throws `unsupported` where there is no GPU,
 /// no CUDA, or where no two sides are seen.
 [[nodiscard]] side_report run_side_suite(const side_suite_options& options);

@@ -37,6 +37,7 @@ ALLOWED = {
     "src/world/join_rank_0.cpp": ({"yield"}, "tries again to reach a socket, not memory"),
     "bench/suites/host.cpp": ({"yield", "load"}, "the bare atomic ping-pong that a signal is compared with"),
     "bench/suites/cuda/shared.cpp": ({"yield"}, "holds a stream for a time, so that what is timed has been launched"),
+    "bench/suites/cuda/sides.cu": ({"yield", "load"}, "looks at a meter of energy until an event of the GPU has come"),
     "engines/gpu/sm90/ptx/barrier.cuh": ({"load"}, "barriers in shared memory, which blocks of a cluster alone raise"),
     "include/untax/rma/bulk_ring.cuh": ({"load"}, "the barrier of a bulk copy, which TMA raises"),
     "engines/gpu/gemm/arrivals.cuh": ({"yield", "look"}, "looks so many times, apart, before a bounded wait begins"),

@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/locality/library.hpp>
 #include <untax/taxes/timing.hpp>
 #include <untax/trace/session.hpp>
 
+#include "bench/suites/cuda/replay.hpp"
 #include "bench/suites/cuda/vectors.cuh"
+#include "bench/suites/gemm_raster.hpp"
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/plan.hpp"
@@ -77,6 +80,14 @@ class gemm_trial {
     row_.traced_time = measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_}), repeats);
   }
 
+  /// The plan that is taken, and, if that is another, the one with the bands of a search.
+  [[nodiscard]] std::vector<gpu::gemm_plan> rasters(const locality::device& d) const {
+    std::vector<gpu::gemm_plan> plans = {op_.plan()};
+    const gpu::gemm_plan found =
+        with_searched_raster(op_.plan(), {row_.m, row_.n, row_.k, type_}, d);
+    if (found.schedule.raster_group != op_.plan().schedule.raster_group) plans.push_back(found);
+    return plans;
+  }
   /// The same by each of the plans, of which the first is the one that is taken. Those for which
   /// this GPU has too few places are left out.
   void measure_plans(const std::vector<gpu::gemm_plan>& plans, int repeats) {
@@ -206,6 +217,8 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
   using clock_type = std::chrono::steady_clock;
   const auto start = clock_type::now();
+  const locality::device on =
+      description_of(device_name("gemm")).value_or(locality::device_named("h200"));
   gemm_report report{device_name("gemm"), bulk::blas().text, options.type, gemm_shapes(options)};
   report.drawn = options.problems > 0;
   report.seed = options.seed;
@@ -221,8 +234,9 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
     }
     gemm_row& row = report.rows[i];
     gemm_trial trial(row, options.type, clock);
-    if (options.every_plan) {
-      trial.measure_plans(plausible_plans(row, options.type), options.repeats);
+    if (options.every_plan || options.rasters) {
+      trial.measure_plans(options.rasters ? trial.rasters(on) : plausible_plans(row, options.type),
+                          options.repeats);
       for (const timed_plan& p : row.plans) {
         if (!right(p.relative_error))
           report.wrong.push_back(text_of_wrong(row, p.plan.text(), p.relative_error));

@@ -29,24 +29,23 @@ __device__ unsigned this_sm() {
 }
 
 /// Cycles of one atomic after the other on some lines of a chunk, from line `first` on.
-__device__ long long time_atomics(unsigned* chunk, int first, int count) {
+__device__ long long time_atomics(unsigned* chunk, int first, int count, unsigned zero) {
   unsigned always_zero = 0;
   const long long begin = clock64();
   for (int i = 0; i < count; ++i) {
     unsigned* const word = chunk + (first + i) % lines * (line / sizeof(unsigned));
     // The next address depends on what came back, as far as the compiler can see.
-    const unsigned found = atomicAdd(word + always_zero, 0U);
-    asm volatile("and.b32 %0, %1, 0;" : "=r"(always_zero) : "r"(found));
+    always_zero = atomicAdd(word + always_zero, 0U) & zero;
   }
   return clock64() - begin;
 }
 
 /// One block on each multiprocessor, one thread each.
-__global__ void time_sms(unsigned* chunk, float* cycles) {
+__global__ void time_sms(unsigned* chunk, float* cycles, unsigned zero) {
   const unsigned sm = this_sm();
   long long least = 1LL << 60;
   for (int round = 0; round < sm_rounds; ++round)
-    least = min(least, time_atomics(chunk, static_cast<int>(sm), lines));
+    least = min(least, time_atomics(chunk, static_cast<int>(sm), lines, zero));
   cycles[sm] = static_cast<float>(least) / lines;
 }
 
@@ -57,6 +56,7 @@ struct chunk_arguments {
   const int* number_of_sm;  ///< among those of its side
   const int* sms_of_side;
   float* cycles;  ///< [2][chunks]
+  unsigned zero;
 };
 
 __global__ void time_chunks(chunk_arguments a) {
@@ -65,7 +65,8 @@ __global__ void time_chunks(chunk_arguments a) {
   for (std::int64_t c = a.number_of_sm[sm]; c < a.chunks; c += a.sms_of_side[side]) {
     auto* const chunk = reinterpret_cast<unsigned*>(a.memory + c * std::int64_t{l2_chunk});
     long long least = 1LL << 60;
-    for (int i = 0; i < chunk_tries; ++i) least = min(least, time_atomics(chunk, 0, chunk_lines));
+    for (int i = 0; i < chunk_tries; ++i)
+      least = min(least, time_atomics(chunk, 0, chunk_lines, a.zero));
     a.cycles[side * a.chunks + c] = static_cast<float>(least) / chunk_lines;
   }
 }
@@ -111,25 +112,40 @@ struct reader_arguments {
 
 constexpr int reader_threads = 1024;
 constexpr int chunks_at_once = 4;  // of a block; 256 threads each, 16 bytes a thread
+constexpr int loads_at_once = 8;   // of a thread
 
-/// One block on each multiprocessor: several chunks at a time, and eight loads of a thread on their
-/// way.
+/// In the order of the program, so that all are on their way at once.
+__device__ uint4 load(const std::byte* memory, std::int32_t chunk, int lane) {
+  uint4 value;
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(memory + std::int64_t{l2_chunk} * chunk + lane * std::int64_t{sizeof(uint4)}));
+  return value;
+}
+
+/// One block on each multiprocessor: several chunks at a time.
 __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a) {
   const unsigned sm = this_sm();
   const int side = a.side_of_sm[sm];
-  const std::int32_t* const list = a.lists[side];
+  const std::int32_t* const list = side == 0 ? a.lists[0] : a.lists[1];
   const int lane = static_cast<int>(threadIdx.x) % (reader_threads / chunks_at_once);
   const std::int64_t first = std::int64_t{a.number_of_sm[sm]} * chunks_at_once +
                              threadIdx.x / (reader_threads / chunks_at_once);
   const std::int64_t step = std::int64_t{a.sms_of_side[side]} * chunks_at_once;
   unsigned seen = 0;
   for (int pass = 0; pass < a.passes; ++pass) {
-#pragma unroll 8
-    for (std::int64_t i = first; i < a.chunks; i += step) {
-      const auto* const words =
-          reinterpret_cast<const uint4*>(a.memory + std::int64_t{l2_chunk} * __ldg(list + i));
-      const uint4 value = __ldcg(words + lane);
-      seen |= value.x | value.y | value.z | value.w;
+    for (std::int64_t i = first; i < a.chunks; i += loads_at_once * step) {
+      std::int32_t chunk[loads_at_once];
+      uint4 value[loads_at_once];
+      // Behind the end it is the first one again.
+#pragma unroll
+      for (int j = 0; j < loads_at_once; ++j)
+        chunk[j] = __ldg(list + (i + j * step < a.chunks ? i + j * step : first));
+#pragma unroll
+      for (int j = 0; j < loads_at_once; ++j) value[j] = load(a.memory, chunk[j], lane);
+#pragma unroll
+      for (int j = 0; j < loads_at_once; ++j)
+        seen |= value[j].x | value[j].y | value[j].z | value[j].w;
     }
   }
   if (seen == 1) *a.sink = seen;
@@ -160,7 +176,7 @@ l2_sides find_l2_sides() {
   gpu::require(cudaMemset(times.data(), 0, most_sms * sizeof(float)), "cannot clear times");
   const auto begin = (reinterpret_cast<std::uintptr_t>(chunk.data()) + l2_chunk - 1) / l2_chunk;
   time_sms<<<static_cast<unsigned>(sms), 1, static_cast<std::size_t>(whole_sm(time_sms))>>>(
-      reinterpret_cast<unsigned*>(begin * l2_chunk), static_cast<float*>(times.data()));
+      reinterpret_cast<unsigned*>(begin * l2_chunk), static_cast<float*>(times.data()), 0U);
   gpu::require(cudaGetLastError(), "cannot time multiprocessors");
   std::vector<float> cycles = fetched<float>(times, most_sms);
   cycles.resize(static_cast<std::size_t>(sms));
@@ -195,7 +211,7 @@ std::vector<std::uint8_t> homes_of_chunks(const l2_sides& sides, void* memory, s
       {static_cast<std::byte*>(memory), static_cast<std::int64_t>(chunks),
        static_cast<const std::uint8_t*>(side_of_sm.data()),
        static_cast<const int*>(number_of_sm.data()), static_cast<const int*>(sms_of_side.data()),
-       static_cast<float*>(times.data())});
+       static_cast<float*>(times.data()), 0U});
   gpu::require(cudaGetLastError(), "cannot time chunks");
   const auto cycles = fetched<float>(times, 2 * chunks);
   std::vector<std::uint8_t> homes(chunks);

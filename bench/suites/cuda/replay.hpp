@@ -12,7 +12,7 @@
 #include <untax/locality/simulate.hpp>
 
 #include "bench/suites/cuda/vectors.cuh"
-#include "engines/gpu/launch/sm_queues.hpp"
+#include "engines/gpu/flash_attention/sm_queues.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bench {

@@ -29,8 +29,8 @@ using host_clock = std::chrono::steady_clock;
 using launch = std::function<void(cudaStream_t)>;
 
 constexpr const char* as_they_come = "as they come";
-constexpr const char* halves = "halves of the order";
-constexpr const char* every_other = "every other block";
+constexpr const char* halves = "a part of the order each";
+constexpr const char* evenly_mixed = "evenly mixed";
 
 /// One placement of a kernel.
 struct variant {
@@ -102,7 +102,8 @@ class side_suite {
     const std::vector<flash_problem> problems = {
         {.heads = 64, .kv_heads = 64, .queries = 16384, .keys = 16384},
         {.batch = 4, .heads = 48, .kv_heads = 48, .queries = 8192, .keys = 8192},
-        {.heads = 64, .kv_heads = 8, .queries = 16384, .keys = 16384}};
+        {.heads = 64, .kv_heads = 8, .queries = 16384, .keys = 16384},
+        {.heads = 8, .kv_heads = 8, .queries = 65536, .keys = 65536}};
     const std::vector<replay_problem> replays = {
         {"attention", {{"heads", 64}, {"keys", 16384}}, "as numbered"},
         {"gemm", {{"m", 8192}, {"n", 8192}, {"k", 8192}}, "as numbered"},
@@ -117,6 +118,10 @@ class side_suite {
   }
 
  private:
+  /// Of so many blocks, as many as the multiprocessors of side 0 are of all.
+  [[nodiscard]] int share_of_side_0(int blocks) const {
+    return static_cast<int>(std::int64_t{blocks} * sides_.count(0) / std::ssize(sides_.of_sm));
+  }
   void read(const std::string& kernel, std::size_t bytes, int passes);
   void replay_in_turn(const replay_problem& problem);
   void attend(const flash_problem& problem);
@@ -221,12 +226,17 @@ void side_suite::read(const std::string& kernel, std::size_t bytes, int passes) 
            {"at home on the other side", [&](cudaStream_t on) { other.run(on); }}});
 }
 
-/// The blocks of every other position, and then those between.
+/// `first` blocks, evenly from all of an order, and then the others.
 template <class T>
-std::vector<T> by_turns(const std::vector<T>& order) {
+std::vector<T> by_turns(const std::vector<T>& order, int first) {
   std::vector<T> made;
-  for (const std::size_t first : {0, 1})
-    for (std::size_t i = first; i < order.size(); i += 2) made.push_back(order[i]);
+  std::vector<T> rest;
+  const std::int64_t all = std::ssize(order);
+  for (std::int64_t i = 0; i < all; ++i) {
+    const bool mine = (i + 1) * first / all > i * first / all;
+    (mine ? made : rest).push_back(order[static_cast<std::size_t>(i)]);
+  }
+  made.insert(made.end(), rest.begin(), rest.end());
   return made;
 }
 
@@ -235,7 +245,7 @@ void side_suite::replay_in_turn(const replay_problem& problem) {
   const locality::kernel k = problem.kernel(d ? d->sector : 32);
   locality::schedule order = problem.schedule(k, d ? d->domains : 1);
   locality::schedule turned = order;
-  turned.blocks = by_turns(order.blocks);
+  turned.blocks = by_turns(order.blocks, share_of_side_0(k.blocks()));
   const double share = d ? locality::assumptions{}.efficiency * d->flops / d->all_processors() : 0;
   const double step_seconds = d ? k.flops() * k.resident() / share : 0;
   const auto placed = [&](const locality::schedule& s, int second) {
@@ -244,12 +254,12 @@ void side_suite::replay_in_turn(const replay_problem& problem) {
   };
   // One queue: every position is below the beginning of the second one.
   const auto free = placed(order, k.blocks());
-  const auto split = placed(order, k.blocks() / 2);
-  const auto mixed = placed(turned, (k.blocks() + 1) / 2);
+  const auto split = placed(order, share_of_side_0(k.blocks()));
+  const auto mixed = placed(turned, share_of_side_0(k.blocks()));
   compare(fmt::format("replay of {}, {}", problem.name, problem.order), replayed_bytes(k),
           {{as_they_come, [&](cudaStream_t on) { free->run(on); }},
            {halves, [&](cudaStream_t on) { split->run(on); }},
-           {every_other, [&](cudaStream_t on) { mixed->run(on); }}});
+           {evenly_mixed, [&](cudaStream_t on) { mixed->run(on); }}});
 }
 
 void side_suite::attend(const flash_problem& p) {
@@ -259,14 +269,15 @@ void side_suite::attend(const flash_problem& p) {
       {static_cast<std::size_t>(gpu::attribute_here(cudaDevAttrL2CacheSize)), gpu::num_sms_here()});
   const int tiles = static_cast<int>(order.size());
   const gpu::flash_runner free(memory.shape(), order);
-  const gpu::flash_runner split(memory.shape(), order, {sides_.of_sm, tiles / 2});
-  const gpu::flash_runner mixed(memory.shape(), by_turns(order), {sides_.of_sm, (tiles + 1) / 2});
+  const gpu::flash_runner split(memory.shape(), order, {sides_.of_sm, share_of_side_0(tiles)});
+  const gpu::flash_runner mixed(memory.shape(), by_turns(order, share_of_side_0(tiles)),
+                                {sides_.of_sm, share_of_side_0(tiles)});
   const auto runs = [&](const gpu::flash_runner& one) {
     return [&](cudaStream_t on) { one.run(memory.operands(), {on}); };
   };
   compare(
       fmt::format("attention of {} x {}/{} heads, {} keys", p.batch, p.heads, p.kv_heads, p.keys),
-      0, {{as_they_come, runs(free)}, {halves, runs(split)}, {every_other, runs(mixed)}});
+      0, {{as_they_come, runs(free)}, {halves, runs(split)}, {evenly_mixed, runs(mixed)}});
 }
 
 }  // namespace

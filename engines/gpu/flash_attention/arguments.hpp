@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engines/gpu/flash_attention/tile.hpp"
-#include "engines/gpu/launch/sm_queues.hpp"
+#include "engines/gpu/flash_attention/sm_queues.hpp"
 
 namespace untax::gpu {
 
