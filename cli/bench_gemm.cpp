@@ -134,10 +134,11 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   auto* every = verb.add_flag(
       "--every-plan", request.every_plan,
       "time every plan of gemm that the model does not rule out; --json has all times");
-  auto* rasters = verb.add_flag("--rasters", request.rasters,
-                                "time the plan of gemm also with the bands of tiles that a search "
-                                "as in untax locality finds")
-                      ->excludes(every);
+  auto* rasters =
+      verb.add_flag("--rasters", request.rasters,
+                    "time the plan of gemm also with the usual bands of tiles, and with "
+                    "those that a search as in untax locality finds")
+          ->excludes(every);
   verb.add_flag("--invariant", request.invariant,
                 "time also the plan of gemm whose rows have the same bits in any batch")
       ->excludes(every)

@@ -24,7 +24,7 @@ struct gemm_suite_options {
   std::int64_t least_rows = 1;
   std::int64_t most_rows = 16384;
   bool every_plan = false;         ///< times all plans that the model does not rule out, not one
-  bool rasters = false;            ///< times it also with the bands that a search finds
+  bool rasters = false;            ///< times it also with other bands of tiles
   bool invariant = false;          ///< times the plan for rows of the same bits in any batch, too
   bool traced = false;             ///< times it also while a trace is recorded, which one has to be
   double seconds = 0;              ///< no problem begins later than this; 0: all are measured
@@ -50,7 +50,7 @@ struct gemm_row {
   std::string plan;           ///< how untax did it
   double relative_error = 0;  ///< against cuBLASLt, in the Frobenius norm
   /// With `every_plan`: all that were timed, by the model's order. With `rasters`: the plan that is
-  /// taken, and, if the search finds another, that with its bands.
+  /// taken, and, where they differ, that with the usual bands of tiles and those of a search.
   std::vector<timed_plan> plans;
 
   /// How much longer the library takes.

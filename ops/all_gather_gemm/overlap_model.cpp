@@ -68,7 +68,7 @@ class timing {
   /// multiplied at the same time, a raster group, come together.
   [[nodiscard]] double came(int tile, int k_block) const {
     const int width = order_.m_tiles / order_.segments;
-    const int x = order_.m_of(tile);
+    const int x = order_.at(tile).m;
     const int hop = x / width;
     if (hop == 0) return 0;
     const double raster_groups = ceil_div(width, order_.raster_group);

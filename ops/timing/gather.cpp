@@ -171,14 +171,14 @@ class gather_lowering {
       range rows{0, problem_.m};
       if (!config.swap_ab) {
         const std::int64_t tall = std::int64_t{tile_rows(config)} * config.cluster;
-        rows = {order.m_of(tile) * tall, tall};
+        rows = {order.at(tile).m * tall, tall};
       }
       needs_of_rows(rank, cluster, rows, begin, end);
       return;
     }
     for (int block = 0; block < config.cluster; ++block) {
       const std::int64_t row =
-          (std::int64_t{order.m_of(tile)} * config.cluster + block) * tile_rows(config);
+          (std::int64_t{order.at(tile).m} * config.cluster + block) * tile_rows(config);
       if (plan_.segment_rows == 0) {
         needs_of_rows(rank, cluster, {row, tile_rows(config)}, begin, end);
         continue;

@@ -48,9 +48,9 @@ void expect_sound(const tile_schedule& s, const std::string& what) {
   }
   std::set<std::pair<int, int>> places;
   for (int tile = 0; tile < s.tiles(); ++tile) {
-    ASSERT_LT(s.m_of(tile), s.m_tiles);
-    ASSERT_LT(s.n_of(tile), s.n_tiles);
-    ASSERT_TRUE(places.insert({s.m_of(tile), s.n_of(tile)}).second);
+    ASSERT_LT(s.at(tile).m, s.m_tiles);
+    ASSERT_LT(s.at(tile).n, s.n_tiles);
+    ASSERT_TRUE(places.insert({s.at(tile).m, s.at(tile).n}).second);
   }
 }
 

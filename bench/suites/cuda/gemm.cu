@@ -80,12 +80,19 @@ class gemm_trial {
     row_.traced_time = measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_}), repeats);
   }
 
-  /// The plan that is taken, and, if that is another, the one with the bands of a search.
+  /// The plan that is taken, and with other bands of tiles, if those are others: the usual ones,
+  /// and those of a search.
   [[nodiscard]] std::vector<gpu::gemm_plan> rasters(const locality::device& d) const {
     std::vector<gpu::gemm_plan> plans = {op_.plan()};
-    const gpu::gemm_plan found =
-        with_searched_raster(op_.plan(), {row_.m, row_.n, row_.k, type_}, d);
-    if (found.schedule.raster_group != op_.plan().schedule.raster_group) plans.push_back(found);
+    gpu::gemm_plan usual = op_.plan();
+    usual.schedule.raster_group = gpu::tile_schedule{}.raster_group;
+    for (const gpu::gemm_plan& one :
+         {usual, with_searched_raster(usual, {row_.m, row_.n, row_.k, type_}, d)}) {
+      const int band = one.schedule.raster_group;
+      if (std::ranges::none_of(
+              plans, [&](const gpu::gemm_plan& p) { return p.schedule.raster_group == band; }))
+        plans.push_back(one);
+    }
     return plans;
   }
   /// The same by each of the plans, of which the first is the one that is taken. Those for which

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "engines/gpu/flash_attention/tile.hpp"
 #include "engines/gpu/flash_attention/sm_queues.hpp"
+#include "engines/gpu/flash_attention/tile.hpp"
 
 namespace untax::gpu {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <untax/order/band_width.hpp>
+
 namespace untax::gpu {
 namespace {
 
@@ -134,7 +136,16 @@ double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int n
 std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu) {
   std::vector<gemm_plan> plans = gemm_plans(shape, gpu.num_sms);
   std::erase_if(plans, [&](const gemm_plan& p) { return is_too_wide(p.config, shape.m); });
-  for (gemm_plan& plan : plans) plan.cycles = plan_cycles(shape, plan, gpu);
+  // Each side of L2 keeps all that its multiprocessors read.
+  const double side = (gpu.costs == gemm_costs::h100 ? 50 : 60) * 0x1p19;
+  for (gemm_plan& p : plans) {
+    p.cycles = plan_cycles(shape, p, gpu);
+    tile_schedule& s = p.schedule;
+    s.raster_group = order::band_of_least_traffic(
+        {s.m_tiles, s.n_tiles, s.clusters, tile_rows(p.config) * p.config.cluster, p.config.block_n,
+         shape.k, side},
+        s.raster_group);
+  }
   std::ranges::stable_sort(plans, {}, &gemm_plan::cycles);
   return plans;
 }

@@ -118,8 +118,8 @@ struct operand_end {
                                          int num_sms, bool evenly);
 
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
-/// and without tiles that are much wider than A has rows. Operators go by the cycles of
-/// `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
+/// without tiles that are much wider than A has rows, in bands of tiles that read little. Operators
+/// go by `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
 [[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu);
 
 /// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in

@@ -128,24 +128,13 @@ struct tile_schedule {
 
   /// Where a tile lies.
   struct coord {
-    int m;
-    int n;
+    int m, n;
   };
-  /// Tiles are gone through in raster groups, so that those that run at the same time share what
-  /// they read.
+  /// In raster groups, so that tiles that run at the same time share what they read.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr coord at(int tile) const {
-    // References: a kernel reads only what it needs, when it does.
-    struct grid {
-      const int& x_tiles;
-      const int& y_tiles;
-      const int& band;
-      const int& segments;
-    };
-    const order::cell where = order::in_bands(grid{m_tiles, n_tiles, raster_group, segments}, tile);
+    const order::cell where = order::in_bands(m_tiles, n_tiles, raster_group, segments, tile);
     return {where.x, where.y};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int m_of(int tile) const { return at(tile).m; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int n_of(int tile) const { return at(tile).n; }
 
  private:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile whole(int tile) const {

@@ -5,24 +5,25 @@
 
 namespace untax::order {
 
-/// Where a position lies in a grid that is gone through in bands. `Grid` has the members of
-/// `banded`, which are read when they are needed and not before: a kernel may have them in memory.
-template <class Grid>
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr cell in_bands(const Grid& grid, int position) {
+/// Where a position lies in a grid that is gone through in bands, see `banded`. The grid is passed
+/// by reference, since a kernel reads of its arguments only what it needs, when it does.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr cell in_bands(const int& x_tiles, const int& y_tiles,
+                                                        const int& band, const int& segments,
+                                                        int position) {
   // Divisions are slow here: keep them few.
-  if (grid.y_tiles == 1) return {position, 0};
+  if (y_tiles == 1) return {position, 0};
   int before = 0;  // tiles along x, of segments
-  int width = grid.x_tiles;
-  if (grid.segments > 1) {
-    width = grid.x_tiles / grid.segments;
-    const int segment = position / (width * grid.y_tiles);
+  int width = x_tiles;
+  if (segments > 1) {
+    width = x_tiles / segments;
+    const int segment = position / (width * y_tiles);
     before = segment * width;
-    position -= before * grid.y_tiles;
+    position -= before * y_tiles;
   }
-  const int first = position / (grid.band * grid.y_tiles) * grid.band;
-  const int in_band = position - first * grid.y_tiles;
+  const int first = position / (band * y_tiles) * band;
+  const int in_band = position - first * y_tiles;
   // The last may be narrower.
-  const int height = width - first < grid.band ? width - first : grid.band;
+  const int height = width - first < band ? width - first : band;
   const int y = in_band / height;
   return {before + first + in_band - y * height, y};
 }
@@ -38,7 +39,7 @@ struct banded {
   int segments = 1;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int position) const {
-    return in_bands(*this, position);
+    return in_bands(x_tiles, y_tiles, band, segments, position);
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int position(cell where) const {
