@@ -118,7 +118,7 @@ struct operand_end {
                                          int num_sms, bool evenly);
 
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
-/// without tiles that are much wider than A has rows, in bands of tiles that read little. Operators
+/// without tiles that are much wider than A has rows, in raster groups that read little. Operators
 /// go by `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
 [[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu);
 
