@@ -52,7 +52,7 @@ struct band_traffic {
 /// depend on how well tiles keep step. `usual` where no other one has clearly fewer.
 [[nodiscard]] constexpr int band_of_least_traffic(const product_tiles& t, int usual) {
   constexpr int widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-  constexpr double clearly = 0.95;
+  constexpr double clearly = 0.75;
   int best = usual;
   double least = clearly * traffic_of_bands(t, usual).read;
   for (const int width : widths) {
