@@ -3,18 +3,20 @@
 
     python3 bench/gemm/rasters.py build/cuda/untax --problems 40 --seed 1 --out rasters.json
 
-Runs `untax bench gemm --rasters` twice: for times, and below Nsight Compute (ncu), which counts bytes from memory of one
-product of each plan, from caches that are empty. Fails if the bands that are taken are slower by more than 1 % than the usual ones, or read more.
+Runs `untax bench gemm --rasters` twice: for times, and below Nsight Compute (ncu), which counts bytes from memory of
+one product of each plan, from caches that are empty. Fails if the bands
+that are taken are slower than the usual ones by more than 1 %, or read more.
 """
 import argparse
-import csv
-import io
 import json
 import math
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import nsight  # found beside this folder
 
 BYTES = "dram__bytes_read.sum"
 SLOWER, MORE = 1.01, 1.01
@@ -29,15 +31,6 @@ def bench(before, options, repeat, file):
     if done.returncode not in (0, 1):
         sys.exit(f"{' '.join(command)}: status {done.returncode}")
     return json.loads(file.read_text(encoding="utf-8")), done.stdout
-
-
-def counted(printed):
-    """Bytes of each launch, from what ncu prints with --csv --page raw."""
-    lines = printed.splitlines()
-    begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    units, *rows = csv.DictReader(io.StringIO("\n".join(lines[begin:])))
-    factor = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}[units[BYTES]]
-    return [factor * float(row[BYTES].replace(",", "")) for row in rows]
 
 
 def usual(plans):
@@ -77,10 +70,9 @@ def main():
         timed, _ = bench([], options, options.repeat, file)
         # Graphs as a whole, which the name leaves out: what is left are the products that are looked at, one of the
         # plan that is taken when a problem begins, and then one of each plan.
-        ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--graph-profiling", "graph", "--kernel-name", "gemm_kernel",
-               "--metrics", BYTES]
+        ncu = [*nsight.OPTIONS, "--graph-profiling", "graph", "--kernel-name", "gemm_kernel", "--metrics", BYTES]
         again, printed = bench(ncu, options, 1, file)
-    launches = counted(printed)
+    launches = [one[BYTES] for one in nsight.launches(printed, [BYTES])]
     rows, at = [], 0
     for row, same in zip(timed["gemms"], again["gemms"]):
         plans = row["plans"]

@@ -8,13 +8,14 @@ L2 did not answer, and bytes from memory. Prints the farthest first, and fails i
 points or if the ranks of times correlate by less than 0.8.
 """
 import argparse
-import csv
-import io
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import nsight  # found beside this folder
 
 # Sectors that multiprocessors ask for, and that the L2 did not have: both in one pass, so of the same run.
 READS, MISSES, BYTES = ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -53,14 +54,6 @@ def bench(before, untax, options, repeat, file):
     return json.loads(file.read_text(encoding="utf-8")), done.stdout
 
 
-def counted(printed):
-    """Of each launch, from what ncu prints with --csv --page raw: a line of names, a line of units, one of each launch."""
-    lines = printed.splitlines()
-    begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[begin:]))))[1:]
-    return [{name: float(row[name].replace(",", "")) for name in (READS, MISSES, BYTES)} for row in rows]
-
-
 def judged(rows, launches):
     """Each row with what was counted of its last launch."""
     at = 0
@@ -81,10 +74,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "rows.json"
         timed, _ = bench([], options.untax, options, 5, file)
-        ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--kernel-name",
-               "replay_locality", "--metrics", f"{READS},{MISSES},{BYTES}"]
+        ncu = [*nsight.OPTIONS, "--clock-control", "none", "--kernel-name", "replay_locality", "--metrics",
+               f"{READS},{MISSES},{BYTES}"]
         below, printed = bench(ncu, options.untax, options, 1, file)
-    rows = list(judged(below["rows"], counted(printed)))
+    rows = list(judged(below["rows"], nsight.launches(printed, (READS, MISSES, BYTES))))
     for row, one in zip(rows, timed["rows"]):
         row["seconds"] = one["seconds"]
         row["points"] = 100 * (row["simulated"]["read_hit_rate"] - row["read_hit_rate"])

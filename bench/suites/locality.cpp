@@ -1,6 +1,7 @@
 #include "bench/suites/locality.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -127,6 +128,20 @@ locality::schedule replay_problem::schedule(const locality::kernel& k, int domai
   std::mt19937_64 random(made.blocks.size());
   std::ranges::shuffle(made.blocks, random);
   return made;
+}
+
+std::optional<locality::device> description_of(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const locality::named_text& one : locality::built_in_devices()) {
+    if (name.find(one.name) != std::string::npos) return locality::device_named(one.name);
+  }
+  return std::nullopt;
+}
+
+double step_seconds(const locality::kernel& k, const std::optional<locality::device>& d) {
+  if (!d) return 0;
+  const double share = locality::assumptions{}.efficiency * d->flops / d->all_processors();
+  return k.flops() * k.resident() / share;
 }
 
 double replayed_bytes(const locality::kernel& k) {

@@ -24,6 +24,13 @@ struct replay_problem {
   [[nodiscard]] locality::schedule schedule(const locality::kernel& k, int domains) const;
 };
 
+/// The description of a GPU that a driver calls so; nothing if there is none.
+[[nodiscard]] std::optional<locality::device> description_of(std::string name);
+
+/// Seconds of the products of a step at half of the device's peak; 0 if that is not known.
+[[nodiscard]] double step_seconds(const locality::kernel& k,
+                                  const std::optional<locality::device>& d);
+
 /// What all blocks of a kernel read and write; rectangles that stick out count in full.
 [[nodiscard]] double replayed_bytes(const locality::kernel& k);
 

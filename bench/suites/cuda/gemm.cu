@@ -13,9 +13,9 @@
 #include <untax/taxes/timing.hpp>
 #include <untax/trace/session.hpp>
 
-#include "bench/suites/cuda/replay.hpp"
 #include "bench/suites/cuda/vectors.cuh"
 #include "bench/suites/gemm_raster.hpp"
+#include "bench/suites/locality.hpp"
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/plan.hpp"
@@ -82,7 +82,8 @@ class gemm_trial {
 
   /// The plan that is taken, and with other bands of tiles, if those are others: the usual ones,
   /// and those of a search.
-  [[nodiscard]] std::vector<gpu::gemm_plan> rasters(const locality::device& d) const {
+  [[nodiscard]] std::vector<gpu::gemm_plan> rasters(const std::string& gpu_name) const {
+    const locality::device d = description_of(gpu_name).value_or(locality::device_named("h200"));
     std::vector<gpu::gemm_plan> plans = {op_.plan()};
     gpu::gemm_plan usual = op_.plan();
     usual.schedule.raster_group = gpu::tile_schedule{}.raster_group;
@@ -224,8 +225,6 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
 gemm_report run_gemm_suite(const gemm_suite_options& options) {
   using clock_type = std::chrono::steady_clock;
   const auto start = clock_type::now();
-  const locality::device on =
-      description_of(device_name("gemm")).value_or(locality::device_named("h200"));
   gemm_report report{device_name("gemm"), bulk::blas().text, options.type, gemm_shapes(options)};
   report.drawn = options.problems > 0;
   report.seed = options.seed;
@@ -242,8 +241,9 @@ gemm_report run_gemm_suite(const gemm_suite_options& options) {
     gemm_row& row = report.rows[i];
     gemm_trial trial(row, options.type, clock);
     if (options.every_plan || options.rasters) {
-      trial.measure_plans(options.rasters ? trial.rasters(on) : plausible_plans(row, options.type),
-                          options.repeats);
+      trial.measure_plans(
+          options.rasters ? trial.rasters(report.device) : plausible_plans(row, options.type),
+          options.repeats);
       for (const timed_plan& p : row.plans) {
         if (!right(p.relative_error))
           report.wrong.push_back(text_of_wrong(row, p.plan.text(), p.relative_error));

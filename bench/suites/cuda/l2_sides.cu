@@ -1,7 +1,6 @@
 #include "bench/suites/cuda/l2_sides.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -22,12 +21,6 @@ constexpr int chunk_lines = 4;  // of a chunk that are timed
 constexpr int chunk_tries = 3;
 constexpr int most_sms = 1024;
 
-__device__ unsigned this_sm() {
-  unsigned sm = 0;
-  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-  return sm;
-}
-
 /// Cycles of one atomic after the other on some lines of a chunk, from line `first` on.
 __device__ long long time_atomics(unsigned* chunk, int first, int count, unsigned zero) {
   unsigned always_zero = 0;
@@ -42,27 +35,32 @@ __device__ long long time_atomics(unsigned* chunk, int first, int count, unsigne
 
 /// One block on each multiprocessor, one thread each.
 __global__ void time_sms(unsigned* chunk, float* cycles, unsigned zero) {
-  const unsigned sm = this_sm();
+  const unsigned sm = gpu::this_sm();
   long long least = 1LL << 60;
   for (int round = 0; round < sm_rounds; ++round)
     least = min(least, time_atomics(chunk, static_cast<int>(sm), lines, zero));
   cycles[sm] = static_cast<float>(least) / lines;
 }
 
-struct chunk_arguments {
-  std::byte* memory;
-  std::int64_t chunks;
+/// Where a multiprocessor is, on the device.
+struct sm_numbers {
   const std::uint8_t* side_of_sm;
   const int* number_of_sm;  ///< among those of its side
   const int* sms_of_side;
+};
+
+struct chunk_arguments {
+  std::byte* memory;
+  std::int64_t chunks;
+  sm_numbers at;
   float* cycles;  ///< [2][chunks]
   unsigned zero;
 };
 
 __global__ void time_chunks(chunk_arguments a) {
-  const unsigned sm = this_sm();
-  const int side = a.side_of_sm[sm];
-  for (std::int64_t c = a.number_of_sm[sm]; c < a.chunks; c += a.sms_of_side[side]) {
+  const unsigned sm = gpu::this_sm();
+  const int side = a.at.side_of_sm[sm];
+  for (std::int64_t c = a.at.number_of_sm[sm]; c < a.chunks; c += a.at.sms_of_side[side]) {
     auto* const chunk = reinterpret_cast<unsigned*>(a.memory + c * std::int64_t{l2_chunk});
     long long least = 1LL << 60;
     for (int i = 0; i < chunk_tries; ++i)
@@ -104,9 +102,7 @@ struct reader_arguments {
   const std::int32_t* lists[2];
   std::int64_t chunks;  ///< of each list
   int passes;
-  const std::uint8_t* side_of_sm;
-  const int* number_of_sm;
-  const int* sms_of_side;
+  sm_numbers at;
   unsigned* sink;
 };
 
@@ -125,13 +121,13 @@ __device__ uint4 load(const std::byte* memory, std::int32_t chunk, int lane) {
 
 /// One block on each multiprocessor: several chunks at a time.
 __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a) {
-  const unsigned sm = this_sm();
-  const int side = a.side_of_sm[sm];
+  const unsigned sm = gpu::this_sm();
+  const int side = a.at.side_of_sm[sm];
   const std::int32_t* const list = side == 0 ? a.lists[0] : a.lists[1];
   const int lane = static_cast<int>(threadIdx.x) % (reader_threads / chunks_at_once);
-  const std::int64_t first = std::int64_t{a.number_of_sm[sm]} * chunks_at_once +
+  const std::int64_t first = std::int64_t{a.at.number_of_sm[sm]} * chunks_at_once +
                              threadIdx.x / (reader_threads / chunks_at_once);
-  const std::int64_t step = std::int64_t{a.sms_of_side[side]} * chunks_at_once;
+  const std::int64_t step = std::int64_t{a.at.sms_of_side[side]} * chunks_at_once;
   unsigned seen = 0;
   for (int pass = 0; pass < a.passes; ++pass) {
     for (std::int64_t i = first; i < a.chunks; i += loads_at_once * step) {
@@ -151,20 +147,31 @@ __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a
   if (seen == 1) *a.sink = seen;
 }
 
-/// Numbers of multiprocessors among those of their side, and how many each side has.
-struct numbering {
-  std::vector<int> of_sm;
-  std::vector<int> counts = std::vector<int>(2);
-
-  explicit numbering(const l2_sides& sides) : of_sm(sides.of_sm.size()) {
-    for (std::size_t sm = 0; sm < of_sm.size(); ++sm) of_sm[sm] = counts[sides.of_sm[sm]]++;
-  }
-};
+/// Tables of sides, of numbers among those of a side, and of how many each side has.
+std::vector<device_buffer> tables_of(const l2_sides& sides) {
+  std::vector<int> numbers;
+  std::vector<int> counts(2);
+  for (const std::uint8_t side : sides.of_sm) numbers.push_back(counts[side]++);
+  std::vector<device_buffer> made;
+  made.push_back(uploaded(sides.of_sm));
+  made.push_back(uploaded(numbers));
+  made.push_back(uploaded(counts));
+  return made;
+}
+sm_numbers numbers_in(const std::vector<device_buffer>& tables) {
+  return {static_cast<const std::uint8_t*>(tables[0].data()),
+          static_cast<const int*>(tables[1].data()), static_cast<const int*>(tables[2].data())};
+}
 
 }  // namespace
 
 int l2_sides::count(int side) const {
   return static_cast<int>(std::ranges::count(of_sm, static_cast<std::uint8_t>(side)));
+}
+
+std::byte* first_chunk(const device_buffer& memory) {
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  return reinterpret_cast<std::byte*>((at + l2_chunk - 1) / l2_chunk * l2_chunk);
 }
 
 l2_sides find_l2_sides() {
@@ -174,9 +181,8 @@ l2_sides find_l2_sides() {
   const device_buffer times(most_sms * sizeof(float));
   gpu::require(cudaMemset(chunk.data(), 0, 2 * l2_chunk), "cannot clear a chunk");
   gpu::require(cudaMemset(times.data(), 0, most_sms * sizeof(float)), "cannot clear times");
-  const auto begin = (reinterpret_cast<std::uintptr_t>(chunk.data()) + l2_chunk - 1) / l2_chunk;
   time_sms<<<static_cast<unsigned>(sms), 1, static_cast<std::size_t>(whole_sm(time_sms))>>>(
-      reinterpret_cast<unsigned*>(begin * l2_chunk), static_cast<float*>(times.data()), 0U);
+      reinterpret_cast<unsigned*>(first_chunk(chunk)), static_cast<float*>(times.data()), 0U);
   gpu::require(cudaGetLastError(), "cannot time multiprocessors");
   std::vector<float> cycles = fetched<float>(times, most_sms);
   cycles.resize(static_cast<std::size_t>(sms));
@@ -201,16 +207,11 @@ l2_sides find_l2_sides() {
 
 std::vector<std::uint8_t> homes_of_chunks(const l2_sides& sides, void* memory, std::size_t bytes) {
   const std::size_t chunks = bytes / l2_chunk;
-  const numbering numbers(sides);
-  const device_buffer side_of_sm = uploaded(sides.of_sm);
-  const device_buffer number_of_sm = uploaded(numbers.of_sm);
-  const device_buffer sms_of_side = uploaded(numbers.counts);
+  const std::vector<device_buffer> tables = tables_of(sides);
   const device_buffer times(2 * chunks * sizeof(float));
-  time_chunks<<<static_cast<unsigned>(numbers.of_sm.size()), 1,
+  time_chunks<<<static_cast<unsigned>(sides.of_sm.size()), 1,
                 static_cast<std::size_t>(whole_sm(time_chunks))>>>(
-      {static_cast<std::byte*>(memory), static_cast<std::int64_t>(chunks),
-       static_cast<const std::uint8_t*>(side_of_sm.data()),
-       static_cast<const int*>(number_of_sm.data()), static_cast<const int*>(sms_of_side.data()),
+      {static_cast<std::byte*>(memory), static_cast<std::int64_t>(chunks), numbers_in(tables),
        static_cast<float*>(times.data()), 0U});
   gpu::require(cudaGetLastError(), "cannot time chunks");
   const auto cycles = fetched<float>(times, 2 * chunks);
@@ -224,25 +225,20 @@ chunk_reader::chunk_reader(const l2_sides& sides, const std::byte* memory,
     : memory_(memory),
       chunks_(std::ssize(*lists[0])),
       passes_(passes),
-      blocks_(static_cast<unsigned>(sides.of_sm.size())) {
-  const numbering numbers(sides);
+      blocks_(static_cast<unsigned>(sides.of_sm.size())),
+      tables_(tables_of(sides)) {
   for (const auto* list : lists) tables_.push_back(uploaded(*list));
-  tables_.push_back(uploaded(sides.of_sm));
-  tables_.push_back(uploaded(numbers.of_sm));
-  tables_.push_back(uploaded(numbers.counts));
   tables_.emplace_back(sizeof(unsigned));
 }
 
 void chunk_reader::run(cudaStream_t stream) const {
   read_chunks<<<blocks_, reader_threads, static_cast<std::size_t>(whole_sm(read_chunks)), stream>>>(
       {memory_,
-       {static_cast<const std::int32_t*>(tables_[0].data()),
-        static_cast<const std::int32_t*>(tables_[1].data())},
+       {static_cast<const std::int32_t*>(tables_[3].data()),
+        static_cast<const std::int32_t*>(tables_[4].data())},
        chunks_,
        passes_,
-       static_cast<const std::uint8_t*>(tables_[2].data()),
-       static_cast<const int*>(tables_[3].data()),
-       static_cast<const int*>(tables_[4].data()),
+       numbers_in(tables_),
        static_cast<unsigned*>(tables_[5].data())});
   gpu::require(cudaGetLastError(), "cannot read chunks");
 }

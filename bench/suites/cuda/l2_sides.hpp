@@ -20,6 +20,8 @@ struct l2_sides {
 
 /// Bytes whose home is one side; the next ones may have the other.
 inline constexpr std::size_t l2_chunk = 4096;
+/// Where the first whole chunk of some memory begins.
+[[nodiscard]] std::byte* first_chunk(const device_buffer& memory);
 
 /// Finds the sides: every multiprocessor times atomics, which are done at home, on one chunk. Side
 /// 0 is that of multiprocessor 0. Throws `unsupported` where times do not fall into two groups.
@@ -45,7 +47,7 @@ class chunk_reader {
   std::int64_t chunks_;
   int passes_;
   unsigned blocks_;
-  std::vector<device_buffer> tables_;  ///< lists, sides, numbers among those of a side, counts
+  std::vector<device_buffer> tables_;  ///< of multiprocessors, both lists, what is read
 };
 
 }  // namespace untax::bench

@@ -18,9 +18,7 @@ replay_report run_replay_suite(const replay_suite_options& options) {
   for (const replay_problem& problem : problems) {
     const locality::kernel k = problem.kernel(d ? d->sector : 32);
     const locality::schedule s = problem.schedule(k, d ? d->domains : 1);
-    const double share =
-        d ? locality::assumptions{}.efficiency * d->flops / d->all_processors() : 0;
-    const replay trial(k, s, {.step_seconds = d ? k.flops() * k.resident() / share : 0});
+    const replay trial(k, s, {.step_seconds = step_seconds(k, d)});
     std::vector<double> seconds;
     for (int repeat = -1; repeat < options.repeats; ++repeat) {
       clock.start();

@@ -1,13 +1,11 @@
 #include "bench/suites/cuda/replay.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 #include <untax/core/stream_ref.hpp>
-#include <untax/locality/library.hpp>
 
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
@@ -90,14 +88,6 @@ bool is_elsewhere_alone(locality::access a, const locality::access& b) {
 }
 
 }  // namespace
-
-std::optional<locality::device> description_of(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const locality::named_text& one : locality::built_in_devices()) {
-    if (name.find(one.name) != std::string::npos) return locality::device_named(one.name);
-  }
-  return std::nullopt;
-}
 
 replay::replay(const locality::kernel& k, const locality::schedule& s, const settings& how)
     : blocks_(k.blocks()) {

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
-#include <untax/locality/device.hpp>
 #include <untax/locality/kernel.hpp>
 #include <untax/locality/simulate.hpp>
 
@@ -16,9 +13,6 @@
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::bench {
-
-/// The description of a GPU that a driver calls so; nothing if there is none.
-[[nodiscard]] std::optional<locality::device> description_of(std::string name);
 
 /// A table on the current device. Throws `internal`.
 template <class T>

@@ -10,7 +10,6 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <untax/locality/library.hpp>
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/cuda/flash_memory.hpp"
@@ -196,8 +195,7 @@ void side_suite::compare(const std::string& kernel, double bytes,
 
 void side_suite::read(const std::string& kernel, std::size_t bytes, int passes) {
   const device_buffer memory(bytes + l2_chunk);
-  auto* const begin = reinterpret_cast<std::byte*>(
-      (reinterpret_cast<std::uintptr_t>(memory.data()) + l2_chunk - 1) / l2_chunk * l2_chunk);
+  std::byte* const begin = first_chunk(memory);
   const auto values = static_cast<std::int64_t>(bytes / 2);
   gpu::fill_normal({begin, dtype::bf16, 1, values}, options_.seed, {0, 1}, {0, values},
                    {clock_.stream()});
@@ -243,14 +241,12 @@ std::vector<T> by_turns(const std::vector<T>& order, int first) {
 void side_suite::replay_in_turn(const replay_problem& problem) {
   const std::optional<locality::device> d = description_of(report_.device);
   const locality::kernel k = problem.kernel(d ? d->sector : 32);
-  locality::schedule order = problem.schedule(k, d ? d->domains : 1);
+  const locality::schedule order = problem.schedule(k, d ? d->domains : 1);
   locality::schedule turned = order;
   turned.blocks = by_turns(order.blocks, share_of_side_0(k.blocks()));
-  const double share = d ? locality::assumptions{}.efficiency * d->flops / d->all_processors() : 0;
-  const double step_seconds = d ? k.flops() * k.resident() / share : 0;
   const auto placed = [&](const locality::schedule& s, int second) {
     return std::make_shared<replay>(
-        k, s, replay::settings{step_seconds, sides_.of_sm, second, options_.seed});
+        k, s, replay::settings{step_seconds(k, d), sides_.of_sm, second, options_.seed});
   };
   // One queue: every position is below the beginning of the second one.
   const auto free = placed(order, k.blocks());
@@ -272,8 +268,8 @@ void side_suite::attend(const flash_problem& p) {
   const gpu::flash_runner split(memory.shape(), order, {sides_.of_sm, share_of_side_0(tiles)});
   const gpu::flash_runner mixed(memory.shape(), by_turns(order, share_of_side_0(tiles)),
                                 {sides_.of_sm, share_of_side_0(tiles)});
-  const auto runs = [&](const gpu::flash_runner& one) {
-    return [&](cudaStream_t on) { one.run(memory.operands(), {on}); };
+  const auto runs = [&memory](const gpu::flash_runner& one) {
+    return [&memory, op = &one](cudaStream_t on) { op->run(memory.operands(), {on}); };
   };
   compare(
       fmt::format("attention of {} x {}/{} heads, {} keys", p.batch, p.heads, p.kv_heads, p.keys),

@@ -16,14 +16,18 @@ struct sm_queues {
 
 #if defined(__CUDACC__)
 
+/// The number of the multiprocessor that runs this.
+[[nodiscard]] __device__ inline unsigned this_sm() {
+  unsigned sm = 0;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
+}
+
 /// What one thread of a block takes.
 class sm_queue_cursor {
  public:
   __device__ explicit sm_queue_cursor(const sm_queues& queues) : queues_(queues) {
-    if (queues.queue_of_sm == nullptr) return;
-    unsigned sm = 0;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    queue_ = queues.queue_of_sm[sm];
+    if (queues.queue_of_sm != nullptr) queue_ = queues.queue_of_sm[this_sm()];
   }
 
   /// A position that nobody else gets; -1 if there is none left.

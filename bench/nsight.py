@@ -1,0 +1,14 @@
+"""What Nsight Compute (ncu) counts of the kernels of a command."""
+import csv
+import io
+
+# As text, each launch a row with the counts as they are.
+OPTIONS = ["ncu", "--csv", "--page", "raw", "--print-units", "base"]
+
+
+def launches(printed, names):
+    """The counts of each launch, from what ncu prints: a line of names, a line of units, one of each launch."""
+    lines = printed.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines[begin:]))))[1:]
+    return [{name: float(row[name].replace(",", "")) for name in names} for row in rows]
