@@ -77,6 +77,38 @@ def counted():
     return "\n".join(lines)
 
 
+def sides():
+    """What placing data or blocks by halves of L2 gave on a GPU."""
+    run = json.loads(max(Path(__file__).parent.glob("*-sides.json")).read_text(encoding="utf-8"))
+    lines = ["| kernel | placement | us | 10 to 90 % | W | mJ a run |", "|---|---|---|---|---|---|"]
+    for row in run["rows"]:
+        time, watts = row["seconds"], row.get("watts")
+        power = f"{watts['median']:.0f} | {1e3 * watts['median'] * time['median']:.1f}" if watts else "- | -"
+        lines.append(f"| {row['kernel']} | {row['placement']} | {1e6 * time['median']:.1f} | {1e6 * time['p10']:.1f} to "
+                     f"{1e6 * time['p90']:.1f} | {power} |")
+    there, other = run["multiprocessors"]
+    lines.append(f"\n{there} and {other} multiprocessors a side; an atomic takes {run['near_cycles']:.0f} cycles at home and "
+                 f"{run['far_cycles']:.0f} on the other side; of neighbouring chunks of 4 KiB "
+                 f"{100 * run['pairs_apart']:.1f} % are on different sides; the device is held to {run['watts_most']:.0f} W. "
+                 f"{run['rounds']} rounds. {run['device']}, commit {run['commit']}, {run['date'][:10]}.")
+    return "\n".join(lines)
+
+
+def rasters():
+    """What other raster groups than the usual ones gave in the GEMM."""
+    lines = ["| seed | problems | compared | other groups | time, mean | least | most | slower by 1 % | bytes, all | most | more by 1 % |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    about = ""
+    for file in sorted((ROOT / "bench/gemm").glob("*-rasters-*.json")):
+        run = json.loads(file.read_text(encoding="utf-8"))
+        for name, found in run["summary"].items():
+            lines.append(f"| {run['seed']} | {run['problems']} | {name} | {found['problems']} | {found['mean']:.3f} | "
+                         f"{found['least']:.3f} | {found['most']:.3f} | {found['slower']} | {found['bytes']:.3f} | "
+                         f"{found['most_bytes']:.3f} | {found['more']} |")
+        about = f"\n{run['gpu']}, commit {run['commit']}, {run['date'][:10]}."
+    return "\n".join([*lines, about])
+
+
 def replaced(text, name, by):
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     if not pattern.search(text):
@@ -90,7 +122,8 @@ def main():
         output(untax, "locality", *arguments, "--device", "mi300x", "--svg", str(ROOT / "docs" / name))
     table, missed = searched(untax)
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name, part in {"published": output(untax, "locality", "published"), "searched": table, "counted": counted()}.items():
+    for name, part in {"published": output(untax, "locality", "published"), "searched": table, "counted": counted(),
+                       "sides": sides(), "rasters": rasters()}.items():
         text = replaced(text, name, part)
     DOCUMENT.write_text(text, encoding="utf-8")
     sys.exit("\n".join(missed) or None)
