@@ -48,6 +48,19 @@ void expect_right(const gemm_shape& s, const std::vector<gemm_plan>& plans, std:
   }
 }
 
+/// A driver may give the memory buses of both the same width.
+TEST(gemm, plans_by_the_costs_of_the_gpu_that_is_here) {
+  NEEDS_GPUS(1);
+  cudaDeviceProp device{};
+  ASSERT_EQ(cudaGetDeviceProperties(&device, 0), cudaSuccess);
+  const std::string name = device.name;
+  const auto is = [&](const char* model) { return name.find(model) != std::string::npos; };
+  if (!is("H200") && !is("H100")) GTEST_SKIP() << name << " has no costs of its own";
+  EXPECT_EQ(untax::gpu::gpu_here().costs,
+            is("H200") ? untax::gpu::gemm_costs::h200 : untax::gpu::gemm_costs::h100)
+      << name << ", bytes of L2: " << device.l2CacheSize;
+}
+
 TEST(gemm, every_configuration) {
   NEEDS_GPUS(1);
   for (const dtype type : {dtype::bf16, dtype::f16}) {

@@ -116,8 +116,8 @@ class gemm::launcher {
 };
 
 gpu_model gpu_here() {
-  const bool wide = attribute_here(cudaDevAttrGlobalMemoryBusWidth) >= 6144;  // bits; an H100: 5120
-  return {num_sms_here(), wide ? gemm_costs::h200 : gemm_costs::h100};
+  const int l2_bytes = attribute_here(cudaDevAttrL2CacheSize);
+  return {num_sms_here(), costs_of(static_cast<std::size_t>(l2_bytes))};
 }
 
 gemm::gemm(const gemm_shape& shape) : gemm(shape, plans_alone(padded(shape), gpu_here()).front()) {}

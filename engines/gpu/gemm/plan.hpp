@@ -17,6 +17,12 @@ namespace untax::gpu {
 /// Whose measured times the model goes by: memory, caches and clocks under load differ.
 enum class gemm_costs { h200, h100 };
 
+/// Those of a GPU with so many bytes of L2: an H200 has 60 MiB, an H100 50.
+[[nodiscard]] constexpr gemm_costs costs_of(std::size_t l2_bytes) {
+  constexpr std::size_t between_both = std::size_t{55} << 20;
+  return l2_bytes >= between_both ? gemm_costs::h200 : gemm_costs::h100;
+}
+
 /// A GPU as the model knows it: multiprocessors, and costs.
 struct gpu_model {
   int num_sms = 0;
