@@ -132,11 +132,29 @@ TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
     schedule.raster_group = 1 + static_cast<int>(random() % 12);
     const banded raster{schedule.m_tiles, schedule.n_tiles, schedule.raster_group,
                         schedule.segments};
+    const cell_finder finder(raster);
     for (int tile = 0; tile < schedule.tiles(); ++tile) {
       const auto where = schedule.at(tile);
       ASSERT_EQ(raster.at(tile), (cell{where.m, where.n})) << tile;
+      ASSERT_EQ(finder.at(tile), raster.at(tile)) << tile;
     }
   }
+}
+
+TEST(meaning, a_divider_divides) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  // Of any number of bits.
+  const auto drawn = [&] { return static_cast<int>((random() >> 33) >> (random() % 31)); };
+  constexpr int most = std::numeric_limits<int>::max();
+  for (int i = 0; i < 100'000; ++i) {
+    const int by = std::max(drawn(), 1);
+    for (const int of : {drawn(), most - drawn(), by, by - 1, most / by * by, most / by * by - 1})
+      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+  }
+  for (int by = 1; by < 300; ++by)
+    for (int of = 0; of < 3000; ++of) ASSERT_EQ(divider(by).quotient(of), of / by);
 }
 
 /// Between the two: a section of one head is head-first, one of all heads of a batch is

@@ -1,12 +1,16 @@
 // What kernels are planned to do is what their programs say, for many plans; and for worlds that
 // are small enough the schedules of all ranks' kernels are proved, lane by lane: that they end,
-// race nowhere and complete all of C, wherever the senders are.
+// race nowhere and complete all of C, wherever the senders are. Ranks with the same GPUs plan the
+// same; what they are told that do not is in tests/planning/agreement.cpp.
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <untax/flow/control.hpp>
+
+#include "ops/common/plan_agreement.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
@@ -106,6 +110,25 @@ TEST(checked, schedules_of_scatters_are_right) {
     expect_right(plan_check::check_scatter({w.m, w.n, w.k}, w.ranks, w.options, w.num_sms),
                  w.text() + ", " + at);
   });
+}
+
+TEST(plan_agreement, ranks_with_the_same_gpus_agree) {
+  for (const auto& c : plans_test::gather_cases()) {
+    for (const auto& p : c.ranks) ASSERT_EQ(p.plan.agreed(), c.ranks.front().plan.agreed());
+  }
+  for (const auto& c : plans_test::scatter_cases()) {
+    for (const auto& p : c.ranks) ASSERT_EQ(p.plan.agreed(), c.ranks.front().plan.agreed());
+  }
+}
+
+/// The ledger keeps lines of so many bytes whole; a longer one would hide its middle.
+TEST(plan_agreement, lines_are_kept_whole) {
+  const auto look = [](const plan_lines& lines) {
+    for (const std::string& line : lines)
+      ASSERT_LE(line.size() + 32, ledger_line::longest_call) << line;
+  };
+  each_plan(plans_test::gather_cases(), [&](const auto& p) { look(p.plan.agreed()); });
+  each_plan(plans_test::scatter_cases(), [&](const auto& p) { look(p.plan.agreed()); });
 }
 
 }  // namespace

@@ -80,13 +80,6 @@ concept bringing_source = source_view<V> && requires(V& v, int group) {
   { v.rows_for(group) } -> std::same_as<typename V::rows>;
 };
 
-/// A source that has maps for the tiles at the ends of both operands.
-template <class V>
-concept trimmed_view = source_view<V> && requires(const V& v) {
-  { v.m_tail() } -> std::same_as<const operand_tail&>;
-  { v.n_tail() } -> std::same_as<const operand_tail&>;
-};
-
 /// What a sink does: says where parts of C go.
 template <class V>
 concept sink_view = requires(V& v, int row, int copy) {

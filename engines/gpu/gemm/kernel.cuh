@@ -2,6 +2,7 @@
 
 #include "engines/gpu/gemm/arrivals.cuh"
 #include "engines/gpu/gemm/epilogue.cuh"
+#include "engines/gpu/gemm/local_producer.cuh"
 #include "engines/gpu/gemm/mma_consumer.cuh"
 #include "engines/gpu/gemm/tma_producer.cuh"
 #include "engines/gpu/gemm/variant.hpp"
@@ -43,9 +44,8 @@ template <tile_config config>
 
 /// What an MMA warpgroup does, with elements of a type; what a sink that takes sums has left.
 template <class T, tile_config config, bool has_ranges, class Source, class Sink>
-__device__ __forceinline__ auto run_consumer(const block_view<config>& block, Source& source,
-                                             Sink& sink) {
-  const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
+__device__ __forceinline__ auto run_typed_consumer(const block_view<config>& block, Source& source,
+                                                   Sink& sink, int group) {
   if constexpr (summing_sink<Sink>) {
     static_assert(!bringing_source<Source>);
     using results = typename Sink::results;
@@ -60,43 +60,86 @@ __device__ __forceinline__ auto run_consumer(const block_view<config>& block, So
     mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
+/// The same with those that there are. A kernel for each would take half as long again to compile.
+template <tile_config config, bool has_ranges, class Source, class Sink>
+__device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
+                                             Sink& sink) {
+  const int group = static_cast<int>(threadIdx.x) / warpgroup_threads - 1;
+  const bool half = block.arguments.type == dtype::f16;
+  if constexpr (summing_sink<Sink>) {
+    const auto left =
+        half ? run_typed_consumer<__half, config, has_ranges>(block, source, sink, group)
+             : run_typed_consumer<__nv_bfloat16, config, has_ranges>(block, source, sink, group);
+    sink.after_results(block, group, left);
+  } else {
+    half ? run_typed_consumer<__half, config, has_ranges>(block, source, sink, group)
+         : run_typed_consumer<__nv_bfloat16, config, has_ranges>(block, source, sink, group);
+  }
+}
 
-/// The roles of a block that multiplies.
+/// What the warps do that store.
+template <tile_config config, class Sink>
+__device__ __forceinline__ void run_storing_warp(const block_view<config>& block, Sink& sink,
+                                                 int warp) {
+  if (warp < 1 || warp > storing_warpgroups(config)) return;
+  if constexpr (summing_sink<Sink>) {
+    sink.send_buffered(block, warp - 1);
+  } else {
+    if (elect_one()) release_buffers(block, warp - 1);
+    if constexpr (signalling_sink<Sink>) sink.before_store();
+    if (elect_one()) run_epilogue(block, sink, warp - 1);
+  }
+}
+
+/// The roles of a block where no other rank takes part: what touches no matrix is done while the
+/// kernels ahead end.
+template <tile_config config, class Io>
+__device__ __forceinline__ void run_roles_alone(
+    const block_view<config>& block, io_view<Io>& io,
+    local_producer<config, typename io_view<Io>::source_view>& producer) {
+  constexpr register_shares registers = registers_alone;
+  const int warp = warp_in_block();
+  const auto begin = [&] {
+    griddepcontrol_wait();
+    io.begin(cluster_blocks(config));
+  };
+  if (warp >= warpgroup_threads / 32) {
+    grow_registers<registers.consumer>();
+    begin();
+    run_consumer<config, adds_ranges(config, registers)>(block, io.source, io.sink);
+    return;
+  }
+  shrink_registers<registers.producer>();
+  if (warp > 0) {
+    begin();
+    run_storing_warp(block, io.sink, warp);
+    return;
+  }
+  producer.open_first();
+  if (!elect_one()) return;
+  begin();
+  producer.run();
+}
+
+/// The roles of a block that multiplies for several ranks.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles(const block_view<config>& block, io_view<Io>& io) {
   using source = typename io_view<Io>::source_view;
-  using sink = typename io_view<Io>::sink_view;
-  constexpr bool has_peers = io_view<Io>::has_peers;
-  constexpr register_shares registers = summing_sink<sink> ? registers_with_sums
-                                        : has_peers        ? registers_with_peers
-                                                           : registers_alone;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool leads = threadIdx.x % 32 == 0;
+  constexpr register_shares registers =
+      summing_sink<typename io_view<Io>::sink_view> ? registers_with_sums : registers_with_peers;
+  const int warp = warp_in_block();
   int fetched = 0;
-  if constexpr (has_peers && reads_early(config)) {
+  if constexpr (reads_early(config)) {
     if (warp == 0)
       fetched = tma_producer<config, source>(block, io.source)
                     .load_early_weights(block.arguments.early_stages);
   }
-  if constexpr (has_peers) {
-    if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
-  }
+  if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
   griddepcontrol_wait();
   io.begin(cluster_blocks(config));
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
-    constexpr bool has_ranges = adds_ranges(config, registers);
-    // All that depends on the type. A kernel for each would take half as long again to compile.
-    const bool half = block.arguments.type == dtype::f16;
-    if constexpr (summing_sink<sink>) {
-      const auto left =
-          half ? run_consumer<__half, config, has_ranges>(block, io.source, io.sink)
-               : run_consumer<__nv_bfloat16, config, has_ranges>(block, io.source, io.sink);
-      io.sink.after_results(block, static_cast<int>(threadIdx.x) / warpgroup_threads - 1, left);
-    } else {
-      half ? run_consumer<__half, config, has_ranges>(block, io.source, io.sink)
-           : run_consumer<__nv_bfloat16, config, has_ranges>(block, io.source, io.sink);
-    }
+    run_consumer<config, adds_ranges(config, registers)>(block, io.source, io.sink);
     return;
   }
   shrink_registers<registers.producer>();
@@ -106,20 +149,12 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
       fetched =
           tma_producer<config, source>(block, io.source).load_early_weights(asked_before_moving);
   }
-  if constexpr (has_peers) io.senders.beside(warp, epilogue_smem_of(block, warp));
+  io.senders.beside(warp, epilogue_smem_of(block, warp));
   if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
-  if constexpr (summing_sink<sink>) {
-    if (warp >= 1 && warp <= storing_warpgroups(config)) io.sink.send_buffered(block, warp - 1);
-  } else {
-    if (warp >= 1 && warp <= storing_warpgroups(config)) {
-      if (leads) release_buffers(block, warp - 1);
-      if constexpr (signalling_sink<sink>) io.sink.before_store();
-      if (leads) run_epilogue(block, io.sink, warp - 1);
-    }
-  }
+  run_storing_warp(block, io.sink, warp);
 }
 
 /// C = A * B^T: A from the source, C to the sink, and senders send beside, see io.cuh. (The fields
@@ -153,23 +188,23 @@ __global__ void __launch_bounds__(block_threads, 1)
       cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
       cluster_split_k == 1 ? 0 : in_cluster / cluster,
       view::has_peers && !brings ? work_tile{} : arguments.schedule.first(in_order)};
-  if (threadIdx.x == 0) {
+  // One thread: several that initialise barriers side by side take longer.
+  if (threadIdx.x == 32) init_barriers(shared);
+  if (threadIdx.x == 64) {
     prefetch(arguments.a);
     prefetch(arguments.b);
     prefetch(arguments.c);
-    if constexpr (trimmed_view<typename view::source_view>) {
-      prefetch(given.m_tail.map);
-      prefetch(given.n_tail.map);
-    }
-    init_barriers(shared);
   }
   // Clusters meet without ordering anything but their barriers.
-  if constexpr (cluster_ctas == 1 || awaited_source<typename view::source_view>) __syncthreads();
-  if constexpr (cluster_ctas > 1) cluster_sync();
-  griddepcontrol_launch_dependents();
-  view io(given, arguments);
+  const auto meet = [] {
+    if constexpr (cluster_ctas == 1 || awaited_source<typename view::source_view>) __syncthreads();
+    if constexpr (cluster_ctas > 1) cluster_sync();
+    griddepcontrol_launch_dependents();
+  };
   if constexpr (view::has_peers) {
+    meet();
     static_assert(view::senders_view::comm_smem_bytes <= sizeof(block_memory<config>));
+    view io(given, arguments);
     if (number < 0) {
       io.senders.prepare_comm();
       griddepcontrol_wait();
@@ -180,7 +215,15 @@ __global__ void __launch_bounds__(block_threads, 1)
     }
     io.finish();
   } else {
-    run_roles(block, io);
+    view io(given, arguments);
+    local_producer<config, typename view::source_view> producer(block, io.source);
+    if (threadIdx.x < 32) producer.locate_first();
+    if (threadIdx.x == 64) {
+      prefetch(given.m_tail.map);
+      prefetch(given.n_tail.map);
+    }
+    meet();
+    run_roles_alone(block, io, producer);
   }
   note_kernel_end(block);
 

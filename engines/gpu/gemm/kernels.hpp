@@ -11,7 +11,7 @@ namespace untax::gpu {
 /// the same time.
 inline constexpr tile_config gemm_kernels[] = {
     {256, 2, 4, false, 2, false, 1},  // rows_by_256
-    {224, 2, 4, false, 2, false, 1},  // rows_by_224
+    {224, 2, 4, false, 3, false, 1},  // rows_by_224
     {192, 2, 4, false, 3, false, 1},  // rows_by_192
     {160, 2, 5, false, 2, false, 1},  // rows_by_160
     {128, 2, 6, false, 2, false, 1},  // rows_by_128
@@ -29,8 +29,8 @@ inline constexpr tile_config gemm_kernels[] = {
     {128, 1, 5, true, 1, false, 8},   // weights_by_128_eights
     {112, 1, 6, true, 1, false, 2},   // weights_by_112_pairs
     {128, 2, 5, false, 1, false, 2},  // rows_by_128_pairs
-    {144, 1, 5, true, 2, false, 1},   // weights_by_144
-    {160, 2, 5, true, 3, false, 1},   // weights_by_160
+    {144, 1, 5, true, 3, false, 1},   // weights_by_144
+    {160, 2, 5, true, 4, false, 1},   // weights_by_160
     {192, 1, 4, true, 3, false, 1},   // weights_by_192
     {224, 2, 4, true, 3, false, 1},   // weights_by_224
     {160, 1, 4, true, 4, false, 2},   // weights_by_160_pairs
@@ -42,7 +42,7 @@ inline constexpr tile_config gemm_kernels[] = {
     {96, 2, 6, false, 2, false, 1},   // rows_by_96
     {80, 2, 7, true, 2, false, 1},    // weights_by_80
     {168, 1, 5, true, 2, false, 1},   // weights_by_168
-    {200, 1, 4, true, 4, false, 1},   // weights_by_200
+    {200, 1, 4, true, 5, false, 1},   // weights_by_200
 };
 
 /// Those that gather A and multiply.

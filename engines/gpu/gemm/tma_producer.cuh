@@ -3,6 +3,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/gemm/arrivals.cuh"
+#include "engines/gpu/gemm/operand_load.cuh"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax::gpu {
@@ -27,11 +28,7 @@ class tma_producer {
  public:
   /// `fetched`: what `load_early_weights` of another one said.
   __device__ tma_producer(const block_view<config>& block, Source& source, int fetched = 0)
-      : block_(block),
-        source_(source),
-        leads_(threadIdx.x % 32 == 0),
-        arrivals_(block, source),
-        ahead_(fetched) {}
+      : block_(block), source_(source), arrivals_(block, source), ahead_(fetched) {}
 
   /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
   /// how many.
@@ -46,7 +43,7 @@ class tma_producer {
           const operand_window from = source_.window_of(a_row, k_block);
           const int end = from.end < range.end ? from.end : range.end;
           for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
-            if (leads_) {
+            if (elect_one()) {
               open(to);
               fetch_weights(to, from, b_row, k_block);
             }
@@ -62,12 +59,12 @@ class tma_producer {
   }
 
   __device__ void run() {
-    if (!waits && !retires && !leads_) return;
+    if (!together && !elect_one()) return;
     block_.each_work(
         [&](const work_tile& w) { each_range(w, [&](const work_tile& range) { load(range); }); });
     if constexpr (retires) {
       if (!source_.counts_readers()) return;
-      if (leads_) await_consumers();
+      if (leads()) await_consumers();
       __syncwarp();
       source_.retire();
     }
@@ -77,8 +74,8 @@ class tma_producer {
   static constexpr bool waits = awaited_source<Source>;
   static constexpr bool retires = retired_source<Source>;
   static constexpr bool brings = bringing_source<Source>;
-  static constexpr bool trims = trimmed_view<Source>;
-  static_assert(!trims || (!waits && !brings), "trimmed tiles are not waited for");
+  /// Whether all lanes take part, of which one copies.
+  static constexpr bool together = waits || retires;
   static constexpr int per_stage = k_blocks_per_stage(config);
   static_assert(!brings || config.swap_ab, "rows of A are the N operand");
   /// Plans take care that what is awaited, or comes past the producer, comes in the order of k.
@@ -88,6 +85,8 @@ class tma_producer {
   /// Stages whose A has come that are still to be fetched when the producer looks for more: a look
   /// takes as long as the consumer takes for some of them.
   static constexpr int in_hand = 4;
+
+  [[nodiscard]] __device__ static bool leads() { return !together || elect_one(); }
 
   /// Calls `visit(range)` for work whose stages have a k-block of each of two ranges, and once for
   /// work of any other.
@@ -113,10 +112,6 @@ class tma_producer {
       tile_ = w.tile;
       a_row_ = block_.a_begin(w);
       b_row_ = block_.b_begin(w);
-      if constexpr (trims) find_tail(w);
-    }
-    if constexpr (trims) {
-      if (is_tail()) return fetch_tail(w);
     }
     const int a_row = a_row_;
     const int b_row = b_row_;
@@ -133,7 +128,7 @@ class tma_producer {
           if (there < end) stages = stages > in_hand ? stages - in_hand : 1;
         }
         const int known = ahead_ < stages ? ahead_ : stages;
-        if (leads_) fetch_both(from, b_row, k_block, stages, known);
+        if (leads()) fetch_both(from, b_row, k_block, stages, known);
         ahead_ -= known;
         k_block += stages * per_stage;
         if constexpr (waits) {
@@ -166,7 +161,7 @@ class tma_producer {
     int next = k_block + ahead_ * per_stage;
     if (next >= end) return false;
     if (ahead_ < config.stages - 1) {
-      if (leads_) fetch_ahead(from, b_row, next);
+      if (leads()) fetch_ahead(from, b_row, next);
       __syncwarp();
       ++ahead_;
       return true;
@@ -175,7 +170,7 @@ class tma_producer {
       const int farthest = next + most_prefetched * per_stage;
       next = prefetched_ > next ? prefetched_ : next;
       if (next >= (farthest < end ? farthest : end)) return false;
-      if (leads_) prefetch_weights(from, b_row, next);
+      if (leads()) prefetch_weights(from, b_row, next);
       prefetched_ = next + per_stage;
       return true;
     } else {
@@ -208,42 +203,6 @@ class tma_producer {
     }
   }
 
-  /// Where the N operand ends within a tile, its rows lie closer together than those of others.
-  __device__ void find_tail(const work_tile& w) {
-    const int begin = source_.n_tail().begin;
-    if (block_.n_begin(w) != begin) return;
-    (config.swap_ab ? a_row_ : b_row_) =
-        begin + static_cast<int>(block_.m_place) * source_.n_tail().rows;
-  }
-  [[nodiscard]] __device__ int m_row() const { return config.swap_ab ? b_row_ : a_row_; }
-  [[nodiscard]] __device__ int n_row() const { return config.swap_ab ? a_row_ : b_row_; }
-  /// Whether there is less than a full tile of either operand.
-  [[nodiscard]] __device__ bool is_tail() const {
-    return m_row() >= source_.m_tail().begin || n_row() >= source_.n_tail().begin;
-  }
-  /// What there is of such a tile.
-  __device__ void fetch_tail(const work_tile& w) {
-    const operand_window all = source_.window_of(0, 0);
-    const operand_tail& m = source_.m_tail();
-    const operand_tail& n = source_.n_tail();
-    const bool m_ends = m_row() >= m.begin;
-    const bool n_ends = n_row() >= n.begin;
-    const CUtensorMap& m_map = m_ends ? m.map : config.swap_ab ? *all.b : *all.a;
-    const CUtensorMap& n_map = n_ends ? n.map : config.swap_ab ? *all.a : *all.b;
-    const int m_rows = !m_ends ? tile_rows(config) : m_row() == m.begin ? m.rows : 0;
-    const int n_rows = n_ends ? n.rows : block_.arguments.multicast_rows;
-    const auto bytes =
-        static_cast<std::uint32_t>((m_rows + n_rows * config.cluster) * (per_stage * block_k * 2));
-#pragma unroll 1
-    for (int k_block = w.begin; k_block < w.end; k_block += per_stage) {
-      block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
-      block_.shared.full[at_.stage].arrive_and_expect(bytes);
-      if (m_rows > 0) fetch<false>(at_, m_map, k_block, m_row());
-      fetch<true>(at_, n_map, k_block, n_row(), [&] { return n_rows; });
-      at_.template advance<config.stages>();
-    }
-  }
-
   /// Until everything that was fetched has been read.
   __device__ void await_consumers() {
     for (int i = 0; i < config.stages; ++i) {
@@ -272,43 +231,24 @@ class tma_producer {
   }
 
   /// The k-blocks of a stage, of the N operand or of the M operand.
-  template <bool of_y>
+  template <bool of_n>
   __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row) {
-    fetch<of_y>(to, matrix, k_block, row, [this] { return block_.arguments.multicast_rows; });
-  }
-  /// The same, where each block reads so many rows of the N operand.
-  template <bool of_y, class Rows>
-  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row,
-                        const Rows& multicast_rows) {
     auto& here = block_.shared.stages[to.stage];
     stage_barrier& full = block_.shared.full[to.stage];
 #pragma unroll
     for (int i = 0; i < per_stage; ++i) {
       const tma_coord from{column_of(k_block, i), row};
-      if constexpr (of_y) {
-        std::byte* const own =
-            here.n_operand[i] + static_cast<int>(block_.m_place) * multicast_rows() * block_k * 2;
-        constexpr auto everybody = (1U << config.cluster) - 1;
-        if constexpr (config.cluster == 1) {
-          tma_load(own, matrix, from, full);
-        } else {
-          tma_load(own, matrix, from, full,
-                   static_cast<std::uint16_t>(everybody << (block_.split * config.cluster)));
-        }
-      } else if constexpr (!config.swap_ab) {
-        tma_load(here.m_operand[i], matrix, from, full);
-      } else if (keeps_weights(config) && block_.arguments.schedule.n_tiles > 1) {
-        tma_load(here.m_operand[i], matrix, from, full);
+      if constexpr (of_n) {
+        load_n_operand(block_, here.n_operand[i], matrix, from, block_.arguments.multicast_rows,
+                       full);
       } else {
-        // Nobody else reads these weights.
-        tma_load_once(here.m_operand[i], matrix, from, full);
+        load_m_operand(block_, here.m_operand[i], matrix, from, full);
       }
     }
   }
 
   const block_view<config>& block_;
   Source& source_;
-  bool leads_;
   arrivals<config, Source> arrivals_;
   ring_cursor at_;
   int ahead_;  // stages from here on that have their weights already

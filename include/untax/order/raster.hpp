@@ -1,32 +1,10 @@
 #pragma once
 
 #include <untax/core/host_device.hpp>
+#include <untax/order/divider.hpp>
 #include <untax/order/order.hpp>
 
 namespace untax::order {
-
-/// Where a position lies in a grid that is gone through in bands, see `banded`. The grid is passed
-/// by reference, since a kernel reads of its arguments only what it needs, when it does.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr cell in_bands(const int& x_tiles, const int& y_tiles,
-                                                        const int& band, const int& segments,
-                                                        int position) {
-  // Divisions are slow here: keep them few.
-  if (y_tiles == 1) return {position, 0};
-  int before = 0;  // tiles along x, of segments
-  int width = x_tiles;
-  if (segments > 1) {
-    width = x_tiles / segments;
-    const int segment = position / (width * y_tiles);
-    before = segment * width;
-    position -= before * y_tiles;
-  }
-  const int first = position / (band * y_tiles) * band;
-  const int in_band = position - first * y_tiles;
-  // The last may be narrower.
-  const int height = width - first < band ? width - first : band;
-  const int y = in_band / height;
-  return {before + first + in_band - y * height, y};
-}
 
 /// A grid is gone through in bands, so that those that run at the same time share what they read:
 /// `band` tiles along x, then the next ones along y. The last band may be narrower. A band of 1
@@ -39,7 +17,14 @@ struct banded {
   int segments = 1;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int position) const {
-    return in_bands(x_tiles, y_tiles, band, segments, position);
+    const int width = x_tiles / segments;
+    const int before = position / (width * y_tiles) * width;  // tiles along x, of segments
+    position -= before * y_tiles;
+    const int first = position / (band * y_tiles) * band;
+    const int in_band = position - first * y_tiles;
+    const int height = width - first < band ? width - first : band;
+    const int y = in_band / height;
+    return {before + first + in_band - y * height, y};
   }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int position(cell where) const {
@@ -52,7 +37,41 @@ struct banded {
   }
 };
 
-/// The same, and every other band goes back: where one band ends, the next one begins.
+/// `banded::at` without divisions, which are slow on a GPU.
+class cell_finder {
+ public:
+  constexpr cell_finder() = default;
+  constexpr explicit cell_finder(const banded& grid)
+      : y_tiles_(grid.y_tiles),
+        band_(grid.band),
+        width_(grid.x_tiles / grid.segments),
+        by_segment_(width_ * y_tiles_),
+        by_band_(band_ * y_tiles_),
+        by_height_(band_),
+        by_last_height_(width_ % band_ > 0 ? width_ % band_ : band_) {}
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int position) const {
+    const int segment = by_segment_.quotient(position);
+    const int in_segment = position - segment * width_ * y_tiles_;
+    const int first = by_band_.quotient(in_segment) * band_;
+    const int in_band = in_segment - first * y_tiles_;
+    const bool is_last = width_ - first < band_;
+    const int height = is_last ? width_ - first : band_;
+    const int y = (is_last ? by_last_height_ : by_height_).quotient(in_band);
+    return {segment * width_ + first + in_band - y * height, y};
+  }
+
+ private:
+  int y_tiles_ = 1;
+  int band_ = 1;
+  int width_ = 1;  // of a segment
+  divider by_segment_;
+  divider by_band_;
+  divider by_height_;
+  divider by_last_height_;  // of a segment's last band
+};
+
+/// As `banded`, and every other band goes back: where one band ends, the next one begins.
 struct snake {
   int x_tiles = 0;
   int y_tiles = 0;

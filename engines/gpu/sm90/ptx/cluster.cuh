@@ -18,6 +18,24 @@ __device__ inline void cluster_sync() {
   cuda::ptx::barrier_cluster_wait();
 }
 
+/// Whether this is the one thread of its warp that has been elected; all of them call it. The
+/// compiler then knows that it is alone, and needs no loop around what asks TMA.
+[[nodiscard]] __device__ inline bool elect_one() {
+  std::uint32_t elected = 0;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}\n"
+      : "=r"(elected));
+  return elected != 0;
+}
+/// The number of this warp in its block, as the compiler sees that all its threads have the same.
+[[nodiscard]] __device__ inline int warp_in_block() {
+  return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
+}
+
 /// Lets the next kernel of the stream take its places as this one's blocks leave theirs.
 __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");

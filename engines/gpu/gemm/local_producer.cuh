@@ -1,0 +1,129 @@
+#pragma once
+
+#include "engines/gpu/gemm/operand_load.cuh"
+
+namespace untax::gpu {
+
+/// The producer of a GEMM of one GPU: brings k-blocks of both operands, which are there, into the
+/// ring, ahead of the consumer. Each block reads its own rows of the M operand, and its share of
+/// the rows of the N operand for all that share them. Of a tile that is not full it reads what
+/// there is of it.
+///
+/// What can be found before the kernels ahead end, is: where the first tile lies, and that its
+/// first stages are ready. Behind their end the first instruction but a few is one that asks TMA.
+template <tile_config config, class Source>
+class local_producer {
+ public:
+  __device__ local_producer(const block_view<config>& block, const Source& source)
+      : block_(block), source_(source) {}
+
+  /// A warp, before the kernels ahead end: finds what is multiplied first.
+  __device__ void locate_first() {
+    work_ = block_.first();
+    if (work_.valid()) locate(work_);
+    begin_range(work_.begin);
+  }
+  /// The same, when barriers are there: gets the first stages ready.
+  __device__ void open_first() {
+    const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
+    open_ = stages < config.stages ? stages : config.stages;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (lane < open_) block_.shared.full[lane].arrive_and_expect(bytes_);
+    __syncwarp();
+  }
+
+  /// One thread, when they have ended.
+  __device__ void run() {
+    if (!work_.valid()) return;
+    int k_block = range_.begin;
+    for (; open_ > 0; --open_, k_block += per_stage) fetch(k_block);
+    for (;;) {
+      for (; k_block < range_.end; k_block += per_stage) {
+        block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
+        block_.shared.full[at_.stage].arrive_and_expect(bytes_);
+        fetch(k_block);
+      }
+      if (range_.end == work_.end) {
+        work_ = block_.next(work_);
+        if (!work_.valid()) return;
+        if (work_.tile != tile_) locate(work_);
+        k_block = work_.begin;
+      }
+      begin_range(k_block);
+    }
+  }
+
+ private:
+  static constexpr int per_stage = k_blocks_per_stage(config);
+  /// Stages may have a k-block of each of two ranges.
+  static constexpr bool pairs_ranges = per_stage > 1;
+
+  /// What a block reads of an operand for a tile.
+  struct part {
+    const CUtensorMap* map;
+    int row;
+    int rows;
+  };
+
+  /// What of the work at hand is added up by itself, from a k-block on.
+  __device__ void begin_range(int begin) {
+    range_ = work_;
+    if constexpr (pairs_ranges) {
+      range_.begin = begin;
+      range_.end = block_.arguments.schedule.sums_end(begin, work_.end);
+      stages_ = block_.arguments.schedule.stages_from(begin);
+    }
+  }
+  /// The first column of k-block number `place` of a stage.
+  [[nodiscard]] __device__ int column_of(int k_block, int place) const {
+    return (pairs_ranges ? stages_.at(k_block, place) : k_block + place) * block_k;
+  }
+
+  __device__ void locate(const work_tile& w) {
+    tile_ = w.tile;
+    const tile_schedule::coord at = block_.coord_of(w);
+    const gemm_arguments& given = block_.arguments;
+    m_ = {config.swap_ab ? &given.b : &given.a, block_.m_begin(at), tile_rows(config)};
+    n_ = {config.swap_ab ? &given.a : &given.b, block_.n_begin(at), given.multicast_rows};
+    bytes_ = static_cast<std::uint32_t>(given.stage_bytes);
+    const operand_tail& m_tail = source_.m_tail();
+    const operand_tail& n_tail = source_.n_tail();
+    const bool m_ends = m_.row >= m_tail.begin;
+    const bool n_ends = n_.row >= n_tail.begin;
+    // Blocks of a cluster behind the last rows have none.
+    if (m_ends) m_ = {&m_tail.map, m_.row, m_.row == m_tail.begin ? m_tail.rows : 0};
+    // Rows of the blocks of a cluster lie closer together.
+    if (n_ends) n_ = {&n_tail.map, n_.row, n_tail.rows};
+    if (m_ends || n_ends)
+      bytes_ = static_cast<std::uint32_t>(m_.rows + n_.rows * config.cluster) *
+               (per_stage * block_k * 2);
+    n_.row += static_cast<int>(block_.m_place) * n_.rows;
+  }
+
+  /// The k-blocks of the next stage.
+  __device__ void fetch(int k_block) {
+    auto& here = block_.shared.stages[at_.stage];
+    stage_barrier& full = block_.shared.full[at_.stage];
+#pragma unroll
+    for (int i = 0; i < per_stage; ++i) {
+      const int column = column_of(k_block, i);
+      if (m_.rows > 0) load_m_operand(block_, here.m_operand[i], *m_.map, {column, m_.row}, full);
+      load_n_operand(block_, here.n_operand[i], *n_.map, {column, n_.row}, n_.rows, full);
+    }
+    at_.template advance<config.stages>();
+  }
+
+  const block_view<config>& block_;
+  const Source& source_;
+  work_tile work_;
+  work_tile range_;     // of it, at hand
+  stage_order stages_;  // of its k-blocks
+  int tile_ = -1;       // of the work at hand
+  part m_{};
+  part n_{};
+  std::uint32_t bytes_ = 0;  // of a stage
+  ring_cursor at_;
+  int open_ = 0;  // stages from here on that are ready
+};
+
+}  // namespace untax::gpu
