@@ -11,7 +11,7 @@ namespace untax::gpu {
 /// the same time.
 inline constexpr tile_config gemm_kernels[] = {
     {256, 2, 4, false, 2, false, 1},  // rows_by_256
-    {224, 2, 4, false, 3, false, 1},  // rows_by_224
+    {224, 2, 4, false, 2, false, 1},  // rows_by_224
     {192, 2, 4, false, 3, false, 1},  // rows_by_192
     {160, 2, 5, false, 2, false, 1},  // rows_by_160
     {128, 2, 6, false, 2, false, 1},  // rows_by_128
