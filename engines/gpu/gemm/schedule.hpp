@@ -131,10 +131,10 @@ struct tile_schedule {
     int m, n;
   };
   /// In raster groups, so that tiles that run at the same time share what they read.
-  [[nodiscard]] constexpr order::banded raster() const {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr order::banded raster() const {
     return {m_tiles, n_tiles, raster_group, segments};
   }
-  [[nodiscard]] constexpr coord at(int tile) const {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr coord at(int tile) const {
     const order::cell where = raster().at(tile);
     return {where.x, where.y};
   }
