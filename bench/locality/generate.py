@@ -102,6 +102,9 @@ def rasters():
     for file in sorted((ROOT / "bench/gemm").glob("*-rasters-*.json")):
         run = json.loads(file.read_text(encoding="utf-8"))
         for name, found in run["summary"].items():
+            if found["problems"] == 0:
+                lines.append(f"| {run['seed']} | {run['problems']} | {name} | 0 | | | | | | | |")
+                continue
             lines.append(f"| {run['seed']} | {run['problems']} | {name} | {found['problems']} | {found['mean']:.3f} | "
                          f"{found['least']:.3f} | {found['most']:.3f} | {found['slower']} | {found['bytes']:.3f} | "
                          f"{found['most_bytes']:.3f} | {found['more']} |")
