@@ -28,7 +28,7 @@ locality::kernel tiles_of(const gpu::gemm_plan& p, const gpu::gemm_shape& shape)
       .coarsened(steps_in_one);
 }
 
-locality::schedule blocks_in(const gpu::tile_schedule& order, int cluster) {
+locality::schedule blocks_in(const gpu::tile_scheduler& order, int cluster) {
   locality::schedule made;
   for (int tile = 0; tile < order.tiles(); ++tile) {
     const auto [m, n] = order.at(tile);
@@ -48,7 +48,7 @@ gpu::gemm_plan with_searched_raster(const gpu::gemm_plan& plan, const gpu::gemm_
   const locality::kernel k = tiles_of(plan, shape);
   const auto cost_of = [&](const gpu::gemm_plan& p) {
     const locality::outcome found =
-        locality::simulate(k, d, blocks_in(p.schedule, p.config.cluster));
+        locality::simulate(k, d, blocks_in(gpu::tile_scheduler(p.schedule), p.config.cluster));
     return std::pair{found.seconds, found.memory_bytes};
   };
   auto least = cost_of(plan);

@@ -3,24 +3,8 @@
 #include <algorithm>
 
 namespace untax::timing {
-namespace {
-
-/// The longest share of any cluster, in k-blocks.
-int most_k_blocks(const gpu::tile_schedule& order) {
-  int most = 1;
-  for (int cluster = 0; cluster < order.clusters; ++cluster) {
-    int k_blocks = 0;
-    for (auto w = order.first(cluster); w.valid(); w = order.next(cluster, w))
-      k_blocks += w.end - w.begin;
-    most = std::max(most, k_blocks);
-  }
-  return most;
-}
-
-}  // namespace
-
 double seconds_of_k_block(const gemm_team& team) {
-  return team.seconds / most_k_blocks(team.order);
+  return team.seconds / team.order.most_k_blocks();
 }
 
 void add_gemm(workload& work, int kernel, const gemm_team& team) {

@@ -9,7 +9,7 @@ namespace untax::timing {
 
 /// The clusters of a GEMM kernel, as workers that go through the tiles of its schedule.
 struct gemm_team {
-  gpu::tile_schedule order;
+  gpu::tile_scheduler order;
   double seconds = 0;  ///< of the GEMM alone
   /// Adds what a cluster does before it multiplies. May be empty.
   std::function<void(int cluster)> before;

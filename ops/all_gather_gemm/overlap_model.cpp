@@ -39,7 +39,7 @@ class timing {
   [[nodiscard]] double cycles() const {
     if (order_.segments == 1)
       return sending_ > 0 ? std::max(alone_, first_arrival_cycles + sending_) : alone_;
-    const double k_block = alone_ / most_k_blocks();
+    const double k_block = alone_ / order_.most_k_blocks();
     double last = 0;
     for (int cluster = 0; cluster < order_.clusters; ++cluster) {
       double now = 0;
@@ -53,17 +53,6 @@ class timing {
   }
 
  private:
-  [[nodiscard]] int most_k_blocks() const {
-    int most = 1;
-    for (int cluster = 0; cluster < order_.clusters; ++cluster) {
-      int k_blocks = 0;
-      for (auto w = order_.first(cluster); w.valid(); w = order_.next(cluster, w))
-        k_blocks += w.end - w.begin;
-      most = std::max(most, k_blocks);
-    }
-    return most;
-  }
-
   /// When those columns of a tile's rows have come that are before a k-block. Rows that are
   /// multiplied at the same time, a raster group, come together.
   [[nodiscard]] double came(int tile, int k_block) const {
@@ -80,7 +69,7 @@ class timing {
   }
 
   const gather_plan& plan_;
-  const gpu::tile_schedule& order_;
+  gpu::tile_scheduler order_;
   int peers_;
   double alone_;  // cycles, like the next one
   double sending_ = 0;

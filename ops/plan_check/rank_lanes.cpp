@@ -22,8 +22,8 @@ class cta_lane {
       read(of, of.finishes);
       if (!of.finishes) return leave_sums(cta);
       if (of.begin == 0) return;
-      const int first =
-          gemm_.plan->schedule.first_contributor(of.cluster, {of.tile, of.begin, of.end});
+      const int first = gpu::tile_scheduler(gemm_.plan->schedule)
+                            .first_contributor(of.cluster, {of.tile, of.begin, of.end});
       for (int cluster = first; cluster < of.cluster; ++cluster)
         await_sums(cta - (of.cluster - cluster) * cluster_blocks(gemm_.plan->config));
       gpu::cta_read rest = of;

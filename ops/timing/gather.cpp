@@ -138,7 +138,7 @@ class gather_lowering {
 
   void add_clusters(int rank, int kernel) {
     timing::gemm_team team;
-    team.order = plan_.gemm.schedule;
+    team.order = gpu::tile_scheduler(plan_.gemm.schedule);
     team.seconds = seconds_;
     team.portion = std::max(1, ceil_div(team.order.k_blocks, portions));
     seen_.assign(static_cast<std::size_t>(ranks_), {});
@@ -165,7 +165,7 @@ class gather_lowering {
   /// Waits for the chunks of A in the rows of a tile and in k-blocks [begin, end).
   void add_needs(int rank, int cluster, int tile, int begin, int end) {
     const gpu::tile_config& config = plan_.gemm.config;
-    const gpu::tile_schedule& order = plan_.gemm.schedule;
+    const gpu::tile_scheduler order(plan_.gemm.schedule);
     const std::int64_t depth = gpu::block_k;
     if (config.swap_ab || collected()) {
       range rows{0, problem_.m};

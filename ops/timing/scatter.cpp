@@ -67,7 +67,7 @@ class scatter_lowering {
   }
   [[nodiscard]] timing::gemm_team team() const {
     timing::gemm_team made;
-    made.order = plan_.gemm.schedule;
+    made.order = gpu::tile_scheduler(plan_.gemm.schedule);
     made.seconds = seconds_;
     return made;
   }
@@ -130,7 +130,7 @@ class scatter_lowering {
   /// Raises the flags of the protocol's tiles that a cluster has finished.
   void flag(int tile) {
     const gpu::tile_config& c = plan_.gemm.config;
-    const auto at = plan_.gemm.schedule.at(tile);
+    const auto at = gpu::tile_scheduler(plan_.gemm.schedule).at(tile);
     for (int block = 0; block < c.cluster; ++block) {
       const std::int64_t x = (std::int64_t{at.m} * c.cluster + block) * tile_rows(c);
       const std::int64_t y = std::int64_t{at.n} * c.block_n;

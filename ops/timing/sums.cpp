@@ -60,7 +60,7 @@ class sums_lowering {
     const int kernel = work_.add_kernel(rank, 0, "gemm", plan.beside ? n.launch_graph : 0);
     if (plan.comm_ctas > 0) add_adders(rank, kernel, plan.comm_ctas);
     timing::gemm_team team;
-    team.order = plan.gemm.schedule;
+    team.order = gpu::tile_scheduler(plan.gemm.schedule);
     team.seconds = seconds_;
     team.finished = [this, rank](int /*cluster*/, int tile) { send(rank, tile); };
     if (!plan.beside && plan.comm_ctas == 0) {
@@ -83,7 +83,7 @@ class sums_lowering {
     const sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
     const gpu::sum_fragments& f = plan.how;
     const gpu::tile_config& c = plan.gemm.config;
-    const auto at = plan.gemm.schedule.at(tile);
+    const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
     for (int block = 0; block < c.cluster; ++block) {
       const int along_m = at.m * c.cluster + block;
       const int row_tile = f.turned((f.swap_ab ? at.n : along_m) * f.tile_m) / f.tile_m;

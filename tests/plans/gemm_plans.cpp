@@ -214,9 +214,8 @@ TEST(gemm_plans, of_operators_have_places_and_kernels) {
 }
 
 TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
-  constexpr std::size_t mib = std::size_t{1} << 20;
-  EXPECT_EQ(costs_of(60 * mib), gemm_costs::h200);
-  EXPECT_EQ(costs_of(50 * mib), gemm_costs::h100);
+  EXPECT_EQ(costs_of(std::size_t{60} << 20), gemm_costs::h200);
+  EXPECT_EQ(costs_of(std::size_t{50} << 20), gemm_costs::h100);
 }
 
 /// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.

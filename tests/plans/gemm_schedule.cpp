@@ -17,9 +17,10 @@ namespace {
 using untax::gpu::gemm_plan;
 using untax::gpu::gemm_plans;
 using untax::gpu::tile_schedule;
+using untax::gpu::tile_scheduler;
 using untax::gpu::work_tile;
 
-void expect_sound(const tile_schedule& s, const std::string& what) {
+void expect_sound(const tile_scheduler& s, const std::string& what) {
   SCOPED_TRACE(what);
   std::vector<std::vector<int>> done(static_cast<std::size_t>(s.tiles()),
                                      std::vector<int>(static_cast<std::size_t>(s.k_blocks)));
@@ -48,15 +49,16 @@ void expect_sound(const tile_schedule& s, const std::string& what) {
   }
   std::set<std::pair<int, int>> places;
   for (int tile = 0; tile < s.tiles(); ++tile) {
-    ASSERT_LT(s.at(tile).m, s.m_tiles);
-    ASSERT_LT(s.at(tile).n, s.n_tiles);
-    ASSERT_TRUE(places.insert({s.at(tile).m, s.at(tile).n}).second);
+    const auto at = s.at(tile);
+    ASSERT_LT(at.m, s.m_tiles);
+    ASSERT_LT(at.n, s.n_tiles);
+    ASSERT_TRUE(places.insert({at.m, at.n}).second);
   }
 }
 
 /// Tiles of a segment come before those of the next one, and in raster groups: before the first
 /// tile below a raster group all columns of it have come.
-void expect_segments(const tile_schedule& s) {
+void expect_segments(const tile_scheduler& s) {
   const int width = s.m_tiles / s.segments;
   int last_segment = 0;
   int last_raster_group = 0;
@@ -104,15 +106,16 @@ TEST(gemm_schedule, does_every_k_block_once) {
       const int num_sms = number(0, 1) == 0 ? 132 : static_cast<int>(number(2, 140));
       for (const gemm_plan& plan : gemm_plans(shape, num_sms)) {
         tile_schedule schedule = plan.schedule;
-        expect_sound(schedule, plan.text() + ", seed " + std::to_string(seed));
+        expect_sound(tile_scheduler(schedule), plan.text() + ", seed " + std::to_string(seed));
         if (plan.config.cluster_split_k > 1) {
           EXPECT_EQ(schedule.clusters, schedule.tiles());
           expect_splits(schedule, plan.config.cluster_split_k, plan.text());
         }
         schedule.segments = static_cast<int>(number(2, 8));
         schedule.m_tiles *= schedule.segments;
-        expect_sound(schedule, "in segments: " + plan.text() + ", seed " + std::to_string(seed));
-        expect_segments(schedule);
+        expect_sound(tile_scheduler(schedule),
+                     "in segments: " + plan.text() + ", seed " + std::to_string(seed));
+        expect_segments(tile_scheduler(schedule));
       }
     }
   }
@@ -150,11 +153,12 @@ TEST(gemm_schedule, shares_are_equal) {
       s.stream_k_tiles = static_cast<int>(number(1, s.tiles()));
       s.clusters =
           static_cast<int>(number(1, s.stream_k_tiles * (s.k_blocks / s.k_blocks_per_stage)));
+      const tile_scheduler order(s);
       std::vector<int> shares;
       for (int cluster = 0; cluster < s.clusters; ++cluster) {
         int mine = 0;
         bool cut = false;
-        for (work_tile w = s.first(cluster); w.valid(); w = s.next(cluster, w)) {
+        for (work_tile w = order.first(cluster); w.valid(); w = order.next(cluster, w)) {
           ASSERT_TRUE(!cut || w.tile >= s.whole_tiles()) << "whole tiles come first";
           cut = w.tile >= s.whole_tiles();
           if (cut) mine += (w.end - w.begin) / s.k_blocks_per_stage;
@@ -166,7 +170,7 @@ TEST(gemm_schedule, shares_are_equal) {
         ASSERT_GE(share, all / s.clusters);
         ASSERT_LE(share, (all + s.clusters - 1) / s.clusters);
       }
-      expect_sound(s, fmt::format("seed {}, round {}", seed, round));
+      expect_sound(order, fmt::format("seed {}, round {}", seed, round));
     }
   }
 }

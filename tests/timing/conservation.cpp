@@ -260,7 +260,7 @@ TEST(conservation, one_rank_alone_takes_compute_and_launch) {
       timing::workload work(1);
       const int kernel = work.add_kernel(0, 0, "gemm", 3e-6);
       timing::gemm_team team;
-      team.order = plan.schedule;
+      team.order = untax::gpu::tile_scheduler(plan.schedule);
       team.seconds = 1e-4;
       timing::add_gemm(work, kernel, team);
       const simulation run = simulate(work, m, {.keeps_path = true});

@@ -87,20 +87,20 @@ struct block_view : launch_trace {
     visit(all);
   }
 
-  [[nodiscard]] __device__ tile_schedule::coord coord_of(const work_tile& w) const {
-    const order::cell at = arguments.cells.at(w.tile);
-    return {at.x, at.y};
-  }
   /// The first row of the M operand, and of the N operand, of this block's part of a tile of the
   /// cluster.
-  [[nodiscard]] __device__ int m_begin(const tile_schedule::coord& tile) const {
+  [[nodiscard]] __device__ int m_begin(const tile_scheduler::coord& tile) const {
     return (tile.m * config.cluster + static_cast<int>(m_place)) * tile_rows(config);
   }
-  [[nodiscard]] __device__ int n_begin(const tile_schedule::coord& tile) const {
+  [[nodiscard]] __device__ int n_begin(const tile_scheduler::coord& tile) const {
     return tile.n * config.block_n;
   }
-  [[nodiscard]] __device__ int m_begin(const work_tile& w) const { return m_begin(coord_of(w)); }
-  [[nodiscard]] __device__ int n_begin(const work_tile& w) const { return n_begin(coord_of(w)); }
+  [[nodiscard]] __device__ int m_begin(const work_tile& w) const {
+    return m_begin(arguments.schedule.at(w.tile));
+  }
+  [[nodiscard]] __device__ int n_begin(const work_tile& w) const {
+    return n_begin(arguments.schedule.at(w.tile));
+  }
   /// The first row of A that this block reads for a tile, for itself or for all of the cluster, and
   /// how many follow.
   [[nodiscard]] __device__ int a_begin(const work_tile& w) const {

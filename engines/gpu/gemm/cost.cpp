@@ -47,8 +47,6 @@ bool is_too_wide(const tile_config& c, std::int64_t rows) {
   return c.swap_ab && c.block_n > 2 * round_up(rows, narrowest);
 }
 
-/// Stages in a tile.
-int stages_of(const tile_schedule& order) { return order.k_blocks / order.k_blocks_per_stage; }
 /// Elements of a row in a stage.
 int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 
@@ -74,7 +72,7 @@ double stage_cycles(const cost_parameters& cost, const gemm_shape& s, const gemm
   const read_rates rates = rates_of(cost, c, share);
   const double read = (tile_rows(c) + p.multicast_rows) * depth_of(c) * 2 / rates.l2;
   const double rate = std::min(rates.memory * share, rates.most);
-  const double stages = static_cast<double>(p.schedule.tiles()) * stages_of(p.schedule) * c.cluster;
+  const double stages = static_cast<double>(p.schedule.tiles()) * p.schedule.stages() * c.cluster;
   const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
   return std::max({math_cycles(cost, c) / clock, read, operands / stages / rate});
 }
@@ -88,7 +86,7 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
                  double clock, bool evenly) {
   const tile_config& c = p.config;
   const tile_schedule& order = p.schedule;
-  const int stages = stages_of(order);
+  const int stages = order.stages();
   const double stage = stage_cycles(cost, s, p, num_sms, clock);
   const double results =
       cost.whole_tile + cost.whole_column * c.block_n + cost.subtile * subtiles_of(c);
@@ -122,7 +120,7 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const tile_schedule& order = plan.schedule;
   const bool evenly = order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0;
   const double usual = cycles_at(fitted, shape, plan, gpu.num_sms, 1, evenly);
-  const double multiplied = static_cast<double>(order.tiles()) * stages_of(order) *
+  const double multiplied = static_cast<double>(order.tiles()) * order.stages() *
                             plan.config.cluster * math_cycles(fitted, plan.config);
   const double busy = std::min(1.0, multiplied / (gpu.num_sms * usual));
   return cycles_at(fitted, shape, plan, gpu.num_sms, 1 + fitted.idle_gain * (1 - busy), evenly);

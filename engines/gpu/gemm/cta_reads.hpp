@@ -29,7 +29,7 @@ struct cta_read {
 template <class Visit>
 void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
   const tile_config& c = plan.config;
-  const tile_schedule& order = plan.schedule;
+  const tile_scheduler order(plan.schedule);
   // What all CTAs of a cluster together read of the N operand.
   const int n_read = plan.multicast_rows * c.cluster;
   const int n_there = n_read < c.block_n ? n_read : c.block_n;
@@ -37,7 +37,7 @@ void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
   const int place = cta % cluster_blocks(c) % c.cluster;
   const int split = cta % cluster_blocks(c) / c.cluster;
   const auto look = [&](const work_tile& w) {
-    const tile_schedule::coord at = order.at(w.tile);
+    const tile_scheduler::coord at = order.at(w.tile);
     const row_span m{(at.m * c.cluster + place) * tile_rows(c), tile_rows(c)};
     const row_span n{at.n * c.block_n, n_there};
     const row_span share{n.begin + place * plan.multicast_rows, plan.multicast_rows};

@@ -88,7 +88,7 @@ class epilogue_store {
     int n;
   };
   [[nodiscard]] __device__ corner corner_of(const work_tile& w) const {
-    const tile_schedule::coord at = block_.coord_of(w);
+    const tile_scheduler::coord at = block_.arguments.schedule.at(w.tile);
     return {block_.m_begin(at) + group_ * warpgroup_rows,
             block_.n_begin(at) + static_cast<int>(block_.split) * share_columns(config)};
   }

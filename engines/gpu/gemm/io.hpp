@@ -21,8 +21,7 @@ struct gemm_arguments {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
   CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, the same
   CUtensorMap c;  ///< TMA tiles of `c_tma_tile_rows` rows, `c_tma_tile_columns` elements wide
-  tile_schedule schedule;
-  order::cell_finder cells;   ///< where tiles of the schedule lie
+  tile_scheduler schedule;
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
   dtype type = dtype::bf16;   ///< of the elements of A, B and C
   int multicast_rows = 0;     ///< of the N operand, that each block reads and multicasts

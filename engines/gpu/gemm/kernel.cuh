@@ -97,19 +97,18 @@ template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles_alone(
     const block_view<config>& block, io_view<Io>& io,
     local_producer<config, typename io_view<Io>::source_view>& producer) {
-  constexpr register_shares registers = registers_alone;
   const int warp = warp_in_block();
   const auto begin = [&] {
     griddepcontrol_wait();
     io.begin(cluster_blocks(config));
   };
   if (warp >= warpgroup_threads / 32) {
-    grow_registers<registers.consumer>();
+    grow_registers<registers_alone.consumer>();
     begin();
-    run_consumer<config, adds_ranges(config, registers)>(block, io.source, io.sink);
+    run_consumer<config, adds_ranges(config, registers_alone)>(block, io.source, io.sink);
     return;
   }
-  shrink_registers<registers.producer>();
+  shrink_registers<registers_alone.producer>();
   if (warp > 0) {
     begin();
     run_storing_warp(block, io.sink, warp);

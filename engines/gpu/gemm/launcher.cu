@@ -29,8 +29,7 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   require_hopper();
   require_place();
   const tile_config& config = plan.config;
-  arguments_.schedule = plan.schedule;
-  arguments_.cells = order::cell_finder(plan.schedule.raster());
+  arguments_.schedule = tile_scheduler(plan.schedule);
   arguments_.type = type;
   arguments_.multicast_rows = plan.multicast_rows;
   arguments_.stage_bytes = stage_bytes(plan);

@@ -81,7 +81,7 @@ class local_producer {
 
   __device__ void locate(const work_tile& w) {
     tile_ = w.tile;
-    const tile_schedule::coord at = block_.coord_of(w);
+    const tile_scheduler::coord at = block_.arguments.schedule.at(w.tile);
     const gemm_arguments& given = block_.arguments;
     m_ = {config.swap_ab ? &given.b : &given.a, block_.m_begin(at), tile_rows(config)};
     n_ = {config.swap_ab ? &given.a : &given.b, block_.n_begin(at), given.multicast_rows};

@@ -30,7 +30,7 @@ class mma_consumer {
   /// What took the sums, when it has had all.
   __device__ const Results& run() {
     const stream_k_fixup<config> others(block_, group_);
-    const tile_schedule& schedule = block_.arguments.schedule;
+    const tile_scheduler& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
     block_.each_tile([&](const work_tile& w) {
       const tile_note noted(block_, block_.shared.full[reading_.stage], reading_.parity);

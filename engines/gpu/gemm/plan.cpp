@@ -31,11 +31,6 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
-/// Stages in a tile.
-constexpr int stages_of(const tile_schedule& order) {
-  return order.k_blocks / order.k_blocks_per_stage;
-}
-
 /// Whether a kernel adds what may depend on n and k alone in the order of ranges: a warpgroup has
 /// all of them, or every one of those that split k in a cluster has one.
 bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {
@@ -69,7 +64,7 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
 
 /// Whether a schedule can count what is cut, see tile_schedule.
 bool can_cut(const tile_schedule& order, int tiles) {
-  return static_cast<std::int64_t>(tiles) * stages_of(order) <=
+  return static_cast<std::int64_t>(tiles) * order.stages() <=
          std::numeric_limits<std::int32_t>::max();
 }
 
@@ -134,7 +129,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     p.schedule.clusters = std::min(tiles, places);
     if (c.cluster_split_k > 1) {
       // Every tile by the blocks of a cluster, if all have a place.
-      if (tiles <= places && stages_of(p.schedule) >= c.cluster_split_k) add(p);
+      if (tiles <= places && p.schedule.stages() >= c.cluster_split_k) add(p);
       continue;
     }
     add(p);
@@ -143,9 +138,9 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     // The last turn, which is not full, and the one before it.
     const int last = tiles % places + (tiles > places ? places : 0);
     if (tiles % places != 0 && c.cluster <= 2)
-      add(cut(p, last, std::min<std::int64_t>(places, std::int64_t{last} * stages_of(p.schedule))));
+      add(cut(p, last, std::min<std::int64_t>(places, std::int64_t{last} * p.schedule.stages())));
     // Every tile in the same number of splits: some blocks idle, or it has been added already.
-    const int splits = std::min(places / tiles, stages_of(p.schedule));
+    const int splits = std::min(places / tiles, p.schedule.stages());
     if (splits > 1 && (splits * tiles < places || c.cluster > 2))
       add(cut(p, tiles, tiles * splits), true);
   }

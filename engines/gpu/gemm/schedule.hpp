@@ -66,26 +66,13 @@ struct tile_schedule {
     return tiles() - stream_k_tiles;
   }
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first(int cluster) const {
-    return cluster < whole_tiles() ? whole(cluster)
-                                   : share_before(cluster, share_begin(cluster + 1));
-  }
-
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile next(int cluster,
-                                                           const work_tile& last) const {
-    if (last.tile >= whole_tiles())
-      return share_before(cluster, first_unit(last.tile) + unit_of(last.begin));
-    const int tile = last.tile + clusters;
-    return tile < whole_tiles() ? whole(tile) : share_before(cluster, share_begin(cluster + 1));
-  }
-
   /// Where the blocks of a cluster share its only tile: the first of what one of them has, and what
   /// it has next.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first_of_split(int cluster, int split,
                                                                      int splits) const {
     const auto begin_of = [&](int number) {
       if (range_k_blocks == 0)
-        return part_k_blocks / k_blocks_per_stage * number / splits * k_blocks_per_stage;
+        return stages_of(part_k_blocks) * number / splits * k_blocks_per_stage;
       const int begin = number * range_k_blocks * k_blocks_per_stage;
       return begin < k_blocks ? begin : k_blocks;
     };
@@ -115,64 +102,110 @@ struct tile_schedule {
     return w.end < k_blocks;
   }
 
+  /// In raster groups, so that tiles that run at the same time share what they read.
+  [[nodiscard]] constexpr order::banded raster() const {
+    return {m_tiles, n_tiles, raster_group, segments};
+  }
+  /// Of so many k-blocks: one or two are a stage.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int stages_of(int count) const {
+    return count >> (k_blocks_per_stage - 1);
+  }
+  [[nodiscard]] constexpr int stages() const { return stages_of(k_blocks); }
+};
+
+/// Says of a schedule what is next, and where it lies. Whatever takes divisions to find, which are
+/// slow on a GPU, it finds when it is made.
+class tile_scheduler : public tile_schedule {
+ public:
+  /// Where a tile lies.
+  struct coord {
+    int m, n;
+  };
+
+  tile_scheduler() = default;
+  explicit tile_scheduler(const tile_schedule& s)
+      : tile_schedule(s),
+        cells_(s.raster()),
+        stages_(static_cast<stage_count>(s.stages())),
+        by_clusters_(s.clusters),
+        by_stages_(static_cast<int>(stages_)) {
+    const auto all = static_cast<int>(static_cast<stage_count>(s.stream_k_tiles) * stages_);
+    each_ = static_cast<stage_count>(by_clusters_.quotient(all));
+    left_ = static_cast<stage_count>(all) - each_ * static_cast<stage_count>(s.clusters);
+  }
+
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr coord at(int tile) const {
+    const order::cell where = cells_.at(tile);
+    return {where.x, where.y};
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first(int cluster) const {
+    return cluster < whole_tiles() ? whole(cluster) : share_of(cluster);
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile next(int cluster,
+                                                           const work_tile& last) const {
+    if (last.tile >= whole_tiles())
+      return share_before(cluster,
+                          first_stage(last.tile) + static_cast<stage_count>(stages_of(last.begin)));
+    const int tile = last.tile + clusters;
+    return tile < whole_tiles() ? whole(tile) : share_of(cluster);
+  }
   /// The first of the clusters before this one that left sums of the tile; the last is the one just
   /// before. Equal to `cluster` if there are none.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_contributor(int cluster,
                                                                   const work_tile& w) const {
     int contributor = cluster;
-    if (w.begin > 0) {
-      while (share_begin(contributor) > first_unit(w.tile)) --contributor;
-    }
+    while (w.begin > 0 && share_begin(contributor) > first_stage(w.tile)) --contributor;
     return contributor;
   }
-
-  /// Where a tile lies.
-  struct coord {
-    int m, n;
-  };
-  /// In raster groups, so that tiles that run at the same time share what they read.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr order::banded raster() const {
-    return {m_tiles, n_tiles, raster_group, segments};
-  }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr coord at(int tile) const {
-    const order::cell where = raster().at(tile);
-    return {where.x, where.y};
+  /// Of any cluster.
+  [[nodiscard]] constexpr int most_k_blocks() const {
+    int most = 1;
+    for (int cluster = 0; cluster < clusters; ++cluster) {
+      int here = 0;
+      for (work_tile w = first(cluster); w.valid(); w = next(cluster, w)) here += w.end - w.begin;
+      if (here > most) most = here;
+    }
+    return most;
   }
 
  private:
+  // What is cut is counted in stages, from the first tile that is. Plans see to it that 32 bits are
+  // enough.
+  using stage_count = std::uint32_t;
+
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile whole(int tile) const {
     return {tile, 0, k_blocks};
   }
-
-  // What is cut is counted in units of `k_blocks_per_stage` k-blocks, from the first tile that is.
-  // Plans see to it that 32 bits are enough. Dividing numbers of 64 would take a GPU half a
-  // microsecond, before it can begin anything.
-  using unit_count = std::uint32_t;
-
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count unit_of(int k_block) const {
-    return static_cast<unit_count>(k_block / k_blocks_per_stage);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_count first_stage(int tile) const {
+    return static_cast<stage_count>(tile - whole_tiles()) * stages_;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count first_unit(int tile) const {
-    return static_cast<unit_count>(tile - whole_tiles()) * unit_of(k_blocks);
+  /// Where the share of a cluster begins: that part of all stages, rounded down.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_count share_begin(int cluster) const {
+    const auto number = static_cast<stage_count>(cluster);
+    return each_ * number +
+           static_cast<stage_count>(by_clusters_.quotient(static_cast<int>(left_ * number)));
   }
-  /// Where the share of a cluster begins: that part of all units, rounded down.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unit_count share_begin(int cluster) const {
-    const auto count = static_cast<unit_count>(clusters);
-    const auto number = static_cast<unit_count>(cluster);
-    const unit_count all = static_cast<unit_count>(stream_k_tiles) * unit_of(k_blocks);
-    return all / count * number + all % count * number / count;
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile share_of(int cluster) const {
+    return share_before(cluster, share_begin(cluster + 1));
   }
   /// The last split in one tile of what a cluster's share has before `end`; none if that is all.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile share_before(int cluster,
-                                                                   unit_count end) const {
-    const unit_count begin = share_begin(cluster);
+                                                                   stage_count end) const {
+    const stage_count begin = share_begin(cluster);
     if (begin >= end) return {};
-    const unit_count tile = (end - 1) / unit_of(k_blocks);
-    const unit_count tile_begin = tile * unit_of(k_blocks);
-    return {whole_tiles() + static_cast<int>(tile),
+    const int tile = whole_tiles() + by_stages_.quotient(static_cast<int>(end - 1));
+    const stage_count tile_begin = first_stage(tile);
+    return {tile,
             begin > tile_begin ? static_cast<int>(begin - tile_begin) * k_blocks_per_stage : 0,
             static_cast<int>(end - tile_begin) * k_blocks_per_stage};
   }
+
+  order::cell_finder cells_;
+  stage_count stages_ = 1;  // of a tile
+  stage_count each_ = 0;    // of a cluster's share
+  stage_count left_ = 0;    // of all of them together, beside that
+  order::divider by_clusters_;
+  order::divider by_stages_;
 };
 
 }  // namespace untax::gpu

@@ -34,8 +34,7 @@ class tma_producer {
   /// how many.
   [[nodiscard]] __device__ int load_early_weights(int most) {
     ring_cursor to = at_;
-    work_tile w = block_.first();
-    while (w.valid()) {
+    for (work_tile w = block_.first(); w.valid() && ahead_ < most; w = block_.next(w)) {
       const int a_row = block_.a_begin(w);
       const int b_row = block_.b_begin(w);
       each_range(w, [&](const work_tile& range) {
@@ -51,8 +50,6 @@ class tma_producer {
           }
         }
       });
-      if (ahead_ == most) break;  // what follows takes divisions to find
-      w = block_.next(w);
     }
     __syncwarp();
     return ahead_;

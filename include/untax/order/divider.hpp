@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include <untax/core/host_device.hpp>
@@ -8,12 +9,14 @@ namespace untax::order {
 
 /// Divides numbers from 0 to 2^31 - 1 by one that is known before, 1 to 2^31 - 1: by a
 /// multiplication and a shift instead of the forty instructions that follow each other on a GPU.
-/// (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.)
+/// (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.) By less
+/// than 1 it divides as by 1.
 class divider {
  public:
   constexpr divider() = default;
   constexpr explicit divider(int by) {
-    while ((std::int64_t{1} << shift_) < by) ++shift_;
+    if (by < 1) return;
+    shift_ = static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint32_t>(by) - 1));
     const std::uint64_t one = std::uint64_t{1} << (31 + shift_);
     const auto divisor = static_cast<std::uint64_t>(by);
     factor_ = static_cast<std::uint32_t>((one + divisor - 1) / divisor);

@@ -254,7 +254,7 @@ class sums_list {
   }
   /// What a warp of a group has left of the tiles that its block has multiplied: number `m_place`
   /// of `cluster_tiles` in a cluster.
-  __device__ sums_list(const sums_run& io, const tile_schedule& order, int cluster,
+  __device__ sums_list(const sums_run& io, const tile_scheduler& order, int cluster,
                        int cluster_tiles, int m_place, int group)
       : some_added(io.looks > 0 || io.lands),
         how_(io.how),
@@ -288,7 +288,7 @@ class sums_list {
     going_ = w.valid();
     if (!going_) return;
     tile_ = w;
-    const tile_schedule::coord at = order_->at(w.tile);
+    const tile_scheduler::coord at = order_->at(w.tile);
     const int m = at.m * cluster_tiles_ + m_place_;
     const int row_tile = how_.turned((how_.swap_ab ? at.n : m) * how_.tile_m) / how_.tile_m;
     begin({row_tile, how_.swap_ab ? m : at.n, group_,
@@ -300,7 +300,7 @@ class sums_list {
   int row_ = 0;
   int at_ = 0;
   int step_ = 0;
-  const tile_schedule* order_ = nullptr;
+  const tile_scheduler* order_ = nullptr;
   work_tile tile_;
   int cluster_ = 0;
   int cluster_tiles_ = 1;
