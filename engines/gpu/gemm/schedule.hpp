@@ -154,7 +154,7 @@ class tile_scheduler : public tile_schedule {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_contributor(int cluster,
                                                                   const work_tile& w) const {
     int contributor = cluster;
-    while (w.begin > 0 && share_begin(contributor) > first_stage(w.tile)) --contributor;
+    while (share_begin(contributor) > first_stage(w.tile)) --contributor;
     return contributor;
   }
   /// Of any cluster.
