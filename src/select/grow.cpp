@@ -4,6 +4,8 @@
 
 #include <untax/select/tree.hpp>
 
+#include "src/select/splits.hpp"
+
 namespace untax::select {
 namespace {
 
@@ -43,12 +45,6 @@ struct split {
   double threshold = 0;
   double score = std::numeric_limits<double>::infinity();
 };
-
-/// A value between two, the lower one only if no other number lies between.
-double between(double low, double high) {
-  const double middle = low + (high - low) / 2;
-  return middle < high ? middle : low;
-}
 
 class grower {
  public:
@@ -112,7 +108,7 @@ class grower {
         const double next = features_(sorted_[f][i + 1], f);
         if (i + 1 - begin < least || !(here < next)) continue;
         const double score = low.score(limits_.scatter) + high.score(limits_.scatter);
-        if (score < best.score) best = {int_of(f), between(here, next), score};
+        if (score < best.score) best = {int_of(f), threshold_between(here, next), score};
       }
     }
     return best;

@@ -44,6 +44,10 @@ constexpr std::array least_records = {3, 8, 20};  // each with all numbers of it
 constexpr std::array scatters = {0.02, 0.1, 0.4};
 constexpr double next_to_nothing = 0.01;  // of the least cost of an input
 
+decision_tree tree_of(const lesson& of, const tree_limits& limits) {
+  return refined(grow(of.features, of.loss, limits), of.features, of.loss, limits);
+}
+
 /// The limits of trees that lose least on records that they were not trained on. Each record is
 /// there `times_each`, for as many numbers of iterations: a leaf of fewer lines might know a single
 /// one by heart.
@@ -97,8 +101,7 @@ class trainer {
     const tree_limits known_limits = best_limits(known, folds_, times_each, options_);
     const tree_limits gathered_limits = best_limits(gathered, folds_, times_each, options_);
     const lesson ways = whether_to_gather(known, known_limits, gathered, gathered_limits);
-    return {from_.what, grow(known.features, known.loss, known_limits),
-            grow(gathered.features, gathered.loss, gathered_limits),
+    return {from_.what, tree_of(known, known_limits), tree_of(gathered, gathered_limits),
             grow(ways.features, ways.loss, best_limits(ways, folds_, times_each, options_)),
             static_cast<int>(costs_.fallback())};
   }
@@ -134,9 +137,8 @@ class trainer {
     for (int fold = 0; fold < options_.folds; ++fold) {
       const lesson known_rest = known.part(folds_, fold, false);
       const lesson gathered_rest = gathered.part(folds_, fold, false);
-      const decision_tree by_known = grow(known_rest.features, known_rest.loss, known_limits);
-      const decision_tree by_gathered =
-          grow(gathered_rest.features, gathered_rest.loss, gathered_limits);
+      const decision_tree by_known = tree_of(known_rest, known_limits);
+      const decision_tree by_gathered = tree_of(gathered_rest, gathered_limits);
       for (const double iterations : from_.what.iterations) {
         for (std::size_t i = 0; i < from_.records(); ++i) {
           if (folds_[i] != fold) continue;

@@ -50,7 +50,7 @@ inline constexpr node gathered_tree[] = {
     {-1, 0.0, -1, -1, 0},
     {2, 6.5, 5, 6, 2},
     {-1, 0.0, -1, -1, 2},
-    {0, 515.5, 7, 8, 1},
+    {0, 499.0, 7, 8, 1},
     {-1, 0.0, -1, -1, 0},
     {-1, 0.0, -1, -1, 1},
 };
@@ -105,7 +105,7 @@ inline candidate by_gathered_tree(const known_features& known, const gathered_fe
   if (longest <= 6.5) {
     return candidate::padded;
   }
-  if (n <= 515.5) {
+  if (n <= 499.0) {
     return candidate::plain;
   }
   return candidate::wide;

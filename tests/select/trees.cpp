@@ -124,6 +124,44 @@ TEST(trees, find_what_two_features_decide_together) {
   EXPECT_EQ(tree.leaves(), 3);
 }
 
+/// A form that splitting one node after the other does not fill well: what decides is whether two
+/// features are alike, and a third one says a little.
+TEST(trees, refined_lose_no_more) {
+  for (const unsigned seed : {1U, 2U, 3U, 4U}) {
+    std::mt19937_64 random(seed);
+    grid features;
+    grid loss;
+    for (int i = 0; i < 400; ++i) {
+      const auto a = static_cast<double>(random() % 8);
+      const auto b = static_cast<double>(random() % 8);
+      const auto noise = static_cast<double>(random() % 8);
+      const bool alike = (a < 4) == (b < 4);
+      const double little = noise < 4 ? 0.2 : 0.0;
+      features.add_row(std::vector{a, b, noise});
+      loss.add_row(std::vector{alike ? little : 1.0, alike ? 1.0 : little});
+    }
+    const tree_limits limits{.depth = 6, .leaves = 7, .records = 5, .scatter = 0};
+    const decision_tree tree = grow(features, loss, limits);
+    const decision_tree better = refined(tree, features, loss, limits);
+    const auto lost = [&](const decision_tree& of) {
+      double sum = 0;
+      for (std::size_t i = 0; i < features.rows(); ++i)
+        sum += loss(i, static_cast<std::size_t>(of.choice(features.row(i))));
+      return sum;
+    };
+    EXPECT_LE(lost(better), lost(tree) * (1 + 1e-12)) << seed;
+    EXPECT_EQ(better.leaves(), tree.leaves());
+    EXPECT_EQ(better.nodes().front().records, features.rows());
+    double in_leaves = 0;
+    for (const auto& n : better.nodes())
+      if (n.feature < 0) in_leaves += n.loss;
+    EXPECT_NEAR(in_leaves, lost(better), 1e-9);
+    const decision_tree again = refined(tree, features, loss, limits);
+    for (std::size_t n = 0; n < better.nodes().size(); ++n)
+      EXPECT_EQ(again.nodes()[n].threshold, better.nodes()[n].threshold);
+  }
+}
+
 TEST(trees, that_are_none_are_refused) {
   using node = decision_tree::node;
   const auto refused = [](std::vector<node> nodes) {

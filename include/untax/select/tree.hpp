@@ -68,4 +68,11 @@ struct tree_limits {
 /// The same tree with at most so many leaves.
 [[nodiscard]] decision_tree pruned(const decision_tree& tree, int leaves);
 
+/// A tree of the same form that loses no more: one node after the other gets the split, or the
+/// choice, that loses least while all others stay, until that hardly gains (alternating
+/// optimization: Carreira-Perpinan and Tavallali, 2018). Sides keep `limits.records` records, as
+/// `features` and `loss` have them; what nodes say of records and losses is of these.
+[[nodiscard]] decision_tree refined(const decision_tree& tree, const grid& features,
+                                    const grid& loss, const tree_limits& limits);
+
 }  // namespace untax::select
