@@ -9,8 +9,8 @@ namespace untax::gpu {
 /// the rows of the N operand for all that share them. Of a tile that is not full it reads what
 /// there is of it.
 ///
-/// What can be found before the kernels ahead end, is: where the first tile lies, and that its
-/// first stages are ready. Behind their end the first instruction but a few is one that asks TMA.
+/// Where the first tile lies is found, and its first stages are made ready, before the kernels
+/// ahead end. Once they have ended, TMA is asked within a few instructions.
 template <tile_config config, class Source>
 class local_producer {
  public:
