@@ -159,8 +159,12 @@ int run_suite(std::size_t suite, const bench_options& options) {
     gemm.traced = !options.trace.empty();
     return run_gemm_bench(gemm, options.sizes, options.repeats, options.json);
   }
-  if (suite == 7)
-    return run_attention(options.attention, options.ranks(), options.repeats, options.json);
+  if (suite == 7) {
+    attention_bench_request attention = options.attention;
+    attention.problems = options.gemm.problems;
+    attention.seed = options.gemm.seed;
+    return run_attention(attention, options.ranks(), options.repeats, options.json);
+  }
   if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
   if (suite == 9) {
     spmv_bench_request spmv = options.spmv;

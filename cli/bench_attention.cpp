@@ -90,9 +90,17 @@ void add_attention_options(CLI::App& verb, attention_bench_request& request) {
 
 int run_attention(const attention_bench_request& request, int ranks, int repeats,
                   const std::string& json) {
+  if (request.problems > 0 &&
+      !(request.heads.empty() && request.batches.empty() && request.keys.empty())) {
+    throw error(errc::invalid_argument,
+                "--problems draws heads, batch and keys; --heads, --batch and --keys say which "
+                "there are");
+  }
   bench::attention_suite_options suite;
   suite.ranks = ranks;
   suite.repeats = repeats;
+  suite.problems = request.problems;
+  suite.seed = request.seed;
   suite.batches =
       request.batches.empty() ? std::vector<std::int64_t>{1, 4, 8, 16} : request.batches;
   suite.keys = request.keys.empty()

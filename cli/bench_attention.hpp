@@ -17,6 +17,8 @@ struct attention_bench_request {
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> keys;
   std::int64_t page_size = 0;
+  int problems = 0;  ///< at random; 0: of the grid
+  std::uint64_t seed = 1;
   bool narrow = false;
 };
 

@@ -124,8 +124,8 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
   constexpr int most_problems = 100'000;
   verb.add_option(
           "--problems", request.problems,
-          "draw so many problems at random: of gemm, flash-attention and locality instead of the "
-          "grid, of shared for each operator")
+          "draw so many problems at random: of gemm, flash-attention, flash-decode and locality "
+          "instead of the grid, of shared for each operator")
       ->check(between(1, most_problems));
   verb.add_option("--seed", request.seed, "draw them from this seed")->capture_default_str();
   verb.add_option("--least-rows", request.least_rows,

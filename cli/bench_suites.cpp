@@ -24,7 +24,7 @@ const std::vector<option_use>& uses() {
         "gemm-all-reduce", "all-reduce-norm", "flash-decode", "tune", "shared"}},
       {{"--size"}, {"collectives", "gemm"}},
       {{"--problems", "--seed"},
-       {"gemm", "shared", "flash-attention", "all-gather-gemm", "gemm-all-scatter",
+       {"gemm", "shared", "flash-attention", "flash-decode", "all-gather-gemm", "gemm-all-scatter",
         "gemm-reduce-scatter", "gemm-all-reduce", "locality"}},
       {{"--orders"}, {"flash-attention"}},
       {{"--sides"}, {"locality"}},
@@ -62,7 +62,8 @@ constexpr const char* footer =
     "all-reduce-norm   between GPUs beside all_reduce alone, and NCCL and a kernel that "
     "normalises\n"
     "flash-decode      attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 "
-    "the kernel of one GPU beside the rate of its memory\n"
+    "the kernel of one GPU beside the rate of its memory; a grid, or with --problems shapes at "
+    "random\n"
     "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
     "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
     "spmv              products of sparse matrices and vectors on threads, or on one GPU beside "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 namespace untax::bench {
 namespace {
@@ -12,6 +13,10 @@ constexpr double most_bytes = 110e9;
 /// From here on the local kernel has to read at the rate of the memory.
 constexpr double large_bytes = 256e6;
 constexpr std::int64_t short_keys = 32 << 10;
+
+/// Of keys and values of a problem at random.
+constexpr double least_random_bytes = 2e6;
+constexpr double most_random_bytes = 2e9;
 
 /// A geometric mean, and the least of some ratios.
 struct ratios {
@@ -28,6 +33,47 @@ struct ratios {
   }
   [[nodiscard]] double mean() const { return std::exp(logarithms / count); }
 };
+
+attention_row row_of(const std::string& name, std::int64_t batch, const attention_heads& heads,
+                     std::int64_t keys, const attention_suite_options& options) {
+  attention_row row;
+  row.name = name;
+  row.problem = {.batch = batch,
+                 .heads = heads.heads,
+                 .kv_heads = heads.kv_heads,
+                 .head_dim = heads.head_dim,
+                 .keys = round_up(keys, std::max<std::int64_t>(options.page_size, 1)),
+                 .page_size = options.page_size,
+                 .partials = options.partials};
+  if (options.page_size > 0) row.problem.pages = batch * row.problem.keys / options.page_size;
+  return row;
+}
+
+/// Heads as models have them; batches up to 256 and keys up to 256K, each as likely between one
+/// power of two and the next.
+std::vector<attention_row> random_problems(const attention_suite_options& options) {
+  std::mt19937_64 random(options.seed);
+  const auto pick = [&](const std::vector<std::int64_t>& from) {
+    return from[random() % from.size()];
+  };
+  const auto about = [&](int least_power, int most_power) {
+    const auto powers = static_cast<std::uint64_t>(most_power - least_power);
+    const std::uint64_t power = std::uint64_t{1}
+                                << (static_cast<unsigned>(least_power) + random() % powers);
+    return static_cast<std::int64_t>(power + random() % power);
+  };
+  std::vector<attention_row> rows;
+  while (static_cast<int>(rows.size()) < options.problems) {
+    attention_heads heads{.name = "random"};
+    heads.head_dim = pick({64, 128, 128, 128, 256});
+    heads.kv_heads = pick({1, 2, 4, 8, 12, 16, 32});
+    heads.heads = heads.kv_heads * pick({1, 2, 4, 5, 8, 12, 16});
+    const std::int64_t batch = about(0, 8);
+    const attention_row row = row_of(heads.name, batch, heads, about(8, 18), options);
+    if (row.bytes() >= least_random_bytes && row.bytes() <= most_random_bytes) rows.push_back(row);
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -54,20 +100,12 @@ double attention_row::seconds_of(const std::string& by) const noexcept {
 }
 
 std::vector<attention_row> attention_problems(const attention_suite_options& options) {
+  if (options.problems > 0) return random_problems(options);
   std::vector<attention_row> rows;
   for (const attention_heads& heads : options.heads) {
     for (const std::int64_t batch : options.batches) {
       for (const std::int64_t keys : options.keys) {
-        attention_row row;
-        row.name = heads.name;
-        row.problem = {.batch = batch,
-                       .heads = heads.heads,
-                       .kv_heads = heads.kv_heads,
-                       .head_dim = heads.head_dim,
-                       .keys = round_up(keys, std::max<std::int64_t>(options.page_size, 1)),
-                       .page_size = options.page_size,
-                       .partials = options.partials};
-        if (options.page_size > 0) row.problem.pages = batch * row.problem.keys / options.page_size;
+        const attention_row row = row_of(heads.name, batch, heads, keys, options);
         if (row.bytes() <= most_bytes) rows.push_back(row);
       }
     }

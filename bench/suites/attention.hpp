@@ -29,6 +29,8 @@ struct attention_suite_options {
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> keys;  ///< of a sequence at a rank
   std::int64_t page_size = 0;
+  int problems = 0;        ///< so many at random instead of these heads, batches and keys
+  std::uint64_t seed = 1;  ///< they are drawn from
   dtype partials = dtype::f32;
   /// Called after each problem. May be empty.
   std::function<void()> progress;
@@ -75,7 +77,7 @@ struct attention_report {
   [[nodiscard]] std::vector<attention_bar> bars() const;
 };
 
-/// Problems that fit into the memory of a GPU.
+/// Problems that fit into the memory of a GPU; at random those of 2 MB to 2 GB.
 [[nodiscard]] std::vector<attention_row> attention_problems(const attention_suite_options& options);
 
 /// Times the local kernel alone and flash_decode in its patterns, captured in graphs, in turn with

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include <untax/core/error.hpp>
@@ -107,8 +106,7 @@ gpu::attention_shape device_shape(const flash_decode_problem& p) {
           .head_dim = static_cast<int>(p.head_dim),
           .keys = p.keys,
           .page_size = static_cast<int>(p.page_size),
-          .page_division =
-              gpu::division(static_cast<std::uint32_t>(std::max<std::int64_t>(p.page_size, 1))),
+          .by_page = order::divider(static_cast<int>(p.page_size)),
           .pages = pages_of_sequence(p),
           .scale = scale_of(p),
           .logit_cap = p.logit_cap,

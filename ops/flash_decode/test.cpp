@@ -140,22 +140,6 @@ TEST(flash_decode, takes_logits_that_no_exponential_takes) {
   });
 }
 
-TEST(flash_decode, finds_pages_by_multiplying) {
-  std::mt19937_64 random(7);
-  for (int i = 0; i < 200'000; ++i) {
-    const auto divisor = static_cast<std::uint32_t>(1 + random() % (1U << (1 + random() % 30)));
-    const auto number = static_cast<std::uint32_t>(random() % (std::uint64_t{1} << 31U));
-    const auto multiple = number / divisor * divisor;
-    const gpu::division by(divisor);
-    ASSERT_EQ(by.quotient(number), number / divisor) << number << " / " << divisor;
-    ASSERT_EQ(by.quotient(multiple), multiple / divisor) << multiple << " / " << divisor;
-    if (multiple > 0) {
-      ASSERT_EQ(by.quotient(multiple - 1), (multiple - 1) / divisor)
-          << multiple << " / " << divisor;
-    }
-  }
-}
-
 std::string refusal_of(const flash_decode_problem& problem, const flash_decode_options& options) {
   std::string text;
   run_threads(1, [&](world& w) {

@@ -34,6 +34,7 @@ refused 'means nothing to all_reduce, which is launched on GPUs' run all_reduce 
 refused 'means nothing' run all_gather_gemm --backend cuda --dtype bf16 --launch eager
 refused 'prefill or decode' bench all-gather-gemm --suite training
 refused 'takes -m, -n and -k' bench gemm-all-scatter -m 64 -n 64
+refused '.*--problems draws heads, batch and keys' bench flash-decode --problems 3 --heads 70b
 refused 'did you mean copy_engine\?' bench gemm-all-scatter --patterns copy_engines
 refused 'rows or k' run all_gather_gemm --gather m
 refused 'gathers nothing' run gemm_all_scatter --gather rows

@@ -155,42 +155,55 @@ TEST(gpu_flash_decode, gives_the_same_bits_in_every_pattern) {
   }
 }
 
+/// In a graph of three kernels, of which the one before changes the lengths late.
+void check_changing_lengths(const attention_work& work, pattern how) {
+  SCOPED_TRACE(fmt::format("{}, {}", describe(work.problem), name_of(how)));
+  untax::run_gpus(
+      std::min(gpus(), 8),
+      [&](world& w) {
+        const stream s;
+        attention_trial trial(w, s, work, {.how = how}, 3);
+        const auto batch = static_cast<int>(work.problem.batch);
+        const auto keys = static_cast<unsigned>(work.problem.keys);
+        std::vector<std::vector<std::int32_t>> sets;
+        std::mt19937 random(static_cast<unsigned>(w.rank()));
+        for (int i = 0; i < 7; ++i) {
+          sets.emplace_back();
+          for (int b = 0; b < batch; ++b)
+            sets.back().push_back(b == i ? 0 : static_cast<std::int32_t>(random() % (keys + 1)));
+        }
+        trial.expect_lengths(sets);
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t replay = nullptr;
+        ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
+        trial.launch_and_compare(40);
+        ok(cudaStreamEndCapture(s.get(), &graph));
+        ok(cudaGraphInstantiate(&replay, graph, 0));
+        for (int i = 0; i < 1000; ++i) ok(cudaGraphLaunch(replay, s.get()));
+        EXPECT_TRUE(s.done());
+        w.check();
+        EXPECT_EQ(trial.wrong(), 0U) << "rank " << w.rank();
+        ok(cudaGraphExecDestroy(replay));
+        ok(cudaGraphDestroy(graph));
+      },
+      roomy_world());
+}
+
 TEST(gpu_flash_decode, a_graph_follows_lengths_that_change_a_thousand_times) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
   for (const pattern how : patterns()) {
-    untax::run_gpus(
-        std::min(gpus(), 8),
-        [&](world& w) {
-          const stream s;
-          attention_work work;
-          work.problem = {.batch = 5, .heads = 8, .kv_heads = 2, .head_dim = 128, .keys = 900};
-          work.problem.page_size = 16;
-          work.problem.pages = 5 * pages_of_sequence(work.problem) + 3;
-          attention_trial trial(w, s, work, {.how = how}, 3);
-          std::vector<std::vector<std::int32_t>> sets;
-          std::mt19937 random(static_cast<unsigned>(w.rank()));
-          for (int i = 0; i < 7; ++i) {
-            sets.emplace_back();
-            for (int b = 0; b < 5; ++b)
-              sets.back().push_back(b == i ? 0 : static_cast<std::int32_t>(random() % 901));
-          }
-          trial.expect_lengths(sets);
-          cudaGraph_t graph = nullptr;
-          cudaGraphExec_t replay = nullptr;
-          ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
-          trial.launch_and_compare(40);
-          ok(cudaStreamEndCapture(s.get(), &graph));
-          ok(cudaGraphInstantiate(&replay, graph, 0));
-          for (int i = 0; i < 1000; ++i) ok(cudaGraphLaunch(replay, s.get()));
-          EXPECT_TRUE(s.done());
-          w.check();
-          EXPECT_EQ(trial.wrong(), 0U) << name_of(how) << ", rank " << w.rank();
-          ok(cudaGraphExecDestroy(replay));
-          ok(cudaGraphDestroy(graph));
-        },
-        roomy_world());
+    attention_work work;
+    work.problem = {.batch = 5, .heads = 8, .kv_heads = 2, .head_dim = 128, .keys = 900};
+    check_changing_lengths(work, how);
+    work.problem.page_size = 16;
+    work.problem.pages = 5 * pages_of_sequence(work.problem) + 3;
+    check_changing_lengths(work, how);
   }
+  // More than a warp keeps the lengths of.
+  attention_work many;
+  many.problem = {.batch = 150, .heads = 4, .kv_heads = 1, .head_dim = 64, .keys = 90};
+  check_changing_lengths(many, pattern::automatic);
 }
 
 TEST(gpu_flash_decode, a_rank_that_stays_away_is_named) {

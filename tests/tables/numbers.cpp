@@ -1,5 +1,5 @@
-// The plain numbers that kernels of attention and of collectives go by: divisions known beforehand,
-// sizes of rooms, places of packets; and what tables say that nobody has filled.
+// The plain numbers that kernels of attention and of collectives go by: sizes of rooms, places of
+// packets; and what tables say that nobody has filled.
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -13,22 +13,6 @@
 namespace {
 
 using namespace untax;
-
-TEST(table_numbers, divisions) {
-  for (std::uint32_t divisor = 1; divisor < 3000; ++divisor) {
-    const gpu::division by(divisor);
-    for (const std::uint32_t n :
-         {0U, 1U, divisor - 1, divisor, divisor + 1, 7 * divisor - 1, 7 * divisor, 1000003U,
-          0x7fffffffU, 0x7fffffffU / divisor * divisor, 0x7fffffffU / divisor * divisor - 1})
-      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
-  }
-  for (const std::uint32_t divisor : {1U << 20U, (1U << 30U) - 1, 1U << 30U, 0x7fffffffU}) {
-    const gpu::division by(divisor);
-    for (const std::uint32_t n : {divisor - 1, divisor, 0x7fffffffU})
-      ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
-  }
-  ASSERT_EQ(gpu::division().quotient(12345), 12345U) << "by one";
-}
 
 /// Rows of partial results: four elements a packet, and the statistics in the last.
 TEST(table_numbers, partial_results_of_attention) {

@@ -41,6 +41,7 @@ class attention_runner::launcher {
     // Blocks send to blocks of other ranks, by number.
     w.note(name, fmt::format("blocks {}, sink {}", blocks_, static_cast<int>(sink)));
     a_.shape = shape;
+    a_.split = attention_split(shape.items(), blocks_);
     a_.sink = sink;
     a_.ranks = w.size();
     a_.rank = w.rank();

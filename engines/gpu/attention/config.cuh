@@ -21,8 +21,15 @@ struct attention_config {
   static constexpr int streaming = 4;  ///< warps
   /// Wide heads take the registers of more warps.
   static constexpr int combining = width < 256 ? 4 : 2;
-  static constexpr int merging = 2;  ///< of those that combine
   static constexpr int receiving = combining;
+  /// Warps of a block that combine: all that do not stream, where none receives.
+  [[nodiscard]] __device__ static int combining_here(bool receives) noexcept {
+    return static_cast<int>(blockDim.x) / 32 - streaming - (receives ? receiving : 0);
+  }
+  /// Those of them that merge first.
+  [[nodiscard]] __device__ static int merging_here(bool receives) noexcept {
+    return max(combining_here(receives) / 2, 2);
+  }
   static constexpr int fewest_threads = (streaming + combining) * 32;
   static constexpr int most_threads = fewest_threads + receiving * 32;
   static constexpr int streaming_threads = streaming * 32;

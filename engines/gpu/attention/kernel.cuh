@@ -5,136 +5,43 @@
 
 #include "engines/gpu/attention/merge.cuh"
 #include "engines/gpu/attention/parts.cuh"
-#include "engines/gpu/attention/queries.cuh"
 #include "engines/gpu/attention/sink.cuh"
-#include "engines/gpu/attention/tma_producer.cuh"
+#include "engines/gpu/attention/stream.cuh"
 #include "engines/gpu/attention/variants/variants.hpp"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 
 namespace untax::gpu {
 
-/// One block: streams its share of the tiles, and sees to its share of what several blocks have,
-/// and of what comes from other ranks.
-template <class Element, int width, bool paged>
-class attention_block {
+/// The warps of a block that do not stream: they see to its share of what several blocks have, and
+/// of what comes from other ranks.
+template <class Element, int width>
+class combining_warp {
   using config = attention_config<width>;
   using walk = segment_walk<config::keys>;
   using merge = block_merge<Element, width>;
-  static constexpr std::size_t merge_at = config::ring_bytes + query_rows<width>::shared_bytes;
 
  public:
-  static constexpr std::size_t shared_bytes = merge_at + merge::shared_bytes;
-  static_assert(shared_bytes <= 227 << 10 && merge_at % 16 == 0);
+  /// Behind the kernels ahead.
+  __device__ combining_warp(const attention_arguments& a, const merge& merged, std::uint64_t epoch)
+      : a_(a), work_(a), merge_(merged), epoch_(epoch), sink_(a, epoch), parts_(a, epoch) {}
 
-  __device__ attention_block(const attention_arguments& a, std::byte* shared)
-      : a_(a),
-        work_(a.shape, a.memory.lengths, static_cast<int>(gridDim.x)),
-        ring_(static_cast<std::uint32_t>(__cvta_generic_to_shared(shared))),
-        queries_(a, shared + config::ring_bytes),
-        merge_(shared + merge_at, a.shape.group),
-        epoch_(a.run.epochs[blockIdx.x] + 1),
-        sink_(a, epoch_),
-        parts_(a, epoch_) {}
-
-  /// By one thread, before the block is.
-  __device__ static void init(std::byte* shared, const attention_arguments& a) {
-    query_rows<width>(a, shared + config::ring_bytes).init();
-    merge(shared + merge_at, a.shape.group).init();
-  }
-  /// The warps that do not stream wait until the others have asked for what they begin with, which
-  /// their own beginning would make later.
-  __device__ static void let_streams_begin(std::byte* shared, const attention_arguments& a) {
-    if (warp() >= config::streaming) merge(shared + merge_at, a.shape.group).await_streams();
-  }
-
-  __device__ void operator()() {
-    bool well = true;
-    note_kernel_begin(a_.run, role(), epoch_);
-    if (static_cast<int>(blockIdx.x) >= work_.blocks()) {
-      if (warp() < config::streaming) merge_.begin();
-    } else {
-      if (warp() < config::streaming) {
-        stream();
-      } else if (warp() < config::streaming + combining()) {
-        well = combine();
-      } else if (a_.shape.partials == dtype::f32) {
-        well = receive<float>();
-      } else {
-        well = receive<bf16>();
-      }
-    }
-    note_kernel_end(a_.run);
-    if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == 0)
-      a_.run.epochs[blockIdx.x] = epoch_;
+  /// Whether everything came.
+  [[nodiscard]] __device__ bool operator()() const {
+    note_kernel_begin(a_.run, combines() ? warp_role::merger : warp_role::receiver, epoch_);
+    if (combines()) return combine();
+    return a_.shape.partials == dtype::f32 ? receive<float>() : receive<bf16>();
   }
 
  private:
-  [[nodiscard]] __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
-  /// Warps that combine: all others, where none receives.
-  [[nodiscard]] __device__ int combining() const {
-    return static_cast<int>(blockDim.x) / 32 - config::streaming -
-           (a_.receives() ? config::receiving : 0);
+  /// Which one of those that do not stream.
+  [[nodiscard]] __device__ static int warp() {
+    return static_cast<int>(threadIdx.x) / 32 - config::streaming;
   }
-  [[nodiscard]] __device__ warp_role role() const {
-    if (warp() < config::streaming) return warp_role::streamer;
-    return warp() < config::streaming + combining() ? warp_role::merger : warp_role::receiver;
-  }
-  [[nodiscard]] __device__ walk segments() const {
-    return walk(work_, static_cast<int>(blockIdx.x));
-  }
+  [[nodiscard]] __device__ int combining() const { return config::combining_here(a_.receives()); }
+  [[nodiscard]] __device__ bool combines() const { return warp() < combining(); }
+  [[nodiscard]] __device__ walk segments() const { return walk(work_); }
   [[nodiscard]] __device__ std::int64_t first_row(const attention_item& item) const {
     return static_cast<std::int64_t>(item.index(a_.shape)) * a_.shape.group;
-  }
-  __device__ void stream() {
-    walk at = segments();
-    if (!at.valid()) return merge_.begin();
-    const action_note noted(a_.run, action::attend);
-    const std::uint32_t ring = ring_ + warp() * config::stages * config::tile_bytes;
-    tile_producer<width, paged> producer(a_, at, warp());
-#pragma unroll 1
-    for (int i = 0; i + 1 < config::stages; ++i) {
-      producer.load(ring + i * config::tile_bytes);
-      if (i == 0) queries_.fetch((*at).item.index(a_.shape), 0);
-      commit_copies();
-    }
-    merge_.begin();
-    wait_for_copies<config::stages - 2>();
-    queries_.arrive();
-    std::uint32_t stage = 0;
-    std::uint32_t ahead = (config::stages - 1) * config::tile_bytes;
-    int place = 0;
-    warp_attention<Element, width> mine;
-    for (int number = 0; at.valid(); at.advance(), ++number) {
-      const attention_segment segment = *at;
-      const int length = segment.item.length;
-      const bool another = !at.last();
-      queries_.await(number);
-      mine.start(a_.shape, queries_.at(place));
-      place = place + 1 < query_rows<width>::places ? place + 1 : 0;
-      if (another) queries_.fetch(work_.index_behind(segment.item), place);
-      // When it waits for tile `asked`, those queries are there.
-      const int asked = segment.begin + warp() + (config::stages - 1) * config::streaming;
-      int tile = segment.begin + warp();
-      for (; tile < segment.end; tile += config::streaming) {
-        wait_for_copies<config::stages - 2>();
-        __syncwarp();
-        if (tile == asked && another) queries_.arrive();
-        producer.load(ring + ahead);
-        commit_copies();
-        mine.take(ring + stage, length - tile * config::keys);
-        ahead = stage;
-        stage += config::tile_bytes;
-        if (stage == config::stages * config::tile_bytes) stage = 0;
-      }
-      mine.finish();
-      if (another && tile <= asked) {
-        commit_copies();
-        wait_for_copies<0>();
-        queries_.arrive();
-      }
-      merge_.leave(mine, number);
-    }
-    wait_for_copies<0>();
   }
 
   /// What the warps that stream leave, segment by segment, by one of those that merge.
@@ -164,18 +71,16 @@ class attention_block {
     return lazy_watch(tells ? of_block : of_block.silent());
   }
 
-  /// The block's share of what several blocks have, as they have it; before that the last ones of
-  /// these warps merge what this block has. Waits for no other rank. Whether everything came.
+  /// The block's share of what several blocks have; before that the last ones of these warps merge
+  /// what this block has. Waits for no other rank. Whether everything came.
   [[nodiscard]] __device__ bool combine() const {
-    const int number = warp() - config::streaming;
+    const int number = warp();
     const int warps = combining();
-    const int others = warps - config::merging;
+    const int others = warps - config::merging_here(a_.receives());
     if (number >= others) merge_segments(number - others);
     // The kernel behind, where there is one, has the block's record.
     const bool tells = number == 0 && !a_.receives() && a_.sink != attention_sink::outbox;
     lazy_watch watch = watch_of(tells);
-    // Who has not merged comes while keys are read; whatever follows, at the end.
-    bool early = number < others;
     int next = number;
 #pragma unroll 1
     for (walk at = segments(); at.valid(); at.advance()) {
@@ -184,9 +89,10 @@ class attention_block {
       const part_share share(work_, segment.item, a_.shape.group, width);
 #pragma unroll 1
       for (; next < share.units.count; next += warps) {
-        if (!combine_unit(first_row(segment.item), share, share.units.first + next, early, watch))
+        // Other blocks are done when this one is, or about then; nobody looks before.
+        merge_.await_end();
+        if (!combine_unit(first_row(segment.item), share, share.units.first + next, watch))
           return false;
-        early = false;
       }
       next -= share.units.count;
     }
@@ -194,12 +100,12 @@ class attention_block {
   }
 
   [[nodiscard]] __device__ bool combine_unit(std::int64_t row, const part_share& share, int unit,
-                                             bool early, lazy_watch& watch) const {
+                                             lazy_watch& watch) const {
     const int g = unit / share.turns;
     const int turn = unit % share.turns;
     float elements[4];
     float2 statistics;
-    if (!parts_.combine(share, g, turn, early, static_cast<int>(row + g), watch, a_.run,
+    if (!parts_.combine(share, g, turn, static_cast<int>(row + g), watch, a_.run,
                         a_.run.operator_name(), elements, statistics))
       return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -212,7 +118,7 @@ class attention_block {
   /// anybody but their own blocks. Whether everything came.
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
-    const int number = warp() - config::streaming - combining();
+    const int number = warp() - combining();
     lazy_watch watch = watch_of(number == 0);
     const rank_exchange<Element, Wire> exchange(a_, epoch_);
     return for_rows_of_block(
@@ -223,27 +129,59 @@ class attention_block {
 
   const attention_arguments& a_;
   attention_work<config::keys> work_;
-  std::uint32_t ring_;
-  query_rows<width> queries_;
-  merge merge_;
+  const merge& merge_;
   std::uint64_t epoch_;
   item_sink<Element, width> sink_;
   item_parts<width> parts_;
 };
 
+/// Where things lie in a block's shared memory: rings, queries, and what streams leave.
+template <class Element, int width>
+struct attention_memory {
+  using config = attention_config<width>;
+  using merge = block_merge<Element, width>;
+  static constexpr std::size_t queries = config::ring_bytes;
+  static constexpr std::size_t merged = queries + query_rows<width>::shared_bytes;
+  static constexpr std::size_t bytes = merged + merge::shared_bytes;
+  static_assert(bytes <= 227 << 10 && merged % 16 == 0);
+};
+
+/// One block.
 template <class Element, int width, bool paged>
 __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
-    attend(const __grid_constant__ attention_arguments arguments) {
+    attend(const __grid_constant__ attention_arguments a) {
   extern __shared__ __align__(128) std::byte shared[];
-  using block = attention_block<Element, width, paged>;
-  if (threadIdx.x == 0) block::init(shared, arguments);
-  __syncthreads();
-  griddepcontrol_wait();
-  // Not earlier: that behind `outbox` relies on what came before this one.
-  griddepcontrol_launch_dependents();
-  if (arguments.run.launch < 0) return;
-  block::let_streams_begin(shared, arguments);
-  block(arguments, shared)();
+  using config = attention_config<width>;
+  using memory = attention_memory<Element, width>;
+  if (a.run.launch < 0) return;
+  const query_rows<width> queries(a, shared + memory::queries);
+  const block_merge<Element, width> merge(shared + memory::merged, a.shape.group,
+                                          config::merging_here(a.receives()));
+  bool well = true;
+  std::uint64_t epoch = 0;  // to those that combine
+  if (static_cast<int>(threadIdx.x) < config::streaming_threads) {
+    const auto rings = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+    stream_warp<Element, width, paged>(a, rings, queries, merge)([&] {
+      griddepcontrol_launch_dependents();
+      meet_block(1);
+      note_kernel_begin_behind(a.run, warp_role::streamer, a.run.epochs[blockIdx.x]);
+    });
+  } else {
+    if (threadIdx.x == config::streaming_threads) {
+      queries.init();
+      merge.init();
+    }
+    griddepcontrol_wait();
+    // Not earlier: that behind `outbox` relies on what came before this one.
+    griddepcontrol_launch_dependents();
+    epoch = a.run.epochs[blockIdx.x] + 1;
+    // Streams begin first: what these warps begin with would make that later.
+    meet_block(1);
+    well = combining_warp<Element, width>(a, merge, epoch)();
+  }
+  note_kernel_end(a.run);
+  if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == config::streaming_threads)
+    a.run.epochs[blockIdx.x] = epoch;
 }
 
 template <int width>
@@ -254,7 +192,7 @@ template <int width>
                  : reinterpret_cast<const void*>(&attend<Element, width, false>);
   };
   return {type == dtype::bf16 ? of_type(bf16{}) : of_type(f16{}), config::fewest_threads,
-          config::most_threads, attention_block<bf16, width, false>::shared_bytes};
+          config::most_threads, attention_memory<bf16, width>::bytes};
 }
 
 }  // namespace untax::gpu

@@ -21,26 +21,21 @@ class block_merge {
       sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
       3 * sizeof(stage_barrier);
 
-  __device__ block_merge(std::byte* memory, int group)
+  /// By `merging` warps, of rows of `group` heads.
+  __device__ block_merge(std::byte* memory, int group, int merging)
       : sums_(reinterpret_cast<float*>(memory)),
         statistics_(reinterpret_cast<float2*>(sums_ + config::streaming * config::merged_floats)),
         barriers_(reinterpret_cast<stage_barrier*>(statistics_ +
                                                    config::streaming * most_heads_of_group)),
-        group_(group) {}
+        group_(group),
+        merging_(merging) {}
 
   /// By one thread, before anybody else uses it.
   __device__ void init() const {
     left().init(config::streaming);
-    taken().init(config::merging);
-    begun().init(config::streaming);
+    ended().init(config::streaming);
+    taken().init(static_cast<std::uint32_t>(merging_));
   }
-
-  /// By a warp that streams, once it has begun.
-  __device__ void begin() const {
-    if (warp_result::lane() == 0) begun().arrive();
-  }
-  /// Waits until all of them have.
-  __device__ void await_streams() const { begun().wait(0); }
 
   /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
   /// to be taken first.
@@ -51,6 +46,13 @@ class block_merge {
     if (warp_result::lane() == 0) left().arrive();
   }
 
+  /// By a warp that streams, when it has left its last result.
+  __device__ void end() const {
+    if (warp_result::lane() == 0) ended().arrive();
+  }
+  /// Waits until all of them have.
+  __device__ void await_end() const { ended().wait(0); }
+
   /// Hands every four elements of every row to `take(row, column, elements, statistics)`, by one
   /// thread or another. Elements are normalised; statistics are the maximum and the logarithm of
   /// the sum. By all threads of warp `number` of those that merge, for every segment.
@@ -59,7 +61,7 @@ class block_merge {
     constexpr int fours = width / 4;
     left().wait(static_cast<std::uint32_t>(segment) & 1U);
 #pragma unroll 1
-    for (int i = number * 32 + warp_result::lane(); i < group_ * fours; i += config::merging * 32) {
+    for (int i = number * 32 + warp_result::lane(); i < group_ * fours; i += merging_ * 32) {
       const int g = i / fours;
       const int column = i % fours * 4;
       float2 statistics[config::streaming];
@@ -94,7 +96,7 @@ class block_merge {
  private:
   [[nodiscard]] __device__ stage_barrier& left() const { return barriers_[0]; }
   [[nodiscard]] __device__ stage_barrier& taken() const { return barriers_[1]; }
-  [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[2]; }
+  [[nodiscard]] __device__ stage_barrier& ended() const { return barriers_[2]; }
 
   /// Asked for again by every call: what follows from it would otherwise be computed before the
   /// main loop, and hold registers there.
@@ -125,6 +127,7 @@ class block_merge {
   float2* statistics_;  // [warp][row]
   stage_barrier* barriers_;
   int group_;
+  int merging_;
 };
 
 }  // namespace untax::gpu

@@ -58,10 +58,9 @@ class item_parts {
   }
 
   /// Combines what all blocks of an item have for a unit: turn `turn` of row `g`, four elements in
-  /// each of as many lanes as it has fours. `early`: this may be waited for as long as keys are
-  /// read. Whether it came; by all lanes of a warp.
-  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, bool early,
-                                        int room, lazy_watch& watch, const launch_trace& trace,
+  /// each of as many lanes as it has fours. Whether it came; by all lanes of a warp.
+  [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, int room,
+                                        lazy_watch& watch, const launch_trace& trace,
                                         const name_ref& name, float (&elements)[4],
                                         float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -80,15 +79,6 @@ class item_parts {
       const int from = blocks.from + begin;
       const packet* const mine = row(from + lane, begin + lane > 0 || blocks.begins, g);
       const packet* const tail = lane < count ? mine + packets - 1 : nullptr;
-      if (early) {
-        // One packet of each block is enough to ask for.
-        lane_packet first;
-        first.at = tail;
-        first.expected = epoch_;
-        first.peer = rank_;
-        first.room = room;
-        if (wait_for_parts(first, watch, trace, name) != wait_outcome::ok) return false;
-      }
       parts_of_lane part;
       part.tail = tail;
       part.first = row(from + sub, begin + sub > 0 || blocks.begins, g) + at;

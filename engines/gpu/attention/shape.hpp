@@ -5,25 +5,9 @@
 
 #include <untax/core/host_device.hpp>
 #include <untax/core/types.hpp>
+#include <untax/order/divider.hpp>
 
 namespace untax::gpu {
-
-/// Division of numbers below 2^31 by one that is known beforehand: a multiplication.
-struct division {
-  std::uint32_t factor = 1U << 31U;
-  int shift = 0;
-
-  division() = default;
-  explicit constexpr division(std::uint32_t divisor) {
-    while ((std::uint64_t{1} << static_cast<unsigned>(shift)) < divisor) ++shift;
-    const std::uint64_t power = std::uint64_t{1} << static_cast<unsigned>(31 + shift);
-    factor = static_cast<std::uint32_t>((power + divisor - 1) / divisor);
-  }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t n) const noexcept {
-    const std::uint64_t product = std::uint64_t{2 * n} * factor;
-    return static_cast<std::uint32_t>(product >> 32U) >> static_cast<unsigned>(shift);
-  }
-};
 
 /// What the end of an item costs a block, in tiles of keys.
 inline constexpr int end_tiles = 6;
@@ -42,7 +26,7 @@ struct attention_shape {
   int head_dim = 128;
   std::int64_t keys = 0;   ///< of a sequence at most; without pages, rows from one to the next
   int page_size = 0;       ///< 0: no pages
-  division page_division;  ///< by page_size
+  order::divider by_page;  ///< divides by page_size
   std::int64_t pages = 0;  ///< entries of the page table for a sequence
   float scale = 1;         ///< of the logits
   float logit_cap = 0;     ///< 0: none

@@ -43,7 +43,7 @@ template <int keys, class Await, class Take>
 [[nodiscard]] __device__ bool for_rows_of_block(const attention_work<keys>& work,
                                                 const attention_shape& shape, int number, int warps,
                                                 const Await& await, const Take& take) {
-  segment_walk<keys> at(work, static_cast<int>(blockIdx.x));
+  segment_walk<keys> at(work);
   if (!at.valid()) return true;
   const attention_segment first = *at;
   bool waits = !first.whole();

@@ -30,7 +30,7 @@ class tile_producer {
         capacity_(a.shape.keys),
         pages_(a.shape.pages),
         page_size_(static_cast<unsigned>(a.shape.page_size)),
-        page_division_(a.shape.page_division),
+        by_page_(a.shape.by_page),
         policy_(read_once()),
         walk_(walk),
         warp_(warp) {
@@ -124,8 +124,8 @@ class tile_producer {
       for (int i = 0; i < at_once; ++i) {
         const auto key = static_cast<unsigned>(first + (begin + i) * rows_at_once);
         const bool there = key < static_cast<unsigned>(item.length);
-        const unsigned number = there ? page_division_.quotient(key) : 0;
-        inside[i] = key - number * page_size_;
+        const int number = there ? by_page_.quotient(static_cast<int>(key)) : 0;
+        inside[i] = key - static_cast<unsigned>(number) * page_size_;
         page[i] = there ? __ldg(table + number) : 0;
       }
 #pragma unroll
@@ -148,7 +148,7 @@ class tile_producer {
   std::int64_t capacity_;
   std::int64_t pages_;
   unsigned page_size_;
-  division page_division_;
+  order::divider by_page_;
   std::uint64_t policy_;
   segment_walk<config::keys> walk_;
   int warp_;

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "engines/gpu/attention/shape.hpp"
+#include "engines/gpu/attention/arguments.hpp"
+#include "engines/gpu/channel/mutant.hpp"
 
 namespace untax::gpu {
 
@@ -16,7 +17,6 @@ struct attention_item {
   int sequence = 0;
   int head = 0;
   int length = 0;
-  int length_behind = 0;  ///< of the next sequence, asked for early
   int tiles = 0;
   int first = 0;  ///< its first tile, in the list
 
@@ -35,33 +35,56 @@ class attention_work {
   static constexpr int least_tiles = 8;
   /// With more of them a block, some blocks left idle cost more than combining (measured on H200).
   static constexpr int most_tiles_of_whole_items = 600;
+  /// Of so many sequences a warp keeps the lengths.
+  static constexpr int most_kept = 128;
 
-  /// For `blocks` blocks.
-  __device__ attention_work(const attention_shape& shape, const std::int32_t* lengths, int blocks)
-      : shape_(shape), lengths_(lengths) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    first_ = span_from(0);
-    of_head_ = __shfl_sync(everybody, first_.up_to, 31);
-    const int length = __shfl_sync(everybody, first_.length, 0);
-    bool equal = lane >= shape_.batch || first_.length == length;
-    if (shape_.batch > 32) {
-      int more = 0;
-      for (int b = 32 + lane; b < shape_.batch; b += 32) {
-        const int other = length_of(b);
-        more += room_of(tiles_of(other));
-        equal = equal && other == length;
-      }
-      for (int away = 16; away > 0; away /= 2) more += __shfl_xor_sync(everybody, more, away);
-      of_head_ += more;
+  /// By the lengths as they are now. By all lanes of a warp.
+  __device__ explicit attention_work(const attention_arguments& a)
+      : shape_(a.shape), lengths_(a.memory.lengths) {
+    const lane_lengths now = read();
+    int tiles = 0;
+    bool equal = true;
+    const int length = __shfl_sync(everybody, now.of[0], 0);
+    const auto count = [&](int other) {
+      tiles += room_of(tiles_of(other));
+      equal = equal && other == length;
+    };
+#pragma unroll
+    for (int i = 0; i < groups_kept; ++i) {
+      kept_.of[i] = now.of[i];
+      if (32 * i + lane() < shape_.batch) count(now.of[i]);
     }
-    const auto total = static_cast<unsigned>(of_head_ * shape_.kv_heads);
-    const unsigned worth = (total + least_tiles - 1) / least_tiles;
-    blocks_ = min(static_cast<int>(worth), blocks);
-    const bool is_short = total <= static_cast<unsigned>(most_tiles_of_whole_items * blocks);
-    if (__all_sync(everybody, equal) && blocks_ == blocks && is_short)
-      blocks_ = with_whole_items(shape_.batch * shape_.kv_heads, blocks);
-    each_ = static_cast<int>(total / static_cast<unsigned>(blocks_));
-    more_ = static_cast<int>(total) - each_ * blocks_;
+    for (int b = most_kept + lane(); b < shape_.batch; b += 32) count(length_of(b));
+    of_head_ = __reduce_add_sync(everybody, tiles);
+    cut(a.split, __all_sync(everybody, equal));
+  }
+
+  /// The lengths that a lane keeps.
+  struct lane_lengths {
+    int of[most_kept / 32];  ///< of sequences `lane`, 32 + `lane` and so on; 0 where there is none
+  };
+  /// Whether all lengths are kept.
+  [[nodiscard]] __device__ static bool keeps_all(const attention_shape& shape) noexcept {
+    return shape.batch <= most_kept;
+  }
+  /// Asks for the lengths that the lane keeps: past the first cache, which may have what was there
+  /// before the kernels ahead ended.
+  [[nodiscard]] __device__ lane_lengths read() const {
+    lane_lengths now;
+#pragma unroll
+    for (int i = 0; i < groups_kept; ++i) {
+      const int sequence = 32 * i + lane();
+      now.of[i] = sequence < shape_.batch ? possible(__ldcg(lengths_ + sequence)) : 0;
+    }
+    return now;
+  }
+  /// Whether those kept are these. By all lanes of a warp.
+  [[nodiscard]] __device__ bool kept(const lane_lengths& now) const {
+    if (left_out(mutant::attend_lengths)) return true;
+    bool same = true;
+#pragma unroll
+    for (int i = 0; i < groups_kept; ++i) same = same && kept_.of[i] == now.of[i];
+    return __all_sync(everybody, same);
   }
 
   /// Blocks that have anything to do.
@@ -83,9 +106,8 @@ class attention_work {
     attention_item item;
     item.head = static_cast<int>(static_cast<unsigned>(tile) / static_cast<unsigned>(of_head_));
     int before = item.head * of_head_;
-    span lanes = first_;
     for (int begin = 0;; begin += 32) {
-      if (begin > 0) lanes = span_from(begin);
+      const span lanes = span_from(begin);
       const unsigned behind = __ballot_sync(everybody, before + lanes.up_to > tile);
       if (behind != 0 || begin + 32 >= shape_.batch) {
         const int at = __ffs(behind) - 1;
@@ -102,17 +124,13 @@ class attention_work {
   [[nodiscard]] __device__ static int behind(const attention_item& item) noexcept {
     return item.first + room_of(item.tiles);
   }
+  /// To the next item. By all lanes of a warp.
   __device__ void advance(attention_item& item) const {
     item.first = behind(item);
     item.sequence = sequence_behind(item);
     if (item.sequence == 0) ++item.head;
-    item.length = item.length_behind;
+    item.length = length_at(item.sequence);
     item.tiles = tiles_of(item.length);
-    look_behind(item);
-  }
-  /// Asks for what the item behind this one needs to be known.
-  __device__ void look_behind(attention_item& item) const {
-    item.length_behind = length_of(sequence_behind(item));
   }
   /// The index of the item behind another one.
   [[nodiscard]] __device__ int index_behind(const attention_item& item) const noexcept {
@@ -122,6 +140,26 @@ class attention_work {
 
  private:
   static constexpr unsigned everybody = 0xffffffffU;
+  static constexpr int groups_kept = most_kept / 32;
+  [[nodiscard]] __device__ static int lane() noexcept { return static_cast<int>(threadIdx.x) % 32; }
+
+  /// How many blocks have something to do, and how many tiles each.
+  __device__ void cut(const attention_split& split, bool equal) {
+    const int total = of_head_ * shape_.kv_heads;
+    const auto worth =
+        static_cast<int>((static_cast<unsigned>(total) + least_tiles - 1) / least_tiles);
+    if (worth < split.blocks) {
+      blocks_ = worth;
+      each_ = static_cast<int>(static_cast<unsigned>(total) / static_cast<unsigned>(worth));
+    } else if (equal && total <= most_tiles_of_whole_items * split.blocks) {
+      blocks_ = split.with_whole_items;
+      each_ = split.by_whole.quotient(total);
+    } else {
+      blocks_ = split.blocks;
+      each_ = split.by_blocks.quotient(total);
+    }
+    more_ = total - each_ * blocks_;
+  }
 
   /// What a lane knows of 32 sequences: the length of its own, and the tiles of a head up to its
   /// end.
@@ -130,39 +168,43 @@ class attention_work {
     int up_to;
   };
   [[nodiscard]] __device__ span span_from(int begin) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const bool there = begin + lane < shape_.batch;
+    const bool there = begin + lane() < shape_.batch;
     span mine;
-    mine.length = there ? length_of(begin + lane) : 0;
+    mine.length = begin < most_kept ? kept_of(begin / 32) : there ? length_of(begin + lane()) : 0;
     mine.up_to = there ? room_of(tiles_of(mine.length)) : 0;
 #pragma unroll
     for (int away = 1; away < 32; away *= 2) {
       const int other = __shfl_up_sync(everybody, mine.up_to, away);
-      if (lane >= away) mine.up_to += other;
+      if (lane() >= away) mine.up_to += other;
     }
     return mine;
+  }
+  /// By comparisons: what is indexed by a number known late lies in memory.
+  [[nodiscard]] __device__ int kept_of(int group) const noexcept {
+    int length = kept_.of[0];
+#pragma unroll
+    for (int i = 1; i < groups_kept; ++i) length = i == group ? kept_.of[i] : length;
+    return length;
   }
 
   [[nodiscard]] __device__ int sequence_behind(const attention_item& item) const noexcept {
     return item.sequence + 1 < shape_.batch ? item.sequence + 1 : 0;
   }
+  [[nodiscard]] __device__ int length_at(int sequence) const {
+    if (sequence >= most_kept) return length_of(sequence);
+    return __shfl_sync(everybody, kept_of(sequence / 32), sequence % 32);
+  }
   /// A length that cannot be is nobody's to refuse any more; it may not lead out of the cache.
-  [[nodiscard]] __device__ int length_of(int sequence) const {
-    const int length = __ldg(lengths_ + sequence);
+  [[nodiscard]] __device__ int possible(int length) const {
     return min(max(length, 0), static_cast<int>(shape_.keys));
+  }
+  [[nodiscard]] __device__ int length_of(int sequence) const {
+    return possible(__ldg(lengths_ + sequence));
   }
   [[nodiscard]] __device__ static int tiles_of(int length) noexcept {
     return length == 0 ? 1 : (length + keys_of_tile - 1) / keys_of_tile;
   }
   [[nodiscard]] __device__ static int room_of(int tiles) noexcept { return tiles + end_tiles; }
-
-  /// As many blocks as have the same number of whole items each, so that nothing has to be
-  /// combined, if that leaves at most one in 32 idle. Else all of them.
-  [[nodiscard]] __device__ static int with_whole_items(int items, int blocks) noexcept {
-    const int each = (items + blocks - 1) / blocks;
-    const int all = items / each;
-    return all * each == items && 32 * (blocks - all) <= blocks ? all : blocks;
-  }
 
   const attention_shape& shape_;
   const std::int32_t* lengths_;
@@ -170,7 +212,7 @@ class attention_work {
   int blocks_;
   int each_;
   int more_;
-  span first_;
+  lane_lengths kept_;
 };
 
 /// The part of an item that a block has: tiles `begin` to `end` - 1 of it.
@@ -182,19 +224,17 @@ struct attention_segment {
   [[nodiscard]] __device__ bool whole() const noexcept { return end - begin == item.tiles; }
 };
 
-/// Walks over the segments of a block.
+/// Walks over the segments of the calling block, if it has any.
 template <int keys_of_tile>
 class segment_walk {
  public:
-  __device__ segment_walk(const attention_work<keys_of_tile>& work, int block)
-      : work_(work), begin_(work.begin_of(block)), end_(work.begin_of(block + 1)) {
+  __device__ explicit segment_walk(const attention_work<keys_of_tile>& work) : work_(work) {
+    const int block = static_cast<int>(blockIdx.x);
+    if (block >= work.blocks()) return;
+    begin_ = work.begin_of(block);
+    end_ = work.begin_of(block + 1);
     segment_.item = work.find(begin_);
-    if (begin_ - segment_.item.first >= segment_.item.tiles) {
-      work.look_behind(segment_.item);
-      work.advance(segment_.item);
-    } else {
-      work.look_behind(segment_.item);
-    }
+    if (begin_ - segment_.item.first >= segment_.item.tiles) work.advance(segment_.item);
     if (valid()) cut();
   }
   /// False behind the last one, and at once for a block that has none.
@@ -217,8 +257,8 @@ class segment_walk {
   }
 
   const attention_work<keys_of_tile>& work_;
-  int begin_;
-  int end_;
+  int begin_ = 0;
+  int end_ = 0;
   attention_segment segment_;
 };
 

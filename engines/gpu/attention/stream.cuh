@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/gpu/attention/merge.cuh"
+#include "engines/gpu/attention/mma_consumer.cuh"
+#include "engines/gpu/attention/queries.cuh"
+#include "engines/gpu/attention/tma_producer.cuh"
+#include "engines/gpu/sm90/ptx/cluster.cuh"
+#include "engines/gpu/trace/kernel_events.cuh"
+
+namespace untax::gpu {
+
+/// A warp that streams: keys and values of its tiles come through a ring of its own, and what it
+/// makes of a segment is left for others to merge.
+///
+/// It knows which tiles are its own before the kernels ahead have ended, from the lengths as they
+/// are then. These may be about to change, so it reads them again behind the wait, and begins anew
+/// if they have. In a model only the first layer of a step finds other lengths.
+template <class Element, int width, bool paged>
+class stream_warp {
+  using config = attention_config<width>;
+  using work = attention_work<config::keys>;
+  using walk = segment_walk<config::keys>;
+  using producer = tile_producer<width, paged>;
+
+ public:
+  __device__ stream_warp(const attention_arguments& a, std::uint32_t rings,
+                         const query_rows<width>& queries, const block_merge<Element, width>& merge)
+      : a_(a),
+        warp_(static_cast<int>(threadIdx.x) / 32),
+        ring_(rings + warp_ * config::stages * config::tile_bytes),
+        queries_(queries),
+        merge_(merge) {}
+
+  /// Waits for the kernels ahead, then calls `begun` once its first tiles are asked for.
+  template <class Begun>
+  __device__ void operator()(const Begun& begun) {
+    bool known = !work::keeps_all(a_.shape);
+    if (known) griddepcontrol_wait();
+#pragma unroll 1
+    for (;; known = true) {
+      const work mine(a_);
+      walk at(mine);
+      producer tiles(a_, at, warp_);
+      griddepcontrol_wait();
+      const auto now = mine.read();
+      // Rows of the caller's are read, whatever the lengths are; but of a page table the lengths
+      // say how much there is.
+      if constexpr (paged) {
+        known = known || mine.kept(now);
+        if (!known) continue;
+      }
+      if (at.valid()) begin(tiles, (*at).item);
+      if (known || mine.kept(now)) {
+        begun();
+        return take(mine, at, tiles);
+      }
+      wait_for_copies<0>();
+    }
+  }
+
+ private:
+  /// Asks for as many tiles as there are stages but one, and for the queries of the first item.
+  __device__ void begin(producer& tiles, const attention_item& item) {
+#pragma unroll 1
+    for (int i = 0; i + 1 < config::stages; ++i) {
+      tiles.load(ring_ + i * config::tile_bytes);
+      if (i == 0) queries_.fetch(item.index(a_.shape), 0);
+      commit_copies();
+    }
+  }
+
+  __device__ void take(const work& mine, walk& at, producer& tiles) {
+    if (!at.valid()) return merge_.end();
+    const action_note noted(a_.run, action::attend);
+    wait_for_copies<config::stages - 2>();
+    queries_.arrive();
+    std::uint32_t stage = 0;
+    std::uint32_t ahead = (config::stages - 1) * config::tile_bytes;
+    int place = 0;
+    warp_attention<Element, width> sums;
+    for (int number = 0; at.valid(); at.advance(), ++number) {
+      const attention_segment segment = *at;
+      const int length = segment.item.length;
+      const bool another = !at.last();
+      queries_.await(number);
+      sums.start(a_.shape, queries_.at(place));
+      place = place + 1 < query_rows<width>::places ? place + 1 : 0;
+      if (another) queries_.fetch(mine.index_behind(segment.item), place);
+      // When it waits for tile `asked`, those queries are there.
+      const int asked = segment.begin + warp_ + (config::stages - 1) * config::streaming;
+      int tile = segment.begin + warp_;
+      for (; tile < segment.end; tile += config::streaming) {
+        wait_for_copies<config::stages - 2>();
+        __syncwarp();
+        if (tile == asked && another) queries_.arrive();
+        tiles.load(ring_ + ahead);
+        commit_copies();
+        sums.take(ring_ + stage, length - tile * config::keys);
+        ahead = stage;
+        stage += config::tile_bytes;
+        if (stage == config::stages * config::tile_bytes) stage = 0;
+      }
+      sums.finish();
+      if (another && tile <= asked) {
+        commit_copies();
+        wait_for_copies<0>();
+        queries_.arrive();
+      }
+      merge_.leave(sums, number);
+    }
+    merge_.end();
+    wait_for_copies<0>();
+  }
+
+  const attention_arguments& a_;
+  int warp_;
+  std::uint32_t ring_;
+  const query_rows<width>& queries_;
+  const block_merge<Element, width>& merge_;
+};
+
+}  // namespace untax::gpu
