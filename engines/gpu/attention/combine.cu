@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(combine_threads)
 template <class Element, class Wire, int width>
 [[nodiscard]] __device__ bool exchange_rows(const attention_arguments& a, std::uint64_t epoch) {
   constexpr int warps = combine_threads / 32 / 2;
-  const attention_work<attention_config<width>::keys> work(a);
+  using work_of_width = attention_work<attention_config<width>::keys>;
+  const work_of_width work(a, work_of_width::read(a));
   const rank_exchange<Element, Wire> ranks(a, epoch);
   const device_watch of_block(a.run.world, static_cast<int>(blockIdx.x));
   const int warp = static_cast<int>(threadIdx.x) / 32;

@@ -23,7 +23,12 @@ class combining_warp {
  public:
   /// Behind the kernels ahead.
   __device__ combining_warp(const attention_arguments& a, const merge& merged, std::uint64_t epoch)
-      : a_(a), work_(a), merge_(merged), epoch_(epoch), sink_(a, epoch), parts_(a, epoch) {}
+      : a_(a),
+        work_(a, attention_work<config::keys>::read(a)),
+        merge_(merged),
+        epoch_(epoch),
+        sink_(a, epoch),
+        parts_(a, epoch) {}
 
   /// Whether everything came.
   [[nodiscard]] __device__ bool operator()() const {
@@ -157,26 +162,24 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
   const query_rows<width> queries(a, shared + memory::queries);
   const block_merge<Element, width> merge(shared + memory::merged, a.shape.group,
                                           config::merging_here(a.receives()));
+  const auto lengths = attention_work<config::keys>::read(a);
+  if (threadIdx.x == config::streaming_threads) {
+    queries.init();
+    merge.init();
+  }
+  __syncthreads();
   bool well = true;
   std::uint64_t epoch = 0;  // to those that combine
   if (static_cast<int>(threadIdx.x) < config::streaming_threads) {
     const auto rings = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-    stream_warp<Element, width, paged>(a, rings, queries, merge)([&] {
-      griddepcontrol_launch_dependents();
-      meet_block(1);
-      note_kernel_begin_behind(a.run, warp_role::streamer, a.run.epochs[blockIdx.x]);
-    });
+    stream_warp<Element, width, paged>(a, rings, queries, merge)(lengths);
   } else {
-    if (threadIdx.x == config::streaming_threads) {
-      queries.init();
-      merge.init();
-    }
     griddepcontrol_wait();
     // Not earlier: that behind `outbox` relies on what came before this one.
     griddepcontrol_launch_dependents();
     epoch = a.run.epochs[blockIdx.x] + 1;
-    // Streams begin first: what these warps begin with would make that later.
-    meet_block(1);
+    // What these warps begin with would make that of the streams later.
+    merge.await_streams();
     well = combining_warp<Element, width>(a, merge, epoch)();
   }
   note_kernel_end(a.run);

@@ -19,7 +19,7 @@ class block_merge {
  public:
   static constexpr std::size_t shared_bytes =
       sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
-      3 * sizeof(stage_barrier);
+      4 * sizeof(stage_barrier);
 
   /// By `merging` warps, of rows of `group` heads.
   __device__ block_merge(std::byte* memory, int group, int merging)
@@ -32,10 +32,18 @@ class block_merge {
 
   /// By one thread, before anybody else uses it.
   __device__ void init() const {
+    begun().init(config::streaming);
     left().init(config::streaming);
     ended().init(config::streaming);
     taken().init(static_cast<std::uint32_t>(merging_));
   }
+
+  /// By a warp that streams, once it has begun.
+  __device__ void begin() const {
+    if (warp_result::lane() == 0) begun().arrive();
+  }
+  /// Waits until all of them have.
+  __device__ void await_streams() const { begun().wait(0); }
 
   /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
   /// to be taken first.
@@ -97,6 +105,7 @@ class block_merge {
   [[nodiscard]] __device__ stage_barrier& left() const { return barriers_[0]; }
   [[nodiscard]] __device__ stage_barrier& taken() const { return barriers_[1]; }
   [[nodiscard]] __device__ stage_barrier& ended() const { return barriers_[2]; }
+  [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[3]; }
 
   /// Asked for again by every call: what follows from it would otherwise be computed before the
   /// main loop, and hold registers there.

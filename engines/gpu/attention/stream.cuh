@@ -34,27 +34,31 @@ class stream_warp {
         queries_(queries),
         merge_(merge) {}
 
-  /// Waits for the kernels ahead, then calls `begun` once its first tiles are asked for.
-  template <class Begun>
-  __device__ void operator()(const Begun& begun) {
+  /// With the lengths as they were before the kernels ahead have ended.
+  __device__ void operator()(typename work::lane_lengths lengths) {
     bool known = !work::keeps_all(a_.shape);
-    if (known) griddepcontrol_wait();
+    if (known) {
+      griddepcontrol_wait();
+      lengths = work::read(a_);
+    }
 #pragma unroll 1
     for (;; known = true) {
-      const work mine(a_);
+      const work mine(a_, lengths);
       walk at(mine);
       producer tiles(a_, at, warp_);
       griddepcontrol_wait();
-      const auto now = mine.read();
+      lengths = work::read(a_);
       // Rows of the caller's are read, whatever the lengths are; but of a page table the lengths
       // say how much there is.
       if constexpr (paged) {
-        known = known || mine.kept(now);
+        known = known || mine.kept(lengths);
         if (!known) continue;
       }
       if (at.valid()) begin(tiles, (*at).item);
-      if (known || mine.kept(now)) {
-        begun();
+      if (known || mine.kept(lengths)) {
+        griddepcontrol_launch_dependents();
+        merge_.begin();
+        note_kernel_begin_behind(a_.run, warp_role::streamer, a_.run.epochs[blockIdx.x]);
         return take(mine, at, tiles);
       }
       wait_for_copies<0>();
@@ -75,13 +79,15 @@ class stream_warp {
   __device__ void take(const work& mine, walk& at, producer& tiles) {
     if (!at.valid()) return merge_.end();
     const action_note noted(a_.run, action::attend);
-    wait_for_copies<config::stages - 2>();
+    constexpr int ahead_of_taken = config::stages - 1;
+    wait_for_copies<ahead_of_taken - 1>();
     queries_.arrive();
     std::uint32_t stage = 0;
-    std::uint32_t ahead = (config::stages - 1) * config::tile_bytes;
+    std::uint32_t ahead = ahead_of_taken * config::tile_bytes;
     int place = 0;
+    int early = 0;  // so many tiles from here on were asked for one tile early
     warp_attention<Element, width> sums;
-    for (int number = 0; at.valid(); at.advance(), ++number) {
+    for (int number = 0; at.valid(); ++number) {
       const attention_segment segment = *at;
       const int length = segment.item.length;
       const bool another = !at.last();
@@ -89,26 +95,40 @@ class stream_warp {
       sums.start(a_.shape, queries_.at(place));
       place = place + 1 < query_rows<width>::places ? place + 1 : 0;
       if (another) queries_.fetch(mine.index_behind(segment.item), place);
+      int tile = at.first_tile(warp_, config::streaming);
       // When it waits for tile `asked`, those queries are there.
-      const int asked = segment.begin + warp_ + (config::stages - 1) * config::streaming;
-      int tile = segment.begin + warp_;
+      const int asked = tile + ahead_of_taken * config::streaming;
       for (; tile < segment.end; tile += config::streaming) {
-        wait_for_copies<config::stages - 2>();
+        if (early > 0) {
+          wait_for_copies<ahead_of_taken>();
+        } else {
+          wait_for_copies<ahead_of_taken - 1>();
+        }
         __syncwarp();
         if (tile == asked && another) queries_.arrive();
-        tiles.load(ring_ + ahead);
+        if (early < ahead_of_taken) tiles.load(ring_ + ahead);
         commit_copies();
+        if (early > 0) --early;
         sums.take(ring_ + stage, length - tile * config::keys);
         ahead = stage;
         stage += config::tile_bytes;
         if (stage == config::stages * config::tile_bytes) stage = 0;
       }
-      sums.finish();
       if (another && tile <= asked) {
         commit_copies();
         wait_for_copies<0>();
         queries_.arrive();
       }
+      at.advance();
+      // Handing on what was summed takes as long as tiles take to come: the next one is asked for
+      // before.
+      if (at.valid() && early < ahead_of_taken) {
+        __syncwarp();
+        tiles.load(ring_ + ahead);
+        commit_copies();
+        early = ahead_of_taken;
+      }
+      sums.finish();
       merge_.leave(sums, number);
     }
     merge_.end();

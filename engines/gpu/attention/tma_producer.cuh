@@ -37,7 +37,7 @@ class tile_producer {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row_ = lane / pieces;
     piece_ = lane % pieces;
-    tile_ = (*walk_).begin + warp_;
+    tile_ = walk_.first_tile(warp_, config::streaming);
     settle();
   }
 
@@ -77,7 +77,7 @@ class tile_producer {
   __device__ void settle() {
     while (walk_.valid() && tile_ >= (*walk_).end) {
       walk_.advance();
-      tile_ = (*walk_).begin + warp_;
+      tile_ = walk_.first_tile(warp_, config::streaming);
     }
   }
 

@@ -38,27 +38,6 @@ class attention_work {
   /// Of so many sequences a warp keeps the lengths.
   static constexpr int most_kept = 128;
 
-  /// By the lengths as they are now. By all lanes of a warp.
-  __device__ explicit attention_work(const attention_arguments& a)
-      : shape_(a.shape), lengths_(a.memory.lengths) {
-    const lane_lengths now = read();
-    int tiles = 0;
-    bool equal = true;
-    const int length = __shfl_sync(everybody, now.of[0], 0);
-    const auto count = [&](int other) {
-      tiles += room_of(tiles_of(other));
-      equal = equal && other == length;
-    };
-#pragma unroll
-    for (int i = 0; i < groups_kept; ++i) {
-      kept_.of[i] = now.of[i];
-      if (32 * i + lane() < shape_.batch) count(now.of[i]);
-    }
-    for (int b = most_kept + lane(); b < shape_.batch; b += 32) count(length_of(b));
-    of_head_ = __reduce_add_sync(everybody, tiles);
-    cut(a.split, __all_sync(everybody, equal));
-  }
-
   /// The lengths that a lane keeps.
   struct lane_lengths {
     int of[most_kept / 32];  ///< of sequences `lane`, 32 + `lane` and so on; 0 where there is none
@@ -67,17 +46,37 @@ class attention_work {
   [[nodiscard]] __device__ static bool keeps_all(const attention_shape& shape) noexcept {
     return shape.batch <= most_kept;
   }
-  /// Asks for the lengths that the lane keeps: past the first cache, which may have what was there
-  /// before the kernels ahead ended.
-  [[nodiscard]] __device__ lane_lengths read() const {
+  /// Asks for the lengths that the lane keeps, as they are now: past the first cache, which may
+  /// have what was there before the kernels ahead ended.
+  [[nodiscard]] __device__ static lane_lengths read(const attention_arguments& a) {
     lane_lengths now;
 #pragma unroll
     for (int i = 0; i < groups_kept; ++i) {
       const int sequence = 32 * i + lane();
-      now.of[i] = sequence < shape_.batch ? possible(__ldcg(lengths_ + sequence)) : 0;
+      now.of[i] = sequence < a.shape.batch ? __ldcg(a.memory.lengths + sequence) : 0;
     }
     return now;
   }
+
+  /// By all lanes of a warp, with the lengths that each has read.
+  __device__ attention_work(const attention_arguments& a, const lane_lengths& lengths)
+      : shape_(a.shape), lengths_(a.memory.lengths), kept_(lengths) {
+    int tiles = 0;
+    bool equal = true;
+    const int first = __shfl_sync(everybody, possible(kept_.of[0]), 0);
+    const auto count = [&](int length) {
+      tiles += room_of(tiles_of(length));
+      equal = equal && length == first;
+    };
+#pragma unroll
+    for (int i = 0; i < groups_kept; ++i) {
+      if (32 * i + lane() < shape_.batch) count(possible(kept_.of[i]));
+    }
+    for (int b = most_kept + lane(); b < shape_.batch; b += 32) count(length_of(b));
+    of_head_ = __reduce_add_sync(everybody, tiles);
+    cut(a.split, __all_sync(everybody, equal));
+  }
+
   /// Whether those kept are these. By all lanes of a warp.
   [[nodiscard]] __device__ bool kept(const lane_lengths& now) const {
     if (left_out(mutant::attend_lengths)) return true;
@@ -170,7 +169,8 @@ class attention_work {
   [[nodiscard]] __device__ span span_from(int begin) const {
     const bool there = begin + lane() < shape_.batch;
     span mine;
-    mine.length = begin < most_kept ? kept_of(begin / 32) : there ? length_of(begin + lane()) : 0;
+    mine.length = 0;
+    if (there) mine.length = begin < most_kept ? kept_of(begin / 32) : length_of(begin + lane());
     mine.up_to = there ? room_of(tiles_of(mine.length)) : 0;
 #pragma unroll
     for (int away = 1; away < 32; away *= 2) {
@@ -180,11 +180,11 @@ class attention_work {
     return mine;
   }
   /// By comparisons: what is indexed by a number known late lies in memory.
-  [[nodiscard]] __device__ int kept_of(int group) const noexcept {
+  [[nodiscard]] __device__ int kept_of(int group) const {
     int length = kept_.of[0];
 #pragma unroll
     for (int i = 1; i < groups_kept; ++i) length = i == group ? kept_.of[i] : length;
-    return length;
+    return possible(length);
   }
 
   [[nodiscard]] __device__ int sequence_behind(const attention_item& item) const noexcept {
@@ -244,7 +244,13 @@ class segment_walk {
     return attention_work<keys_of_tile>::behind(segment_.item) >= end_;
   }
   [[nodiscard]] __device__ const attention_segment& operator*() const noexcept { return segment_; }
+  /// The first tile of the segment that warp `number` of `warps`, a power of two, takes. Tiles go
+  /// round the warps across the borders of segments, so that each has as many.
+  [[nodiscard]] __device__ int first_tile(int number, int warps) const noexcept {
+    return segment_.begin + ((number - before_) & (warps - 1));
+  }
   __device__ void advance() {
+    before_ += segment_.end - segment_.begin;
     work_.advance(segment_.item);
     if (valid()) cut();
   }
@@ -259,6 +265,7 @@ class segment_walk {
   const attention_work<keys_of_tile>& work_;
   int begin_ = 0;
   int end_ = 0;
+  int before_ = 0;  // tiles of the segments before
   attention_segment segment_;
 };
 

@@ -46,9 +46,6 @@ __device__ inline void griddepcontrol_wait() {
   asm volatile("griddepcontrol.wait;" : : : "memory");
 }
 
-/// All threads of a block meet, wherever in the code they are. `id` is one of its barriers 1 to 15.
-__device__ inline void meet_block(int id) { asm volatile("bar.sync %0;" : : "r"(id) : "memory"); }
-
 /// The threads of a warpgroup meet. `id` is one of the barriers 1 to 15 of the block.
 __device__ inline void meet_warpgroup(int id) {
   asm volatile("bar.sync %0, 128;" : : "r"(id) : "memory");
