@@ -96,20 +96,8 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_words<packet_share::place>({-1});         // no row
 }
 
+/// And of what is more than words. All fields of plans of gathers and scatters are in chosen.txt.
 TEST(plan_numbers, plans_that_are_not_filled_in) {
-  const gather_plan gather;
-  EXPECT_EQ(gather.who, gather_senders::elsewhere);
-  EXPECT_EQ(gather.comm_ctas + gather.own_grid + gather.streams + gather.rate_limit, 0);
-  EXPECT_EQ(gather.segment_rows + gather.segment_k_blocks, 0);
-  EXPECT_FALSE(gather.packets || gather.tma_tiles || gather.polls);
-  EXPECT_EQ(gather.protocol.world * gather.protocol.workers * gather.protocol.senders, 1);
-  EXPECT_EQ(gather.protocol.sets, 2);
-  EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
-  EXPECT_EQ(gather.gemm.cycles, 0);
-  const scatter_plan scatter;
-  EXPECT_EQ(scatter.way, scatter_way::store_to_peers);
-  EXPECT_EQ(scatter.comm_ctas + scatter.own_grid + scatter.streams + scatter.split_rows, 0);
-  EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   const device_sum sum;
   EXPECT_EQ(sum.m + sum.n + sum.k, 0);
   EXPECT_EQ(sum.phases, 1);
@@ -140,7 +128,7 @@ TEST(plan_numbers, awaited_columns_end_where_the_next_begin) {
 /// Tiles wait for the chunks that have a row and a k-block of theirs, column by column.
 TEST(plan_numbers, what_is_awaited_has_something_of_a_tile) {
   plans_test::numbers number(5);
-  const auto some = [&](int least, int most) { return static_cast<int>(number(least, most)); };
+  const auto some = [&](int least, int most) { return number.count(least, most); };
   for (int round = 0; round < 5000; ++round) {
     arrival_grid grid{.by_rows = false, .source_size = 100, .rows = some(1, 12), .shard_rows = 12};
     grid.chunk_rows = some(1, 5);
@@ -190,33 +178,29 @@ TEST(plan_numbers, copies_have_the_pitches_of_both_operands) {
       EXPECT_EQ((gpu::copied_rows{nullptr, nullptr, to, from, 8, 1}).dense(), to + from == 16);
 }
 
-TEST(plan_numbers, warps_that_send_are_the_fourth_of_the_first_blocks) {
-  const moving_blocks some{gather_senders::warps, true, 9, 5};
-  for (int i = 0; i < 4 * 9; ++i) {
-    EXPECT_EQ(sends_packets(some, i / 4, i % 4), i % 4 == 3 && i / 4 < 5);
-    EXPECT_EQ(sender_beside(some, i / 4, i % 4), i % 4 == 3 ? i / 4 : 5);
+TEST(plan_numbers, warps_that_send_are_the_fourth_of_the_first_blocks_or_all) {
+  constexpr int blocks = 9;
+  constexpr int senders = 5;
+  const moving_blocks some{gather_senders::warps, true, blocks, senders};
+  const moving_blocks by_k{gather_senders::all_ctas_first, false, blocks, 4 * blocks};
+  const moving_blocks by_rows{gather_senders::all_ctas_first, true, blocks, 4 * blocks};
+  for (int i = 0; i < 4 * blocks; ++i) {
+    const int block = i / 4;
+    const int warp = i % 4;
+    EXPECT_EQ(sends_packets(some, block, warp), warp == 3 && block < senders);
+    EXPECT_EQ(sender_beside(some, block, warp), warp == 3 ? block : senders);
+    EXPECT_EQ(sender_beside(by_rows, block, warp), i) << "a block's chunks together";
+    // With gather = k own columns are multiplied while chunks come, so the warp that loads moves
+    // last.
+    EXPECT_EQ(sender_beside(by_k, block, warp), (warp == 0 ? 3 : warp - 1) * blocks + block);
   }
-  // As many turns are a warp's as its first thread has packets.
+}
+
+TEST(plan_numbers, as_many_turns_are_a_warps_as_its_first_thread_has_packets) {
   for (int rows = 1; rows < 100; ++rows)
     for (int thread = 0; thread < 64; ++thread)
       EXPECT_EQ(packet_share({.rows = rows, .columns = 4}, thread, 64).turns(),
-                (std::max(rows - thread / 32 * 32, 0) + 63) / 64);
-}
-
-/// With gather = k own columns are multiplied while chunks come, so the warp that loads moves last.
-TEST(plan_numbers, producers_move_last_where_own_columns_come_first) {
-  constexpr int blocks = 5;
-  const moving_blocks by_k{gather_senders::all_ctas_first, false, blocks, 4 * blocks};
-  for (int block = 0; block < blocks; ++block) {
-    for (int warp = 0; warp < 4; ++warp) {
-      const int round = warp == 0 ? 3 : warp - 1;
-      EXPECT_EQ(sender_beside(by_k, block, warp), round * blocks + block);
-    }
-  }
-  const moving_blocks by_rows{gather_senders::all_ctas_first, true, blocks, 4 * blocks};
-  for (int number = 0; number < 4 * blocks; ++number)
-    EXPECT_EQ(sender_beside(by_rows, number / 4, number % 4), number)
-        << "a block's chunks together";
+                ceil_div(std::max(rows - thread / 32 * 32, 0), 64));
 }
 
 TEST(plan_numbers, rooms_are_numbered_by_set) {
