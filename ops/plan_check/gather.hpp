@@ -50,6 +50,10 @@ class gather_model {
     int sender = 0;
   };
   [[nodiscard]] std::vector<sending_warp> senders_beside() const;
+  /// The plan of the same gather where a chunk is what a warp sends in a turn, of a row: where
+  /// packets go, which each signal for themselves.
+  [[nodiscard]] static gather_plan in_packets(const gather_plan& plan);
+  [[nodiscard]] std::string fault_of_packets() const;
   [[nodiscard]] std::vector<std::string> sender_faults() const;
   [[nodiscard]] std::vector<std::string> memory_faults() const;
   void walk_list(int sender, std::uint64_t epoch, const program::sink& emit) const;
@@ -61,15 +65,6 @@ class gather_model {
   gather_plan planned_;  // where `plan` stands for packets
   operand_space memory_;
 };
-
-/// The plan of the same gather where a chunk is what a warp sends in a turn, of a row, and its
-/// warps share them: where packets go, which each signal for themselves.
-[[nodiscard]] gather_plan in_packets(const gather_plan& plan);
-/// What is wrong with a gather whose senders send packets: threads that send none of their own,
-/// packets that are left out, sent twice, share a place or are not where they are read. Empty if
-/// nothing is.
-[[nodiscard]] std::string fault_of_packets(const all_gather_gemm_problem& problem,
-                                           const gather_plan& plan);
 
 /// Plans as ranks with such GPUs do, looks at each, and proves the schedule of all.
 [[nodiscard]] device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,

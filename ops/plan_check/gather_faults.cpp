@@ -39,7 +39,7 @@ std::vector<packet_thread> packet_threads(const gather_plan& plan) {
 std::vector<std::string> gather_model::faults() const {
   std::vector<std::string> found;
   if (plan.packets) {
-    found = {fault_of_packets(problem, planned_)};
+    found = {fault_of_packets()};
   } else {
     found = sender_faults();
     if (found.empty()) found = memory_faults();
@@ -101,7 +101,7 @@ std::vector<std::string> gather_model::memory_faults() const {
   return found;
 }
 
-gather_plan in_packets(const gather_plan& plan) {
+gather_plan gather_model::in_packets(const gather_plan& plan) {
   gather_plan cut = plan;
   cut.protocol.tile_m = 1;
   cut.protocol.panel_k = cut.protocol.chunk_cross = 32 * packet_panel::elements;
@@ -111,38 +111,40 @@ gather_plan in_packets(const gather_plan& plan) {
   return cut;
 }
 
-std::string fault_of_packets(const all_gather_gemm_problem& problem, const gather_plan& plan) {
-  const all_gather_gemm_protocol how(problem, plan.protocol);
-  const packet_panel panel = packet_panel::of(how);
-  const sent_shard shard = sent_shard::of(how);
+/// Threads that send none of their own; packets that are left out, sent twice, share a place or are
+/// not where they are read.
+std::string gather_model::fault_of_packets() const {
+  const all_gather_gemm_protocol protocol(problem, planned_.protocol);
+  const packet_panel panel = packet_panel::of(protocol);
+  const sent_shard own = sent_shard::of(protocol);
   std::string fault;
   const auto expect = [&](bool right, const char* what) {
     if (!right && fault.empty()) fault = what;
   };
   expect(panel.rows == problem.m && panel.columns == problem.k, "packets are those of another A");
-  expect(
-      bytes_of(plan, how).inbox >= packet_panel::bytes * 2 * static_cast<std::size_t>(panel.in_set),
-      "the inbox is too small for its packets");
+  expect(bytes_of(planned_, protocol).inbox >=
+             packet_panel::bytes * 2 * static_cast<std::size_t>(panel.in_set),
+         "the inbox is too small for its packets");
   // Packets have no counters of their own, so others are behind those of chunks.
-  for (int set = 0; set < how.sets().sets; ++set)
-    expect(!shard.counted || shard.free_counter(set, 0) == how.free_counter(set, 0),
+  for (int set = 0; set < protocol.sets().sets; ++set)
+    expect(!own.counted || own.free_counter(set, 0) == protocol.free_counter(set, 0),
            "other counters are waited for");
-  expect(shard.counted == how.counts_readers(), "readers are counted, or not, at one end only");
+  expect(own.counted == protocol.counts_readers(), "readers are counted, or not, at one end only");
   std::set<std::pair<int, int>> sent;
   std::set<int> places;
-  const std::vector<packet_thread> threads = packet_threads(plan);
+  const std::vector<packet_thread> threads = packet_threads(planned_);
   for (const packet_thread& me : threads) {
-    packet_share share(shard, me.number, me.threads);
-    expect(share.turns() == packet_share(shard, me.number / 32 * 32, me.threads).turns(),
+    packet_share share(own, me.number, me.threads);
+    expect(share.turns() == packet_share(own, me.number / 32 * 32, me.threads).turns(),
            "a warp does not go on together");
     for (int turn = 0; turn < share.turns(); ++turn) {
       const auto at = share.take();
       if (at.row < 0) continue;
       expect(sent.insert({at.row, at.column}).second, "a packet is sent twice");
-      expect(at.row < shard.rows && at.column < shard.columns && at.column % 4 == 0,
+      expect(at.row < own.rows && at.column < own.columns && at.column % 4 == 0,
              "what is sent is no packet of the shard");
-      const int row = shard.inbox_row + at.row;
-      expect(panel.source_of(row) == how.rank(), "packets are from another rank");
+      const int row = own.inbox_row + at.row;
+      expect(panel.source_of(row) == protocol.rank(), "packets are from another rank");
       const int place = panel.at(row, at.column);
       expect(place >= 0 && place < panel.in_set && places.insert(place).second,
              "two packets have one place");
@@ -153,7 +155,7 @@ std::string fault_of_packets(const all_gather_gemm_problem& problem, const gathe
     }
   }
   expect(static_cast<int>(threads.size()) == threads.front().threads, "threads are missing");
-  expect(static_cast<int>(sent.size()) == shard.rows * shard.columns / packet_panel::elements,
+  expect(static_cast<int>(sent.size()) == own.rows * own.columns / packet_panel::elements,
          "packets are left out");
   return fault;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <random>
 #include <set>
 #include <string>
 
@@ -21,7 +20,9 @@ using namespace untax::gpu;
 using plans_test::each_round;
 using plans_test::num_sms;
 using plans_test::numbers;
+using untax::ceil_div;
 using untax::error;
+using untax::round_up;
 
 /// Of a plan for a shape: tiles, what blocks read for each other, and bytes that barriers expect.
 void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
@@ -30,16 +31,12 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
   const std::int64_t x = c.swap_ab ? s.n : s.m;
   const std::int64_t y = c.swap_ab ? s.m : s.n;
   // Tiles cover the result, and none is beyond it.
-  const std::int64_t height = std::int64_t{tile_rows(c)} * c.cluster;
-  ASSERT_GE(order.m_tiles * height, x);
-  ASSERT_LT((order.m_tiles - 1) * height, x);
-  ASSERT_GE(std::int64_t{order.n_tiles} * c.block_n, y);
-  ASSERT_LT(std::int64_t{order.n_tiles - 1} * c.block_n, y);
+  ASSERT_EQ(order.m_tiles, ceil_div<std::int64_t>(x, tile_rows(c) * c.cluster));
+  ASSERT_EQ(order.n_tiles, ceil_div<std::int64_t>(y, c.block_n));
   // K-blocks cover k in whole stages.
   ASSERT_EQ(order.k_blocks_per_stage, k_blocks_per_stage(c));
   ASSERT_EQ(order.k_blocks % order.k_blocks_per_stage, 0);
-  ASSERT_GE(std::int64_t{order.k_blocks} * block_k, s.k);
-  ASSERT_LT(std::int64_t{order.k_blocks - order.k_blocks_per_stage} * block_k, s.k);
+  ASSERT_EQ(order.stages(), ceil_div<std::int64_t>(s.k, order.k_blocks_per_stage * block_k));
   ASSERT_EQ(order.part_k_blocks, order.k_blocks);
   ASSERT_EQ(order.segments, 1);
   // Each block has a place, and clusters of four the room that they need.
@@ -50,30 +47,19 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
   ASSERT_LE(std::int64_t{order.clusters}, std::int64_t{order.whole_tiles()} +
                                               std::int64_t{order.stream_k_tiles} * order.stages());
   // All blocks of a cluster together read all rows of y that there are, into the room for them.
-  const std::int64_t there = std::min<std::int64_t>(y, c.block_n);
-  ASSERT_EQ(p.multicast_rows % 8, 0) << "the swizzle repeats after 8 rows";
-  ASSERT_GE(p.multicast_rows * c.cluster, there);
-  ASSERT_LT((p.multicast_rows - 8) * c.cluster, there);
+  // The swizzle repeats after 8 rows.
+  const auto there = static_cast<int>(std::min<std::int64_t>(y, c.block_n));
+  ASSERT_EQ(p.multicast_rows, round_up(ceil_div(there, c.cluster), 8));
   ASSERT_LE(p.multicast_rows * c.cluster, c.block_n);
-  // What lands in a block for a stage, TMA tile by TMA tile.
-  const int m_rows = c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p);
-  const int n_rows = c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p);
-  ASSERT_EQ(m_rows, tile_rows(c));
-  ASSERT_EQ(n_rows, p.multicast_rows);
-  ASSERT_LE(std::max(m_rows, n_rows), 256) << "TMA takes no more";
-  int landed = 0;
-  for (int k_block = 0; k_block < k_blocks_per_stage(c); ++k_block) {
-    landed += m_rows * block_k * 2;
-    for (int block = 0; block < c.cluster; ++block) landed += n_rows * block_k * 2;
-  }
-  ASSERT_EQ(stage_bytes(p), landed);
-  ASSERT_LE(landed, k_blocks_per_stage(c) * (tile_rows(c) + c.block_n) * block_k * 2);
+  // What lands in a block for a stage.
+  ASSERT_EQ(c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p), tile_rows(c));
+  ASSERT_EQ(c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p), p.multicast_rows);
+  ASSERT_LE(std::max(tile_rows(c), p.multicast_rows), 256) << "TMA takes no more";
+  const int k_block_bytes = (tile_rows(c) + c.cluster * p.multicast_rows) * block_k * 2;
+  ASSERT_EQ(stage_bytes(p), k_blocks_per_stage(c) * k_block_bytes);
   // Room for the sums of every block, where any are left.
-  ASSERT_EQ(partials_bytes(p) > 0, order.stream_k_tiles > 0);
-  if (order.stream_k_tiles > 0) {
-    ASSERT_EQ(partials_bytes(p),
-              static_cast<std::size_t>(p.blocks()) * tile_rows(c) * c.block_n * 4);
-  }
+  const int with_partials = order.stream_k_tiles > 0 ? p.blocks() : 0;
+  ASSERT_EQ(partials_bytes(p), std::size_t{4} * with_partials * tile_rows(c) * c.block_n);
   each_read(p, p.blocks() - 1, [&](const cta_read& r) {
     const int place = (p.blocks() - 1) % cluster_blocks(c) % c.cluster;
     ASSERT_EQ(r.a_read.begin, r.a.begin + (c.swap_ab ? place * p.multicast_rows : 0));
@@ -205,9 +191,8 @@ TEST(operand_ends, are_where_the_last_tile_is_not_full) {
         const std::int64_t of_n = c.swap_ab ? m : n;
         const int rows = c.warpgroup_split_k ? 64 : 128;
         const auto m_end = m_end_of(p, of_m);
-        ASSERT_EQ(m_end.begin % rows, 0);
-        ASSERT_EQ(m_end.begin + m_end.rows, of_m);
-        ASSERT_LT(m_end.rows, rows);
+        ASSERT_EQ(m_end.begin, of_m / rows * rows);
+        ASSERT_EQ(m_end.rows, of_m % rows);
         const auto n_end = n_end_of(p, of_n);
         if (of_n <= c.block_n || of_n % c.block_n == 0) {
           ASSERT_EQ(n_end.rows, 0);
@@ -215,9 +200,8 @@ TEST(operand_ends, are_where_the_last_tile_is_not_full) {
         } else {
           const auto left = static_cast<int>(of_n % c.block_n);
           ASSERT_EQ(n_end.begin, of_n - left);
-          ASSERT_EQ(n_end.rows % 8, 0);
-          ASSERT_GE(n_end.rows * c.cluster, left) << "the blocks of a cluster read all of them";
-          ASSERT_LT((n_end.rows - 8) * c.cluster, left) << "and hardly more";
+          ASSERT_EQ(n_end.rows, round_up(ceil_div(left, c.cluster), 8))
+              << "the blocks of a cluster read all of them, and hardly more";
         }
       }
     }
@@ -232,14 +216,11 @@ TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
 /// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
 TEST(gemm_costs, of_random_problems) {
   constexpr int problems = 60;
-  std::mt19937_64 engine(9);
-  const auto below = [&](std::uint64_t count) {
-    return static_cast<std::int64_t>(engine() % count);
-  };
+  numbers number(9);
   std::string text;
   for (int i = 0; i < problems; ++i) {
-    const gemm_shape s{1 + below(std::uint64_t{1} << below(14)), 8 * (1 + below(2000)),
-                       8 * (1 + below(2000))};
+    const gemm_shape s{number(1, std::int64_t{1} << number(0, 13)), 8 * number(1, 2000),
+                       8 * number(1, 2000)};
     const gemm_costs costs = i % 2 == 0 ? gemm_costs::h200 : gemm_costs::h100;
     for (const gemm_plan& p : plans_alone(s, {num_sms, costs})) {
       const tile_config& c = p.config;

@@ -81,19 +81,6 @@ TEST(kernels, fit) {
   }
 }
 
-/// Registers of a block: the file of a multiprocessor has 65536, given in steps of 8 a thread.
-TEST(kernels, have_registers_that_fit) {
-  for (const register_shares& shares :
-       {registers_alone, registers_with_peers, registers_with_sums}) {
-    EXPECT_LE(warpgroup_threads * (shares.producer + mma_warpgroups * shares.consumer), 65536);
-    EXPECT_EQ(shares.producer % 8, 0);
-    EXPECT_EQ(shares.consumer % 8, 0);
-    EXPECT_GE(shares.producer, 24);
-    EXPECT_LE(shares.consumer, 255);
-  }
-  EXPECT_EQ(block_threads, 384);
-}
-
 TEST(kernels, are_looked_up_by_equality) {
   std::vector<kernel_variant> variants;
   for (const tile_config& c : gemm_kernels) variants.push_back({c, nullptr, 0});
