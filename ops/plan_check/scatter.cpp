@@ -10,15 +10,10 @@
 namespace untax::plan_check {
 namespace {
 
-/// With the most rows that a run has.
+/// With the most rows that a run has: counters, and flagged tiles, are those of all of them.
 gemm_all_scatter_problem most_of(gemm_all_scatter_problem problem, const scatter_plan& plan) {
   if (plan.protocol.capacity > 0) problem.m = plan.protocol.capacity;
   return problem;
-}
-/// Flagged tiles are those of the most rows.
-gemm_all_scatter_problem flagged(const gemm_all_scatter_problem& problem,
-                                 const scatter_plan& plan) {
-  return plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem;
 }
 
 }  // namespace
@@ -26,7 +21,7 @@ gemm_all_scatter_problem flagged(const gemm_all_scatter_problem& problem,
 scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned)
     : problem(asked),
       plan(planned),
-      how(flagged(problem, plan), plan.protocol),
+      how(plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem, plan.protocol),
       own_(how.tiles().cols.whole) {
   if (plan.way == scatter_way::tile_flags) {
     lists = lists_of(how);

@@ -177,7 +177,7 @@ void add_edges(lines& all) {
   }
 }
 
-lines all_lines() {
+TEST(chosen, what_was_measured) {
   lines all;
   add_gemms(all);
   add_expectations(all, false, {132, 131, 114, 66, 34, 16, 7},
@@ -187,11 +187,7 @@ lines all_lines() {
   add_small(all);
   add_edges(all);
   add_expectations(all, true, {132, 78, 16}, {1, 40, 64, 100, 129, 256, 700, 2048, 9000});
-  return all;
-}
-
-TEST(chosen, what_was_measured) {
-  untax_test::expect_wanted_lines("tests/plans/chosen.txt", all_lines());
+  untax_test::expect_wanted_lines("tests/plans/chosen.txt", all);
 }
 
 }  // namespace
