@@ -21,7 +21,6 @@
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/gemm/sources/segments.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
-#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -59,7 +58,8 @@ TEST(plan_numbers, shares_of_blocks) {
 }
 
 /// Code fills plans field by field, and a field that it leaves out, since there is nothing of the
-/// kind, has to mean that: of what nobody has filled in all words are zero but these.
+/// kind, has to mean that: of what nobody has filled in all words are zero but these. (All fields
+/// of plans of gathers and scatters are in chosen.txt.)
 template <class T>
 void expect_words(const std::vector<int>& wanted) {
   static const T value;  // of static memory also what lies between fields is zero
@@ -94,24 +94,11 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_words<arrival_grid>({1, 1, 1, 1, 1, 1});  // by rows; and all that something is divided by
   expect_words<packet_panel>({1});                 // rows of a shard
   expect_words<packet_share::place>({-1});         // no row
-}
-
-/// And of what is more than words. All fields of plans of gathers and scatters are in chosen.txt.
-TEST(plan_numbers, plans_that_are_not_filled_in) {
-  const device_sum sum;
-  EXPECT_EQ(sum.m + sum.n + sum.k, 0);
-  EXPECT_EQ(sum.phases, 1);
-  const sums_plan sums;
-  EXPECT_EQ(sums.comm_ctas + sums.own_grid, 0);
-  EXPECT_FALSE(sums.beside);
-  EXPECT_EQ(bulk_gather{}.senders, 1);
-  packet_share none;
-  EXPECT_EQ(none.turns(), 0);
-  EXPECT_EQ(none.take().row, -1);
-  const gpu::moved_operands moved;
-  EXPECT_EQ(moved.a_stride + moved.inbox_stride + moved.outbox_stride + moved.outbox_begin +
-                moved.c_stride + moved.run.between + moved.run.launch,
-            0);
+  expect_words<packet_share>({1, -1, -1});         // packets of a row; none to send
+  expect_words<gpu::moved_operands>({1});          // ranks
+  // Ranks, sets, senders; then as above.
+  expect_words<bulk_gather>({1, 2, 1, true, 2, 1, 1});
+  expect_words<device_sum>({static_cast<int>(dtype::bf16), 1});  // phases
 }
 
 /// Chunks of a column end where those of the next begin, the last where the k-blocks do.
@@ -210,8 +197,6 @@ TEST(plan_numbers, rooms_are_numbered_by_set) {
     EXPECT_EQ(shard.publish_counter(set, 6), 8 + 7 * set);
   }
   for (const int row : {8, 14}) EXPECT_EQ(shard.rows_of({.row = row, .rows = 4}), row == 8 ? 2 : 0);
-  for (const auto& p : plans_test::gather_cases())
-    ASSERT_EQ(sent_shard::of(p.how).listed_from, 0) << "all runs have the same rows";
 }
 
 TEST(plan_numbers, tma_tiles_fit_from_one_row_and_eight_columns_to_the_last_byte) {
