@@ -19,11 +19,7 @@
 namespace {
 
 using namespace untax;
-using plans_test::asked;
-using plans_test::asked_gather;
-using plans_test::asked_scatter;
-using plans_test::num_sms;
-using plans_test::own_patterns;
+using namespace plans_test;
 
 using lines = std::vector<std::string>;
 

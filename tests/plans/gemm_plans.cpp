@@ -16,13 +16,9 @@
 
 namespace {
 
+using namespace plans_test;
+using namespace untax;
 using namespace untax::gpu;
-using plans_test::each_round;
-using plans_test::num_sms;
-using plans_test::numbers;
-using untax::ceil_div;
-using untax::error;
-using untax::round_up;
 
 /// Of a plan for a shape: tiles, what blocks read for each other, and bytes that barriers expect.
 void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
@@ -142,7 +138,7 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
     EXPECT_NO_THROW(gemm_plans(good, 132));
   const auto says = [&](const gemm_shape& shape, const char* reason) {
     const error e = untax_test::error_of([&] { (void)gemm_plans(shape, 132); });
-    untax_test::expect_error(e, untax::errc::invalid_argument, {reason});
+    untax_test::expect_error(e, errc::invalid_argument, {reason});
   };
   for (const gemm_shape& none : {gemm_shape{0, 64, 64}, {16, 0, 64}, {16, 64, 0}, {-8, 64, 64}})
     says(none, "1 or more");
@@ -151,7 +147,7 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
   for (const gemm_shape& odd :
        {gemm_shape{16, 60, 64}, {16, 64, 60}, {16, most - 1, 64}, {16, 64, most - 1}})
     says(odd, "multiples of 8");
-  says({16, 64, 64, untax::dtype::f32}, "bf16 or fp16");
+  says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }
 
 TEST(gemm_plans, are_no_wider_than_twice_the_rows) {

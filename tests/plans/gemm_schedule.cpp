@@ -14,9 +14,8 @@
 
 namespace {
 
+using namespace plans_test;
 using namespace untax::gpu;
-using plans_test::each_round;
-using plans_test::numbers;
 
 void expect_sound(const tile_schedule& schedule) {
   const tile_scheduler s(schedule);

@@ -26,12 +26,13 @@
 
 namespace {
 
+using namespace plans_test;
 using namespace untax;
 
 /// Shares are of one size, begin at multiples of the unit, and no more than asked for or than have
 /// a word for each thread.
 TEST(plan_numbers, shares_of_blocks) {
-  plans_test::each_round(2000, [](plans_test::numbers& number) {
+  each_round(2000, [](numbers& number) {
     constexpr std::int64_t some[] = {1, 4, 30, 300, 9000};
     const std::int64_t rows = number(1, number.one_of(some));
     const std::int64_t columns = 8 * number(1, number.one_of(some));
@@ -114,7 +115,7 @@ TEST(plan_numbers, awaited_columns_end_where_the_next_begin) {
 
 /// Tiles wait for the chunks that have a row and a k-block of theirs, column by column.
 TEST(plan_numbers, what_is_awaited_has_something_of_a_tile) {
-  plans_test::numbers number(5);
+  numbers number(5);
   const auto some = [&](int least, int most) { return number.count(least, most); };
   for (int round = 0; round < 5000; ++round) {
     arrival_grid grid{.by_rows = false, .source_size = 100, .rows = some(1, 12), .shard_rows = 12};
