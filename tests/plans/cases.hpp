@@ -65,11 +65,11 @@ class numbers {
   return all;
 }
 
-/// Calls `look(number)` so many times for each seed.
+/// Calls `look(number)` so many times for each seed, which is counted from `first` on.
 template <class Look>
-void each_round(int rounds, const Look& look) {
+void each_round(int rounds, const Look& look, unsigned first = 0) {
   for (const unsigned seed : seeds()) {
-    numbers number(seed);
+    numbers number(first + seed);
     for (int round = 0; round < rounds; ++round) {
       SCOPED_TRACE(fmt::format("seed {}, round {}", seed, round));
       ASSERT_NO_FATAL_FAILURE(look(number));

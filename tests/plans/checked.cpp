@@ -72,7 +72,7 @@ void expect_right(const asked<Problem>& what, const Check& check) {
 }
 
 TEST(checked, schedules_of_gathers_are_right) {
-  each_round(10, [](numbers& number) {
+  const auto look = [](numbers& number) {
     for (const pattern how : own_patterns) {
       auto what = small_world<all_gather_gemm_problem>(number, how);
       for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
@@ -80,13 +80,15 @@ TEST(checked, schedules_of_gathers_are_right) {
         expect_right(what, plan_check::check_gather);
       }
     }
-  });
+  };
+  each_round(10, look, 500);
 }
 TEST(checked, schedules_of_scatters_are_right) {
-  each_round(10, [](numbers& number) {
+  const auto look = [](numbers& number) {
     for (const pattern how : own_patterns)
       expect_right(small_world<gemm_all_scatter_problem>(number, how), plan_check::check_scatter);
-  });
+  };
+  each_round(10, look, 600);
 }
 
 template <class Case>

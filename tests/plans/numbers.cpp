@@ -21,6 +21,7 @@
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/gemm/sources/segments.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -59,11 +60,11 @@ TEST(plan_numbers, shares_of_blocks) {
 }
 
 /// Code fills plans field by field, and a field that it leaves out, since there is nothing of the
-/// kind, has to mean that: of what nobody has filled in all words are zero but these. (All fields
-/// of plans of gathers and scatters are in chosen.txt.)
+/// kind, has to mean that: of what nobody has filled in all words are zero but these. (What
+/// plans of gathers and scatters say of themselves is in chosen.txt.)
 template <class T>
 void expect_words(const std::vector<int>& wanted) {
-  static const T value;  // of static memory also what lies between fields is zero
+  static T value;  // of static memory also what lies between fields is zero
   std::vector<int> words(sizeof(T) / sizeof(int));
   std::memcpy(words.data(), &value, sizeof(T));
   std::erase(words, 0);
@@ -99,6 +100,10 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_words<gpu::moved_operands>({1});          // ranks
   // Ranks, sets, senders; then as above.
   expect_words<bulk_gather>({1, 2, 1, true, 2, 1, 1});
+  gather_plan gather;
+  scatter_plan scatter;
+  EXPECT_EQ(gather.segment_k_blocks + scatter.split_rows, 0);
+  EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   expect_words<device_sum>({static_cast<int>(dtype::bf16), 1});  // phases
 }
 
