@@ -40,6 +40,14 @@ class lane_program {
     kernels_.back().lanes.push_back(std::move(what));
     ++kernels_.back().about.workers;
   }
+  /// A lane that begins behind some flags, and raises one at its end; -1: none.
+  void add(const std::vector<int>& behind, const lane& what, int raised = -1) {
+    add([=, rank = memory_.rank](std::uint64_t epoch, const program::sink& emit) {
+      for (const int flag : behind) emit(awaits(rank, flag, epoch));
+      what(epoch, emit);
+      if (raised >= 0) emit(raises(rank, raised, epoch));
+    });
+  }
   /// A new flag. All that only make wait are taken before those that order.
   [[nodiscard]] int add_flag(bool orders = true) {
     if (!orders) ++waits_only_;

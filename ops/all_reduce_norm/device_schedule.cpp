@@ -8,7 +8,6 @@
 
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/plan_check/check.hpp"
-#include "ops/plan_check/rank_lanes.hpp"
 
 namespace untax {
 
@@ -130,7 +129,7 @@ void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
 
 schedule::lane_program norm_model::lanes() const {
   const std::int64_t slabs = std::int64_t{sets()} * how().world();
-  plan_check::rank_lanes all({how().rank(),
+  schedule::lane_program all({how().rank(),
                               how().world(),
                               how().counters() + static_cast<int>(slabs) * how().slab_rows,
                               {slabs * how().slab_rows, how().hidden},
@@ -139,7 +138,7 @@ schedule::lane_program norm_model::lanes() const {
   all.begin_kernel(all_reduce_norm_name.data(), 0);
   std::vector<int> added;
   for (int block = 0; block < plan.workers(); ++block) {
-    added.push_back(all.flag());
+    added.push_back(all.add_flag());
     all.add(
         {},
         [this, block](std::uint64_t epoch, const program::sink& emit) {
@@ -151,7 +150,7 @@ schedule::lane_program norm_model::lanes() const {
         added.back());
   }
   all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
-  return all.take();
+  return all;
 }
 
 device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,

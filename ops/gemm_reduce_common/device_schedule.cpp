@@ -167,8 +167,7 @@ plan_check::gemm_lanes sums_model::gemm() const {
   plan_check::gemm_lanes all;
   all.plan = &plan.gemm;
   all.k = depth();
-  all.read = [this, now = std::make_shared<const std::vector<factors::ready>>()](
-                 const gpu::cta_read& of, std::uint64_t, const auto& visit) {
+  all.read = [this](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
     const int row = how().turned(of.a.begin);
     const range rows = common(row, row + of.a.count, 0, how().m);
     const range cols = common(of.b.begin, of.b.begin + of.b.count, 0, how().n);
@@ -179,7 +178,7 @@ plan_check::gemm_lanes sums_model::gemm() const {
                   .a = {operand::a, how().rank(), row, begin},
                   .b = {operand::b, how().rank(), of.b.begin, begin},
                   .c = {operand::product, how().rank(), 0, 0},
-                  .waits = now});
+                  .waits = {}});
   };
   all.store = [this](const step& tile, std::uint64_t epoch, const program::sink& emit) {
     emit(tile);
@@ -280,7 +279,7 @@ void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
 }
 
 schedule::lane_program sums_model::lanes() const {
-  plan_check::rank_lanes all(
+  schedule::lane_program all(
       {how().rank(),
        how().world(),
        how().counters() + sets() * how().world() * strips(),
@@ -295,9 +294,7 @@ schedule::lane_program sums_model::lanes() const {
                                                         : plan.own_grid;
   all.begin_kernel("gemm", 0);
   std::vector<int> multiplied;
-  if (multiplies)
-    multiplied = all.add_gemm(
-        gemm(), std::vector<std::vector<int>>(static_cast<std::size_t>(plan.gemm.blocks())));
+  if (multiplies) multiplied = plan_check::add_gemm(all, gemm());
   for (int me = 0; !multiplies && me < plan.own_grid; ++me)
     all.add({}, [this, me](std::uint64_t epoch, const program::sink& emit) {
       send_zeros(me, plan.own_grid, epoch, emit);
@@ -306,7 +303,7 @@ schedule::lane_program sums_model::lanes() const {
   std::vector<int> added;
   for (int me = 0; me < adders; ++me) {
     const auto at = static_cast<std::size_t>(me);
-    added.push_back(all.flag());
+    added.push_back(all.add_flag());
     all.add(
         itself ? std::vector<int>{multiplied[at]} : std::vector<int>{},
         [this, me, adders, itself](std::uint64_t epoch, const program::sink& emit) {
@@ -316,7 +313,7 @@ schedule::lane_program sums_model::lanes() const {
         added.back());
   }
   all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
-  return all.take();
+  return all;
 }
 
 device_findings check_on_gpus(const device_sum& sum, int ranks, const operator_options& options,

@@ -7,7 +7,7 @@
 
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
-#include "ops/plan_check/rank_lanes.hpp"
+#include "ops/plan_check/gemm_lanes.hpp"
 
 namespace untax {
 

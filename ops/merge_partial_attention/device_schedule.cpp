@@ -8,7 +8,6 @@
 
 #include "ops/merge_partial_attention/planning.hpp"
 #include "ops/plan_check/check.hpp"
-#include "ops/plan_check/rank_lanes.hpp"
 
 namespace untax {
 /// Chunks of one row that a warp takes in one turn.
@@ -185,7 +184,7 @@ void merge_model::finish(std::uint64_t epoch, const program::sink& emit) const {
 
 schedule::lane_program merge_model::lanes() const {
   const std::int64_t slabs = std::int64_t{sets()} * how().world();
-  plan_check::rank_lanes all({how().rank(),
+  schedule::lane_program all({how().rank(),
                               how().world(),
                               how().counters() + static_cast<int>(slabs) * slab_counters(),
                               {slabs * how().slab_rows, how().row_chunks + 1},
@@ -194,7 +193,7 @@ schedule::lane_program merge_model::lanes() const {
   all.begin_kernel(merge_partial_attention_name.data(), 0);
   std::vector<int> merged;
   for (int block = 0; block < plan.blocks; ++block) {
-    merged.push_back(all.flag());
+    merged.push_back(all.add_flag());
     all.add(
         {},
         [this, block](std::uint64_t epoch, const program::sink& emit) {
@@ -204,7 +203,7 @@ schedule::lane_program merge_model::lanes() const {
         merged.back());
   }
   all.add(merged, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
-  return all.take();
+  return all;
 }
 
 device_findings check_on_gpus(const merge_partial_attention_problem& problem, int ranks,

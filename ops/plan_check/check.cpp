@@ -29,12 +29,6 @@ auto atom_of(const step& s) {
 }
 using atom = decltype(atom_of(step{}));
 
-std::vector<step> steps_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
-  std::vector<step> steps;
-  all.steps(sender, epoch, [&](const step& s) { steps.push_back(s); });
-  return steps;
-}
-
 /// Those that do anything: what waits for nothing yet is left out.
 std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
   std::vector<atom> atoms;
@@ -44,6 +38,12 @@ std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uin
 }
 
 }  // namespace
+
+std::vector<step> steps_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
+  std::vector<step> steps;
+  all.steps(sender, epoch, [&](const step& s) { steps.push_back(s); });
+  return steps;
+}
 
 std::string difference(const comm::sender_program& does, const comm::sender_program& says) {
   const auto epochs = 2 * static_cast<std::uint64_t>(says.sets.sets);

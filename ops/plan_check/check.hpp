@@ -11,6 +11,9 @@
 
 namespace untax::plan_check {
 
+/// All that a sender does in an epoch.
+[[nodiscard]] std::vector<step> steps_of(const comm::sender_program& all, int sender,
+                                         std::uint64_t epoch);
 /// Where what senders do and what their program says part: the first difference, over all epochs in
 /// which a set is used for the first time or for the second. Empty: they are the same.
 [[nodiscard]] std::string difference(const comm::sender_program& does,

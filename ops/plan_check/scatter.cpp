@@ -1,7 +1,6 @@
 #include "ops/plan_check/scatter.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,15 +10,10 @@
 namespace untax::plan_check {
 namespace {
 
-/// With the most rows that a run has.
+/// With the most rows that a run has: counters, and flagged tiles, are those of all of them.
 gemm_all_scatter_problem most_of(gemm_all_scatter_problem problem, const scatter_plan& plan) {
   if (plan.protocol.capacity > 0) problem.m = plan.protocol.capacity;
   return problem;
-}
-/// Flagged tiles are those of the most rows.
-gemm_all_scatter_problem flagged(const gemm_all_scatter_problem& problem,
-                                 const scatter_plan& plan) {
-  return plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem;
 }
 
 }  // namespace
@@ -27,7 +21,7 @@ gemm_all_scatter_problem flagged(const gemm_all_scatter_problem& problem,
 scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned)
     : problem(asked),
       plan(planned),
-      how(flagged(problem, plan), plan.protocol),
+      how(plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem, plan.protocol),
       own_(how.tiles().cols.whole) {
   if (plan.way == scatter_way::tile_flags) {
     lists = lists_of(how);
@@ -41,6 +35,11 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
   moved.run.out = c;
   moved.run.between = nowhere::span;
   moved.c_stride = problem.n;
+  const schedule::operand_extents sizes = operands();
+  memory_.add(operand::a, how.rank(), nowhere::a, sizes.a);
+  memory_.add(operand::b, how.rank(), nowhere::b, sizes.b);
+  for (int rank = 0; rank < how.world(); ++rank)
+    memory_.add(operand::c, rank, nowhere::c + rank * nowhere::span, sizes.c);
 }
 
 comm::sender_program scatter_model::says() const {
@@ -62,33 +61,21 @@ schedule::operand_extents scatter_model::operands() const {
   return {{problem.m, problem.k}, {own_.size, problem.k}, {problem.m, problem.n}};
 }
 
-operand_space scatter_model::space() const {
-  operand_space memory;
-  const schedule::operand_extents sizes = operands();
-  memory.add(operand::a, how.rank(), nowhere::a, sizes.a);
-  memory.add(operand::b, how.rank(), nowhere::b, sizes.b);
-  for (int rank = 0; rank < how.world(); ++rank)
-    memory.add(operand::c, rank, nowhere::c + rank * nowhere::span, sizes.c);
-  return memory;
-}
-
 comm::sender_program scatter_model::does() const {
   comm::sender_program all = says();
-  const operand_space memory = space();
   if (plan.streams > 0) {
-    all.steps = memory.moved_steps(moved, all.steps);
+    all.steps = memory_.moved_steps(moved, all.steps);
   } else if (plan.way == scatter_way::tile_flags) {
-    all.steps = [=, this](int sender, std::uint64_t epoch, const program::sink& emit) {
+    all.steps = [this](int sender, std::uint64_t epoch, const program::sink& emit) {
       how.open(sender, epoch, emit);
-      send_tiles(memory, sender, epoch, emit);
+      send_tiles(sender, epoch, emit);
       how.close(sender, epoch, emit);
     };
   }
   return changed(std::move(all), change);
 }
 
-void scatter_model::send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
-                               const program::sink& emit) const {
+void scatter_model::send_tiles(int sender, std::uint64_t epoch, const program::sink& emit) const {
   const auto at = static_cast<std::size_t>(sender);
   for (int i = lists.begins.at(at); i < lists.begins.at(at + 1); ++i) {
     const comm::transfer& tile = lists.entries.at(static_cast<std::size_t>(i));
@@ -108,8 +95,8 @@ void scatter_model::send_tiles(const operand_space& memory, int sender, std::uin
       emit(step{.what = action::copy,
                 .rows = rows,
                 .cols = cols,
-                .from = memory.rectangle(own.first, tile.row, tile.col, rows, cols),
-                .to = memory.rectangle(there, tile.row, tile.col, rows, cols),
+                .from = memory_.rectangle(own.first, tile.row, tile.col, rows, cols),
+                .to = memory_.rectangle(there, tile.row, tile.col, rows, cols),
                 .reserve = how.landing(how.rank(), receiver_at_hop(how.rank(), hop, how.world()),
                                        sender, epoch)});
     }
@@ -140,65 +127,43 @@ std::vector<std::string> scatter_model::faults() const {
 }
 
 schedule::lane_program scatter_model::lanes() const {
-  const gpu::tile_config& c = plan.gemm.config;
-  const std::int64_t rows = tile_rows(c);
-  rank_lanes all({how.rank(),
-                  how.world(),
-                  gemm_all_scatter_protocol(most_of(problem, plan), plan.protocol).counters(),
-                  {},
-                  {},
-                  c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n}});
+  const int counters = gemm_all_scatter_protocol(most_of(problem, plan), plan.protocol).counters();
+  schedule::lane_program all(
+      {how.rank(), how.world(), counters, {}, {}, tile_extent(plan.gemm.config)});
   if (plan.streams > 0) {
     add_copies(all);
-    return all.take();
+    return all;
   }
-  const std::vector<int> done = add_gemm(all, "gemm", 0, 0, {});
+  const std::vector<int> done = add_gemm(all, 0, {});
   if (plan.way == scatter_way::store_to_peers) {
-    all.add({},
-            [this](std::uint64_t epoch, const program::sink& emit) { how.open(0, epoch, emit); });
+    all.add([this](std::uint64_t epoch, const program::sink& emit) { how.open(0, epoch, emit); });
     all.add(done,
             [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
-    return all.take();
+    return all;
   }
   all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1);
   const comm::sender_program sends = does();
   for (int i = 0; i < sends.count; ++i)
-    all.add({},
-            [=](std::uint64_t epoch, const program::sink& emit) { sends.steps(i, epoch, emit); });
-  return all.take();
+    all.add([=](std::uint64_t epoch, const program::sink& emit) { sends.steps(i, epoch, emit); });
+  return all;
 }
 
 /// The CTAs of the kernel of a row split, which begin behind some flags; those that they raise.
-std::vector<int> scatter_model::add_gemm(rank_lanes& all, const char* name, int stage, int split,
+std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
                                          const std::vector<int>& behind) const {
-  all.begin_kernel(name, stage);
+  all.begin_kernel("gemm", 0);
   if (own_.empty()) return {};
-  const auto memory = std::make_shared<operand_space>(space());
-  const auto now = std::make_shared<const std::vector<factors::ready>>();
   gemm_lanes gemm;
   gemm.plan = &plan.gemm;
   gemm.k = problem.k;
-  gemm.sets = room_sets{1};
-  gemm.read = [this, memory, now, split](const gpu::cta_read& of, std::uint64_t,
-                                         const auto& visit) {
-    const gpu::matrix_at& a = maps.row_splits[static_cast<std::size_t>(split)].a;
-    const gpu::matrix_at& c = maps.row_splits[static_cast<std::size_t>(split)].c;
-    const std::int64_t column = std::int64_t{of.begin} * gpu::block_k;
-    const std::int64_t past = std::int64_t{of.end} * gpu::block_k;
-    factors f;
-    f.rows = std::clamp<std::int64_t>(c.rows - of.a.begin, 0, of.a.count);
-    f.cols = std::clamp<std::int64_t>(std::min(maps.b.rows, c.columns) - of.b.begin, 0, of.b.count);
-    f.depth = std::max<std::int64_t>(std::min({past, a.columns, maps.b.columns}) - column, 0);
-    if (f.rows > 0 && f.cols > 0 && f.depth > 0) {
-      if (of.a.begin + f.rows <= a.rows)
-        f.a = memory->rectangle(a, of.a.begin, column, f.rows, f.depth);
-      f.b = memory->rectangle(maps.b, of.b.begin, column, f.cols, f.depth);
-      f.c = memory->rectangle(c, of.a.begin, of.b.begin, f.rows, f.cols);
-    }
-    f.waits = now;
-    visit(f);
+  gemm.sets = how.sets();
+  gemm.read = [this, split](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
+    const auto& [a, c] = maps.row_splits[static_cast<std::size_t>(split)];
+    const range columns{std::int64_t{of.begin} * gpu::block_k,
+                        std::int64_t{of.end - of.begin} * gpu::block_k};
+    visit(memory_.multiplied(of, a, of.a.begin, maps.b, c, of.a.begin, columns));
   };
-  gemm.store = [this, memory](step tile, std::uint64_t epoch, const program::sink& emit) {
+  gemm.store = [this](step tile, std::uint64_t epoch, const program::sink& emit) {
     const std::int64_t column = tile.to.col - own_.begin;
     if (plan.way == scatter_way::tile_flags)
       tile.publish = how.tile_flag(how.tile_at(tile.to.row, column), epoch);
@@ -209,33 +174,32 @@ std::vector<int> scatter_model::add_gemm(rank_lanes& all, const char* name, int 
                 .rows = tile.rows,
                 .cols = tile.cols,
                 .from = tile.to,
-                .to = memory->rectangle(maps.copies[i], tile.to.row, column, tile.rows, tile.cols),
+                .to = memory_.rectangle(maps.copies[i], tile.to.row, column, tile.rows, tile.cols),
                 .reserve = how.landing(how.rank(), peer, 0, epoch)});
     }
   };
-  return all.add_gemm(
-      gemm, std::vector<std::vector<int>>(static_cast<std::size_t>(plan.gemm.blocks()), behind));
+  const std::vector<std::vector<int>> all_behind(static_cast<std::size_t>(plan.gemm.blocks()),
+                                                 behind);
+  return plan_check::add_gemm(all, gemm, all_behind);
 }
 
 /// Row splits one after the other; what one has stored is copied while the next ones multiply, when
 /// all ranks have opened their C.
-void scatter_model::add_copies(rank_lanes& all) const {
+void scatter_model::add_copies(schedule::lane_program& all) const {
   all.begin_kernel("open", 0);
-  const int opened = all.flag();
+  const int opened = all.add_flag();
   all.add(
       {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
       opened);
-  std::vector<std::vector<int>> ended;
+  std::vector<std::vector<int>> ended = {{}};  // before each row split, and behind the last one
   const auto splits = static_cast<int>(maps.row_splits.size());
-  for (int split = 0; split < splits; ++split)
-    ended.push_back(
-        add_gemm(all, "gemm", 0, split, ended.empty() ? std::vector<int>() : ended.back()));
+  for (int split = 0; split < splits; ++split) ended.push_back(add_gemm(all, split, ended.back()));
   all.begin_kernel("copies", 0);
   std::vector<int> copied = ended.back();
   copied.push_back(opened);
   const comm::sender_program sends = does();
   for (int i = 0; i < sends.count; ++i) {
-    copied.push_back(all.flag());
+    copied.push_back(all.add_flag());
     all.add(
         {opened},
         [=, this](std::uint64_t epoch, const program::sink& emit) {
@@ -243,7 +207,7 @@ void scatter_model::add_copies(rank_lanes& all) const {
           sends.steps(i, epoch, [&](const step& s) {
             const std::int64_t split = s.from.row / plan.split_rows;
             if (known.insert(split).second && split < splits)
-              for (const int flag : ended[static_cast<std::size_t>(split)])
+              for (const int flag : ended[static_cast<std::size_t>(split) + 1])
                 emit(schedule::lane_program::awaits(how.rank(), flag, epoch));
             emit(s);
           });

@@ -8,8 +8,7 @@
 #include "engines/gpu/comm/moved_operands.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/plan_check/check.hpp"
-#include "ops/plan_check/operand_space.hpp"
-#include "ops/plan_check/rank_lanes.hpp"
+#include "ops/plan_check/gemm_lanes.hpp"
 
 namespace untax::plan_check {
 
@@ -36,14 +35,13 @@ class scatter_model {
   sender_change change;
 
  private:
-  [[nodiscard]] operand_space space() const;
-  void send_tiles(const operand_space& memory, int sender, std::uint64_t epoch,
-                  const program::sink& emit) const;
-  [[nodiscard]] std::vector<int> add_gemm(rank_lanes& all, const char* name, int stage, int split,
+  void send_tiles(int sender, std::uint64_t epoch, const program::sink& emit) const;
+  [[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& all, int split,
                                           const std::vector<int>& behind) const;
-  void add_copies(rank_lanes& all) const;
+  void add_copies(schedule::lane_program& all) const;
 
   range own_;  // columns of C
+  operand_space memory_;
 };
 
 /// Plans as ranks with such GPUs do, looks at each, and proves the schedule of all.

@@ -1,11 +1,10 @@
 #include "tests/plans/cases.hpp"
 
-#include <string>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <utility>
 
 #include <untax/core/error.hpp>
+
+#include "tests/errors.hpp"
 
 namespace plans_test {
 namespace {
@@ -20,9 +19,7 @@ constexpr int sm_counts[] = {132, 132, 114, 66, 32};
 operator_options some_options(pattern how, numbers& number) {
   operator_options options;
   options.how = how;
-  const auto some = [&] {
-    return static_cast<int>(number(1, number(0, 1) == 0 ? 4 : 2 * num_sms));
-  };
+  const auto some = [&] { return number.count(1, number(0, 1) == 0 ? 4 : 2 * num_sms); };
   if (number(0, 3) == 0) options.workers = some();
   if (number(0, 3) == 0) options.senders = some();
   return options;
@@ -38,126 +35,75 @@ std::int64_t some_columns(numbers& number) {
   return number(0, 2) == 0 ? number.one_of(usual) : 8 * number(1, number(0, 1) == 0 ? 60 : 1125);
 }
 
-/// Where a case is made of: who chooses among all plans, of a GPU with so many multiprocessors.
-struct place_of_plans {
-  int world;
-  int chooser;
-  int num_sms;
-};
-place_of_plans some_place(numbers& number) {
-  const auto world = static_cast<int>(number(1, 8));
-  const auto chooser = static_cast<int>(number(0, world - 1));
-  return {world, chooser, number.one_of(sm_counts)};
-}
-
-std::string text_of(const all_gather_gemm_problem& p) {
-  return fmt::format("all_gather_gemm {} x {} x {}, gather {}", p.m, p.n, p.k, name_of(p.gather));
-}
-std::string text_of(const gemm_all_scatter_problem& p) {
-  return fmt::format("gemm_all_scatter {} x {} x {}", p.m, p.n, p.k);
-}
-constexpr auto plans_of(const planned_gather*) { return gather_plans; }
-constexpr auto plans_of(const planned_scatter*) { return scatter_plans; }
-
-/// What a world plans for a problem. It is refused only if it may take one block, and there are
-/// clusters of two.
-template <class Planned, class Problem>
-world_case<Planned> case_of(const Problem& problem, const operator_options& options,
-                            const place_of_plans& where) {
-  world_case<Planned> all;
-  const auto add = [&](std::vector<Planned>& to, const auto& plan, int rank) {
-    to.push_back({problem,
-                  options,
-                  where.num_sms,
-                  plan,
-                  {problem, plan.protocol},
-                  fmt::format("{}, rank {} of {}, {}, {} workers, {} senders, {} SMs: {}",
-                              text_of(problem), rank, where.world, name_of(options.how),
-                              options.workers, options.senders, where.num_sms, plan.text())});
-  };
+/// Adds what a world plans: all plans of rank `chooser`. It is refused only if it may take one
+/// block, and there are clusters of two.
+template <class Problem>
+void add_world(std::vector<planned<Problem>>& all, asked<Problem> what, int chooser = 0) {
   try {
-    for (int rank = 0; rank < where.world; ++rank) {
-      const auto plans = plans_of(static_cast<const Planned*>(nullptr))(problem, where.world, rank,
-                                                                        options, where.num_sms);
-      add(all.ranks, plans.front(), rank);
-      for (std::size_t i = 1; rank == where.chooser && i < plans.size(); ++i)
-        add(all.others, plans[i], rank);
+    for (what.rank = 0; what.rank < what.world; ++what.rank) {
+      const auto plans = what.plans();
+      const std::size_t count = what.rank == chooser ? plans.size() : 1;
+      for (std::size_t i = 0; i < count; ++i)
+        all.push_back({what, plans[i], {what.problem, plans[i].protocol}, i});
     }
   } catch (const error& e) {
-    EXPECT_EQ(e.code(), errc::unsupported) << e.what();
-    EXPECT_NE(std::string(e.what()).find("2 would do"), std::string::npos) << e.what();
-    EXPECT_EQ(options.workers, 1);
-    EXPECT_GT(problem.m, 64);
+    untax_test::expect_error(e, errc::unsupported, {"2 would do"});
+    EXPECT_EQ(what.options.workers, 1);
+    EXPECT_GT(what.problem.m, 64);
   }
-  return all;
 }
 
-world_case<planned_gather> some_gather(numbers& number, pattern how) {
-  const all_gather_gemm_problem problem{
-      .m = some_rows(number),
-      .n = some_columns(number),
-      .k = some_columns(number),
-      .gather = number(0, 1) == 0 ? gather_axis::rows : gather_axis::k};
-  operator_options options = some_options(how, number);
-  options.move = number(0, 3) == 0 ? direction::pull : direction::push;
-  return case_of<planned_gather>(problem, options, some_place(number));
-}
-world_case<planned_scatter> some_scatter(numbers& number, pattern how) {
-  const gemm_all_scatter_problem problem{some_rows(number), some_columns(number),
-                                         some_columns(number)};
-  const operator_options options = some_options(how, number);
-  return case_of<planned_scatter>(problem, options, some_place(number));
+template <class Problem>
+void add_some(std::vector<planned<Problem>>& all, numbers& number, pattern how) {
+  asked<Problem> what;
+  what.problem.m = some_rows(number);
+  what.problem.n = some_columns(number);
+  what.problem.k = some_columns(number);
+  if constexpr (gathers<Problem>)
+    what.problem.gather = number(0, 1) == 0 ? gather_axis::rows : gather_axis::k;
+  what.options = some_options(how, number);
+  if (gathers<Problem> && number(0, 3) == 0) what.options.move = direction::pull;
+  what.world = number.count(1, 8);
+  const int chooser = number.count(0, what.world - 1);
+  what.sms = number.one_of(sm_counts);
+  add_world(all, what, chooser);
 }
 
-/// Sizes of models, on whole GPUs, as they are planned where nothing is asked for.
-constexpr std::int64_t usual_rows[] = {16, 128, 512, 1024, 4096};
-/// Calls `add(m, n, world, how)` for these.
-template <class Add>
-void each_usual(const Add& add) {
+/// Random ones; then sizes of models, on whole GPUs, as they are planned where nothing is asked
+/// for: `add_usual(all, m, n, world, how)`.
+template <class Problem, class AddUsual>
+std::vector<planned<Problem>> all_cases(const AddUsual& add_usual) {
+  std::vector<planned<Problem>> all;
+  for (const unsigned seed : seeds()) {
+    numbers random(seed);
+    for (int round = 0; round < rounds; ++round) add_some(all, random, own_patterns[round % 6]);
+  }
   int number = 0;
-  for (const std::int64_t m : usual_rows) {
+  for (const std::int64_t m : {16, 128, 512, 1024, 4096}) {
     for (const pattern how : own_patterns) {
       ++number;
-      add(m, number % 2 == 0 ? 3584 : 7168, number % 3 == 0 ? 4 : 2, how);
+      add_usual(all, m, number % 2 == 0 ? 3584 : 7168, number % 3 == 0 ? 4 : 2, how);
     }
   }
-}
-
-template <class Make>
-auto all_cases(const Make& make) {
-  std::vector<decltype(make(std::declval<numbers&>(), pattern{}))> cases;
-  for (const unsigned seed : seeds()) {
-    numbers number(seed);
-    for (int round = 0; round < rounds; ++round)
-      cases.push_back(make(number, own_patterns[static_cast<std::size_t>(round) % 6]));
-  }
-  return cases;
+  return all;
 }
 
 }  // namespace
 
-const std::vector<world_case<planned_gather>>& gather_cases() {
-  static const auto all = [] {
-    auto cases = all_cases(some_gather);
-    each_usual([&](std::int64_t m, std::int64_t n, int world, pattern how) {
-      for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
-        cases.push_back(case_of<planned_gather>(
-            all_gather_gemm_problem{.m = m, .n = n, .k = 8192, .gather = gather}, {.how = how},
-            {world, 0, num_sms}));
-    });
-    return cases;
-  }();
+const std::vector<planned_gather>& gather_cases() {
+  static const auto all = all_cases<all_gather_gemm_problem>(
+      [](auto& cases, std::int64_t m, std::int64_t n, int world, pattern how) {
+        for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
+          add_world(cases, asked_gather{
+                               {.m = m, .n = n, .k = 8192, .gather = gather}, world, {.how = how}});
+      });
   return all;
 }
-const std::vector<world_case<planned_scatter>>& scatter_cases() {
-  static const auto all = [] {
-    auto cases = all_cases(some_scatter);
-    each_usual([&](std::int64_t m, std::int64_t n, int world, pattern how) {
-      cases.push_back(case_of<planned_scatter>(gemm_all_scatter_problem{m, 2 * n, 4096},
-                                               {.how = how}, {world, 0, num_sms}));
-    });
-    return cases;
-  }();
+const std::vector<planned_scatter>& scatter_cases() {
+  static const auto all = all_cases<gemm_all_scatter_problem>(
+      [](auto& cases, std::int64_t m, std::int64_t n, int world, pattern how) {
+        add_world(cases, asked_scatter{{m, 2 * n, 4096}, world, {.how = how}});
+      });
   return all;
 }
 

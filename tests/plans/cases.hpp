@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ops/all_gather_gemm/device_plan.hpp"
@@ -35,6 +37,9 @@ class numbers {
     return least +
            static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(most - least + 1));
   }
+  int count(std::int64_t least, std::int64_t most) {
+    return static_cast<int>((*this)(least, most));
+  }
   /// From 0 on.
   std::size_t below(std::size_t end) {
     return static_cast<std::size_t>((*this)(0, static_cast<std::int64_t>(end) - 1));
@@ -60,29 +65,77 @@ class numbers {
   return all;
 }
 
-/// A plan, and what it was made for.
-template <class Problem, class Plan, class Protocol>
-struct planned {
-  Problem problem;
-  untax::operator_options options;
-  int num_sms = 0;
-  Plan plan;
-  Protocol how;
-  std::string text;
-};
-using planned_gather =
-    planned<untax::all_gather_gemm_problem, untax::gather_plan, untax::all_gather_gemm_protocol>;
-using planned_scatter =
-    planned<untax::gemm_all_scatter_problem, untax::scatter_plan, untax::gemm_all_scatter_protocol>;
+/// Calls `look(number)` so many times for each seed, which is counted from `first` on.
+template <class Look>
+void each_round(int rounds, const Look& look, unsigned first = 0) {
+  for (const unsigned seed : seeds()) {
+    numbers number(first + seed);
+    for (int round = 0; round < rounds; ++round) {
+      SCOPED_TRACE(fmt::format("seed {}, round {}", seed, round));
+      ASSERT_NO_FATAL_FAILURE(look(number));
+    }
+  }
+}
 
-/// What all ranks of a world do: their first choices; for one of them also all others.
-template <class Planned>
-struct world_case {
-  std::vector<Planned> ranks;
-  std::vector<Planned> others;
+/// Whether a problem is one of all_gather_gemm; else it is one of gemm_all_scatter.
+template <class Problem>
+inline constexpr bool gathers = std::is_same_v<Problem, untax::all_gather_gemm_problem>;
+
+/// What a rank is asked to plan, for a GPU of so many multiprocessors.
+template <class Problem>
+struct asked {
+  Problem problem;
+  int world = 1;
+  untax::operator_options options;
+  int sms = num_sms;
+  int rank = 0;
+
+  /// The first choice first.
+  [[nodiscard]] auto plans() const {
+    if constexpr (gathers<Problem>) {
+      return untax::gather_plans(problem, world, rank, options, sms);
+    } else {
+      return untax::scatter_plans(problem, world, rank, options, sms);
+    }
+  }
+  [[nodiscard]] std::string text() const {
+    std::string name = "gemm_all_scatter";
+    if constexpr (gathers<Problem>)
+      name =
+          fmt::format("all_gather_gemm by {}, {}", name_of(problem.gather), name_of(options.move));
+    return fmt::format("{} {} x {} x {}, rank {} of {}, {}, {} senders, {} workers, {} SMs", name,
+                       problem.m, problem.n, problem.k, rank, world, name_of(options.how),
+                       options.senders, options.workers, sms);
+  }
 };
-[[nodiscard]] const std::vector<world_case<planned_gather>>& gather_cases();
-[[nodiscard]] const std::vector<world_case<planned_scatter>>& scatter_cases();
+using asked_gather = asked<untax::all_gather_gemm_problem>;
+using asked_scatter = asked<untax::gemm_all_scatter_problem>;
+
+/// A plan, and what it was made for.
+template <class Problem>
+struct planned : asked<Problem> {
+  std::conditional_t<gathers<Problem>, untax::gather_plan, untax::scatter_plan> plan;
+  std::conditional_t<gathers<Problem>, untax::all_gather_gemm_protocol,
+                     untax::gemm_all_scatter_protocol>
+      how;
+  std::size_t choice = 0;  ///< 0: the first one
+
+  [[nodiscard]] std::string text() const { return asked<Problem>::text() + ": " + plan.text(); }
+};
+using planned_gather = planned<untax::all_gather_gemm_problem>;
+using planned_scatter = planned<untax::gemm_all_scatter_problem>;
+
+/// What all ranks of many worlds do, rank by rank: their first choices; for one of them also all
+/// others.
+[[nodiscard]] const std::vector<planned_gather>& gather_cases();
+[[nodiscard]] const std::vector<planned_scatter>& scatter_cases();
+
+/// Calls `look(planned)` for all of them.
+template <class Look>
+void each_plan(const Look& look) {
+  for (const planned_gather& p : gather_cases()) look(p);
+  for (const planned_scatter& p : scatter_cases()) look(p);
+}
 
 /// CTAs of kernels that run at the same time, and wait for each other or for other ranks, have
 /// places, and somebody moves what has to move.
@@ -98,15 +151,6 @@ void expect_fits(const Plan& p, untax::pattern how, int workers, int places) {
   EXPECT_EQ(p.comm_ctas > 0, how == untax::pattern::fused_specialized);
   EXPECT_TRUE(p.own_grid > 0 || !(beside || how == untax::pattern::bulk_synchronous));
   EXPECT_TRUE(std::isfinite(p.gemm.cycles) && p.gemm.cycles > 0);
-}
-
-/// Calls `look(planned)` for all of them.
-template <class Case, class Look>
-void each_plan(const std::vector<Case>& cases, const Look& look) {
-  for (const Case& c : cases) {
-    for (const auto& p : c.ranks) look(p);
-    for (const auto& p : c.others) look(p);
-  }
 }
 
 }  // namespace plans_test

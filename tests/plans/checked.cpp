@@ -10,7 +10,6 @@
 
 #include <untax/flow/control.hpp>
 
-#include "ops/common/plan_agreement.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
@@ -18,117 +17,100 @@
 namespace {
 
 using namespace untax;
-using plans_test::each_plan;
-using plans_test::numbers;
-using plans_test::own_patterns;
+using namespace plans_test;
+using plan_check::gather_model;
+using plan_check::scatter_model;
 
-/// What a plan's faults depend on: all but the GEMM.
-template <class Planned>
-std::string kind_of(const Planned& p) {
-  const auto lines = p.plan.agreed();
-  return fmt::format("{} {} {} {} {} {}", p.problem.m, p.problem.n, p.problem.k, p.how.rank(),
-                     lines[0], lines[1]);
-}
-
-template <class Model, class Cases>
-void expect_faultless(const Cases& cases) {
+template <class Model, class Case>
+void expect_faultless(const std::vector<Case>& cases) {
   std::set<std::string> known;
-  each_plan(cases, [&](const auto& p) {
-    if (testing::Test::HasFailure() || !known.insert(kind_of(p)).second) return;
+  for (const Case& p : cases) {
+    // A plan's faults depend on all but the GEMM.
+    const auto lines = p.plan.agreed();
+    const std::string kind = fmt::format("{} {} {} {} {} {}", p.problem.m, p.problem.n, p.problem.k,
+                                         p.rank, lines[0], lines[1]);
+    if (!known.insert(kind).second) continue;
     const auto faults = Model(p.problem, p.plan).faults();
-    ASSERT_TRUE(faults.empty()) << p.text << "\n" << faults.front();
-  });
+    ASSERT_TRUE(faults.empty()) << p.text() << "\n" << faults.front();
+  }
 }
 
 TEST(checked, gathers_do_what_their_programs_say) {
-  expect_faultless<plan_check::gather_model>(plans_test::gather_cases());
+  expect_faultless<gather_model>(gather_cases());
 }
 TEST(checked, scatters_do_what_their_programs_say) {
-  expect_faultless<plan_check::scatter_model>(plans_test::scatter_cases());
-}
-
-void expect_right(const device_findings& found, const std::string& what) {
-  ASSERT_EQ(found.refusal, "") << what;
-  ASSERT_TRUE(found.faults.empty()) << what << ": " << found.plan << "\n" << found.faults.front();
-  ASSERT_GT(found.steps, 0U) << what;
+  expect_faultless<scatter_model>(scatter_cases());
 }
 
 /// What somebody may ask a GPU of few multiprocessors for, which has all that a whole one has in
 /// fewer lanes.
-struct small_world {
-  int ranks;
-  int num_sms;
-  operator_options options;
-  std::int64_t m, n, k;
+template <class Problem>
+asked<Problem> small_world(numbers& number, pattern how) {
+  constexpr std::int64_t most_rows[] = {16, 64, 300, 1400};
+  constexpr std::int64_t most_eights[] = {8, 60, 160};
+  asked<Problem> what;
+  what.world = number.count(1, 5);
+  what.sms = 2 * number.count(3, 12);
+  what.options.how = how;
+  if (number(0, 2) == 0) what.options.move = direction::pull;
+  what.problem.m = number(1, number.one_of(most_rows));
+  what.problem.n = 8 * number(1, number.one_of(most_eights));
+  what.problem.k = 8 * number(1, number.one_of(most_eights));
+  if (number(0, 3) == 0) what.options.senders = number.count(1, 6);
+  if (number(0, 3) == 0) what.options.workers = number.count(2, what.sms);
+  return what;
+}
 
-  small_world(numbers& number, pattern how)
-      : ranks(static_cast<int>(number(1, 5))),
-        num_sms(static_cast<int>(2 * number(3, 12))),
-        options{.how = how, .move = number(0, 2) == 0 ? direction::pull : direction::push},
-        m(number(1, number.one_of(most_rows))),
-        n(8 * number(1, number.one_of(most_eights))),
-        k(8 * number(1, number.one_of(most_eights))) {
-    if (number(0, 3) == 0) options.senders = static_cast<int>(number(1, 6));
-    if (number(0, 3) == 0) options.workers = static_cast<int>(number(2, num_sms));
-  }
-  [[nodiscard]] std::string text() const {
-    return fmt::format("{} x {} x {}, {} ranks of {} SMs, {} {}, {} senders, {} workers", m, n, k,
-                       ranks, num_sms, name_of(options.how), name_of(options.move), options.senders,
-                       options.workers);
-  }
-
- private:
-  static constexpr std::int64_t most_rows[] = {16, 64, 300, 1400};
-  static constexpr std::int64_t most_eights[] = {8, 60, 160};
-};
-
-/// Calls `check(world, seed)` for some of each pattern.
-template <class Check>
-void each_small_world(unsigned first_seed, const Check& check) {
-  for (const unsigned seed : plans_test::seeds()) {
-    numbers number(first_seed + seed);
-    for (int round = 0; round < 10; ++round) {
-      for (const pattern how : own_patterns) {
-        if (testing::Test::HasFatalFailure()) return;
-        check(small_world(number, how), fmt::format("seed {}, round {}", seed, round));
-      }
-    }
-  }
+/// `check(problem, ranks, options, multiprocessors)` finds nothing wrong.
+template <class Problem, class Check>
+void expect_right(const asked<Problem>& what, const Check& check) {
+  SCOPED_TRACE(what.text());
+  const device_findings found = check(what.problem, what.world, what.options, what.sms);
+  ASSERT_EQ(found.refusal, "");
+  ASSERT_TRUE(found.faults.empty()) << found.plan << "\n" << found.faults.front();
+  ASSERT_GT(found.steps, 0U);
 }
 
 TEST(checked, schedules_of_gathers_are_right) {
-  each_small_world(500, [](const small_world& w, const std::string& at) {
-    for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
-      expect_right(plan_check::check_gather({.m = w.m, .n = w.n, .k = w.k, .gather = gather},
-                                            w.ranks, w.options, w.num_sms),
-                   fmt::format("{}, gather {}, {}", w.text(), name_of(gather), at));
-  });
+  const auto look = [](numbers& number) {
+    for (const pattern how : own_patterns) {
+      auto what = small_world<all_gather_gemm_problem>(number, how);
+      for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
+        what.problem.gather = gather;
+        expect_right(what, plan_check::check_gather);
+      }
+    }
+  };
+  each_round(10, look, 500);
 }
-
 TEST(checked, schedules_of_scatters_are_right) {
-  each_small_world(600, [](const small_world& w, const std::string& at) {
-    expect_right(plan_check::check_scatter({w.m, w.n, w.k}, w.ranks, w.options, w.num_sms),
-                 w.text() + ", " + at);
-  });
+  const auto look = [](numbers& number) {
+    for (const pattern how : own_patterns)
+      expect_right(small_world<gemm_all_scatter_problem>(number, how), plan_check::check_scatter);
+  };
+  each_round(10, look, 600);
 }
 
+template <class Case>
+void expect_agreement(const std::vector<Case>& cases) {
+  std::vector<std::string> lines;  // of rank 0
+  for (const Case& p : cases) {
+    if (p.choice > 0) continue;
+    if (p.rank == 0) lines = p.plan.agreed();
+    ASSERT_EQ(p.plan.agreed(), lines) << p.text();
+  }
+}
 TEST(plan_agreement, ranks_with_the_same_gpus_agree) {
-  for (const auto& c : plans_test::gather_cases()) {
-    for (const auto& p : c.ranks) ASSERT_EQ(p.plan.agreed(), c.ranks.front().plan.agreed());
-  }
-  for (const auto& c : plans_test::scatter_cases()) {
-    for (const auto& p : c.ranks) ASSERT_EQ(p.plan.agreed(), c.ranks.front().plan.agreed());
-  }
+  expect_agreement(gather_cases());
+  expect_agreement(scatter_cases());
 }
 
 /// The ledger keeps lines of so many bytes whole; a longer one would hide its middle.
 TEST(plan_agreement, lines_are_kept_whole) {
-  const auto look = [](const plan_lines& lines) {
-    for (const std::string& line : lines)
+  each_plan([](const auto& p) {
+    for (const std::string& line : p.plan.agreed())
       ASSERT_LE(line.size() + 32, ledger_line::longest_call) << line;
-  };
-  each_plan(plans_test::gather_cases(), [&](const auto& p) { look(p.plan.agreed()); });
-  each_plan(plans_test::scatter_cases(), [&](const auto& p) { look(p.plan.agreed()); });
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <random>
 #include <set>
 #include <string>
 
@@ -17,71 +16,46 @@
 
 namespace {
 
-using untax::dtype;
-using untax::errc;
-using untax::error;
-using untax::gather_axis;
+using namespace plans_test;
+using namespace untax;
 using namespace untax::gpu;
-using plans_test::each_plan;
-using plans_test::expect_fits;
-
-template <class All>
-bool has(const All& all, const tile_config& c) {
-  return std::ranges::find(all, c) != std::ranges::end(all);
-}
 
 /// Of a plan for a shape: tiles, what blocks read for each other, and bytes that barriers expect.
-void expect_sound(const gemm_plan& p, const gemm_shape& s, int num_sms) {
+void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
   const tile_config& c = p.config;
   const tile_schedule& order = p.schedule;
   const std::int64_t x = c.swap_ab ? s.n : s.m;
   const std::int64_t y = c.swap_ab ? s.m : s.n;
   // Tiles cover the result, and none is beyond it.
-  const std::int64_t height = std::int64_t{tile_rows(c)} * c.cluster;
-  ASSERT_GE(order.m_tiles * height, x);
-  ASSERT_LT((order.m_tiles - 1) * height, x);
-  ASSERT_GE(std::int64_t{order.n_tiles} * c.block_n, y);
-  ASSERT_LT(std::int64_t{order.n_tiles - 1} * c.block_n, y);
+  ASSERT_EQ(order.m_tiles, ceil_div<std::int64_t>(x, tile_rows(c) * c.cluster));
+  ASSERT_EQ(order.n_tiles, ceil_div<std::int64_t>(y, c.block_n));
   // K-blocks cover k in whole stages.
   ASSERT_EQ(order.k_blocks_per_stage, k_blocks_per_stage(c));
   ASSERT_EQ(order.k_blocks % order.k_blocks_per_stage, 0);
-  ASSERT_GE(std::int64_t{order.k_blocks} * block_k, s.k);
-  ASSERT_LT(std::int64_t{order.k_blocks - order.k_blocks_per_stage} * block_k, s.k);
+  ASSERT_EQ(order.stages(), ceil_div<std::int64_t>(s.k, order.k_blocks_per_stage * block_k));
   ASSERT_EQ(order.part_k_blocks, order.k_blocks);
   ASSERT_EQ(order.segments, 1);
   // Each block has a place, and clusters of four the room that they need.
   ASSERT_GE(order.clusters, 1);
   ASSERT_EQ(p.blocks(), order.clusters * c.cluster * c.cluster_split_k);
-  ASSERT_LE(p.blocks(), cluster_blocks(c) > 2 ? num_sms - 16 : num_sms);
+  ASSERT_LE(p.blocks(), cluster_blocks(c) > 2 ? sms - 16 : sms);
   ASSERT_LE(order.stream_k_tiles, order.tiles());
-  ASSERT_LE(std::int64_t{order.clusters},
-            std::int64_t{order.whole_tiles()} +
-                std::int64_t{order.stream_k_tiles} * (order.k_blocks / order.k_blocks_per_stage));
+  ASSERT_LE(std::int64_t{order.clusters}, std::int64_t{order.whole_tiles()} +
+                                              std::int64_t{order.stream_k_tiles} * order.stages());
   // All blocks of a cluster together read all rows of y that there are, into the room for them.
-  const std::int64_t there = std::min<std::int64_t>(y, c.block_n);
-  ASSERT_EQ(p.multicast_rows % 8, 0) << "the swizzle repeats after 8 rows";
-  ASSERT_GE(p.multicast_rows * c.cluster, there);
-  ASSERT_LT((p.multicast_rows - 8) * c.cluster, there);
+  // The swizzle repeats after 8 rows.
+  const auto there = static_cast<int>(std::min<std::int64_t>(y, c.block_n));
+  ASSERT_EQ(p.multicast_rows, round_up(ceil_div(there, c.cluster), 8));
   ASSERT_LE(p.multicast_rows * c.cluster, c.block_n);
-  // What lands in a block for a stage, TMA tile by TMA tile.
-  const int m_rows = c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p);
-  const int n_rows = c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p);
-  ASSERT_EQ(m_rows, tile_rows(c));
-  ASSERT_EQ(n_rows, p.multicast_rows);
-  ASSERT_LE(std::max(m_rows, n_rows), 256) << "TMA takes no more";
-  int landed = 0;
-  for (int k_block = 0; k_block < k_blocks_per_stage(c); ++k_block) {
-    landed += m_rows * block_k * 2;
-    for (int block = 0; block < c.cluster; ++block) landed += n_rows * block_k * 2;
-  }
-  ASSERT_EQ(stage_bytes(p), landed);
-  ASSERT_LE(landed, k_blocks_per_stage(c) * (tile_rows(c) + c.block_n) * block_k * 2);
+  // What lands in a block for a stage.
+  ASSERT_EQ(c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p), tile_rows(c));
+  ASSERT_EQ(c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p), p.multicast_rows);
+  ASSERT_LE(std::max(tile_rows(c), p.multicast_rows), 256) << "TMA takes no more";
+  const int k_block_bytes = (tile_rows(c) + c.cluster * p.multicast_rows) * block_k * 2;
+  ASSERT_EQ(stage_bytes(p), k_blocks_per_stage(c) * k_block_bytes);
   // Room for the sums of every block, where any are left.
-  ASSERT_EQ(partials_bytes(p) > 0, order.stream_k_tiles > 0);
-  if (order.stream_k_tiles > 0) {
-    ASSERT_EQ(partials_bytes(p),
-              static_cast<std::size_t>(p.blocks()) * tile_rows(c) * c.block_n * 4);
-  }
+  const int with_partials = order.stream_k_tiles > 0 ? p.blocks() : 0;
+  ASSERT_EQ(partials_bytes(p), std::size_t{4} * with_partials * tile_rows(c) * c.block_n);
   each_read(p, p.blocks() - 1, [&](const cta_read& r) {
     const int place = (p.blocks() - 1) % cluster_blocks(c) % c.cluster;
     ASSERT_EQ(r.a_read.begin, r.a.begin + (c.swap_ab ? place * p.multicast_rows : 0));
@@ -91,32 +65,29 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int num_sms) {
   if (c.cluster_split_k > 1) {
     ASSERT_EQ(order.clusters, order.tiles()) << "a cluster has one tile";
     ASSERT_EQ(order.stream_k_tiles, 0);
-    ASSERT_GE(order.k_blocks / order.k_blocks_per_stage, c.cluster_split_k);
+    ASSERT_GE(order.stages(), c.cluster_split_k);
   }
 }
 
 TEST(gemm_plans, fit_their_shapes) {
   std::set<std::string> used;
-  for (const unsigned seed : plans_test::seeds()) {
-    plans_test::numbers number(seed);
-    for (int round = 0; round < 200; ++round) {
-      constexpr std::int64_t rows[] = {1, 8, 16, 17, 32, 64, 65, 128, 300, 600, 2000, 5000, 16384};
-      const gemm_shape shape{number(1, number.one_of(rows)), 8 * number(1, 1125),
-                             8 * number(1, number(0, 3) == 0 ? 30 : 1125)};
-      constexpr int counts[] = {2, 16, 33, 66, 114, 132};
-      const int num_sms = number.one_of(counts);
-      double last = 0;
-      for (const gemm_plan& plan : gemm_plans(shape, num_sms)) {
-        SCOPED_TRACE(fmt::format("{} x {} x {}, {} SMs: {}", shape.m, shape.n, shape.k, num_sms,
-                                 plan.text()));
-        expect_sound(plan, shape, num_sms);
-        ASSERT_GE(plan.cycles, last) << "the best first";
-        last = plan.cycles;
-        ASSERT_TRUE(has(gemm_kernels, plan.config));
-        used.insert(gemm_plan{plan.config, {}}.text());
-      }
+  each_round(200, [&](numbers& number) {
+    constexpr std::int64_t rows[] = {1, 8, 16, 17, 32, 64, 65, 128, 300, 600, 2000, 5000, 16384};
+    const gemm_shape shape{number(1, number.one_of(rows)), 8 * number(1, 1125),
+                           8 * number(1, number(0, 3) == 0 ? 30 : 1125)};
+    constexpr int counts[] = {2, 16, 33, 66, 114, 132};
+    const int sms = number.one_of(counts);
+    double last = 0;
+    for (const gemm_plan& plan : gemm_plans(shape, sms)) {
+      SCOPED_TRACE(
+          fmt::format("{} x {} x {}, {} SMs: {}", shape.m, shape.n, shape.k, sms, plan.text()));
+      expect_sound(plan, shape, sms);
+      ASSERT_GE(plan.cycles, last) << "the best first";
+      last = plan.cycles;
+      ASSERT_EQ(std::ranges::count(gemm_kernels, plan.config), 1);
+      used.insert(gemm_plan{plan.config, {}}.text());
     }
-  }
+  });
   EXPECT_EQ(used.size(), std::size(gemm_kernels)) << "a configuration that is never used";
 }
 
@@ -125,27 +96,24 @@ TEST(gemm_plans, fit_their_shapes) {
 TEST(gemm_plans, have_no_steps_between_powers_of_two) {
   constexpr std::int64_t weights[][2] = {{7168, 8192}, {3584, 14336}, {8192, 3584},
                                          {2880, 2880}, {2112, 7168},  {1536, 640}};
-  for (const unsigned seed : plans_test::seeds()) {
-    plans_test::numbers number(seed);
-    for (int round = 0; round < 100; ++round) {
-      const auto& [n, k] = number.one_of(weights);
-      const std::int64_t m = number(1, std::int64_t{1} << number(0, 14));
-      const auto next = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(m)));
-      const gemm_plan plan = plans_alone({m, n, k}, {132}).front();
-      const double most = plans_alone({next, n, k}, {132}).front().cycles;
-      SCOPED_TRACE(fmt::format("{} x {} x {}: {}", m, n, k, plan.text()));
-      EXPECT_LE(plan.cycles, 1.02 * most);
-      if (m > 1024) {
-        // From there on tiles are many, and it is multiplications that take the time.
-        const double part = static_cast<double>(m) / static_cast<double>(next);
-        EXPECT_LE(plan.cycles, 1.15 * part * most + 10'000);
-      }
-      const gemm_plan again = plans_alone({m, n, k}, {132}).front();
-      EXPECT_EQ(again.config, plan.config);
-      EXPECT_EQ(again.cycles, plan.cycles);
-      EXPECT_EQ(again.text(), plan.text());
+  each_round(100, [&](numbers& number) {
+    const auto& [n, k] = number.one_of(weights);
+    const std::int64_t m = number(1, std::int64_t{1} << number(0, 14));
+    const auto next = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(m)));
+    const gemm_plan plan = plans_alone({m, n, k}, {num_sms}).front();
+    const double most = plans_alone({next, n, k}, {num_sms}).front().cycles;
+    SCOPED_TRACE(fmt::format("{} x {} x {}: {}", m, n, k, plan.text()));
+    EXPECT_LE(plan.cycles, 1.02 * most);
+    if (m > 1024) {
+      // From there on tiles are many, and it is multiplications that take the time.
+      const double part = static_cast<double>(m) / static_cast<double>(next);
+      EXPECT_LE(plan.cycles, 1.15 * part * most + 10'000);
     }
-  }
+    const gemm_plan again = plans_alone({m, n, k}, {num_sms}).front();
+    EXPECT_EQ(again.config, plan.config);
+    EXPECT_EQ(again.cycles, plan.cycles);
+    EXPECT_EQ(again.text(), plan.text());
+  });
 }
 
 /// Kernels count stages of tiles that are cut in 32 bits.
@@ -155,8 +123,7 @@ TEST(gemm_plans, cut_no_more_than_can_be_counted) {
     for (const std::int64_t m : {16, 100, 5000, 100'000}) {
       for (const gemm_plan& p : gemm_plans({m, 40'000, k}, 132)) {
         const tile_schedule& s = p.schedule;
-        ASSERT_LE(std::int64_t{s.stream_k_tiles} * (s.k_blocks / s.k_blocks_per_stage),
-                  (std::int64_t{1} << 31) - 1)
+        ASSERT_LE(std::int64_t{s.stream_k_tiles} * s.stages(), (std::int64_t{1} << 31) - 1)
             << m << " x " << k << ": " << p.text();
         cut += s.stream_k_tiles > 0 ? 1 : 0;
       }
@@ -183,34 +150,58 @@ TEST(gemm_plans, refuse_what_cannot_be_computed) {
   says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }
 
-TEST(gemm_plans, of_operators_have_places_and_kernels) {
-  each_plan(plans_test::gather_cases(), [](const plans_test::planned_gather& p) {
-    SCOPED_TRACE(p.text);
-    expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
-    ASSERT_TRUE(p.plan.packets ? has(packet_kernels, p.plan.gemm.config)
-                               : has(gather_kernels, p.plan.gemm.config));
-    const tile_schedule& order = p.plan.gemm.schedule;
-    if (p.plan.gemm.config.cluster_split_k > 1) {
-      ASSERT_EQ(order.clusters, order.tiles());
-      ASSERT_EQ(order.part_k_blocks % order.k_blocks_per_stage, 0);
-      ASSERT_GE(order.part_k_blocks, p.plan.gemm.config.cluster_split_k * order.k_blocks_per_stage);
+TEST(gemm_plans, are_no_wider_than_twice_the_rows) {
+  for (std::int64_t m = 1; m <= 300; ++m) {
+    std::set<int> widths;
+    std::set<int> all;
+    for (const gemm_plan& p : gemm_plans({m, 3584, 8192}, num_sms))
+      if (p.config.swap_ab) widths.insert(p.config.block_n);
+    for (const tile_config& c : gemm_kernels)
+      if (c.swap_ab && c.block_n > 128 && 2 * m > c.block_n) all.insert(c.block_n);
+    for (const int width : widths) ASSERT_TRUE(width <= 128 || all.count(width) == 1) << m;
+    for (const int width : all) ASSERT_EQ(widths.count(width), 1U) << width << " for " << m;
+  }
+}
+
+TEST(gemm_plans, a_cluster_shares_a_tile_from_a_stage_for_each_of_its_blocks_on) {
+  for (const tile_config& c : gemm_kernels) {
+    if (c.cluster_split_k == 1) continue;
+    for (const int stages : {c.cluster_split_k - 1, c.cluster_split_k}) {
+      const std::int64_t k = std::int64_t{stages} * k_blocks_per_stage(c) * block_k;
+      const auto plans = gemm_plans({c.block_n, 512, k}, num_sms);
+      EXPECT_EQ(std::ranges::count(plans, c, &gemm_plan::config),
+                stages == c.cluster_split_k ? 1 : 0)
+          << c.block_n << " by " << c.cluster_split_k << ", k " << k;
     }
-    const bool own = !p.how.collected() && !p.how.shard(p.how.rank()).empty();
-    ASSERT_TRUE(!own || p.plan.sources.front() == p.how.rank()) << "what is there comes first";
-    // Blocks that share a tile all begin with what is their rank's own.
-    const auto parts = static_cast<int>(p.plan.sources.size());
-    const bool by_k = p.problem.gather == gather_axis::k;
-    ASSERT_EQ(order.part_k_blocks, by_k ? p.plan.segment_k_blocks : order.k_blocks);
-    if (by_k) {
-      ASSERT_EQ(order.k_blocks, parts * p.plan.segment_k_blocks);
-      ASSERT_EQ(p.plan.segment_k_blocks % 2, 0) << "stages have two k-blocks at most";
+  }
+}
+
+/// A GEMM's operands end with a tile, or within one, of which so much is read.
+TEST(operand_ends, are_where_the_last_tile_is_not_full) {
+  for (const std::int64_t m : {1, 16, 40, 128, 129, 200, 256, 300, 1000, 2048}) {
+    for (const std::int64_t n : {64, 256, 520, 3584}) {
+      for (const gemm_plan& p : gemm_plans({m, n, 1024}, 132)) {
+        SCOPED_TRACE(p.text());
+        const tile_config& c = p.config;
+        const std::int64_t of_m = c.swap_ab ? n : m;
+        const std::int64_t of_n = c.swap_ab ? m : n;
+        const int rows = c.warpgroup_split_k ? 64 : 128;
+        const auto m_end = m_end_of(p, of_m);
+        ASSERT_EQ(m_end.begin, of_m / rows * rows);
+        ASSERT_EQ(m_end.rows, of_m % rows);
+        const auto n_end = n_end_of(p, of_n);
+        if (of_n <= c.block_n || of_n % c.block_n == 0) {
+          ASSERT_EQ(n_end.rows, 0);
+          ASSERT_GE(n_end.begin, of_n) << "no row is behind it";
+        } else {
+          const auto left = static_cast<int>(of_n % c.block_n);
+          ASSERT_EQ(n_end.begin, of_n - left);
+          ASSERT_EQ(n_end.rows, round_up(ceil_div(left, c.cluster), 8))
+              << "the blocks of a cluster read all of them, and hardly more";
+        }
+      }
     }
-  });
-  each_plan(plans_test::scatter_cases(), [](const plans_test::planned_scatter& p) {
-    SCOPED_TRACE(p.text);
-    expect_fits(p.plan, p.options.how, p.options.workers, p.num_sms);
-    ASSERT_TRUE(has(scatter_kernels, p.plan.gemm.config));
-  });
+  }
 }
 
 TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
@@ -221,15 +212,11 @@ TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
 /// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
 TEST(gemm_costs, of_random_problems) {
   constexpr int problems = 60;
-  constexpr int num_sms = 132;
-  std::mt19937_64 engine(9);
-  const auto below = [&](std::uint64_t count) {
-    return static_cast<std::int64_t>(engine() % count);
-  };
+  numbers number(9);
   std::string text;
   for (int i = 0; i < problems; ++i) {
-    const gemm_shape s{1 + below(std::uint64_t{1} << below(14)), 8 * (1 + below(2000)),
-                       8 * (1 + below(2000))};
+    const gemm_shape s{number(1, std::int64_t{1} << number(0, 13)), 8 * number(1, 2000),
+                       8 * number(1, 2000)};
     const gemm_costs costs = i % 2 == 0 ? gemm_costs::h200 : gemm_costs::h100;
     for (const gemm_plan& p : plans_alone(s, {num_sms, costs})) {
       const tile_config& c = p.config;

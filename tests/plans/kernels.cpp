@@ -2,9 +2,6 @@
 // up by equality.
 #include <algorithm>
 #include <cstdint>
-#include <set>
-#include <span>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -36,9 +33,8 @@ std::int64_t shared_bytes(const tile_config& c) {
   return to_1024(c.stages * to_1024(stage) + subtiles + halves + sums + barriers) + 1024;
 }
 
-std::string text_of(const tile_config& c) { return gemm_plan{c, {}}.text(); }
-
 void expect_sound(const tile_config& c) {
+  SCOPED_TRACE((gemm_plan{c, {}}.text()));
   EXPECT_LE(shared_bytes(c), most_shared_bytes);
   EXPECT_GE(c.stages, 3);
   // Columns that the tensor cores take.
@@ -46,14 +42,11 @@ void expect_sound(const tile_config& c) {
   EXPECT_EQ(tile_rows(c), c.warpgroup_split_k ? 64 : 128);
   EXPECT_EQ(storing_warpgroups(c), c.warpgroup_split_k ? 1 : 2);
   EXPECT_EQ(k_blocks_per_stage(c), c.warpgroup_split_k ? 2 : 1);
-  EXPECT_EQ(tile_rows(c) * k_blocks_per_stage(c), mma_warpgroups * warpgroup_rows);
   EXPECT_EQ(cluster_blocks(c), c.cluster * c.cluster_split_k);
   EXPECT_LE(cluster_blocks(c), 8);
   // Shares of a tile's columns, and sub-tiles of a share, are all of it.
+  EXPECT_EQ(share_columns(c), std::max(c.block_n / c.cluster_split_k, 16));
   EXPECT_EQ(share_columns(c) * shares_of(c), c.block_n);
-  EXPECT_LE(shares_of(c), c.cluster_split_k);
-  EXPECT_GE(share_columns(c), 16);
-  EXPECT_TRUE(shares_of(c) == c.cluster_split_k || share_columns(c) == 16);
   EXPECT_EQ(subtile_columns(c) * subtiles_of(c), share_columns(c));
   EXPECT_EQ(subtile_columns(c) % 8, 0);
   EXPECT_LE(subtile_columns(c), 64);
@@ -69,11 +62,9 @@ void expect_sound(const tile_config& c) {
 }
 
 TEST(kernels, fit) {
-  std::set<std::string> all;
   for (const tile_config& c : gemm_kernels) {
-    SCOPED_TRACE(text_of(c));
     expect_sound(c);
-    EXPECT_TRUE(all.insert(text_of(c)).second) << "listed once";
+    EXPECT_EQ(std::ranges::count(gemm_kernels, c), 1) << "listed once";
   }
   for (const tile_config& c : gather_kernels) EXPECT_EQ(std::ranges::count(gemm_kernels, c), 1);
   for (const tile_config& c : packet_kernels) {
@@ -81,24 +72,10 @@ TEST(kernels, fit) {
     EXPECT_TRUE(c.swap_ab && c.block_n == 16) << "the consumer takes rows of packets by 16";
   }
   for (const tile_config& c : scatter_kernels) {
-    SCOPED_TRACE(text_of(c));
     expect_sound(c);
     EXPECT_GE(c.epilogue_buffers, subtiles_of(c)) << "a whole tile has its place while it leaves";
     EXPECT_EQ(c.cluster_split_k, 1);
   }
-}
-
-/// Registers of a block: the file of a multiprocessor has 65536, given in steps of 8 a thread.
-TEST(kernels, have_registers_that_fit) {
-  for (const register_shares& shares :
-       {registers_alone, registers_with_peers, registers_with_sums}) {
-    EXPECT_LE(warpgroup_threads * (shares.producer + mma_warpgroups * shares.consumer), 65536);
-    EXPECT_EQ(shares.producer % 8, 0);
-    EXPECT_EQ(shares.consumer % 8, 0);
-    EXPECT_GE(shares.producer, 24);
-    EXPECT_LE(shares.consumer, 255);
-  }
-  EXPECT_EQ(block_threads, 384);
 }
 
 TEST(kernels, are_looked_up_by_equality) {

@@ -134,6 +134,9 @@ TEST(slabs, fragments_behind_the_last_column_are_not_wanted) {
 TEST(first_plans, of_tiles_and_sums) {
   const gpu::tile_config c;
   EXPECT_EQ(c, (gpu::tile_config{256, 2, 4, false, 2, false, 1}));
+  const sums_plan plan;
+  EXPECT_EQ(plan.comm_ctas + plan.own_grid, 0);
+  EXPECT_FALSE(plan.beside);
   const sum_fragments sums;
   EXPECT_EQ(sums.own_rank + sums.m + sums.n + sums.first_row_tile, 0);
   EXPECT_FALSE(sums.everywhere || sums.halves || sums.swap_ab || sums.passes_on);

@@ -1,8 +1,10 @@
-#include "ops/plan_check/rank_lanes.hpp"
+#include "ops/plan_check/gemm_lanes.hpp"
 
 #include <algorithm>
 #include <set>
 #include <utility>
+
+#include "ops/common/nowhere.hpp"
 
 namespace untax::plan_check {
 namespace {
@@ -52,21 +54,11 @@ class cta_lane {
 
   void read(const gpu::cta_read& of, bool finishes) {
     gemm_.read(of, epoch_, [&](const factors& f) {
-      std::int64_t done = 0;   // so far it is multiplied
-      std::int64_t known = 0;  // and so far it has been acquired
-      for (const factors::ready& next : *f.waits) {
-        bool waited = false;
-        for (const factors::signal& signal : next.signals) {
-          if (!acquired_.insert(signal.counter).second) continue;
-          if (!waited) use(f, done, known, finishes);
-          waited = true;
-          emit_(step{.acquire = {.producer = signal.producer,
-                                 .consumer = rank_,
-                                 .number = signal.counter,
-                                 .ready = signal.counter,
-                                 .use = gemm_.sets.use_of(epoch_)}});
-        }
-        known = next.depth;
+      std::int64_t done = 0;  // so far it is multiplied
+      for (const factors::wait& next : f.waits) {
+        if (!acquired_.insert(next.counter).second) continue;
+        use(f, done, std::min(next.depth, f.depth), finishes);
+        emit_(acquires(next.producer, rank_, next.counter, gemm_.sets.use_of(epoch_)));
       }
       use(f, done, f.depth, finishes);
     });
@@ -138,31 +130,96 @@ class cta_lane {
 
 }  // namespace
 
-void rank_lanes::add(const std::vector<int>& behind, const lane_program::lane& body, int raises) {
-  lanes_.add([=, rank = rank_](std::uint64_t epoch, const program::sink& emit) {
-    for (const int flag : behind) emit(lane_program::awaits(rank, flag, epoch));
-    body(epoch, emit);
-    if (raises >= 0) emit(lane_program::raises(rank, raises, epoch));
-  });
+step acquires(int producer, int consumer, int counter, std::uint64_t use) {
+  step s;
+  s.acquire = {
+      .producer = producer, .consumer = consumer, .number = counter, .ready = counter, .use = use};
+  return s;
 }
 
-std::vector<int> rank_lanes::add_gemm(const gemm_lanes& gemm,
-                                      const std::vector<std::vector<int>>& behind) {
-  const int ctas = gemm.plan->blocks();
+void operand_space::add(operand of, int rank, std::int64_t address, const extent& size) {
+  regions_.push_back({{of, rank, 0, 0}, address, size});
+}
+
+place operand_space::at(std::int64_t address, std::int64_t cols) const {
+  for (const region& r : regions_) {
+    const std::int64_t element = (address - r.address) / 2;
+    if (address < r.address || element >= r.size.rows * r.size.cols) continue;
+    const place found{r.first.of, r.first.rank, element / r.size.cols, element % r.size.cols};
+    if (found.col + cols <= r.size.cols) return found;
+  }
+  return {};
+}
+
+place operand_space::rectangle(const void* first, std::int64_t stride, std::int64_t rows,
+                               std::int64_t cols) const {
+  const std::int64_t begin = nowhere::address(first);
+  const place top = at(begin, cols);
+  const place bottom = at(begin + (rows - 1) * stride * 2, cols);
+  const bool whole = bottom.of == top.of && bottom.rank == top.rank &&
+                     bottom.row == top.row + rows - 1 && bottom.col == top.col;
+  return whole ? top : place{};
+}
+
+place operand_space::rectangle(const gpu::matrix_at& in, std::int64_t row, std::int64_t col,
+                               std::int64_t rows, std::int64_t cols) const {
+  return rectangle(static_cast<const std::byte*>(in.data) + (row * in.stride + col) * 2, in.stride,
+                   rows, cols);
+}
+
+comm::step_source operand_space::moved_steps(const gpu::moved_operands& operands,
+                                             const comm::step_source& steps) const {
+  return [=, memory = *this](int sender, std::uint64_t epoch, const program::sink& emit) {
+    steps(sender, epoch, [&](step s) {
+      if (s.what == action::copy) {
+        s.from = memory.moved(operands, s.from, s);
+        s.to = memory.moved(operands, s.to, s);
+      }
+      emit(s);
+    });
+  };
+}
+
+factors operand_space::multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
+                                  std::int64_t a_row, const gpu::matrix_at& b,
+                                  const gpu::matrix_at& c, std::int64_t c_row,
+                                  const range& columns) const {
+  factors f;
+  f.rows = std::clamp<std::int64_t>(c.rows - c_row, 0, of.a.count);
+  f.cols = std::clamp<std::int64_t>(std::min(b.rows, c.columns) - of.b.begin, 0, of.b.count);
+  // What lies beyond either matrix is zero, in both.
+  f.depth =
+      std::clamp<std::int64_t>(std::min(a.columns, b.columns) - columns.begin, 0, columns.size);
+  if (f.rows == 0 || f.cols == 0 || f.depth == 0) return f;
+  // Rows beyond A are zero, too, and those of C are not.
+  if (a_row + f.rows <= a.rows) f.a = rectangle(a, a_row, columns.begin, f.rows, f.depth);
+  f.b = rectangle(b, of.b.begin, columns.begin, f.cols, f.depth);
+  f.c = rectangle(c, c_row, of.b.begin, f.rows, f.cols);
+  return f;
+}
+
+extent tile_extent(const gpu::tile_config& c) {
+  const std::int64_t rows = tile_rows(c);
+  return c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n};
+}
+
+std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
+                          std::vector<std::vector<int>> behind) {
+  const auto ctas = static_cast<std::size_t>(gemm.plan->blocks());
+  behind.resize(ctas);
   std::vector<int> sums;
   std::vector<int> done;
-  for (int i = 0; i < ctas; ++i) {
-    sums.push_back(flag());
-    done.push_back(flag());
+  for (std::size_t cta = 0; cta < ctas; ++cta) {
+    sums.push_back(all.add_flag());
+    done.push_back(all.add_flag());
   }
-  for (int cta = 0; cta < ctas; ++cta) {
-    const auto at = static_cast<std::size_t>(cta);
-    add(
-        behind[at],
-        [=, rank = rank_](std::uint64_t epoch, const program::sink& emit) {
-          cta_lane(gemm, rank, sums, epoch, emit).run(cta);
+  for (std::size_t cta = 0; cta < ctas; ++cta) {
+    all.add(
+        behind[cta],
+        [=, rank = all.rank()](std::uint64_t epoch, const program::sink& emit) {
+          cta_lane(gemm, rank, sums, epoch, emit).run(static_cast<int>(cta));
         },
-        done[at]);
+        done[cta]);
   }
   return done;
 }

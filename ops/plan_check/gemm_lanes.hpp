@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <untax/tile/protocol.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/tile/step.hpp>
+
+#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/schedule/lanes.hpp"
+
+namespace untax::plan_check {
+
+/// K-blocks of a tile that lie in one place each: what a CTA multiplies, where it lies, and what it
+/// waits for before. Lengths are those that there are; what lies beyond a matrix is zero.
+struct factors {
+  std::int64_t rows = 0;   ///< of A, and of C
+  std::int64_t cols = 0;   ///< rows of B, columns of C
+  std::int64_t depth = 0;  ///< columns of A, and of B
+  place a;
+  place b;
+  place c;
+  /// What has to be acquired to multiply from `depth` on.
+  struct wait {
+    std::int64_t depth = 0;
+    int counter = 0;
+    int producer = 0;
+  };
+  std::vector<wait> waits;  ///< in the order of `depth`
+};
+
+/// A wait of `consumer` until `producer` has raised a counter to `use`.
+[[nodiscard]] step acquires(int producer, int consumer, int counter, std::uint64_t use);
+
+/// Which operands lie at which addresses, as one rank sees them: rows of elements of 2 bytes, one
+/// behind the other. Nothing is at these addresses; they only say what a planned kernel means.
+class operand_space {
+ public:
+  void add(operand of, int rank, std::int64_t address, const extent& size);
+
+  /// What a rectangle is whose rows begin `stride` elements apart; `none` unless all of it is one
+  /// rectangle of one operand.
+  [[nodiscard]] place rectangle(const void* first, std::int64_t stride, std::int64_t rows,
+                                std::int64_t cols) const;
+  /// The same of a part of a matrix.
+  [[nodiscard]] place rectangle(const gpu::matrix_at& in, std::int64_t row, std::int64_t col,
+                                std::int64_t rows, std::int64_t cols) const;
+  /// The rectangle of a step, of the operands of one that moves.
+  [[nodiscard]] place moved(const gpu::moved_operands& operands, const place& p,
+                            const step& s) const {
+    return rectangle(operands.at(p), operands.stride_of(p.of), s.rows, s.cols);
+  }
+  /// The steps of senders who take those of their program, by where they move.
+  [[nodiscard]] comm::step_source moved_steps(const gpu::moved_operands& operands,
+                                              const comm::step_source& steps) const;
+  /// What a CTA multiplies of a tile whose rows of A begin at row `a_row` of `a`, and those of C at
+  /// `c_row` of `c`: of so many columns of `a` and `b`, as far as the matrices reach.
+  [[nodiscard]] factors multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
+                                   std::int64_t a_row, const gpu::matrix_at& b,
+                                   const gpu::matrix_at& c, std::int64_t c_row,
+                                   const range& columns) const;
+
+ private:
+  struct region {
+    place first;
+    std::int64_t address = 0;
+    extent size;
+  };
+
+  [[nodiscard]] place at(std::int64_t address, std::int64_t cols) const;
+
+  std::vector<region> regions_;
+};
+
+/// The CTAs of a planned GEMM, as far as they depend on where A comes from and C goes to.
+struct gemm_lanes {
+  const gpu::gemm_plan* plan = nullptr;
+  std::int64_t k = 0;  ///< of the whole product
+  room_sets sets;      ///< of what is awaited
+  /// Calls `visit` for what a CTA reads, part by part.
+  std::function<void(const gpu::cta_read&, std::uint64_t epoch,
+                     const std::function<void(const factors&)>& visit)>
+      read;
+  /// Emits the step that completes a tile, and what the CTA does with the tile then.
+  std::function<void(const step& completes, std::uint64_t epoch, const program::sink& emit)> store;
+  /// Rows of A that are of one rank each; none: all are.
+  std::vector<range> rows_of_ranks;
+};
+
+/// Rows and columns of the result that a CTA computes at once.
+[[nodiscard]] extent tile_extent(const gpu::tile_config& c);
+
+/// Adds a lane for each CTA of a GEMM, where CTA i begins behind the flags `behind[i]`; none:
+/// behind nothing. The flags that they raise at their ends.
+[[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
+                                        std::vector<std::vector<int>> behind = {});
+
+}  // namespace untax::plan_check
