@@ -113,6 +113,13 @@ void require_size(std::string_view operator_name, int rank, std::string_view wha
                           operator_name, what, value, std::numeric_limits<std::int32_t>::max()));
 }
 
+void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std::int64_t n,
+                   std::int64_t k) {
+  require_size(operator_name, rank, "m", m);
+  require_size(operator_name, rank, "n", n);
+  require_size(operator_name, rank, "k", k);
+}
+
 void require_phases(std::string_view operator_name, int rank, int phases) {
   if (phases >= 0 && phases <= 2) return;
   throw error(errc::invalid_argument,

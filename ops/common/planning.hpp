@@ -55,6 +55,10 @@ template <class PlansOf>
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);
 
+/// The same for all sizes of a GEMM.
+void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std::int64_t n,
+                   std::int64_t k);
+
 /// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
 void require_phases(std::string_view operator_name, int rank, int phases);
 
