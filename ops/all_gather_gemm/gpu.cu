@@ -11,7 +11,7 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"

@@ -19,6 +19,13 @@ namespace untax {
                                              : sharding{problem.k, world, shard_granularity};
 }
 
+/// Rows and columns of a rank's shard; that of rank 0 is full.
+[[nodiscard]] constexpr extent a_shard_of(const all_gather_gemm_problem& problem, int world,
+                                          int rank) noexcept {
+  const std::int64_t part = a_sharding(problem, world).of(rank).size;
+  return problem.gather == gather_axis::rows ? extent{part, problem.k} : extent{problem.m, part};
+}
+
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
  public:

@@ -3,7 +3,7 @@
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/tile/shard.hpp>
 
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
@@ -76,9 +76,7 @@ all_gather_gemm& all_gather_gemm::operator=(all_gather_gemm&&) noexcept = defaul
 all_gather_gemm::~all_gather_gemm() = default;
 
 extent all_gather_gemm::a_shard(const all_gather_gemm_problem& problem, int world, int rank) {
-  const bool by_rows = problem.gather == gather_axis::rows;
-  const auto size = a_sharding(problem, world).of(rank).size;
-  return by_rows ? extent{size, problem.k} : extent{problem.m, size};
+  return a_shard_of(problem, world, rank);
 }
 
 void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c,

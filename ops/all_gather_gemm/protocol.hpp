@@ -38,7 +38,9 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, auto&& emit) const {
+  // nvcc heeds the mark of `push` only if what is before it is written out as a template.
+  template <class Emit>
+  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -68,7 +70,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   /// needs rows of one source, unless all peers start at once; with gather = k chunk by chunk,
   /// since a tile needs all sources.
   UNTAX_CALLS_ANY_SIDE
-  UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, auto&& emit) const {
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
     const int hops = world() - first_hop();
     const int mine = share.share_of(listed_rows(rank()) * col_chunks(rank()).count());
     const bool peer_by_peer = !fans_out();
@@ -91,7 +94,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// What one of the senders does; the steps only move.
   UNTAX_CALLS_ANY_SIDE
-  UNTAX_HOST_DEVICE constexpr void move(int sender, std::uint64_t epoch, auto&& emit) const {
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void move(int sender, std::uint64_t epoch, Emit&& emit) const {
     if (pulls()) {
       offer({sender, plan_.senders}, epoch, emit);
       pull({sender, plan_.senders}, epoch, emit);
@@ -141,7 +145,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   /// Lays the rank's shard out for the others, so that the caller's A is its own again when the run
   /// ends.
   UNTAX_CALLS_ANY_SIDE
-  UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, auto&& emit) const {
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
     for (int i = 0; i < share.share_of(chunks_of(rank())); ++i) {
       const chunk p = chunk_at(rank(), share.at(i));
       for (int hop = 1; hop < world(); ++hop) emit(step{.reserve = offer_at_hop(hop, p, epoch)});
@@ -160,7 +165,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// Fetches what the others offer; what is the rank's own where it lies, if it is collected too.
   UNTAX_CALLS_ANY_SIDE
-  UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, auto&& emit) const {
+  template <class Emit>
+  UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = first_hop(); hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
       for (int i = 0; i < share.share_of(chunks_of(source)); ++i) {

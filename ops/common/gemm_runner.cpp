@@ -29,9 +29,8 @@ void gemm_runner::run(std::int64_t rows, const const_matrix& a, const const_matr
 
 owned_symmetric<std::byte> allocate_result(world& w, std::string_view name, const extent& size,
                                            dtype type) {
-  return w.allocate_owned<std::byte>(
-      static_cast<std::size_t>(size.rows * size.cols) * size_of(type),
-      fmt::format("{} result", name));
+  return w.allocate_owned<std::byte>(static_cast<std::size_t>(size.elements()) * size_of(type),
+                                     fmt::format("{} result", name));
 }
 
 }  // namespace untax

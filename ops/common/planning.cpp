@@ -8,6 +8,7 @@
 
 #include <untax/flow/device_control.hpp>
 
+#include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/row_plans.hpp"
 
 namespace untax {
@@ -103,6 +104,18 @@ protocol_plan plan_for_device(const world& w, const operator_options& options) {
           .tile_m = options.tile_m,
           .tile_n = options.tile_n,
           .panel_k = options.panel_k};
+}
+
+std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
+                                           const gpu::gemm_shape& shape, int blocks) {
+  std::vector<gpu::gemm_plan> plans;
+  for (gpu::gemm_plan& plan : gpu::gemm_plans(shape, blocks)) {
+    const auto config = gpu::compiled_for(kernels, plan.config);
+    if (!config || gpu::rereads_weights(plan)) continue;
+    plan.config = *config;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 void require_size(std::string_view operator_name, int rank, std::string_view what,

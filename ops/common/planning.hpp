@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <untax/core/types.hpp>
 #include <untax/ops/options.hpp>
@@ -49,6 +51,18 @@ template <class PlansOf>
     other.workers = workers;
     return !plans_of(other, of).empty();
   });
+}
+
+/// The plans of a GEMM by so many blocks that an operator has a kernel for, one of `kernels`, the
+/// quickest first. Those that read weights for several tiles of A are left out.
+[[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
+                                                         const gpu::gemm_shape& shape, int blocks);
+
+/// Blocks that only move, at most, beside two that multiply: pairs, as clusters start together.
+[[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }
+/// How many blocks multiply of those that are free.
+[[nodiscard]] constexpr int multiplying(const operator_options& options, int free) {
+  return options.workers > 0 && options.workers < free ? options.workers : free;
 }
 
 /// Throws `invalid_argument` unless 1 <= value < 2^31.

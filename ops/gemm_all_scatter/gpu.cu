@@ -13,7 +13,6 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "src/symmetric/cuda/driver.hpp"

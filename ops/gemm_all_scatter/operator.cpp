@@ -8,7 +8,7 @@
 #include "ops/common/arguments.hpp"
 #include "ops/common/gemm_runner.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
 namespace untax {

@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/comm/shard_senders.hpp"
-#include "engines/gpu/comm/tile_senders.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
+#include "engines/gpu/comm/moved_shard.hpp"
 
 namespace untax {
 
