@@ -33,7 +33,7 @@ void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& proble
 }  // namespace
 
 gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
-                    const all_gather_gemm_protocol& how, const gather_operands& operands,
+                    const all_gather_gemm_protocol& how, const gemm_operands& operands,
                     const symmetric<std::byte>& inbox) {
   const auto& [m, n, k, type, gather] = problem;
   const bool rows = how.by_rows();

@@ -22,6 +22,52 @@ constexpr int most_row_splits = 16;
 /// A row split's rows are those of whole tiles.
 constexpr std::int64_t split_unit = 256;
 
+// Measured on H200, in cycles of 1755 MHz.
+constexpr double link_bytes_per_cycle = 188;  // out of a rank
+// Of a block that moves TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
+constexpr double read_cycles_per_byte = 0.03;
+constexpr double store_cycles_per_byte = 0.033;
+constexpr double between_kernels = 3500;  // from one's last result to the next one's first k-block
+constexpr double to_begin_a_copy = 7000;  // from a kernel's end
+
+/// How often each cluster finishes tiles.
+int rounds_of(const gpu::tile_schedule& order) {
+  return std::max(ceil_div(order.tiles(), order.clusters), 1);
+}
+
+/// Cycles that it takes to send what becomes of so many tiles, at a rate in bytes per cycle.
+double sending(const gpu::gemm_plan& plan, int world, int tiles,
+               double rate = link_bytes_per_cycle) {
+  const double tile = 2.0 * tile_rows(plan.config) * plan.config.block_n * plan.config.cluster;
+  return tiles * tile * (world - 1) / rate;
+}
+
+/// Until the last results have left at this rate.
+double last_left(const gpu::gemm_plan& plan, int world, double rate) {
+  const gpu::tile_schedule& order = plan.schedule;
+  const double round = plan.cycles / rounds_of(order);
+  const int whole = order.whole_tiles();
+  double free = 0;  // when what was finished so far has been sent
+  double now = 0;
+  for (int tile = 0; tile < whole; tile += order.clusters) {
+    now += round;
+    free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile), rate);
+  }
+  // Those that clusters share are finished by all at the end.
+  return std::max(free, plan.cycles) + sending(plan, world, order.stream_k_tiles, rate);
+}
+
+/// Cycles until the last results of a plan have left, if they leave as tiles are finished: by the
+/// blocks that multiply, or by those that move.
+double drain_cycles(const scatter_plan& plan, int world) {
+  if (plan.way == scatter_way::store_to_peers)
+    return last_left(plan.gemm, world, link_bytes_per_cycle);
+  const int peers = std::max(world - 1, 1);
+  const double block = peers / (read_cycles_per_byte + peers * store_cycles_per_byte);
+  const int moving = plan.comm_ctas + plan.own_grid;
+  return last_left(plan.gemm, world, std::min(moving * block, link_bytes_per_cycle));
+}
+
 class planner {
  public:
   planner(const gemm_all_scatter_problem& problem, int world, int rank,
@@ -106,11 +152,7 @@ class planner {
       plan.split_rows = rows;
       plan.row_splits = static_cast<int>(ceil_div(problem_.m, rows));
       cut(plan);
-      if (plan.way == scatter_way::store_to_peers)
-        plan.gemm.cycles = drain_cycles_of_epilogue(plan.gemm, world);
-      if (plan.way == scatter_way::tile_flags)
-        plan.gemm.cycles =
-            drain_cycles_of_senders(plan.gemm, plan.comm_ctas + plan.own_grid, world);
+      if (plan.way != scatter_way::local_only) plan.gemm.cycles = drain_cycles(plan, world);
       if (plan.streams > 0)
         plan.gemm.cycles = drain_cycles_of_copies(plan.gemm, plan.row_splits, world);
     }
@@ -153,6 +195,17 @@ class planner {
 };
 
 }  // namespace
+
+double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world) {
+  const double row_split = sending(plan, world, plan.schedule.tiles());
+  double free = 0;
+  double now = 0;
+  for (int i = 0; i < row_splits; ++i) {
+    now += plan.cycles + between_kernels;
+    free = std::max(free, now + to_begin_a_copy) + row_split;
+  }
+  return free;
+}
 
 std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
                                         int rank, const operator_options& options, int num_sms) {

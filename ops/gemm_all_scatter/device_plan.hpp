@@ -40,15 +40,9 @@ struct scatter_plan {
                                                       int world, int rank,
                                                       const operator_options& options, int num_sms);
 
-/// Cycles until the last results of a plan have left, if they leave as tiles are finished: the
-/// model. `world` ranks store to each other.
-[[nodiscard]] double drain_cycles_of_epilogue(const gpu::gemm_plan& plan, int world);
-
-/// The same if so many blocks beside those of the plan send them on.
-[[nodiscard]] double drain_cycles_of_senders(const gpu::gemm_plan& plan, int moving, int world);
-
-/// The same if copy engines send what so many GEMMs of this plan store, one after the other, each
-/// when it has ended.
+/// Cycles until the last results have left if copy engines send what so many GEMMs of this plan
+/// store, one after the other, each when it has ended: the model. `world` ranks store to each
+/// other.
 [[nodiscard]] double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world);
 
 // The operator in a world of GPUs. The class has refused problems that no pattern can do: fp32, and

@@ -5,7 +5,7 @@
 #include <cuda/ptx>
 
 #include "engines/gpu/channel/warp_channel.cuh"
-#include "engines/gpu/comm/comm_kernels.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/comm/shard_senders.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
