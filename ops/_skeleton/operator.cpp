@@ -19,9 +19,7 @@ constexpr std::string_view name = "skeleton";
 // same, then build the engine, which allocates and clears the operator's memory.
 skeleton::skeleton(world& w, const skeleton_problem& problem, const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
-  require_size(name, rank_, "m", problem.m);
-  require_size(name, rank_, "n", problem.n);
-  require_size(name, rank_, "k", problem.k);
+  require_sizes(name, rank_, problem.m, problem.n, problem.k);
   const std::int64_t rows = a_shard(problem, w.size(), 0).rows;
   auto made = make_plan(w, name, {rows, problem.n, problem.k, problem.type}, options);
   plan_ = made.plan;

@@ -1,10 +1,11 @@
-#include "ops/all_gather_gemm/chunking.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 
 #include <algorithm>
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/copy/block_share.hpp"
 #include "engines/gpu/gemm/config.hpp"
+#include "ops/all_gather_gemm/layout.hpp"
 
 namespace untax {
 namespace {
@@ -55,7 +56,7 @@ class chunker {
         order_(plan.gemm.schedule),
         problem_(problem),
         options_(options),
-        shard_(shard_extent::of(problem, plan.protocol.world)) {}
+        shard_(a_shard_of(problem, plan.protocol.world, 0)) {}
 
   void cut() {
     if (plan_.who == gather_senders::warps && epilogue_warps_are_done_in_time()) {
@@ -67,7 +68,7 @@ class chunker {
     p_.tile_n = config_.swap_ab ? tile_rows(config_) : config_.block_n;
     if (bulk()) return chunk_bulk();
     const bool small =
-        plan_.streams == 0 && p_.move == direction::push && shard_.bytes() <= most_small_bytes;
+        plan_.streams == 0 && p_.move == direction::push && shard_bytes() <= most_small_bytes;
     const bool from_the_start = small || plan_.who == gather_senders::epilogue_warps;
     p_.fan_out = from_the_start && !begin_in_turn();
     if (plan_.who == gather_senders::epilogue_warps) {
@@ -83,6 +84,7 @@ class chunker {
   }
 
  private:
+  [[nodiscard]] std::int64_t shard_bytes() const { return shard_.elements() * 2; }
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] bool bulk() const { return options_.how == pattern::bulk_synchronous; }
 
@@ -126,7 +128,7 @@ class chunker {
   [[nodiscard]] int readers() const { return p_.world - (p_.gather_own ? 0 : 1); }
   /// What a rank has to send while the first tiles are multiplied, in bytes a nanosecond.
   [[nodiscard]] double need() const {
-    return static_cast<double>(shard_.bytes() * readers()) / first_tile();
+    return static_cast<double>(shard_bytes() * readers()) / first_tile();
   }
   /// As large as the memory of an epilogue warp.
   [[nodiscard]] std::int64_t epilogue_columns() const {
@@ -138,7 +140,7 @@ class chunker {
   [[nodiscard]] bool epilogue_warps_are_done_in_time() const {
     if (config_.swap_ab) return false;
     const std::int64_t tma_tiles =
-        ceil_div(shard_.rows, tma_tile_rows) * ceil_div(shard_.columns, epilogue_columns());
+        ceil_div(shard_.rows, tma_tile_rows) * ceil_div(shard_.cols, epilogue_columns());
     const auto each = static_cast<double>(ceil_div<std::int64_t>(tma_tiles, epilogue_warps()) *
                                           (begin_in_turn() ? readers() : 1));
     return need() <= most_busy * most_rate &&
@@ -152,7 +154,7 @@ class chunker {
   }
   /// As TMA takes them.
   void chunk_into_tma_tiles(std::int64_t columns) {
-    cut_into(std::min(tma_tile_rows, shard_.rows), std::min(columns, shard_.columns));
+    cut_into(std::min(tma_tile_rows, shard_.rows), std::min(columns, shard_.cols));
   }
   /// Chunks of rows that are multiplied at the same time.
   [[nodiscard]] int raster_rows_of_tiles() const {
@@ -180,7 +182,7 @@ class chunker {
     p_.fan_out = true;
     if (plan_.tma_tiles) return chunk_into_tma_tiles(tma_tile_columns);
     const gpu::block_share share =
-        gpu::share_of_block(shard_.rows, shard_.columns, plan_.own_grid, least_small_columns);
+        gpu::share_of_block(shard_.rows, shard_.cols, plan_.own_grid, least_small_columns);
     cut_into(share.rows, share.columns);
     p_.senders = plan_.own_grid = share.count;
   }
@@ -200,23 +202,22 @@ class chunker {
     const bool tall = by_rows() && !config_.swap_ab;
     const std::int64_t portion = tall ? most_tall_portion_bytes : most_portion_bytes;
     const std::int64_t bytes = by_warps ? most_warp_bytes : portion;
-    const std::int64_t wanted = std::clamp(shard_.bytes() / p_.senders, least_small_bytes, bytes);
+    const std::int64_t wanted = std::clamp(shard_bytes() / p_.senders, least_small_bytes, bytes);
     const std::int64_t columns = std::max(
         round_up<std::int64_t>(wanted / 2 / rows, gpu::most_k_blocks_per_stage * gpu::block_k),
         least_small_columns);
-    cut_into(rows, std::min(columns, shard_.columns));
+    cut_into(rows, std::min(columns, shard_.cols));
     p_.raster_rows = raster_rows_of_shard();
   }
   /// Whole rows: nothing between them, with gather = rows.
   void chunk_rows() {
-    const std::int64_t bytes = shard_.bytes();
+    const std::int64_t bytes = shard_bytes();
     const std::int64_t wanted =
         plan_.streams > 0 ? std::clamp(bytes / plan_.streams, least_copy_bytes, most_copy_bytes)
                           : std::clamp(bytes / (p_.senders * chunks_of_sender), least_chunk_bytes,
                                        most_chunk_bytes);
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(wanted / (shard_.columns * 2), 1, shard_.rows);
-    cut_into(rows, shard_.columns);
+    const std::int64_t rows = std::clamp<std::int64_t>(wanted / (shard_.cols * 2), 1, shard_.rows);
+    cut_into(rows, shard_.cols);
   }
 
   gather_plan& plan_;
@@ -225,7 +226,7 @@ class chunker {
   const gpu::tile_schedule& order_;
   const all_gather_gemm_problem& problem_;
   const operator_options& options_;
-  shard_extent shard_;
+  extent shard_;  // of rank 0
 };
 
 }  // namespace

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+
+#include <fmt/format.h>
 
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/variant.hpp"
-#include "ops/all_gather_gemm/chunking.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
+#include "ops/common/plan_agreement.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/row_plans.hpp"
 
@@ -66,12 +69,12 @@ class planner {
 
   /// Empty where no kernel can multiply.
   std::vector<gather_plan> make() {
-    if (moves_beside() && most_beside() < 2) return {};
+    if (moves_beside() && most_beside(num_sms_) < 2) return {};
     choose_senders();
     choose_segments();
     std::vector<gather_plan> plans;
     if (made_.tma_tiles && options_.senders == 0 && !bulk()) {
-      const int most = std::min(most_comm_ctas, most_beside());
+      const int most = std::min(most_comm_ctas, most_beside(num_sms_));
       // Of those that take the same time, the one in which fewest move: the first TMA tile of a
       // block comes later, the more others are on their way.
       for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
@@ -90,7 +93,8 @@ class planner {
     return a_sharding(with_rows(problem_, most), made_.protocol.world);
   }
   [[nodiscard]] std::int64_t sent_bytes() const {
-    return shard_extent::of(problem_, made_.protocol.world).bytes() * (made_.protocol.world - 1);
+    return a_shard_of(problem_, made_.protocol.world, 0).elements() * 2 *
+           (made_.protocol.world - 1);
   }
   /// Plans in which so many blocks only move.
   void add(std::vector<gather_plan>& plans, int moving) const {
@@ -98,18 +102,17 @@ class planner {
     if (begun.comm_ctas > 0) begun.comm_ctas = moving;
     if (begun.own_grid > 0) begun.own_grid = moving;
     const int free = num_sms_ - begun.comm_ctas - (concurrent() ? begun.own_grid : 0);
-    const int multiplying = options_.workers > 0 ? std::min(options_.workers, free) : free;
-    for (const gpu::gemm_plan& gemm : gpu::gemm_plans(shape(), multiplying)) {
-      const auto config = begun.packets ? gpu::compiled_for(gpu::packet_kernels, gemm.config)
-                                        : gpu::compiled_for(gpu::gather_kernels, gemm.config);
-      if (!config || (begun.segment_rows > 0 && gemm.config.swap_ab)) continue;
-      if (gpu::rereads_weights(gemm) || !can_follow(gemm)) continue;
+    using kernel_list = std::span<const gpu::tile_config>;
+    const auto kernels =
+        begun.packets ? kernel_list(gpu::packet_kernels) : kernel_list(gpu::gather_kernels);
+    for (const gpu::gemm_plan& gemm :
+         compiled_plans(kernels, shape(), multiplying(options_, free))) {
+      if ((begun.segment_rows > 0 && gemm.config.swap_ab) || !can_follow(gemm)) continue;
       if (begun.comm_ctas % cluster_blocks(gemm.config) != 0) continue;
       if (part_k_blocks(gemm) < gemm.config.cluster_split_k * gemm.schedule.k_blocks_per_stage)
         continue;
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
-      plan.gemm.config = *config;
       plan.gemm.schedule.part_k_blocks = part_k_blocks(gemm);
       if (plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0)
         plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
@@ -129,8 +132,6 @@ class planner {
     return adds_ranges(gemm.config, gpu::registers_with_peers) ||
            (gemm.config.cluster_split_k > 1 && by_rows());
   }
-  /// Blocks that only move, beside two that multiply: pairs, as clusters of blocks start together.
-  [[nodiscard]] int most_beside() const { return (num_sms_ - 2) / 2 * 2; }
   [[nodiscard]] bool moves_beside() const {
     return concurrent() || options_.how == pattern::fused_specialized;
   }
@@ -144,7 +145,8 @@ class planner {
         made_.who = gather_senders::comm_ctas;
         made_.tma_tiles = goes_by_tma();
         // Clusters of blocks start together.
-        made_.comm_ctas = std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), most_beside());
+        made_.comm_ctas =
+            std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), most_beside(num_sms_));
         break;
       case pattern::fused_sequential:
         made_.who = gather_senders::all_ctas_first;
@@ -154,7 +156,8 @@ class planner {
         break;
       case pattern::producer_consumer:
         made_.tma_tiles = goes_by_tma();
-        made_.own_grid = std::min(asked > 0 ? round_up(asked, 2) : usual_own_grid, most_beside());
+        made_.own_grid =
+            std::min(asked > 0 ? round_up(asked, 2) : usual_own_grid, most_beside(num_sms_));
         break;
       case pattern::copy_engine:
         made_.streams = asked > 0 ? asked : usual_streams;
@@ -179,10 +182,9 @@ class planner {
     const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type,
                                 options_.invariant};
     const auto cycles = [&](int comm_ctas) {
-      for (const gpu::gemm_plan& plan : gpu::gemm_plans(whole, num_sms_ - comm_ctas))
-        if (gpu::compiled_for(gpu::gather_kernels, plan.config) && !gpu::rereads_weights(plan) &&
-            can_follow(plan) && comm_ctas % cluster_blocks(plan.config) == 0)
-          return plan.cycles;
+      for (const gpu::gemm_plan& plan :
+           compiled_plans(gpu::gather_kernels, whole, num_sms_ - comm_ctas))
+        if (can_follow(plan) && comm_ctas % cluster_blocks(plan.config) == 0) return plan.cycles;
       return std::numeric_limits<double>::max();
     };
     int comm_ctas = usual_comm_ctas;
@@ -199,9 +201,9 @@ class planner {
   /// Each has the usual number of TMA tiles at most: fewer where blocks would be too few, more
   /// where they would be too many.
   [[nodiscard]] int blocks_alone() const {
-    const shard_extent shard = shard_extent::of(problem_, made_.protocol.world);
+    const extent shard = a_shard_of(problem_, made_.protocol.world, 0);
     const std::int64_t tma_tiles =
-        ceil_div(shard.rows, tma_tile_rows) * ceil_div(shard.columns, tma_tile_columns);
+        ceil_div(shard.rows, tma_tile_rows) * ceil_div(shard.cols, tma_tile_columns);
     const std::int64_t least = ceil_div<std::int64_t>(tma_tiles, std::min(most_alone, num_sms_));
     const std::int64_t usual = std::min(tma_tiles / least_alone, tma_tiles_alone);
     return static_cast<int>(ceil_div(tma_tiles, std::max(least, usual)));
@@ -260,6 +262,44 @@ std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, in
                           [&](const operator_options& with, int of) {
                             return planner(problem, world, rank, with, of).make();
                           });
+}
+
+std::string gather_plan::text() const {
+  const auto senders = [&]() -> std::string {
+    switch (who) {
+      case gather_senders::comm_ctas:
+        return fmt::format("{} blocks move", comm_ctas);
+      case gather_senders::all_ctas_first:
+        return "all blocks move, then multiply";
+      case gather_senders::warps:
+        return fmt::format("a warp in each of {} blocks moves", protocol.senders);
+      case gather_senders::epilogue_warps:
+        return fmt::format("{} warps that store move first", protocol.senders);
+      case gather_senders::elsewhere:
+        break;
+    }
+    return own_grid > 0 ? fmt::format("{} blocks of another kernel move", own_grid)
+                        : fmt::format("copy engines move, on {} streams", streams);
+  };
+  const std::string what =
+      packets ? "packets"
+              : fmt::format("chunks of {} x {}{}", protocol.tile_m, protocol.panel_k,
+                            protocol.gather_own ? ", A collected" : "");
+  return fmt::format("{} ({}), {}; {}", senders(), name_of(protocol.move), what, gemm.text());
+}
+
+plan_lines gather_plan::agreed() const {
+  const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams, by_packets,
+               rate, by_tma_tiles, polled, all_sources, rows_of_segment, k_blocks_of_segment] =
+      *this;
+  // Which sources these are follows from the rank; how many there are, from the plan.
+  return {fmt::format(
+              "placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "
+              "packets {}, rate {}, TMA tiles {}, pollers {}, sources {}, segment rows {}, "
+              "segment k-blocks {}",
+              static_cast<int>(placement), communication_ctas, apart, dma_streams, by_packets, rate,
+              by_tma_tiles, polled, all_sources.size(), rows_of_segment, k_blocks_of_segment),
+          fields_of(as_program), fields_of(as_gemm)};
 }
 
 }  // namespace untax

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
+#include <untax/world/world.hpp>
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "ops/common/device_operator.hpp"
 
 namespace untax {
 
@@ -39,5 +42,31 @@ struct gather_plan {
 [[nodiscard]] std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem,
                                                     int world, int rank,
                                                     const operator_options& options, int num_sms);
+
+/// TMA tiles of 32 KB, as wide as can be described.
+inline constexpr std::int64_t tma_tile_rows = 64;
+inline constexpr std::int64_t tma_tile_columns = 256;
+
+/// Cuts A into the chunks in which it moves, where it is known who moves and what the GEMM is like:
+/// sets all that a plan says of senders and chunks.
+void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
+                const operator_options& options);
+
+/// How long a gather takes if its GEMM takes `plan.gemm.cycles` alone, in cycles of 1755 MHz: with
+/// what its clusters wait for and with what moves beside them. A rank sends `sent_bytes`, to all
+/// peers together.
+[[nodiscard]] double overlapped_cycles(const gather_plan& plan, double sent_bytes);
+
+// The operator in a world of GPUs. The class has refused problems that no pattern can do: fp32, and
+// n or k that are not multiples of 8. Collective; the rank's GPU is the current device. Throws
+// `unsupported` for a pattern that there is not, or not here, with the reason, and `out_of_memory`.
+
+/// Every pattern but bulk_library and `automatic`.
+[[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_on_device(
+    world& w, const all_gather_gemm_problem& problem, const operator_options& options);
+
+/// bulk_library: NCCL, then cuBLASLt.
+[[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_by_library(
+    world& w, const all_gather_gemm_problem& problem);
 
 }  // namespace untax

@@ -13,8 +13,8 @@ all_gather_gemm_problem problem_of(const gemm_problem& p) {
 }
 
 gemm_share share(const gemm_problem& p, int world, int rank) {
-  const bool by_rows = p.gather == gather_axis::rows;
   const range shard = a_sharding(problem_of(p), world).of(rank);
+  const bool by_rows = p.gather == gather_axis::rows;
   return {.a_rows = by_rows ? shard : range{0, p.m},
           .a_cols = by_rows ? range{0, p.k} : shard,
           .b_rows = {0, p.n},
@@ -25,7 +25,7 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
 }
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
-  const extent shard = all_gather_gemm::a_shard(problem_of(p), world, rank);
+  const extent shard = a_shard_of(problem_of(p), world, rank);
   return static_cast<double>(shard.rows) * static_cast<double>(shard.cols) * (world - 1) *
          static_cast<double>(size_of(p.type));
 }
@@ -39,10 +39,7 @@ operator_entry all_gather_gemm_entry() {
           .on_gpus = true,
           .tuned = true,
           .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_operator<all_gather_gemm>>(w, problem_of(p), o);
-          },
+          .make = maker_of<all_gather_gemm>(problem_of),
           .share = share,
           .protocol =
               [](const gemm_problem& p, const protocol_plan& plan) {

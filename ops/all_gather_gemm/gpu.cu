@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/dma_sender.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
@@ -53,7 +53,7 @@ class device_gather final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
-    if (const gather_operands now{a, weights, c}; now != operands_) describe_matrices(now);
+    if (const gemm_operands now{a, weights, c}; now != operands_) describe_matrices(now);
     io_.moved.run.in = static_cast<const std::byte*>(a);
     if (how_ == pattern::bulk_synchronous) all([&] { gather(on); });
     if (how_ == pattern::producer_consumer) {
@@ -160,7 +160,7 @@ class device_gather final : public device_operator {
   }
 
   /// Of the caller's matrices for TMA; those of segments in the io.
-  void describe_matrices(const gather_operands& operands) {
+  void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, problem_.type};
     const gather_maps maps = maps_of(problem_, plan_, protocol_, operands, io_.moved.run.inbox);
     maps_.b = map.b(maps.b);
@@ -186,7 +186,7 @@ class device_gather final : public device_operator {
   comm::sender_lists nothing_;
   bulk_gather bulk_;  // of bulk_synchronous
   gpu::gemm_arguments maps_{};
-  gather_operands operands_;  // what the maps describe
+  gemm_operands operands_;  // what the maps describe
   std::uint64_t* sender_epochs_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
 };

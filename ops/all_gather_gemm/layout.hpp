@@ -19,6 +19,13 @@ namespace untax {
                                              : sharding{problem.k, world, shard_granularity};
 }
 
+/// Rows and columns of a rank's shard; that of rank 0 is full.
+[[nodiscard]] constexpr extent a_shard_of(const all_gather_gemm_problem& problem, int world,
+                                          int rank) noexcept {
+  const std::int64_t part = a_sharding(problem, world).of(rank).size;
+  return problem.gather == gather_axis::rows ? extent{part, problem.k} : extent{problem.m, part};
+}
+
 /// Which parts of A move, where they lie, and which counters guard them.
 class all_gather_gemm_layout {
  public:
@@ -38,23 +45,21 @@ class all_gather_gemm_layout {
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept {
+  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] constexpr extent inbox() const noexcept {
     return {sets_.sets * set_rows(), problem_.k};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
-    return problem_.m;
-  }
+  [[nodiscard]] constexpr std::int64_t rows() const noexcept { return problem_.m; }
   /// Of a set of rooms: as many as any run has.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_rows() const noexcept {
     return plan_.capacity > 0 ? plan_.capacity : problem_.m;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept {
+  [[nodiscard]] constexpr extent outbox() const noexcept {
     if (!pulls()) return {};
     return by_rows() ? extent{sets_.sets * shards_.full(), problem_.k}
                      : extent{sets_.sets * set_rows(), shards_.full()};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept {
+  [[nodiscard]] constexpr extent tile_extent() const noexcept {
     return library() ? extent{problem_.m, problem_.n} : extent{plan_.tile_m, plan_.tile_n};
   }
 
@@ -81,7 +86,7 @@ class all_gather_gemm_layout {
   }
   /// With very few rows a source the GEMM of one source alone would read all weights for little
   /// work: the rows of all sources are put together first.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool together() const noexcept {
+  [[nodiscard]] constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
   /// Whether a chunk is sent to all peers before the next one is.
@@ -169,8 +174,7 @@ class all_gather_gemm_layout {
     return {operand::inbox, at, sets_.set_of(epoch) * set_rows() + p.rows.begin, p.cols.begin};
   }
   /// The row of the inbox at which the rows of a source begin; in set 0 or 1.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_row(int source,
-                                                                   int set) const noexcept {
+  [[nodiscard]] constexpr std::int64_t inbox_row(int source, int set) const noexcept {
     return set * set_rows() + (by_rows() ? shards_.of(source).begin : 0);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr const room_sets& sets() const noexcept { return sets_; }
@@ -185,8 +189,7 @@ class all_gather_gemm_layout {
   }
 
   /// Where this rank reads a chunk.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(const chunk& p,
-                                                           std::uint64_t epoch) const noexcept {
+  [[nodiscard]] constexpr place place_of(const chunk& p, std::uint64_t epoch) const noexcept {
     return p.source == rank() && !collected() ? in_own_shard(p) : in_inbox(rank(), p, epoch);
   }
 
@@ -212,7 +215,7 @@ class all_gather_gemm_layout {
     return ready_.at(set, 0, source * most_chunks() + index);
   }
   /// The counter, at a source, that tells that a consumer has read; with one worker each.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_counter(int set, int consumer) const noexcept {
+  [[nodiscard]] constexpr int free_counter(int set, int consumer) const noexcept {
     return free_.at(set, consumer);
   }
 
@@ -246,8 +249,7 @@ class all_gather_gemm_layout {
   }
 
   /// What has to be acquired before a chunk is read; nothing for the rank's own where it lies.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room arrival_of(const chunk& p,
-                                                            std::uint64_t epoch) const noexcept {
+  [[nodiscard]] constexpr room arrival_of(const chunk& p, std::uint64_t epoch) const noexcept {
     const bool there = plan_.senders_acquire || (p.source == rank() && !collected());
     return there ? room{} : inbox_room(p.source, rank(), p.index, epoch);
   }

@@ -8,7 +8,7 @@
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
 #include "ops/common/library_run.hpp"
 
@@ -24,10 +24,8 @@ std::size_t bytes_of(std::int64_t rows, std::int64_t cols, dtype type) {
 
 /// The slabs of A as bytes.
 sharding slab_bytes(const all_gather_gemm_problem& p, int world) {
-  const auto size = static_cast<std::int64_t>(size_of(p.type));
-  const std::int64_t step =
-      p.gather == gather_axis::rows ? p.k * size : p.m * shard_granularity * size;
-  return {p.m * p.k * size, world, step};
+  const std::int64_t each = p.gather == gather_axis::rows ? p.k : p.m;
+  return a_sharding(p, world).times(each * static_cast<std::int64_t>(size_of(p.type)));
 }
 
 /// C = sum over slabs of A_s x B_s^T, where slab s [m, k_s] lies behind the others: a product for

@@ -33,7 +33,7 @@ void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& proble
 }  // namespace
 
 gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
-                    const all_gather_gemm_protocol& how, const gather_operands& operands,
+                    const all_gather_gemm_protocol& how, const gemm_operands& operands,
                     const symmetric<std::byte>& inbox) {
   const auto& [m, n, k, type, gather] = problem;
   const bool rows = how.by_rows();
@@ -60,12 +60,11 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
 }
 
 gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how) {
-  const auto elements = [](const extent& e) { return static_cast<std::size_t>(e.rows * e.cols); };
   const auto packets = static_cast<std::size_t>(how.sets().sets) *
                        static_cast<std::size_t>(plan.packets ? packet_panel::of(how).in_set : 0);
-  const std::size_t inbox =
-      plan.packets ? packets * packet_panel::bytes : elements(how.inbox()) * 2;
-  return {round_up<std::size_t>(inbox, 512), elements(how.outbox()) * 2};
+  const std::size_t inbox = plan.packets ? packets * packet_panel::bytes
+                                         : static_cast<std::size_t>(how.inbox().elements() * 2);
+  return {round_up<std::size_t>(inbox, 512), static_cast<std::size_t>(how.outbox().elements() * 2)};
 }
 
 void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,

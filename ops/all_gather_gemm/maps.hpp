@@ -13,17 +13,7 @@
 
 namespace untax {
 
-/// The caller's matrices of a run.
-struct gather_operands {
-  const void* a = nullptr;
-  const void* weights = nullptr;
-  const void* c = nullptr;
-
-  bool operator==(const gather_operands&) const = default;
-};
-
-/// What TMA reads and writes in a gather: the matrices that
-/// tensor maps describe.
+/// What TMA reads and writes in a gather: the matrices that tensor maps describe.
 struct gather_maps {
   gpu::matrix_at b;
   gpu::matrix_at c;
@@ -36,8 +26,7 @@ struct gather_maps {
 
 [[nodiscard]] gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& plan,
                                   const all_gather_gemm_protocol& how,
-                                  const gather_operands& operands,
-                                  const symmetric<std::byte>& inbox);
+                                  const gemm_operands& operands, const symmetric<std::byte>& inbox);
 
 /// Bytes of each rank's symmetric memory: of the inbox, a multiple of 512, and of the outbox behind
 /// it.

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/all_gather_gemm/chunking.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 
 namespace untax {
 namespace {

@@ -18,10 +18,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
  public:
   using all_gather_gemm_layout::all_gather_gemm_layout;
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
+  [[nodiscard]] constexpr int kernels() const noexcept {
     return is_bulk(plan_.how) ? 3 : plan_.how == pattern::producer_consumer ? 2 : 1;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
+  [[nodiscard]] constexpr kernel kernel_at(int i) const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -38,10 +38,9 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  UNTAX_CALLS_ANY_SIDE
+  // nvcc heeds the mark of `push` only if what is before it is written out as a template.
   template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
-                                           Emit&& emit) const {
+  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
       case pattern::bulk_synchronous:
@@ -104,11 +103,9 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
       push({sender, plan_.senders}, epoch, emit);
     }
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int senders() const noexcept { return plan_.senders; }
+  [[nodiscard]] constexpr int senders() const noexcept { return plan_.senders; }
   /// All that one of the senders does in a run.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int sender, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void send(int sender, std::uint64_t epoch, auto&& emit) const {
     move(sender, epoch, [&](step s) {
       // What the run before has reserved.
       if (plan_.reserves_next) s.reserve = room{};
@@ -118,9 +115,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
   /// Says that all is read that this worker reads.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void finish(int worker, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void finish(int worker, std::uint64_t epoch, auto&& emit) const {
     if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
@@ -137,9 +132,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
  private:
   /// Acquires the chunks that the counterparts of a share send, who wait for nothing that comes
   /// after.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void await(strided share, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void await(strided share, std::uint64_t epoch, auto&& emit) const {
     for (int i = 0; i < share.share_of(most_chunks()); ++i) {
       for (int hop = first_hop(); hop < world(); ++hop) {
         const int source = source_at_hop(rank(), hop, world());
@@ -193,9 +186,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void compute(int worker, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void compute(int worker, std::uint64_t epoch, auto&& emit) const {
     if (library()) {
       multiply_whole({worker, plan_.workers}, epoch, emit);
     } else if (together()) {
@@ -209,31 +200,15 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
   /// One GEMM over the gathered A; with several workers, one for each block of columns.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_whole(strided share, std::uint64_t epoch,
-                                                  Emit&& emit) const {
+  constexpr void multiply_whole(strided share, std::uint64_t epoch, auto&& emit) const {
     const pieces blocks{{0, problem_.n}, ceil_div<std::int64_t>(problem_.n, plan_.workers)};
-    share.each(blocks.count(), [&](int block) {
-      const range cols = blocks.at(block);
-      emit(step{.what = action::multiply,
-                .first = true,
-                .last = true,
-                .rows = problem_.m,
-                .cols = cols.size,
-                .depth = problem_.k,
-                .from = {operand::inbox, rank(), sets_.set_of(epoch) * set_rows(), 0},
-                .weights = {operand::b, rank(), cols.begin, 0},
-                .to = {operand::c, rank(), 0, cols.begin}});
-    });
+    const place all{operand::inbox, rank(), sets_.set_of(epoch) * set_rows(), 0};
+    share.each(blocks.count(), [&](int block) { multiply_all(all, blocks.at(block), emit); });
   }
 
   /// gather = rows, few rows: all chunks into the worker's panel, then one column block after the
   /// other.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_together(strided share, std::uint64_t epoch,
-                                                     Emit&& emit) const {
+  constexpr void multiply_together(strided share, std::uint64_t epoch, auto&& emit) const {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     if (share.share_of(cols.count()) == 0) return;
     for (int hop = 0; hop < world(); ++hop) {
@@ -248,24 +223,25 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
                   .acquire = arrival_of(p, epoch)});
       }
     }
-    share.each(cols.count(), [&](int col) {
-      emit(step{.what = action::multiply,
-                .first = true,
-                .last = true,
-                .rows = problem_.m,
-                .cols = cols.at(col).size,
-                .depth = problem_.k,
-                .from = {operand::panel, rank(), 0, 0},
-                .weights = {operand::b, rank(), cols.at(col).begin, 0},
-                .to = {operand::c, rank(), 0, cols.at(col).begin}});
-    });
+    const place all{operand::panel, rank(), 0, 0};
+    share.each(cols.count(), [&](int col) { multiply_all(all, cols.at(col), emit); });
+  }
+
+  /// Columns of C, of all of A, which lies in one place.
+  constexpr void multiply_all(place a, range cols, auto&& emit) const {
+    emit(step{.what = action::multiply,
+              .first = true,
+              .last = true,
+              .rows = problem_.m,
+              .cols = cols.size,
+              .depth = problem_.k,
+              .from = a,
+              .weights = {operand::b, rank(), cols.begin, 0},
+              .to = {operand::c, rank(), 0, cols.begin}});
   }
 
   /// gather = rows: a tile needs one row of chunks. Own rows first, then in the order of arrival.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_rows(strided share, std::uint64_t epoch,
-                                                 Emit&& emit) const {
+  constexpr void multiply_rows(strided share, std::uint64_t epoch, auto&& emit) const {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     for (int hop = 0; hop < world(); ++hop) {
       const int source = source_at_hop(rank(), hop, world());
@@ -280,10 +256,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// gather = k: every tile needs chunks of all sources, one k-panel after the other, its own
   /// first.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_panels(strided share, std::uint64_t epoch,
-                                                   Emit&& emit) const {
+  constexpr void multiply_panels(strided share, std::uint64_t epoch, auto&& emit) const {
     const tile_grid grid{{{0, problem_.m}, plan_.tile_m}, {{0, problem_.n}, plan_.tile_n}};
     share.each(grid.count(), [&](int tile) {
       const range rows = grid.rows_of(tile);
@@ -298,11 +271,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
 
   /// Adds to a tile what one row of a source's chunks contributes. `done` is how much of k there
   /// was before.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply_chunks(int source, int row_chunk, range rows,
-                                                   range cols, std::int64_t& done,
-                                                   std::uint64_t epoch, Emit&& emit) const {
+  constexpr void multiply_chunks(int source, int row_chunk, range rows, range cols,
+                                 std::int64_t& done, std::uint64_t epoch, auto&& emit) const {
     const int in_row = col_chunks(source).count();
     for (int i = 0; i < in_row; ++i) {
       const chunk p = chunk_at(source, row_chunk * in_row + i);
@@ -312,10 +282,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply(const chunk& p, range rows, range cols, bool first,
-                                            bool last, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void multiply(const chunk& p, range rows, range cols, bool first, bool last,
+                          std::uint64_t epoch, auto&& emit) const {
     place from = place_of(p, epoch);
     from.row += rows.begin - p.rows.begin;
     emit(step{.what = action::multiply,

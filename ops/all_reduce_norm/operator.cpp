@@ -10,6 +10,7 @@
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/protocol.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_runner.hpp"
 #include "ops/common/own_stream.hpp"
 #include "ops/common/row_plans.hpp"
 

@@ -33,28 +33,28 @@ protocol_plan plan_on_device(world& w, const operator_entry& entry, const gemm_p
 }
 
 made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_problem& problem,
-                              pattern asked, const operator_maker& make, void* result) {
-  std::unique_ptr<device_operator> op;
-  if (asked == pattern::automatic) {
-    const tuned_problem tuned{entry.name, problem.gather, w.size(),
-                              problem.m,  problem.n,      problem.k};
-    op = make_chosen(w, tuned, device_name_here(), make,
-                     [&] { return gemm_timer(w, entry, problem, result); });
-  } else {
-    op = make(asked);
-  }
-  return made_of(w, entry, std::move(op));
-}
-
-made_on_device make_for_rows(world& w, const operator_entry& entry, const gemm_problem& problem,
-                             pattern asked, const operator_maker_for_rows& make) {
-  return made_of(
-      w, entry, std::make_unique<row_operators>(problem.m, [&](std::int64_t rows) {
-        const operator_maker make_in = [&](pattern how) { return make(rows, how); };
-        if (asked != pattern::automatic) return make_in(asked);
-        const tuned_problem tuned{entry.name, problem.gather, w.size(), rows, problem.n, problem.k};
-        return make_chosen(w, tuned, device_name_here(), make_in, [] { return operator_timer(); });
-      }));
+                              const operator_options& options, const operator_makers& make,
+                              void* result) {
+  const auto make_one = [&](std::int64_t rows, const timer_maker& timer) {
+    const operator_maker make_in = [&](pattern how) {
+      if (how == pattern::bulk_library) {
+        refuse_in_library(entry.name, w.rank(), options);
+        return make.by_library();
+      }
+      operator_options chosen = options;
+      chosen.how = how;
+      return make.by_kernels(rows, chosen);
+    };
+    if (options.how != pattern::automatic) return make_in(options.how);
+    const tuned_problem tuned{entry.name, problem.gather, w.size(), rows, problem.n, problem.k};
+    return make_chosen(w, tuned, device_name_here(), make_in, timer);
+  };
+  if (!options.varying_rows)
+    return made_of(w, entry,
+                   make_one(problem.m, [&] { return gemm_timer(w, entry, problem, result); }));
+  return made_of(w, entry, std::make_unique<row_operators>(problem.m, [&](std::int64_t rows) {
+                   return make_one(rows, [] { return operator_timer(); });
+                 }));
 }
 
 }  // namespace untax

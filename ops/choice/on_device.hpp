@@ -30,21 +30,21 @@ struct made_on_device {
   pattern how = pattern::bulk_library;  ///< never `automatic`
   std::string explanation;
 };
+/// How an operator is made: in bulk_library, or of so many rows in a pattern of own kernels.
+struct operator_makers {
+  std::function<std::unique_ptr<device_operator>()> by_library;
+  std::function<std::unique_ptr<device_operator>(std::int64_t rows, const operator_options&)>
+      by_kernels;
+};
 /// The second half: makes the operator in the pattern that was asked for, or in the one that
 /// `automatic` stands for. Returns when all ranks have theirs: none runs while another one still
-/// takes memory or loads kernels. Collective. `make` makes it in a pattern; what is timed to choose
-/// writes C to `result` or, if that is null, to memory of its own. Throws what `make` throws.
+/// takes memory or loads kernels. Collective. What is timed to choose writes C to `result` or, if
+/// that is null, to memory of its own. With `varying_rows` there is an operator for each end of a
+/// table; `automatic` stands for what tables say of each, and nothing is timed. Throws what `make`
+/// throws, and `unsupported` for options that bulk_library has not.
 [[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
-                                            const gemm_problem& problem, pattern asked,
-                                            const operator_maker& make, void* result);
-
-/// Makes an operator for so many rows, in a pattern.
-using operator_maker_for_rows =
-    std::function<std::unique_ptr<device_operator>(std::int64_t rows, pattern)>;
-/// The second half where runs have any number of rows up to the problem's m: an operator for each
-/// end of a table. `automatic` stands for what tables say of each, and nothing is timed.
-[[nodiscard]] made_on_device make_for_rows(world& w, const operator_entry& entry,
-                                           const gemm_problem& problem, pattern asked,
-                                           const operator_maker_for_rows& make);
+                                            const gemm_problem& problem,
+                                            const operator_options& options,
+                                            const operator_makers& make, void* result);
 
 }  // namespace untax

@@ -48,6 +48,16 @@ void argument_check::matrix_of(std::string_view name, const const_matrix& m, con
   }
 }
 
+void argument_check::gemm(const const_matrix& a, const extent& size_of_a,
+                          const const_matrix& weights, const extent& size_of_weights,
+                          const matrix& c, const extent& size_of_c, dtype type) const {
+  matrix_of("a", a, size_of_a, type);
+  matrix_of("weights", weights, size_of_weights, type);
+  matrix_of("c", as_const(c), size_of_c, type);
+  apart("a", a, as_const(c));
+  apart("weights", weights, as_const(c));
+}
+
 void argument_check::apart(std::string_view name, const const_matrix& operand,
                            const const_matrix& result) const {
   if (operand.empty() || result.empty()) return;

@@ -21,6 +21,10 @@ struct argument_check {
   /// empty.
   void matrix_of(std::string_view name, const const_matrix& m, const extent& size,
                  dtype type) const;
+  /// The three matrices of a GEMM operator, of their sizes and one type; the result lies apart.
+  void gemm(const const_matrix& a, const extent& size_of_a, const const_matrix& weights,
+            const extent& size_of_weights, const matrix& c, const extent& size_of_c,
+            dtype type) const;
   /// The result may not share memory with an operand.
   void apart(std::string_view name, const const_matrix& operand, const const_matrix& result) const;
 };

@@ -8,6 +8,17 @@
 
 namespace untax {
 
+/// The caller's matrices of a run; where peers write C, those of neighbouring ranks lie `between`
+/// bytes apart.
+struct gemm_operands {
+  const void* a = nullptr;
+  const void* weights = nullptr;
+  const void* c = nullptr;
+  std::int64_t between = 0;
+
+  bool operator==(const gemm_operands&) const = default;
+};
+
 /// One way to carry a GEMM operator out in a world of GPUs, at one rank: what the operator's class
 /// runs. It is made for one problem, and by all ranks together; so is it destroyed. Everything that
 /// it allocates, loads or measures it does when it is made.

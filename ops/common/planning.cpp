@@ -8,6 +8,7 @@
 
 #include <untax/flow/device_control.hpp>
 
+#include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/row_plans.hpp"
 
 namespace untax {
@@ -105,12 +106,31 @@ protocol_plan plan_for_device(const world& w, const operator_options& options) {
           .panel_k = options.panel_k};
 }
 
+std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
+                                           const gpu::gemm_shape& shape, int blocks) {
+  std::vector<gpu::gemm_plan> plans;
+  for (gpu::gemm_plan& plan : gpu::gemm_plans(shape, blocks)) {
+    const auto config = gpu::compiled_for(kernels, plan.config);
+    if (!config || gpu::rereads_weights(plan)) continue;
+    plan.config = *config;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value) {
   if (value >= 1 && value <= std::numeric_limits<std::int32_t>::max()) return;
   throw error(errc::invalid_argument,
               fmt::format("rank {}: {}: {} is {}; it has to be between 1 and {}", rank,
                           operator_name, what, value, std::numeric_limits<std::int32_t>::max()));
+}
+
+void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std::int64_t n,
+                   std::int64_t k) {
+  require_size(operator_name, rank, "m", m);
+  require_size(operator_name, rank, "n", n);
+  require_size(operator_name, rank, "k", k);
 }
 
 void require_phases(std::string_view operator_name, int rank, int phases) {

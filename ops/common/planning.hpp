@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <untax/core/types.hpp>
 #include <untax/ops/options.hpp>
@@ -51,9 +53,25 @@ template <class PlansOf>
   });
 }
 
+/// The plans of a GEMM by so many blocks that an operator has a kernel for, one of `kernels`, the
+/// quickest first. Those that read weights for several tiles of A are left out.
+[[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
+                                                         const gpu::gemm_shape& shape, int blocks);
+
+/// Blocks that only move, at most, beside two that multiply: pairs, as clusters start together.
+[[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }
+/// How many blocks multiply of those that are free.
+[[nodiscard]] constexpr int multiplying(const operator_options& options, int free) {
+  return options.workers > 0 && options.workers < free ? options.workers : free;
+}
+
 /// Throws `invalid_argument` unless 1 <= value < 2^31.
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);
+
+/// The same for all sizes of a GEMM.
+void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std::int64_t n,
+                   std::int64_t k);
 
 /// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
 void require_phases(std::string_view operator_name, int rank, int phases);

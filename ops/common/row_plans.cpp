@@ -52,13 +52,6 @@ std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name, 
   return std::make_shared<const row_plans>(capacity, [&](std::int64_t) { return plan; });
 }
 
-void run_on_device(device_runner& runner, const row_plans* plans, std::int64_t rows,
-                   const const_matrix& a, const const_matrix& weights, const matrix& c,
-                   stream_ref stream) {
-  if (plans != nullptr) runner.set_rows(rows, stream);
-  if (rows > 0 || plans == nullptr) runner.run(a, weights, c, stream);
-}
-
 std::string told_of(const row_plans& plans) {
   return fmt::format(", any number of rows up to {} by {} plans", plans.capacity(),
                      plans.ends().size());

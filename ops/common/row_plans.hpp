@@ -10,7 +10,6 @@
 #include <untax/tile/row_program.hpp>
 #include <untax/world/world.hpp>
 
-#include "ops/common/device_runner.hpp"
 #include "ops/common/row_table.hpp"
 
 namespace untax {
@@ -52,12 +51,6 @@ void agree_on_plans(world& w, std::string_view operator_name, const std::string&
                                                               const operator_options& options,
                                                               const protocol_plan& plan,
                                                               std::int64_t capacity);
-/// One run of so many rows of an operator on GPUs; `plans` as above, none where all runs have the
-/// same. A run without rows launches nothing.
-void run_on_device(device_runner& runner, const row_plans* plans, std::int64_t rows,
-                   const const_matrix& a, const const_matrix& weights, const matrix& c,
-                   stream_ref stream);
-
 /// Throws `unsupported` if the options ask for rows that vary, of what has them on hosts only.
 void refuse_varying_rows(std::string_view operator_name, int rank, const operator_options& options);
 

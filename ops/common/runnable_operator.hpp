@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ops/common/workload.hpp"
@@ -24,12 +25,22 @@ class runnable_operator : public runnable {
   }
   [[nodiscard]] const protocol_plan& plan() const override { return op_.plan(); }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
-
- protected:
-  [[nodiscard]] const Operator& op() const noexcept { return op_; }
+  [[nodiscard]] matrix result() const override {
+    if constexpr (requires { op_.result(); }) return op_.result();
+    return {};
+  }
 
  private:
   Operator op_;
 };
+
+/// The `make` of an entry, whose operator takes what `problem_of` makes of a problem.
+template <class Operator, class ProblemOf>
+[[nodiscard]] auto maker_of(const ProblemOf& problem_of) {
+  return [problem_of](world& w, const gemm_problem& p,
+                      const operator_options& options) -> std::unique_ptr<runnable> {
+    return std::make_unique<runnable_operator<Operator>>(w, problem_of(p), options);
+  };
+}
 
 }  // namespace untax

@@ -36,13 +36,6 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
                  own * (world - 1) * static_cast<double>(size_of(p.type)));
 }
 
-/// A result that lies where owners write it is not copied.
-class runnable_all_reduce final : public runnable_operator<gemm_all_reduce> {
- public:
-  using runnable_operator::runnable_operator;
-  [[nodiscard]] matrix result() const override { return op().result(); }
-};
-
 }  // namespace
 
 operator_entry gemm_all_reduce_entry() {
@@ -55,10 +48,7 @@ operator_entry gemm_all_reduce_entry() {
           .on_gpus = true,
           .result_in_heap = true,
           .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_all_reduce>(w, problem_of(p), o);
-          },
+          .make = maker_of<gemm_all_reduce>(problem_of),
           .share = share,
           .protocol =
               [](const gemm_problem& p, const protocol_plan& plan) {

@@ -8,7 +8,7 @@
 
 #include "engines/gpu/copy/block_share.hpp"
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/variant.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/common/planning.hpp"
 
@@ -22,145 +22,196 @@ constexpr int most_row_splits = 16;
 /// A row split's rows are those of whole tiles.
 constexpr std::int64_t split_unit = 256;
 
-/// How many blocks may be those that only move: pairs, as clusters of blocks start together.
-std::vector<int> numbers_of_senders(const operator_options& options, int num_sms) {
-  const int most = (num_sms - 2) / 2 * 2;
-  if (options.senders > 0 && most > 0) return {std::min(round_up(options.senders, 2), most)};
-  std::vector<int> numbers;
-  for (int moving = least_moving; moving <= std::min(most_moving, most); moving += 2)
-    numbers.push_back(moving);
-  return numbers;
+// Measured on H200, in cycles of 1755 MHz.
+constexpr double link_bytes_per_cycle = 188;  // out of a rank
+// Of a block that moves TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
+constexpr double read_cycles_per_byte = 0.03;
+constexpr double store_cycles_per_byte = 0.033;
+constexpr double between_kernels = 3500;  // from one's last result to the next one's first k-block
+constexpr double to_begin_a_copy = 7000;  // from a kernel's end
+
+/// How often each cluster finishes tiles.
+int rounds_of(const gpu::tile_schedule& order) {
+  return std::max(ceil_div(order.tiles(), order.clusters), 1);
 }
 
-/// Where tiles are whole C columns of weights, a tile of the protocol is what one block multiplies.
-void cut(scatter_plan& plan) {
-  const gpu::tile_config& c = plan.gemm.config;
-  plan.protocol.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
-  plan.protocol.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
-  plan.parts = storing_warpgroups(c);
-  // Where x is A, as many rows of tiles are multiplied before those below them; elsewhere the order
-  // of numbers is as good, as there are few rows.
-  if (plan.way == scatter_way::tile_flags && !c.swap_ab)
-    plan.protocol.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
+/// Cycles that it takes to send what becomes of so many tiles, at a rate in bytes per cycle.
+double sending(const gpu::gemm_plan& plan, int world, int tiles,
+               double rate = link_bytes_per_cycle) {
+  const double tile = 2.0 * tile_rows(plan.config) * plan.config.block_n * plan.config.cluster;
+  return tiles * tile * (world - 1) / rate;
 }
 
-/// Where all of a shard leaves at once, a block has one tile of it, and as few blocks as there is
-/// work for have any.
-void chunk_bulk(std::int64_t rows, std::int64_t columns, scatter_plan& plan) {
-  constexpr std::int64_t unit = 64;
-  const gpu::block_share share = gpu::share_of_block(rows, columns, plan.own_grid, unit);
-  plan.protocol.tile_m = share.rows;
-  plan.protocol.tile_n = share.columns;
-  plan.protocol.senders = plan.own_grid = share.count;
+/// Until the last results have left at this rate.
+double last_left(const gpu::gemm_plan& plan, int world, double rate) {
+  const gpu::tile_schedule& order = plan.schedule;
+  const double round = plan.cycles / rounds_of(order);
+  const int whole = order.whole_tiles();
+  double free = 0;  // when what was finished so far has been sent
+  double now = 0;
+  for (int tile = 0; tile < whole; tile += order.clusters) {
+    now += round;
+    free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile), rate);
+  }
+  // Those that clusters share are finished by all at the end.
+  return std::max(free, plan.cycles) + sending(plan, world, order.stream_k_tiles, rate);
 }
 
-/// The plans of GEMMs of so many rows each, of a full shard: all ranks have the same, also those
-/// whose shard is short, or empty.
-void add_plans(const gemm_all_scatter_problem& problem, const scatter_plan& made, int free,
-               std::int64_t rows, bool invariant, std::vector<scatter_plan>& plans) {
-  const int world = made.protocol.world;
-  const std::int64_t columns = sharding{problem.n, world, shard_granularity}.full();
-  for (const gpu::gemm_plan& gemm :
-       gpu::gemm_plans({rows, columns, problem.k, problem.type, invariant}, free)) {
-    const auto config = gpu::compiled_for(gpu::scatter_kernels, gemm.config);
-    if (!config || gpu::rereads_weights(gemm)) continue;
-    scatter_plan plan = made;
-    plan.gemm = gemm;
-    plan.gemm.config = *config;
-    cut(plan);
-    if (plan.way == scatter_way::local_only && plan.own_grid > 0)
-      chunk_bulk(problem.m, columns, plan);
+/// Cycles until the last results of a plan have left, if they leave as tiles are finished: by the
+/// blocks that multiply, or by those that move.
+double drain_cycles(const scatter_plan& plan, int world) {
+  if (plan.way == scatter_way::store_to_peers)
+    return last_left(plan.gemm, world, link_bytes_per_cycle);
+  const int peers = std::max(world - 1, 1);
+  const double block = peers / (read_cycles_per_byte + peers * store_cycles_per_byte);
+  const int moving = plan.comm_ctas + plan.own_grid;
+  return last_left(plan.gemm, world, std::min(moving * block, link_bytes_per_cycle));
+}
+
+class planner {
+ public:
+  planner(const gemm_all_scatter_problem& problem, int world, int rank,
+          const operator_options& options, int num_sms)
+      : problem_(problem),
+        options_(options),
+        num_sms_(num_sms),
+        columns_(sharding{problem.n, world, shard_granularity}.full()) {
+    made_.protocol.world = world;
+    made_.protocol.rank = rank;
+    if (options.varying_rows) made_.protocol.capacity = problem.m;
+  }
+
+  /// Empty where no kernel can multiply.
+  std::vector<scatter_plan> make() {
+    int free = num_sms_;
+    protocol_plan& p = made_.protocol;
+    // To the protocol, tiles that are flagged pass from one kernel to another, and those that a
+    // block sends itself do not.
+    switch (options_.how) {
+      case pattern::fused_specialized:
+      case pattern::producer_consumer:
+        made_.way = scatter_way::tile_flags;
+        p.how = pattern::producer_consumer;
+        add_with_senders();
+        break;
+      case pattern::bulk_synchronous:
+        made_.way = scatter_way::local_only;
+        p.how = pattern::bulk_synchronous;
+        made_.own_grid = options_.senders > 0 ? std::min(options_.senders, num_sms_) : num_sms_;
+        add(made_, free, problem_.m);
+        break;
+      case pattern::copy_engine:
+        made_.way = scatter_way::local_only;
+        p.how = pattern::copy_engine;
+        p.senders = made_.streams = options_.senders > 0 ? options_.senders : usual_streams;
+        // Who waits for the peers needs a place beside those that multiply.
+        free -= 2;
+        add(made_, free, problem_.m);
+        add_row_splits(free);
+        break;
+      default:
+        p.how = pattern::fused_sequential;
+        add(made_, free, problem_.m);
+    }
+    std::ranges::stable_sort(plans_, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
+    return std::move(plans_);
+  }
+
+ private:
+  /// Where blocks move tiles as these are flagged: so many of the kernel that multiplies, or of
+  /// another one. They are pairs, as clusters of blocks start together.
+  void add_with_senders() {
+    const int most = most_beside(num_sms_);
+    const int asked = most > 0 ? options_.senders : 0;
+    const int first = asked > 0 ? std::min(round_up(asked, 2), most) : least_moving;
+    const int last = asked > 0 ? first : std::min(most_moving, most);
+    for (int moving = first; moving <= last; moving += 2) {
+      scatter_plan plan = made_;
+      (options_.how == pattern::producer_consumer ? plan.own_grid : plan.comm_ctas) = moving;
+      plan.protocol.senders = moving;
+      add(plan, num_sms_ - moving, problem_.m);
+    }
+  }
+  void add_row_splits(int free) {
+    for (int row_splits = 2; row_splits <= most_row_splits && !plans_.empty(); ++row_splits) {
+      const std::int64_t rows =
+          round_up(ceil_div<std::int64_t>(problem_.m, row_splits), split_unit);
+      if (rows < plans_.back().split_rows) add(made_, free, rows);
+    }
+  }
+
+  /// GEMMs of so many rows each, of a full shard: all ranks have the same, also those whose shard
+  /// is short, or empty.
+  void add(const scatter_plan& made, int free, std::int64_t rows) {
+    const int world = made.protocol.world;
+    for (const gpu::gemm_plan& gemm : compiled_plans(
+             gpu::scatter_kernels, {rows, columns_, problem_.k, problem_.type, options_.invariant},
+             multiplying(options_, free))) {
+      scatter_plan& plan = plans_.emplace_back(made);
+      plan.gemm = gemm;
+      plan.split_rows = rows;
+      plan.row_splits = static_cast<int>(ceil_div(problem_.m, rows));
+      cut(plan);
+      if (plan.way != scatter_way::local_only) plan.gemm.cycles = drain_cycles(plan, world);
+      if (plan.streams > 0)
+        plan.gemm.cycles = drain_cycles_of_copies(plan.gemm, plan.row_splits, world);
+    }
+  }
+
+  /// Where tiles are whole C columns of weights, a tile of the protocol is what one block
+  /// multiplies.
+  void cut(scatter_plan& plan) const {
+    const gpu::tile_config& c = plan.gemm.config;
+    protocol_plan& p = plan.protocol;
+    plan.parts = storing_warpgroups(c);
+    p.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
+    p.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
+    // Where x is A, as many rows of tiles are multiplied before those below them; elsewhere the
+    // order of numbers is as good, as there are few rows.
+    if (plan.way == scatter_way::tile_flags && !c.swap_ab)
+      p.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
+    if (plan.way != scatter_way::local_only) return;
     if (plan.streams > 0) {
       // What DMA engines send at a time is a tile to the program.
-      plan.protocol.tile_m = rows;
-      plan.protocol.tile_n = columns;
+      p.tile_m = plan.split_rows;
+      p.tile_n = columns_;
+      return;
     }
-    plan.split_rows = rows;
-    plan.row_splits = static_cast<int>(ceil_div(problem.m, rows));
-    if (plan.way == scatter_way::store_to_peers)
-      plan.gemm.cycles = drain_cycles_of_epilogue(plan.gemm, world);
-    if (plan.way == scatter_way::tile_flags)
-      plan.gemm.cycles = drain_cycles_of_senders(plan.gemm, plan.comm_ctas + plan.own_grid, world);
-    if (plan.streams > 0)
-      plan.gemm.cycles = drain_cycles_of_copies(plan.gemm, plan.row_splits, world);
-    plans.push_back(plan);
+    // All of a shard leaves at once: a block has one tile of it, and as few blocks as there is work
+    // for have any.
+    constexpr std::int64_t unit = 64;
+    const gpu::block_share share = gpu::share_of_block(problem_.m, columns_, plan.own_grid, unit);
+    p.tile_m = share.rows;
+    p.tile_n = share.columns;
+    p.senders = plan.own_grid = share.count;
   }
-}
 
-/// Plans in which blocks move tiles as these are flagged: so many of the kernel that multiplies, or
-/// of another one.
-std::vector<scatter_plan> tile_flags_plans(const gemm_all_scatter_problem& problem,
-                                           const scatter_plan& made,
-                                           const operator_options& options, int num_sms) {
-  std::vector<scatter_plan> plans;
-  for (const int moving : numbers_of_senders(options, num_sms)) {
-    scatter_plan plan = made;
-    (options.how == pattern::producer_consumer ? plan.own_grid : plan.comm_ctas) = moving;
-    plan.protocol.senders = moving;
-    const int free = num_sms - moving;
-    add_plans(problem, plan, options.workers > 0 ? std::min(free, options.workers) : free,
-              problem.m, options.invariant, plans);
-  }
-  return plans;
-}
-
-/// Empty where no kernel can multiply.
-std::vector<scatter_plan> possible_plans(const gemm_all_scatter_problem& problem, int world,
-                                         int rank, const operator_options& options, int num_sms) {
-  scatter_plan made;
-  made.protocol.world = world;
-  made.protocol.rank = rank;
-  if (options.varying_rows) made.protocol.capacity = problem.m;
-  int free = num_sms;
-  switch (options.how) {
-    case pattern::fused_specialized:
-    case pattern::producer_consumer:
-      made.way = scatter_way::tile_flags;
-      break;
-    case pattern::bulk_synchronous:
-      made.way = scatter_way::local_only;
-      made.own_grid = options.senders > 0 ? std::min(options.senders, num_sms) : num_sms;
-      break;
-    case pattern::copy_engine:
-      made.way = scatter_way::local_only;
-      made.streams = options.senders > 0 ? options.senders : usual_streams;
-      made.protocol.senders = made.streams;
-      // Who waits for the peers needs a place beside those that multiply.
-      free -= 2;
-      break;
-    default:
-      break;
-  }
-  // To the protocol, tiles that are flagged pass from one kernel to another, and those that a block
-  // sends itself do not.
-  made.protocol.how = made.way == scatter_way::tile_flags       ? pattern::producer_consumer
-                      : made.way == scatter_way::store_to_peers ? pattern::fused_sequential
-                      : made.streams > 0                        ? pattern::copy_engine
-                                                                : pattern::bulk_synchronous;
-  if (options.workers > 0) free = std::min(free, options.workers);
-  std::vector<scatter_plan> plans;
-  if (made.way == scatter_way::tile_flags) {
-    plans = tile_flags_plans(problem, made, options, num_sms);
-  } else {
-    add_plans(problem, made, free, problem.m, options.invariant, plans);
-  }
-  for (int row_splits = 2; made.streams > 0 && row_splits <= most_row_splits && !plans.empty();
-       ++row_splits) {
-    const std::int64_t rows = round_up(ceil_div<std::int64_t>(problem.m, row_splits), split_unit);
-    if (rows < plans.back().split_rows)
-      add_plans(problem, made, free, rows, options.invariant, plans);
-  }
-  std::ranges::stable_sort(plans, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
-  return plans;
-}
+  const gemm_all_scatter_problem& problem_;
+  const operator_options& options_;
+  int num_sms_;
+  std::int64_t columns_;
+  scatter_plan made_;
+  std::vector<scatter_plan> plans_;
+};
 
 }  // namespace
+
+double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world) {
+  const double row_split = sending(plan, world, plan.schedule.tiles());
+  double free = 0;
+  double now = 0;
+  for (int i = 0; i < row_splits; ++i) {
+    now += plan.cycles + between_kernels;
+    free = std::max(free, now + to_begin_a_copy) + row_split;
+  }
+  return free;
+}
 
 std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
                                         int rank, const operator_options& options, int num_sms) {
   return plans_or_refusal("gemm_all_scatter", rank, problem.m, options, num_sms,
                           [&](const operator_options& with, int of) {
-                            return possible_plans(problem, world, rank, with, of);
+                            return planner(problem, world, rank, with, of).make();
                           });
 }
 

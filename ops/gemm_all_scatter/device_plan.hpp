@@ -1,13 +1,16 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
+#include <untax/world/world.hpp>
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "ops/common/device_operator.hpp"
 
 namespace untax {
 
@@ -37,15 +40,24 @@ struct scatter_plan {
                                                       int world, int rank,
                                                       const operator_options& options, int num_sms);
 
-/// Cycles until the last results of a plan have left, if they leave as tiles are finished: the
-/// model. `world` ranks store to each other.
-[[nodiscard]] double drain_cycles_of_epilogue(const gpu::gemm_plan& plan, int world);
-
-/// The same if so many blocks beside those of the plan send them on.
-[[nodiscard]] double drain_cycles_of_senders(const gpu::gemm_plan& plan, int moving, int world);
-
-/// The same if copy engines send what so many GEMMs of this plan store, one after the other, each
-/// when it has ended.
+/// Cycles until the last results have left if copy engines send what so many GEMMs of this plan
+/// store, one after the other, each when it has ended: the model. `world` ranks store to each
+/// other.
 [[nodiscard]] double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world);
+
+// The operator in a world of GPUs. The class has refused problems that no pattern can do: fp32, and
+// n or k that are not multiples of 8. The C that `run` gets is this rank's; it lies in the
+// symmetric heap, at the same offset at all ranks, `between` bytes from one rank to the next.
+// Collective; the rank's GPU is the current device. Throws `unsupported` for a pattern that there
+// is not, or not here, with the reason, and `out_of_memory`.
+
+/// Every pattern but bulk_library and `automatic`.
+[[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_on_device(
+    world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
+    std::int64_t between);
+
+/// bulk_library: cuBLASLt, then NCCL.
+[[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_by_library(
+    world& w, const gemm_all_scatter_problem& problem);
 
 }  // namespace untax

@@ -25,13 +25,6 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
          static_cast<double>(size_of(p.type));
 }
 
-/// The result has to lie where all ranks can write it.
-class runnable_all_scatter final : public runnable_operator<gemm_all_scatter> {
- public:
-  using runnable_operator::runnable_operator;
-  [[nodiscard]] matrix result() const override { return op().result(); }
-};
-
 }  // namespace
 
 operator_entry gemm_all_scatter_entry() {
@@ -44,10 +37,7 @@ operator_entry gemm_all_scatter_entry() {
           .result_in_heap = true,
           .copied = true,
           .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_all_scatter>(w, problem_of(p), o);
-          },
+          .make = maker_of<gemm_all_scatter>(problem_of),
           .share = share,
           .protocol =
               [](const gemm_problem& p, const protocol_plan& plan) {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/comm/comm_kernels.hpp"
 #include "engines/gpu/comm/dma_sender.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
@@ -13,7 +13,6 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -50,7 +49,7 @@ class device_scatter final : public device_operator {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
     io_.moved.run.out = static_cast<std::byte*>(c);
-    const scatter_operands now{a, weights, c, io_.moved.run.between};
+    const gemm_operands now{a, weights, c, io_.moved.run.between};
     if (gemm_ && now != operands_) describe_matrices(now);
     const gpu::side_stream& side = launcher_.side();
     switch (how_) {
@@ -164,7 +163,7 @@ class device_scatter final : public device_operator {
   }
 
   /// For TMA.
-  void describe_matrices(const scatter_operands& operands) {
+  void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, problem_.type};
     const scatter_maps maps = maps_of(problem_, plan_, io_.how, operands);
     row_splits_.clear();
@@ -189,7 +188,7 @@ class device_scatter final : public device_operator {
   std::optional<gpu::gemm_launcher> gemm_;
   io io_;
   std::vector<gpu::gemm_arguments> row_splits_;  // maps of the matrices of each
-  scatter_operands operands_;                    // what they describe
+  gemm_operands operands_;                       // what they describe
   std::uint64_t* moved_ = nullptr;
   std::uint64_t* opened_ = nullptr;
   std::uint64_t* closed_ = nullptr;

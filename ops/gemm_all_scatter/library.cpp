@@ -7,7 +7,7 @@
 #include "engines/bulk/slab_gather.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/library_run.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 
 namespace untax {
 namespace {
@@ -22,7 +22,7 @@ class library_gemm_all_scatter final : public device_operator {
       : world_(&w.stable_view()),
         problem_(p),
         shards_{p.n, w.size(), shard_granularity},
-        gather_(w, slab_bytes()),
+        gather_(w, shards_.times(p.m * static_cast<std::int64_t>(size_of(p.type)))),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
     gpu::load_matrix_kernels();
     const range own = shards_.of(w.rank());
@@ -49,11 +49,6 @@ class library_gemm_all_scatter final : public device_operator {
   }
 
  private:
-  [[nodiscard]] sharding slab_bytes() const {
-    const std::int64_t column = problem_.m * static_cast<std::int64_t>(size_of(problem_.type));
-    return {problem_.n * column, shards_.parts, shard_granularity * column};
-  }
-
   world* world_;
   gemm_all_scatter_problem problem_;
   sharding shards_;

@@ -14,7 +14,7 @@ gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how) {
 }
 
 scatter_maps maps_of(const gemm_all_scatter_problem& problem, const scatter_plan& plan,
-                     const gemm_all_scatter_protocol& how, const scatter_operands& operands) {
+                     const gemm_all_scatter_protocol& how, const gemm_operands& operands) {
   const std::int64_t n = problem.n;
   const std::int64_t k = problem.k;
   const range columns = how.tiles().cols.whole;

@@ -13,18 +13,7 @@
 
 namespace untax {
 
-/// The caller's matrices of a run; `between` bytes lie between C of neighbouring ranks.
-struct scatter_operands {
-  const void* a = nullptr;
-  const void* weights = nullptr;
-  const void* c = nullptr;
-  std::int64_t between = 0;
-
-  bool operator==(const scatter_operands&) const = default;
-};
-
-/// What TMA reads and writes in a scatter: the matrices that
-/// tensor maps describe.
+/// What TMA reads and writes in a scatter: the matrices that tensor maps describe.
 struct scatter_maps {
   /// Of a kernel that multiplies some rows of A.
   struct row_split {
@@ -40,7 +29,7 @@ struct scatter_maps {
 
 [[nodiscard]] scatter_maps maps_of(const gemm_all_scatter_problem& problem,
                                    const scatter_plan& plan, const gemm_all_scatter_protocol& how,
-                                   const scatter_operands& operands);
+                                   const gemm_operands& operands);
 
 /// The TMA tiles in which senders send a tile: as wide as it is, one below the other. They end
 /// where their tile does, since what lies below may not be there yet.

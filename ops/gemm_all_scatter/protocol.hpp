@@ -40,22 +40,22 @@ class gemm_all_scatter_protocol {
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept { return counters_; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent inbox() const noexcept { return {}; }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent outbox() const noexcept {
+  [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
+  [[nodiscard]] constexpr extent inbox() const noexcept { return {}; }
+  [[nodiscard]] constexpr extent outbox() const noexcept {
     return plan_.how == pattern::fused_specialized ? extent{ring_.rows(), ring_.cols()} : extent{};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr extent tile_extent() const noexcept {
+  [[nodiscard]] constexpr extent tile_extent() const noexcept {
     return {tiles_of({0, shards_.full()}).rows.step, tiles_of({0, shards_.full()}).cols.step};
   }
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int kernels() const noexcept {
+  [[nodiscard]] constexpr int kernels() const noexcept {
     const bool two =
         plan_.how == pattern::producer_consumer || plan_.how == pattern::bulk_synchronous;
     const bool four = plan_.how == pattern::bulk_library || plan_.how == pattern::copy_engine;
     return four ? 4 : two ? 2 : 1;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr kernel kernel_at(int i) const noexcept {
+  [[nodiscard]] constexpr kernel kernel_at(int i) const noexcept {
     switch (plan_.how) {
       case pattern::bulk_library:
         return i == 0   ? kernel{"gemm", 0, plan_.workers}
@@ -77,10 +77,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void program(int kernel_index, int worker, std::uint64_t epoch,
-                                           Emit&& emit) const {
+  constexpr void program(int kernel_index, int worker, std::uint64_t epoch, auto&& emit) const {
     switch (plan_.how) {
       case pattern::bulk_library:
         if (kernel_index == 0) compute({worker, plan_.workers}, epoch, emit);
@@ -121,18 +118,16 @@ class gemm_all_scatter_protocol {
   }
 
   /// Those that only move. Where workers store to everybody there are none.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int senders() const noexcept {
+  [[nodiscard]] constexpr int senders() const noexcept {
     return plan_.how == pattern::fused_sequential ? 0 : plan_.senders;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {1}; }
+  [[nodiscard]] static constexpr room_sets sets() noexcept { return {1}; }
   /// What one of the senders of a kernel of their own does in a run.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send(int sender, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void send(int sender, std::uint64_t epoch, auto&& emit) const {
     program(plan_.how == pattern::copy_engine ? 2 : 1, sender, epoch, emit);
   }
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publishers() const noexcept {
+  [[nodiscard]] constexpr int publishers() const noexcept {
     if (plan_.how == pattern::copy_engine) return 1;
     return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.senders;
   }
@@ -156,17 +151,17 @@ class gemm_all_scatter_protocol {
     return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
   }
   /// Tiles, one below the other, that go out column by column before those below them do.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int raster_rows() const noexcept {
+  [[nodiscard]] constexpr int raster_rows() const noexcept {
     const int rows = tiles().rows.count();
     return plan_.raster_rows > 1 && plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
   /// The tile that goes out when so many went before.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_in_turn(int turn) const noexcept {
+  [[nodiscard]] constexpr int tile_in_turn(int turn) const noexcept {
     const int rows = tiles().rows.count();
     const auto at = raster_grid{rows, tiles().cols.count(), raster_rows()}.at(turn);
     return at.row + at.column * rows;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_result(int at, int tile) const noexcept {
+  [[nodiscard]] constexpr place in_result(int at, int tile) const noexcept {
     return {operand::c, at, tiles().rows_of(tile).begin, tiles().cols_of(tile).begin};
   }
 
@@ -192,9 +187,7 @@ class gemm_all_scatter_protocol {
   }
 
   /// Allows everybody to write into this rank's C; the caller has handed it over.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void open(int worker, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void open(int worker, std::uint64_t epoch, auto&& emit) const {
     if (worker != 0) return;
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.retire = landing(source_at_hop(rank(), hop, world()), rank(), 0, epoch)});
@@ -202,9 +195,7 @@ class gemm_all_scatter_protocol {
   }
 
   /// Says that this worker's share is complete everywhere, and waits for its counterparts.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void close(int publisher, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void close(int publisher, std::uint64_t epoch, auto&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.publish =
                     landing(rank(), receiver_at_hop(rank(), hop, world()), publisher, epoch)});
@@ -215,9 +206,7 @@ class gemm_all_scatter_protocol {
   }
 
   /// Allows everybody to write here, and waits until everybody does.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void meet(std::uint64_t epoch, Emit&& emit) const {
+  constexpr void meet(std::uint64_t epoch, auto&& emit) const {
     open(0, epoch, emit);
     for (int hop = 1; hop < world(); ++hop) {
       const int peer = receiver_at_hop(rank(), hop, world());
@@ -226,10 +215,7 @@ class gemm_all_scatter_protocol {
   }
 
   /// Tile after tile, and hop after hop, the copies of all tiles take turns among the senders.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void copy_in_turn(int sender, std::uint64_t epoch,
-                                                Emit&& emit) const {
+  constexpr void copy_in_turn(int sender, std::uint64_t epoch, auto&& emit) const {
     const int hops = world() - 1;
     for (int turn = 1; turn <= tiles().count() * hops; ++turn) {
       if (turn % plan_.senders != sender) continue;
@@ -240,24 +226,23 @@ class gemm_all_scatter_protocol {
   }
 
   /// Sends this share of the tiles to everybody.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void scatter(strided share, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void scatter(strided share, std::uint64_t epoch, auto&& emit) const {
     for (int i = 0; i < share.share_of(tiles().count()); ++i) {
       const int tile = tile_in_turn(share.at(i));
       if (plan_.how == pattern::producer_consumer) emit(step{.acquire = tile_flag(tile, epoch)});
-      for (int hop = 1; hop < world(); ++hop) {
-        send_tile(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()),
-                  share.worker, epoch, emit);
-      }
+      send_to_all(tile, share.worker, epoch, emit);
     }
   }
 
  private:
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void send_tile(int tile, place from, int peer, int publisher,
-                                             std::uint64_t epoch, Emit&& emit) const {
+  constexpr void send_to_all(int tile, int publisher, std::uint64_t epoch, auto&& emit) const {
+    for (int hop = 1; hop < world(); ++hop) {
+      send_tile(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()), publisher,
+                epoch, emit);
+    }
+  }
+  constexpr void send_tile(int tile, place from, int peer, int publisher, std::uint64_t epoch,
+                           auto&& emit) const {
     const bool reserved = plan_.how == pattern::bulk_library || plan_.how == pattern::copy_engine;
     const bool remote = peer != rank() && !reserved;
     emit(step{.what = action::copy,
@@ -268,10 +253,7 @@ class gemm_all_scatter_protocol {
               .reserve = remote ? landing(rank(), peer, publisher, epoch) : room{}});
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void multiply(int tile, place to, room ring, std::uint64_t epoch,
-                                            Emit&& emit) const {
+  constexpr void multiply(int tile, place to, room ring, std::uint64_t epoch, auto&& emit) const {
     const range rows = tiles().rows_of(tile);
     const range cols = tiles().cols_of(tile);
     emit(step{.what = action::multiply,
@@ -287,35 +269,24 @@ class gemm_all_scatter_protocol {
               .publish = ring.named() ? ring : tile_flag(tile, epoch)});
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void compute(strided share, std::uint64_t epoch, Emit&& emit) const {
+  constexpr void compute(strided share, std::uint64_t epoch, auto&& emit) const {
     share.each(tiles().count(),
                [&](int tile) { multiply(tile, in_result(rank(), tile), {}, epoch, emit); });
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void compute_and_scatter(strided share, std::uint64_t epoch,
-                                                       Emit&& emit) const {
+  constexpr void compute_and_scatter(strided share, std::uint64_t epoch, auto&& emit) const {
     share.each(tiles().count(), [&](int tile) {
       multiply(tile, in_result(rank(), tile), {}, epoch, emit);
-      for (int hop = 1; hop < world(); ++hop) {
-        send_tile(tile, in_result(rank(), tile), receiver_at_hop(rank(), hop, world()),
-                  share.worker, epoch, emit);
-      }
+      send_to_all(tile, share.worker, epoch, emit);
     });
   }
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room ring_room(int worker, int index,
-                                                           std::uint64_t epoch) const noexcept {
+  [[nodiscard]] constexpr room ring_room(int worker, int index,
+                                         std::uint64_t epoch) const noexcept {
     return ring_.at(worker, index, strided{worker, plan_.workers}.share_of(tiles().count()), epoch);
   }
 
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void compute_to_ring(int worker, std::uint64_t epoch,
-                                                   Emit&& emit) const {
+  constexpr void compute_to_ring(int worker, std::uint64_t epoch, auto&& emit) const {
     int index = 0;
     strided{worker, plan_.workers}.each(tiles().count(), [&](int tile) {
       multiply(tile, ring_.place_of(worker, index), ring_room(worker, index, epoch), epoch, emit);
@@ -324,10 +295,7 @@ class gemm_all_scatter_protocol {
   }
 
   /// Sends each tile of the ring to all copies of C, its own last.
-  UNTAX_CALLS_ANY_SIDE
-  template <class Emit>
-  UNTAX_HOST_DEVICE constexpr void scatter_from_ring(int sender, std::uint64_t epoch,
-                                                     Emit&& emit) const {
+  constexpr void scatter_from_ring(int sender, std::uint64_t epoch, auto&& emit) const {
     const auto count_of = [&](int worker) {
       return strided{worker, plan_.workers}.share_of(tiles().count());
     };

@@ -9,7 +9,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/variant.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/common/planning.hpp"
 
@@ -55,7 +55,7 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
 std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank,
                                       const operator_options& options, int num_sms) {
   sums_plan made;
-  const int most = std::max((num_sms - 2) / 2 * 2, 0);
+  const int most = std::max(most_beside(num_sms), 0);
   const int adding =
       std::min(round_up(options.senders > 0 ? options.senders : usual_adding, 2), most);
   made.own_grid = adding;
@@ -63,20 +63,17 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   made.beside = options.how == pattern::producer_consumer;
   if (options.how == pattern::fused_specialized) made.comm_ctas = adding;
   if (options.how != pattern::fused_sequential) free -= adding;
-  if (options.workers > 0) free = std::min(free, options.workers);
   std::vector<sums_plan> plans;
   if (adding == 0) return plans;
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
   const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};
-  for (const gpu::gemm_plan& gemm : gpu::gemm_plans(shape, free)) {
-    const auto config = gpu::compiled_for(gpu::sums_kernels, gemm.config);
-    if (!config || gpu::rereads_weights(gemm)) continue;
+  for (const gpu::gemm_plan& gemm :
+       compiled_plans(gpu::sums_kernels, shape, multiplying(options, free))) {
     sums_plan plan = made;
     plan.gemm = gemm;
-    plan.gemm.config = *config;
     // An owner's rows are gone through before the next one's.
     gpu::tile_schedule& of = plan.gemm.schedule;
-    if (!config->swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
+    if (!gemm.config.swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
       of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
     plan.how = fragments_of(sum, world, rank, plan.gemm);
     if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();

@@ -69,7 +69,7 @@ class device_sums final : public device_operator {
     plan_.set_rows(rows);
     io_.how = plan_.how;
     io_.lands = lands();
-    a_ = weights_ = described_c_ = nullptr;
+    operands_ = {};
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -80,8 +80,8 @@ class device_sums final : public device_operator {
  private:
   void add_up(const void* a, const void* weights, gpu::whole_run& all, cudaStream_t on) {
     if (!gemm_) return all([&] { gpu::add_in_own_grid(io_, added_, plan_.own_grid, on); });
-    if (a != a_ || weights != weights_) describe_matrices(a, weights);
-    if (io_.lands && io_.moved.run.out != described_c_) describe_rows();
+    if (const gemm_operands now{a, weights, io_.moved.run.out}; now != operands_)
+      describe_matrices(now);
     if (!plan_.beside) return all([&] { gemm_->launch(maps_, &io_, on); });
     const gpu::side_stream& side = launcher_.side();
     side.fork(on);
@@ -145,20 +145,16 @@ class device_sums final : public device_operator {
     return io_.how.end_row(io_.how.rank()) - io_.how.first_row(io_.how.rank());
   }
 
-  /// For TMA.
-  void describe_matrices(const void* a, const void* weights) {
+  /// For TMA. Where sums land, what a warp has of a sub-tile is stored by itself; else results do
+  /// not pass through TMA.
+  void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
-    maps_.a = map.a({a, sum_.m, depth_, depth_});
-    maps_.b = map.b({weights, sum_.n, depth_, depth_});
-    if (!io_.lands) maps_.c = maps_.a;  // results do not pass through TMA
-    a_ = a;
-    weights_ = weights;
-  }
-  /// What a warp has of a sub-tile is stored by itself.
-  void describe_rows() {
-    described_c_ = io_.moved.run.out;
-    maps_.c = gpu::tensor_map_of({described_c_, own_rows(), sum_.n, sum_.n}, sum_.type,
-                                 gpu::warpgroup_rows / gpu::sum_fragments::warps);
+    maps_.a = map.a({operands.a, sum_.m, depth_, depth_});
+    maps_.b = map.b({operands.weights, sum_.n, depth_, depth_});
+    maps_.c = io_.lands ? gpu::tensor_map_of({operands.c, own_rows(), sum_.n, sum_.n}, sum_.type,
+                                             gpu::warpgroup_rows / gpu::sum_fragments::warps)
+                        : maps_.a;
+    operands_ = operands;
   }
 
   static constexpr int most_parts_in_registers = 16;
@@ -173,9 +169,7 @@ class device_sums final : public device_operator {
   std::optional<gpu::gemm_launcher> gemm_;
   gpu::summed_io io_;
   gpu::gemm_arguments maps_;
-  const void* a_ = nullptr;  // what they describe
-  const void* weights_ = nullptr;
-  const void* described_c_ = nullptr;
+  gemm_operands operands_;  // what they describe
   std::uint64_t* added_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
 };

@@ -17,19 +17,9 @@ std::string text_of(const summed_problem& problem) {
                      name_of(problem.type), name_of(problem.partials));
 }
 
-}  // namespace
-
-std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
-  return sharding{k, world, shard_granularity}.of(rank).size;
-}
-
-namespace {
-
 void require_summed(const world& w, const summed_problem& problem) {
   const auto name = problem.operator_name;
-  require_size(name, w.rank(), "m", problem.m);
-  require_size(name, w.rank(), "n", problem.n);
-  require_size(name, w.rank(), "k", problem.k);
+  require_sizes(name, w.rank(), problem.m, problem.n, problem.k);
   if (problem.partials != dtype::f32 && problem.partials != problem.type) {
     throw error(
         errc::invalid_argument,
@@ -37,8 +27,6 @@ void require_summed(const world& w, const summed_problem& problem) {
                     w.rank(), name, name_of(problem.partials), name_of(problem.type)));
   }
 }
-
-}  // namespace
 
 made_plan plan_summed(const world& w, const summed_problem& problem,
                       const operator_options& options) {
@@ -48,14 +36,21 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
                    options);
 }
 
-void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
-                     const protocol_plan& plan) {
-  agree_on_plan(w, problem.operator_name, asked_for(text_of(problem), options), plan);
+}  // namespace
+
+std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
+  return sharding{k, world, shard_granularity}.of(rank).size;
 }
 
-void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
-                     const row_plans& plans) {
-  agree_on_plans(w, problem.operator_name, asked_for(text_of(problem), options), plans);
+planned_on_host plan_summed_on_host(
+    world& w, const summed_problem& problem, const operator_options& options,
+    const std::function<std::string(std::int64_t rows, protocol_plan& plan)>& choose) {
+  return plan_on_host(w, problem.operator_name, problem.m, asked_for(text_of(problem), options),
+                      options, [&](std::int64_t rows) {
+                        made_plan made = plan_summed(w, with_rows(problem, rows), options);
+                        made.explanation += choose(rows, made.plan);
+                        return made;
+                      });
 }
 
 made_sum make_summed_on_device(world& w, const operator_entry& entry, const summed_problem& problem,
@@ -73,26 +68,25 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
     plan.phases = where.phases(rows);
     return plan;
   };
-  const auto make_for = [&](std::int64_t rows, pattern how) {
-    const device_sum sum{
+  const auto sum_of = [&](std::int64_t rows) {
+    return device_sum{
         problem.operator_name, rows,         problem.n,         problem.k, problem.type,
         problem.partials,      where.target, where.phases(rows)};
-    if (how == pattern::bulk_library) {
-      refuse_in_library(problem.operator_name, w.rank(), options);
-      return sums_by_library(w, sum);
-    }
-    const bool free = !options.invariant && !options.varying_rows;
-    if (w.size() == 1 && options.how == pattern::automatic && free)
-      return lonely_sum_on_device(w, sum, how);
-    operator_options chosen = options;
-    chosen.how = how;
-    return sums_on_device(w, sum, chosen, where.result);
   };
-  const auto make = [&](pattern how) { return make_for(problem.m, how); };
-  const pattern how = options.how == pattern::automatic ? usual_pattern : options.how;
+  operator_options asked = options;
+  if (asked.how == pattern::automatic) asked.how = usual_pattern;
+  const bool lonely = w.size() == 1 && options.how == pattern::automatic && !options.invariant &&
+                      !options.varying_rows;
   if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
-  all.made = all.plans ? make_for_rows(w, entry, same, how, make_for)
-                       : make_on_device(w, entry, same, how, make, where.result.data);
+  all.made = make_on_device(w, entry, same, asked,
+                            {.by_library = [&] { return sums_by_library(w, sum_of(problem.m)); },
+                             .by_kernels =
+                                 [&](std::int64_t rows, const operator_options& chosen) {
+                                   if (lonely)
+                                     return lonely_sum_on_device(w, sum_of(rows), chosen.how);
+                                   return sums_on_device(w, sum_of(rows), chosen, where.result);
+                                 }},
+                            where.result.data);
   all.plan = plan_for(problem.m);
   all.plan.how = all.made.how;
   return all;
@@ -102,11 +96,7 @@ void check_summed(const summed_problem& problem, const protocol_plan& plan, cons
                   const const_matrix& weights, const matrix& c, const extent& size_of_c) {
   const argument_check check{problem.operator_name, plan.rank};
   const std::int64_t depth = k_shard_of(problem.k, plan.world, plan.rank);
-  check.matrix_of("a", a, {problem.m, depth}, problem.type);
-  check.matrix_of("weights", weights, {problem.n, depth}, problem.type);
-  check.matrix_of("c", as_const(c), size_of_c, problem.type);
-  check.apart("a", a, as_const(c));
-  check.apart("weights", weights, as_const(c));
+  check.gemm(a, {problem.m, depth}, weights, {problem.n, depth}, c, size_of_c, problem.type);
 }
 
 }  // namespace untax

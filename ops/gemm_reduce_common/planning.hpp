@@ -12,6 +12,7 @@
 #include <untax/world/world.hpp>
 
 #include "ops/choice/on_device.hpp"
+#include "ops/common/gemm_runner.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/reduce_target.hpp"
 #include "ops/common/row_plans.hpp"
@@ -32,17 +33,13 @@ struct summed_problem {
 /// How much of the reduction dimension a rank has.
 [[nodiscard]] std::int64_t k_shard_of(std::int64_t k, int world, int rank);
 
-/// Plans it, but does not compare the plan with those of others. Throws `invalid_argument` for
-/// sizes, types and options that cannot be.
-[[nodiscard]] made_plan plan_summed(const world& w, const summed_problem& problem,
-                                    const operator_options& options);
-
-/// Compares problem and plan with those of the other ranks; collective.
-void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
-                     const protocol_plan& plan);
-/// The same with the plans for all numbers of rows.
-void agree_on_summed(world& w, const summed_problem& problem, const operator_options& options,
-                     const row_plans& plans);
+/// Plans it on the host: `choose(rows, plan)` adds what of a plan is the operator's own, and says
+/// what. Compares problem and plan with those of the other ranks; collective. Throws
+/// `invalid_argument` for sizes, types and options that cannot be.
+[[nodiscard]] planned_on_host plan_summed_on_host(
+    world& w, const summed_problem& problem, const operator_options& options,
+    const std::function<std::string(std::int64_t rows, protocol_plan& plan)>& choose =
+        [](std::int64_t, protocol_plan&) { return std::string(); });
 
 /// Where a sum goes in a world of GPUs.
 struct summed_on_device {
@@ -57,8 +54,8 @@ struct made_sum {
   protocol_plan plan;
   std::shared_ptr<const row_plans> plans;  ///< with `varying_rows`, else null
 };
-/// Plans and makes it there. Collective. Throws as `plan_summed`, `invalid_argument` for what no
-/// kernel multiplies, `disagreement`, `unsupported` for a pattern that there is not,
+/// Plans and makes it there. Collective. Throws as `plan_summed_on_host`, `invalid_argument` for
+/// what no kernel multiplies, `disagreement`, `unsupported` for a pattern that there is not,
 /// `out_of_memory`.
 [[nodiscard]] made_sum make_summed_on_device(world& w, const operator_entry& entry,
                                              const summed_problem& problem,

@@ -36,10 +36,7 @@ operator_entry gemm_reduce_scatter_entry() {
           .sums_to = reduce_target::owner,
           .on_gpus = true,
           .reproducible = true,
-          .make = [](world& w, const gemm_problem& p,
-                     const operator_options& o) -> std::unique_ptr<runnable> {
-            return std::make_unique<runnable_operator<gemm_reduce_scatter>>(w, problem_of(p), o);
-          },
+          .make = maker_of<gemm_reduce_scatter>(problem_of),
           .share = share,
           .protocol =
               [](const gemm_problem& p, const protocol_plan& plan) {

@@ -6,8 +6,8 @@
 
 #include <untax/ops/options.hpp>
 
-#include "engines/gpu/comm/bulk_gather.hpp"
 #include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/gemm/sources/segments.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/plan_check/check.hpp"

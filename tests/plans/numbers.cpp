@@ -11,10 +11,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engines/gpu/comm/bulk_gather.hpp"
+#include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "engines/gpu/comm/sent_shard.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "engines/gpu/copy/block_share.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"

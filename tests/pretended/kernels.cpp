@@ -12,11 +12,11 @@
 #include <untax/world/launch.hpp>
 
 #include "engines/gpu/collectives/collective_runner.hpp"
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/collectives_common/device_code.hpp"
 #include "ops/common/own_stream.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
 

@@ -5,8 +5,8 @@
 #include <cuda/ptx>
 
 #include "engines/gpu/channel/warp_channel.cuh"
-#include "engines/gpu/comm/bulk_gather.hpp"
-#include "engines/gpu/comm/comm_kernels.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
+#include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/comm/shard_senders.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "engines/gpu/trace/block_run.cuh"

@@ -5,7 +5,7 @@
 #include <untax/core/host_device.hpp>
 #include <untax/tile/shard.hpp>
 
-#include "engines/gpu/comm/sent_shard.hpp"
+#include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/gemm/config.hpp"
 
 namespace untax {

@@ -4,7 +4,7 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/gpu/comm/comm_kernels.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/output_channel.cuh"
 #include "engines/gpu/comm/tile_senders.cuh"
 #include "engines/gpu/copy/copiers.cuh"

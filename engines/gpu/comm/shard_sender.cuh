@@ -7,8 +7,8 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/sender_list.cuh"
-#include "engines/gpu/comm/shard_senders.hpp"
 #include "engines/gpu/copy/copiers.cuh"
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"

@@ -7,9 +7,9 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/output_channel.cuh"
 #include "engines/gpu/comm/sender_list.cuh"
-#include "engines/gpu/comm/tile_senders.hpp"
 #include "engines/gpu/copy/tma_copy_ring.cuh"
 #include "engines/gpu/gemm/io.cuh"
 

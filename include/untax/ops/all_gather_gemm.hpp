@@ -4,7 +4,6 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
-#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -13,11 +12,7 @@
 
 namespace untax {
 
-namespace host {
-class engine;
-}
-class device_runner;
-class row_plans;
+struct gemm_runner;
 
 /// C_r = gather(A) x B_r^T: every rank holds a shard of A (rows, or columns with `gather = k`) and
 /// its own weights. Planned once, run many times. The algorithm is that of arXiv 2511.02168;
@@ -65,15 +60,13 @@ class all_gather_gemm {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
-  void plan_on_device(world& w, const operator_options& options);
+  void plan_on_device(const operator_options& options);
 
   all_gather_gemm_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
-  process_owned<host::engine> engine_;
-  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
+  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
 };
 
 }  // namespace untax

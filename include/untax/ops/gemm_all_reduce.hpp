@@ -4,21 +4,15 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
-#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
-#include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
 namespace untax {
 
-class device_runner;
-namespace host {
-class engine;
-}
-class row_plans;
+struct gemm_runner;
 
 /// C = sum over ranks of A_r x B_r^T, complete at every rank, where the reduction dimension is
 /// sharded over the ranks. The sum is taken in fp32 in rank order: the same bits at every rank, in
@@ -65,16 +59,11 @@ class gemm_all_reduce {
 
  private:
   [[nodiscard]] matrix rows_of(matrix c, std::int64_t rows) const;
-  void end() noexcept;
 
-  world* world_;
   gemm_all_reduce_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  owned_symmetric<std::byte> result_;
-  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
-  process_owned<host::engine> engine_;
-  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
+  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
 };
 
 }  // namespace untax

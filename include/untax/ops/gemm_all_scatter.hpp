@@ -4,21 +4,15 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
-#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
-#include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/tile/protocol.hpp>
 #include <untax/world/world.hpp>
 
 namespace untax {
 
-namespace host {
-class engine;
-}
-class device_runner;
-class row_plans;
+struct gemm_runner;
 
 /// C = A x B^T, complete at every rank, where B is sharded by rows (columns of C) to the ranks.
 /// Planned once, run many times. The pattern is that of arXiv 2511.12500;
@@ -77,19 +71,16 @@ class gemm_all_scatter {
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
+  void make_result();
   void plan_on_device(const operator_options& options);
   [[nodiscard]] matrix rows_of(matrix c, std::int64_t rows) const;
   void agree_on(const matrix& c, stream_ref stream);
-  void end() noexcept;
 
   world* world_;
   gemm_all_scatter_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
-  process_owned<host::engine> engine_;
-  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
-  owned_symmetric<std::byte> result_;
+  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
   const void* agreed_ = nullptr;
 };
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include <untax/core/matrix.hpp>
-#include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -13,11 +12,7 @@
 
 namespace untax {
 
-class device_runner;
-namespace host {
-class engine;
-}
-class row_plans;
+struct gemm_runner;
 
 /// Rows of C = sum over ranks of A_r x B_r^T, where the reduction dimension is sharded over the
 /// ranks. The sum is taken in fp32 in rank order, so the result is the same bit for bit whatever
@@ -61,9 +56,7 @@ class gemm_reduce_scatter {
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::shared_ptr<const row_plans> plans_;  ///< where runs have different numbers of rows
-  process_owned<host::engine> engine_;
-  process_owned<device_runner> device_;  ///< instead, in a world of GPUs
+  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
 };
 
 }  // namespace untax

@@ -16,6 +16,8 @@ struct step_sink {
 struct extent {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+
+  [[nodiscard]] constexpr std::int64_t elements() const noexcept { return rows * cols; }
 };
 
 /// A protocol says what moves where, in which order, who signals whom and when room is reused, for

@@ -39,6 +39,10 @@ struct sharding {
     const std::int64_t begin = smaller(extent, part * full());
     return {begin, smaller(extent, begin + full()) - begin};
   }
+  /// The same of elements that are `unit` others each.
+  [[nodiscard]] constexpr sharding times(std::int64_t unit) const noexcept {
+    return {extent * unit, parts, granularity * unit};
+  }
 };
 
 /// A range cut into pieces of at most `step` elements.

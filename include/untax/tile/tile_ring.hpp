@@ -22,14 +22,12 @@ struct tile_ring {
   counter_block full;   ///< ready counters: [1][workers][depth]
   counter_block empty;  ///< free counters, same shape
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
-    return workers * depth * tile_m;
-  }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t cols() const noexcept { return tile_n; }
+  [[nodiscard]] constexpr std::int64_t rows() const noexcept { return workers * depth * tile_m; }
+  [[nodiscard]] constexpr std::int64_t cols() const noexcept { return tile_n; }
 
   /// The room of the `index`-th of `count` tiles that `worker` passes on in each epoch.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room at(int worker, int index, int count,
-                                                    std::uint64_t epoch) const noexcept {
+  [[nodiscard]] constexpr room at(int worker, int index, int count,
+                                  std::uint64_t epoch) const noexcept {
     const int slot = index % depth;
     const auto uses_per_epoch = static_cast<std::uint64_t>(strided{slot, depth}.share_of(count));
     const int ready = full.at(0, worker, slot);
@@ -40,16 +38,15 @@ struct tile_ring {
             .free = empty.at(0, worker, slot),
             .use = (epoch - 1) * uses_per_epoch + static_cast<std::uint64_t>(index / depth) + 1};
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr place place_of(int worker, int index) const noexcept {
+  [[nodiscard]] constexpr place place_of(int worker, int index) const noexcept {
     return {operand::outbox, rank, (worker * depth + index % depth) * tile_m, 0};
   }
 
   /// Visits what a sender passes on: (worker, index of the tile among its `count_of(worker)`). A
   /// worker's tiles all go through one sender, so that every counter has one writer; tiles are
   /// taken in the order they are computed.
-  UNTAX_CALLS_ANY_SIDE
   template <class CountOf, class Visit>
-  UNTAX_HOST_DEVICE constexpr void each(int sender, CountOf&& count_of, Visit&& visit) const {
+  constexpr void each(int sender, CountOf&& count_of, Visit&& visit) const {
     for (int index = 0, busy = 1; busy > 0; ++index) {
       busy = 0;
       strided{sender, senders}.each(workers, [&](int worker) {

@@ -3,9 +3,9 @@
 
 #include <untax/core/error.hpp>
 
-#include "ops/all_gather_gemm/device.hpp"
+#include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_reduce_norm/device.hpp"
-#include "ops/gemm_all_scatter/device.hpp"
+#include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
 

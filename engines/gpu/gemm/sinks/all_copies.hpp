@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engines/gpu/comm/tile_senders.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 
 namespace untax {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "engines/gpu/channel/run_arguments.hpp"
+#include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
-#include "engines/gpu/comm/shard_senders.hpp"
 #include "engines/gpu/gemm/sources/segments.hpp"
 
 namespace untax {
