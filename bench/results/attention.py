@@ -13,7 +13,8 @@ SHORT = 32 << 10
 HEADS = ("Heads are called by name, then heads of the queries / heads of the keys x elements of a head. `paper`: those of the "
          "case study of arXiv 2511.02168; `70b` and `8b`: of Llama models; `mha`: each head has keys of its own. ")
 NOTE = (HEADS + "Runs in a CUDA graph, but for eager ones, in turn. The bound is what reading keys and values takes at the rate of "
-        "the memory; `local` is the kernel alone, of which nobody else hears.\n")
+        "the memory; `local` is the kernel alone, of which nobody else hears. cuDNN, through PyTorch, has the better of "
+        "two layouts of keys and values, and no pages (`bench/attention_torch.py`).\n")
 
 
 def microseconds(value):
@@ -40,11 +41,26 @@ def figures(document):
         local, bound = timed(p, "local"), p["bound_seconds"]
         fused, library = timed(p, "fused_sequential"), timed(p, "bulk_library")
         rows.append([shape_of_heads(p), str(p["batch"]),
-                     f"{p['keys'] // 1024}K", f"{1e-6 * p['bytes']:.0f}", microseconds(bound), microseconds(local),
+                     keys_of(p), f"{1e-6 * p['bytes']:.0f}", microseconds(bound), microseconds(local),
                      f"{bound / local:.2f}", *(microseconds(timed(p, by)) for by in ways),
-                     *([factor(library / fused if fused and library else None)] if ways else [])])
+                     *([factor(library / fused if fused and library else None)] if ways else []),
+                     *beside_cudnn(p, local)])
     head = ["heads", "batch", "keys", "MB", "bound, us", "local", "of the rate", *(titles[by] for by in ways)]
-    return table(head + (["library / fused"] if ways else []), rows)
+    cudnn = ["cuDNN", "cuDNN / local"] if "cudnn" in document["problems"][0] else []
+    return table(head + (["library / fused"] if ways else []) + cudnn, rows)
+
+
+def keys_of(problem):
+    keys = problem["keys"]
+    return str(keys) if keys % 1024 else f"{keys // 1024}K"
+
+
+def beside_cudnn(problem, local):
+    """What bench/attention_torch.py has added, if it has; cuDNN has no kernel for some shapes."""
+    if "cudnn" not in problem:
+        return []
+    library = problem["cudnn"]
+    return [microseconds(library), factor(library / local if library else None)]
 
 
 def shape_of_heads(problem):
@@ -53,7 +69,8 @@ def shape_of_heads(problem):
 
 def title(document):
     count = document["ranks"]
-    return f"flash_decode, {count} GPU{'s' if count > 1 else ''}, {document['dtype']}"
+    drawn = ", shapes at random" if document["problems"][0]["heads_of"] == "random" else ""
+    return f"flash_decode, {count} GPU{'s' if count > 1 else ''}, {document['dtype']}{drawn}"
 
 
 def details(name, document, where, how):

@@ -309,7 +309,10 @@ def summary(everything_found):
     """What comes first of all results: the largest number of GPUs of each kind, a few shapes."""
     found = front.of_most_ranks(everything_found)
     taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    text = f"\n## What is missed\n\n{front.missed(found)}\n## In short\n\n"
+    # The kernel of one GPU has bars of its own.
+    decode = found["untax-bench-attention"] + [
+        (name, d) for name, d in everything_found["untax-bench-attention"] if "cudnn" in d["problems"][0]]
+    text = f"\n## What is missed\n\n{front.missed(found | {'untax-bench-attention': decode})}\n## In short\n\n"
     for _, d in found["untax-bench-overlap"]:
         command = d["operator"].replace("_", "-")
         text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
