@@ -4,8 +4,10 @@
 #include <cstring>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/attention/arguments.hpp"
 #include "engines/gpu/attention/shape.hpp"
 #include "engines/gpu/packets/layout.hpp"
 #include "engines/gpu/packets/messages.hpp"
@@ -13,6 +15,24 @@
 namespace {
 
 using namespace untax;
+
+/// Blocks with the same number of whole items each, where that leaves at most one in 32 idle.
+TEST(table_numbers, blocks_that_have_whole_items) {
+  for (int items = 1; items < 700; ++items) {
+    for (const int blocks : {1, 2, 31, 32, 33, 64, 78, 131, 132, 148}) {
+      SCOPED_TRACE(fmt::format("{} items, {} blocks", items, blocks));
+      const gpu::attention_split split(items, blocks);
+      int some = blocks;  // no block has fewer items than these have
+      while (some > 1 && (items + some - 1) / some == (items + some - 2) / (some - 1)) --some;
+      const bool all_the_same = items % some == 0;
+      const bool few_idle = 32 * (blocks - some) <= blocks;
+      ASSERT_EQ(split.blocks, blocks);
+      ASSERT_EQ(split.with_whole_items, all_the_same && few_idle ? some : blocks);
+      ASSERT_EQ(split.by_blocks.quotient(1'000'003), 1'000'003 / blocks);
+      ASSERT_EQ(split.by_whole.quotient(1'000'003), 1'000'003 / split.with_whole_items);
+    }
+  }
+}
 
 /// Rows of partial results: four elements a packet, and the statistics in the last.
 TEST(table_numbers, partial_results_of_attention) {
