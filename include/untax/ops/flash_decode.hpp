@@ -59,11 +59,12 @@ class flash_decode {
   /// which is the current one of the calling thread; rows of keys and values begin at multiples of
   /// 16 bytes, those of `out` of 8, those of `q` of 4. With a stream `run` is asynchronous: it
   /// launches on the stream, allocates and reads back nothing, and can be captured in a CUDA graph,
-  /// which follows lengths and pages that change; a wait that failed is thrown by `world::check`
-  /// after it has ended. Without one it returns as above. The runs of one operator are in order: on
-  /// one stream, or made so by events. So are those of different
-  /// operators of a world, in the same order at all ranks: the kernels of one may need all
-  /// multiprocessors, and wait for peers.
+  /// which follows lengths and pages that change: lengths are read before the kernels ahead have
+  /// ended, too, but those that are there when they have count. A wait that failed is thrown by
+  /// `world::check` after it has ended. Without one it returns as above. The runs of one operator
+  /// are in order: on one stream, or made so by events. So are those of different operators of a
+  /// world, in the same order at all ranks: the kernels of one may need all multiprocessors, and
+  /// wait for peers.
   ///
   /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
   /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
