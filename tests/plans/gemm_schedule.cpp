@@ -1,5 +1,6 @@
 // Which cluster multiplies what, without a GPU: every k-block once, and sums that are left behind
 // are picked up, once, by somebody who does not wait in a circle.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -137,6 +138,81 @@ TEST(gemm_schedule, shares_are_equal) {
     }
     expect_sound(s);
   });
+}
+
+/// Of products so deep that a share's number times all stages takes more than 32 bits.
+TEST(gemm_schedule, shares_are_equal_where_numbers_are_large) {
+  tile_schedule s;
+  s.m_tiles = 40;
+  s.n_tiles = 5;
+  s.k_blocks = s.part_k_blocks = 200'000;
+  s.stream_k_tiles = s.tiles();
+  s.clusters = 131;
+  const tile_scheduler order(s);
+  const int all = s.stream_k_tiles * s.k_blocks;
+  for (int cluster = 0; cluster < s.clusters; ++cluster) {
+    int share = 0;
+    for (work_tile w = order.first(cluster); w.valid(); w = order.next(cluster, w))
+      share += w.end - w.begin;
+    ASSERT_GE(share, all / s.clusters);
+    ASSERT_LE(share, all / s.clusters + 1);
+  }
+}
+
+/// Ranges of k follow each other from wherever work begins, and the last one ends with it.
+TEST(gemm_schedule, ranges_cover_what_is_added_up) {
+  each_round(500, [](numbers& number) {
+    tile_schedule s;
+    s.k_blocks_per_stage = number.count(1, 2);
+    s.range_k_blocks = number.count(1, 40);
+    const int range = s.range_k_blocks * s.k_blocks_per_stage;
+    int begin = range * number.count(0, 9);
+    const int end = begin + s.k_blocks_per_stage * number.count(1, 300);
+    SCOPED_TRACE(fmt::format("[{}, {}) in ranges of {}", begin, end, range));
+    while (begin < end) {
+      const int sums = s.sums_end(begin, end);
+      ASSERT_EQ(sums, std::min(begin + range, end));
+      begin = sums;
+    }
+    s.range_k_blocks = 0;
+    ASSERT_EQ(s.sums_end(0, end), end);
+  });
+}
+
+/// A stage has k-blocks that follow each other, or the next one of each of two ranges.
+TEST(gemm_schedule, stages_have_k_blocks_of_two_ranges) {
+  each_round(200, [](numbers& number) {
+    tile_schedule s;
+    s.k_blocks_per_stage = 2;
+    s.range_k_blocks = number.count(1, 40);
+    const int begin = 2 * s.range_k_blocks * number.count(0, 9);
+    const stage_order pairs = s.stages_from(begin);
+    tile_schedule one_range = s;
+    one_range.range_k_blocks = 0;
+    const stage_order in_turn = one_range.stages_from(begin);
+    for (int stage = 0; stage < s.range_k_blocks; ++stage) {
+      for (int place = 0; place < 2; ++place) {
+        ASSERT_EQ(pairs.at(begin + 2 * stage, place), begin + stage + place * s.range_k_blocks);
+        ASSERT_EQ(in_turn.at(begin + 2 * stage, place), begin + 2 * stage + place);
+      }
+    }
+  });
+}
+
+TEST(gemm_schedule, knows_the_most_k_blocks_of_a_cluster) {
+  EXPECT_EQ(tile_scheduler().most_k_blocks(), 1) << "nothing to divide by is zero";
+  tile_schedule s;
+  s.m_tiles = 5;
+  s.n_tiles = 1;
+  s.k_blocks = s.part_k_blocks = 7;
+  s.clusters = 4;
+  EXPECT_EQ(tile_scheduler(s).most_k_blocks(), 14) << "the first cluster has two tiles";
+  s.m_tiles = 3;
+  s.clusters = 3;
+  EXPECT_EQ(tile_scheduler(s).most_k_blocks(), 7);
+  s.stream_k_tiles = 3;
+  s.clusters = 2;
+  EXPECT_EQ(tile_scheduler(s).most_k_blocks(), 11) << "of 21";
 }
 
 }  // namespace
