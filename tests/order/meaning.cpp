@@ -156,6 +156,16 @@ TEST(meaning, a_divider_divides) {
   }
   for (int by = 1; by < 300; ++by)
     for (int of = 0; of < 3000; ++of) ASSERT_EQ(divider(by).quotient(of), of / by);
+  for (int by = 1; by < 3000; ++by) {
+    for (const int of : {0, 1, by - 1, by, by + 1, 7 * by - 1, 7 * by, 1000003, most,
+                         most / by * by, most / by * by - 1})
+      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+  }
+  for (const int by : {1 << 20, (1 << 30) - 1, 1 << 30, most}) {
+    for (const int of : {by - 1, by, most})
+      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+  }
+  EXPECT_EQ(divider().quotient(12345), 12345) << "by one";
 }
 
 /// Between the two: a section of one head is head-first, one of all heads of a batch is

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,11 +45,17 @@ void expect_sound(const tile_schedule& schedule) {
   EXPECT_EQ(picked.size(), left.size());
   for (const auto& tile : done)
     for (const int times : tile) ASSERT_EQ(times, 1);
+  std::set<std::pair<int, int>> places;
+  for (int tile = 0; tile < s.tiles(); ++tile) {
+    const auto at = s.at(tile);
+    ASSERT_LT(at.m, s.m_tiles);
+    ASSERT_LT(at.n, s.n_tiles);
+    ASSERT_TRUE(places.insert({at.m, at.n}).second);
+  }
 }
 
 /// Tiles of a segment come before those of the next one, and in raster groups: before the first
-/// tile below a raster group all columns of it have come. (That each has a place of its own is in
-/// tests/order.)
+/// tile below a raster group all columns of it have come.
 void expect_segments(const tile_schedule& schedule) {
   const tile_scheduler s(schedule);
   const int width = s.m_tiles / s.segments;
@@ -88,7 +95,10 @@ TEST(gemm_schedule, does_every_k_block_once) {
       SCOPED_TRACE(plan.text());
       tile_schedule schedule = plan.schedule;
       expect_sound(schedule);
-      if (plan.config.cluster_split_k > 1) expect_splits(schedule, plan.config.cluster_split_k);
+      if (plan.config.cluster_split_k > 1) {
+        EXPECT_EQ(schedule.clusters, schedule.tiles());
+        expect_splits(schedule, plan.config.cluster_split_k);
+      }
       schedule.segments = number.count(2, 8);
       schedule.m_tiles *= schedule.segments;
       expect_sound(schedule);

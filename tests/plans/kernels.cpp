@@ -42,6 +42,7 @@ void expect_sound(const tile_config& c) {
   EXPECT_EQ(tile_rows(c), c.warpgroup_split_k ? 64 : 128);
   EXPECT_EQ(storing_warpgroups(c), c.warpgroup_split_k ? 1 : 2);
   EXPECT_EQ(k_blocks_per_stage(c), c.warpgroup_split_k ? 2 : 1);
+  EXPECT_EQ(tile_rows(c) * k_blocks_per_stage(c), mma_warpgroups * warpgroup_rows);
   EXPECT_EQ(cluster_blocks(c), c.cluster * c.cluster_split_k);
   EXPECT_LE(cluster_blocks(c), 8);
   // Shares of a tile's columns, and sub-tiles of a share, are all of it.
@@ -76,6 +77,19 @@ TEST(kernels, fit) {
     EXPECT_GE(c.epilogue_buffers, subtiles_of(c)) << "a whole tile has its place while it leaves";
     EXPECT_EQ(c.cluster_split_k, 1);
   }
+}
+
+/// Registers of a block: the file of a multiprocessor has 65536, given in steps of 8 a thread.
+TEST(kernels, have_registers_that_fit) {
+  for (const register_shares& shares :
+       {registers_alone, registers_with_peers, registers_with_sums}) {
+    EXPECT_LE(warpgroup_threads * (shares.producer + mma_warpgroups * shares.consumer), 65536);
+    EXPECT_EQ(shares.producer % 8, 0);
+    EXPECT_EQ(shares.consumer % 8, 0);
+    EXPECT_GE(shares.producer, 24);
+    EXPECT_LE(shares.consumer, 255);
+  }
+  EXPECT_EQ(block_threads, 384);
 }
 
 TEST(kernels, are_looked_up_by_equality) {

