@@ -151,7 +151,9 @@ TEST(meaning, a_divider_divides) {
   constexpr int most = std::numeric_limits<int>::max();
   for (int i = 0; i < 100'000; ++i) {
     const int by = std::max(drawn(), 1);
-    for (const int of : {drawn(), most - drawn(), by, by - 1, most / by * by, most / by * by - 1})
+    const int some = drawn();
+    for (const int of : {some, some / by * by, std::max(some / by * by - 1, 0), most - drawn(), by,
+                         by - 1, most / by * by, most / by * by - 1})
       ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
   }
   for (int by = 1; by < 300; ++by)
