@@ -46,9 +46,11 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
-/// What has become of the sums of all tiles of a warp. After a wait that ended badly, which the
-/// host reports, nobody is told anything.
-enum class handed_over : std::uint8_t { added, some_left, given_up };
+/// What has become of the sums of all tiles of a warp.
+struct handed_over {
+  bool given_up = false;  ///< a wait ended badly, which the host reports: nobody is told anything
+  owed_tiles owed;
+};
 
 /// A warp of an MMA warpgroup, which sends its partial sums, own ones too. Where no CTA does
 /// nothing but add, it adds what of its tiles is for this rank: behind each tile what has come by
@@ -69,6 +71,7 @@ class sums_sender {
   template <class T, tile_config config>
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
+    owed_.begin_tile();
     if constexpr (can_stage(config)) {
       const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
       if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
@@ -82,7 +85,8 @@ class sums_sender {
       send<T, partial_words<T, false>, config>(first, tile.column, sums);
     }
     if (t_.keeps) return;
-    if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T>(first)) owes_ = true;
+    if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T, config.swap_ab>(first))
+      owed_.add();
   }
   /// Behind the last tile.
   template <tile_config config>
@@ -91,7 +95,7 @@ class sums_sender {
     if constexpr (can_stage(config)) {
       if (t_.lands) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
     }
-    return !going_ ? handed_over::given_up : owes_ ? handed_over::some_left : handed_over::added;
+    return {!going_, owed_};
   }
 
  private:
@@ -161,7 +165,7 @@ class sums_sender {
         for (int part = 0; part < subtile_parts; part += 2)
           write_results<T>(rows, part, added[part], added[part + 1]);
       } else if (going_) {
-        owes_ = true;
+        owed_.add();
         uint2* const mine = place_at<to>(t_, t_.how.rank(), first, epoch_);
 #pragma unroll
         for (int part = 0; part < subtile_parts; ++part)
@@ -237,8 +241,9 @@ class sums_sender {
       }
     }
     if constexpr (sizeof(typename Words::words) == 8) {
-      if (t_.keeps && !sum_adder(t_, epoch_, slot_of_warp()).try_kept<T, Words, parts>(first, sums))
-        owes_ = true;
+      if (t_.keeps && !sum_adder(t_, epoch_, slot_of_warp())
+                           .try_kept<T, Words, config.swap_ab, parts>(first, sums))
+        owed_.add();
     }
   }
 
@@ -246,7 +251,7 @@ class sums_sender {
   std::uint64_t epoch_;
   int group_;
   bool going_ = true;
-  bool owes_ = false;
+  owed_tiles owed_;
   ring_cursor writing_;
 };
 
@@ -263,11 +268,11 @@ class owner_sums::view {
   /// The same, with what that has left.
   template <tile_config config>
   __device__ void after_results(const block_view<config>& block, int group,
-                                handed_over sums) const {
-    if (!t_.adds_itself || sums == handed_over::given_up) return;
-    if (sums == handed_over::added) return end_sums(t_, epoch_, slot_of_warp());
+                                const handed_over& sums) const {
+    if (!t_.adds_itself || sums.given_up) return;
+    if (sums.owed.none()) return end_sums(t_, epoch_, slot_of_warp());
     const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
-                         static_cast<int>(block.m_place), group);
+                         static_cast<int>(block.m_place), group, sums.owed);
     add_sums(t_, left, epoch_, slot_of_warp());
   }
 

@@ -31,6 +31,31 @@ struct slab_place {
   }
 };
 
+/// A word that a lane misses, or none.
+template <class Words>
+struct missing_word {
+  const typename Words::words* word = nullptr;
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  [[nodiscard]] __device__ std::uint64_t look() const {
+    return Words::have_come(load_sum_words_if(word != nullptr, word)) ? 1 : 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+};
+
+/// Waits for the words that the lanes of a warp miss; false if that ended badly. A function of its
+/// own, since code that is rarely run and lies between what mostly is has to be fetched, too.
+template <class Words>
+[[nodiscard]] __device__ __noinline__ bool await_missing(const run_arguments& run,
+                                                         missing_word<Words> mine, int slot) {
+  lazy_watch watch(device_watch(run.world, slot));
+  return wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
+}
+
 /// What a lane waits for: `together` words of `ranks` ranks at most. They are asked for all at once
 /// before the first one is looked at. Data are taken from the very loads that found them, so that
 /// nothing else has to be ordered.
@@ -86,6 +111,16 @@ struct slab_words {
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 
+  /// A bit for each word of a rank, of one rank, that has come, or has not been asked for.
+  [[nodiscard]] __device__ unsigned have_come_of_lanes() const {
+    static_assert(ranks == 1);
+    unsigned came = 0;
+#pragma unroll
+    for (int part = 0; part < together; ++part)
+      if (Words::have_come(found[0][part])) came |= 1U << part;
+    return __reduce_and_sync(0xffffffffU, came);
+  }
+
   /// Whether those of all lanes of the warp have come, as far as one look tells.
   [[nodiscard]] __device__ bool are_there() {
     ask();
@@ -97,6 +132,16 @@ struct slab_words {
     lazy_watch watch(device_watch(run.world, slot));
     return wait_for_parts(*this, watch, run, run.operator_name()) == wait_outcome::ok;
   }
+  /// The same of words that have been asked for already, and are still wanted, in little code and
+  /// few registers: it waits for one word at a time, and then asks for all of them again.
+  [[nodiscard]] __device__ bool compact_await(const run_arguments& run, int slot) {
+    for (;;) {
+      const missing_word<Words> one = missing();
+      if (__any_sync(0xffffffffU, one.word != nullptr ? 1 : 0) == 0) return true;
+      if (!await_missing(run, one, slot)) return false;
+      ask();
+    }
+  }
   /// For the epoch after the next.
   __device__ void put_back() const {
 #pragma unroll
@@ -106,6 +151,25 @@ struct slab_words {
         if (asks(i, part)) store_sum_words(word(i, part), Words::nothing());
       }
     }
+  }
+
+ private:
+  /// The first of those that are wanted which has not come.
+  [[nodiscard]] __device__ missing_word<Words> missing() const {
+    missing_word<Words> one;
+    one.expected = expected;
+    one.seen = seen;
+#pragma unroll
+    for (int i = ranks - 1; i >= 0; --i) {
+#pragma unroll
+      for (int part = together - 1; part >= 0; --part) {
+        if (!asks(i, part) || Words::have_come(found[i][part])) continue;
+        one.word = word(i, part);
+        one.peer = at.rank_of(i);
+        one.room = at.room + one.peer;
+      }
+    }
+    return one;
   }
 };
 

@@ -13,10 +13,29 @@
 
 namespace untax::gpu {
 
+/// The tiles of which a warp has some left to add at the end: the last 31 that it finished by
+/// themselves, and all before them together. (In one register: an MMA warpgroup has no more.)
+class owed_tiles {
+ public:
+  /// The warp finishes another tile.
+  __device__ void begin_tile() { bits_ = bits_ >> 1U | (bits_ & 1U); }
+  /// Some of it is left.
+  __device__ void add() { bits_ |= 1U << newest; }
+  [[nodiscard]] __device__ bool none() const { return bits_ == 0; }
+  /// Whether some may be left of the tile behind which the warp finished `later` others.
+  [[nodiscard]] __device__ bool has(int later) const {
+    return (bits_ >> max(newest - later, 0) & 1U) != 0;
+  }
+
+ private:
+  static constexpr int newest = 31;
+  unsigned bits_ = 0;
+};
+
 /// A warp that adds fragments of this rank, in the order of the ranks.
 class sum_adder {
  public:
-  static constexpr int stored = 4;  ///< fragments side by side whose results are stored at once
+  static constexpr int stored = sum_results<__half>::together;
 
   /// `slot` names the warp's wait record.
   __device__ sum_adder(const sums_run& io, std::uint64_t epoch, int slot)
@@ -50,14 +69,14 @@ class sum_adder {
   /// Adds up what has come from all ranks of a strip of fragments: what a warp has of a tile, from
   /// `first` on. False if something is left. It calls nothing, so it may stand between the tiles of
   /// an MMA warpgroup.
-  template <class T>
+  template <class T, bool swap_ab>
   [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
-    return t_.how.halves ? try_strip<T, partial_words<T, true>>(first)
-                         : try_strip<T, partial_words<T, false>>(first);
+    return t_.how.halves ? try_words<T, partial_words<T, true>, swap_ab>(first)
+                         : try_words<T, partial_words<T, false>, swap_ab>(first);
   }
   /// The same between two ranks, of which one is this: own sums are still in registers, and go to
   /// memory where those of the other have not come.
-  template <class T, class Words, int parts>
+  template <class T, class Words, bool swap_ab, int parts>
   [[nodiscard]] __device__ __forceinline__ bool try_kept(const sum_fragment& first,
                                                          const float (&own)[parts * 4]) const {
     constexpr int most = 128 / static_cast<int>(sizeof(typename Words::words));
@@ -91,7 +110,7 @@ class sum_adder {
             if (mine < parts) add_to(sums[part], Words::sums_of(Words::of(own + 4 * mine)), false);
           }
           sum_results<T>(t_, first_row_, end_row_)
-              .template store<stored>(beside(f, four), wanted >> four, sums);
+              .template store<swap_ab>(beside(f, four), wanted >> four, sums);
         }
       } else {
         all = false;
@@ -109,8 +128,12 @@ class sum_adder {
   /// badly.
   template <class List>
   [[nodiscard]] __device__ bool add_all(List& list) const {
-    if (t_.type == dtype::f16) return add_all_of<__half>(list);
-    return add_all_of<__nv_bfloat16>(list);
+#pragma unroll 1
+    for (; list.valid(); list.advance()) {
+      const unsigned wanted = wanted_of<stored>(list.first);
+      if (wanted != 0 && !add(list.first, wanted, list.some_added)) return false;
+    }
+    return true;
   }
 
  private:
@@ -121,14 +144,14 @@ class sum_adder {
 
   /// As many words are asked for at once as registers hold, since each look takes the way to
   /// memory: of two ranks those of many fragments, of more ranks fewer.
-  template <class T, class Words>
-  [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
+  template <class T, class Words, bool swap_ab>
+  [[nodiscard]] __device__ __forceinline__ bool try_words(const sum_fragment& first) const {
     constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
-    if (t_.how.world() <= 2) return try_strip<T, Words, 2, words / 2>(first);
-    return try_strip<T, Words, words / stored, stored>(first);
+    if (t_.how.world() <= 2) return try_words_of<T, Words, swap_ab, 2, words / 2>(first);
+    return try_words_of<T, Words, swap_ab, words / stored, stored>(first);
   }
-  template <class T, class Words, int ranks, int together>
-  [[nodiscard]] __device__ __forceinline__ bool try_strip(sum_fragment f) const {
+  template <class T, class Words, bool swap_ab, int ranks, int together>
+  [[nodiscard]] __device__ __forceinline__ bool try_words_of(sum_fragment f) const {
     if (t_.how.world() > ranks) return false;
     bool all = true;
 #pragma unroll 1
@@ -139,7 +162,7 @@ class sum_adder {
       at.count = t_.how.world();
       slab_words<Words, ranks, together> words(at);
       if (words.are_there()) {
-        add_found<T>(f, wanted, words);
+        add_found<T, swap_ab>(f, wanted, words);
       } else {
         all = false;
       }
@@ -147,7 +170,7 @@ class sum_adder {
     return all;
   }
   /// All ranks' words of some fragments, into C.
-  template <class T, class Words, int ranks, int together>
+  template <class T, bool swap_ab, class Words, int ranks, int together>
   __device__ __forceinline__ void add_found(const sum_fragment& first, unsigned wanted,
                                             const slab_words<Words, ranks, together>& words) const {
     if (!left_out(mutant::sums_put_back)) words.put_back();
@@ -162,33 +185,61 @@ class sum_adder {
           add_to(sums[part], Words::sums_of(words.found[i][begin + part]), i == 0);
       }
       sum_results<T>(t_, first_row_, end_row_)
-          .template store<stored>(beside(first, begin), wanted >> begin, sums);
+          .template store<swap_ab>(beside(first, begin), wanted >> begin, sums);
     }
   }
 
-  template <class T, class List>
-  [[nodiscard]] __device__ bool add_all_of(List& list) const {
-    return t_.how.halves ? add_all_of<T, partial_words<T, true>>(list)
-                         : add_all_of<T, partial_words<T, false>>(list);
+  /// Adds fragments side by side up, into C, of which some may have been added already.
+  [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted,
+                                    bool some_added) const {
+    if (t_.type == dtype::f16)
+      return t_.how.halves ? add<__half, true>(first, wanted, some_added)
+                           : add<__half, false>(first, wanted, some_added);
+    return t_.how.halves ? add<__nv_bfloat16, true>(first, wanted, some_added)
+                         : add<__nv_bfloat16, false>(first, wanted, some_added);
   }
-  template <class T, class Words, class List>
-  [[nodiscard]] __device__ bool add_all_of(List& list) const {
+  /// (partial of rank 0 + partial of rank 1) + ... This runs behind the last tile, where its
+  /// instructions come from memory, through which a GEMM went: they take longer than words do. So
+  /// there are few, in a function that has no others in between.
+  template <class T, bool halves>
+  [[nodiscard]] __device__ __forceinline__ bool add(const sum_fragment& first, unsigned wanted,
+                                                    bool some_added) const {
+    using to = partial_words<T, halves>;
+    constexpr int ranks = halves ? 4 : 2;
+    slab_words<to, ranks, stored> words(place_of<to>(first, wanted));
+    words.at.count = min(t_.how.world(), ranks);
+    slab_words<to, 1, stored> own(words.at);
+    own.at.begin = t_.how.rank();
+    own.at.count = some_added ? 1 : 0;
+    own.ask();
+    words.ask();
+    // Who adds takes the own words, too: those that are still there have not been added.
+    words.at.wanted &= own.have_come_of_lanes();
+    if (words.at.wanted == 0) return true;
+    float4 sums[stored];
 #pragma unroll 1
-    for (; list.valid(); list.advance()) {
-      const unsigned wanted = wanted_of<stored>(list.first);
-      if (wanted == 0) continue;
-      if (list.some_added && !is_left<Words>(list.first, wanted)) continue;
-      if (!add<T, Words>(list.first, wanted)) return false;
+    for (;;) {
+      if (!words.compact_await(t_.moved.run, slot_)) return false;
+      if (!left_out(mutant::sums_put_back)) words.put_back();
+#pragma unroll
+      for (int i = 0; i < ranks; ++i) {
+        if (i >= words.at.count) break;
+#pragma unroll
+        for (int part = 0; part < stored; ++part)
+          add_to(sums[part], to::sums_of(words.found[i][part]), words.at.begin + i == 0);
+      }
+      words.at.begin += ranks;
+      if (words.at.begin >= t_.how.world()) break;
+      words.at.count = min(t_.how.world() - words.at.begin, ranks);
+      words.ask();
+    }
+    const sum_results<T> results(t_, first_row_, end_row_);
+    if (t_.how.swap_ab) {
+      results.template store<true>(first, words.at.wanted, sums);
+    } else {
+      results.template store<false>(first, words.at.wanted, sums);
     }
     return true;
-  }
-  /// Who adds takes the own words, too: those that are still there have not been added.
-  template <class Words>
-  [[nodiscard]] __device__ bool is_left(const sum_fragment& first, unsigned wanted) const {
-    slab_place<Words> own = place_of<Words>(first, wanted);
-    own.begin = t_.how.rank();
-    own.count = 1;
-    return slab_words<Words, 1, stored>(own).are_there();
   }
 
   /// Where the words of fragments side by side lie.
@@ -204,30 +255,6 @@ class sum_adder {
                at.room * at.apart + t_.how.slot_of(t_.how.rank(), first) * sum_fragments::lanes +
                device_warp::thread_rank();
     return at;
-  }
-
-  /// Adds fragments side by side up, into C: (partial of rank 0 + partial of rank 1) + ... False
-  /// after a wait that ended badly.
-  template <class T, class Words>
-  [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted) const {
-    constexpr int ranks = 2;
-    slab_place<Words> at = place_of<Words>(first, wanted);
-    float4 sums[stored];
-    for (at.begin = 0; at.begin < t_.how.world(); at.begin += ranks) {
-      at.count = min(t_.how.world() - at.begin, ranks);
-      slab_words<Words, ranks, stored> words(at);
-      if (!words.await(t_.moved.run, slot_)) return false;
-      if (!left_out(mutant::sums_put_back)) words.put_back();
-#pragma unroll
-      for (int i = 0; i < ranks; ++i) {
-        if (i >= at.count) break;
-#pragma unroll
-        for (int part = 0; part < stored; ++part)
-          add_to(sums[part], Words::sums_of(words.found[i][part]), at.begin + i == 0);
-      }
-    }
-    sum_results<T>(t_, first_row_, end_row_).template store<stored>(first, wanted, sums);
-    return true;
   }
 
   const sums_run& t_;
@@ -252,25 +279,28 @@ class sums_list {
         going_(at_ < io.how.fragments_of(io.how.rank())) {
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
   }
-  /// What a warp of a group has left of the tiles that its block has multiplied: number `m_place`
-  /// of `cluster_tiles` in a cluster.
+  /// What a warp of a group has left of the tiles that its block has multiplied, of those that are
+  /// `owed`: number `m_place` of `cluster_tiles` in a cluster.
   __device__ sums_list(const sums_run& io, const tile_scheduler& order, int cluster,
-                       int cluster_tiles, int m_place, int group)
+                       int cluster_tiles, int m_place, int group, owed_tiles owed)
       : some_added(io.looks > 0 || io.lands),
         how_(io.how),
         order_(&order),
         cluster_(cluster),
         cluster_tiles_(cluster_tiles),
         m_place_(m_place),
-        group_(group) {
-    begin_tile(order.first(cluster));
+        group_(group),
+        owed_(owed) {
+    const work_tile first_tile = finished_from(order.first(cluster));
+    for (work_tile w = first_tile; w.valid(); w = finished_from(order.next(cluster, w))) ++later_;
+    begin_tile(first_tile);
   }
 
   [[nodiscard]] __device__ bool valid() const { return going_; }
   __device__ void advance() {
     first.part += sum_adder::stored;
     if (first.part < end_) return;
-    if (order_ != nullptr) return begin_tile(order_->next(cluster_, tile_));
+    if (order_ != nullptr) return begin_tile(finished_from(order_->next(cluster_, tile_)));
     at_ += step_;
     going_ = at_ < how_.fragments_of(how_.rank());
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
@@ -283,8 +313,14 @@ class sums_list {
     first = f;
     end_ = f.part + parts;
   }
-  __device__ void begin_tile(work_tile w) {
+  /// The first tile from `w` on that the block finishes.
+  [[nodiscard]] __device__ work_tile finished_from(work_tile w) const {
     while (w.valid() && order_->stores_partial(w)) w = order_->next(cluster_, w);
+    return w;
+  }
+  /// The first from `w` on of which something is left.
+  __device__ void begin_tile(work_tile w) {
+    while (w.valid() && !owed_.has(--later_)) w = finished_from(order_->next(cluster_, w));
     going_ = w.valid();
     if (!going_) return;
     tile_ = w;
@@ -306,6 +342,8 @@ class sums_list {
   int cluster_tiles_ = 1;
   int m_place_ = 0;
   int group_ = 0;
+  owed_tiles owed_;
+  int later_ = 0;  // tiles that are finished behind the next one
   int end_ = 0;
   bool going_ = false;
 };

@@ -32,23 +32,35 @@ class sum_results {
   __device__ sum_results(const sums_run& io, int first_row, int end_row)
       : t_(io), how_(io.how), first_row_(first_row), end_row_(end_row) {}
 
-  /// Fragments side by side from `first` on, of which some are wanted. By all lanes of a warp.
-  template <int together>
+  static constexpr int together = 4;  ///< fragments side by side that are stored at once
+
+  /// Those from `first` on, of which some are wanted, of a GEMM with or without swap_ab. By all
+  /// lanes of a warp.
+  template <bool swap_ab>
   __device__ void store(const sum_fragment& first, unsigned wanted,
                         const float4 (&sums)[together]) const {
     const int lane = device_warp::thread_rank();
     const int row = how_.row_of(first) + lane / 4;
-    if (how_.swap_ab) {
+    if constexpr (swap_ab) {
+      const int col = how_.col_of(first) + lane % 4 * 2;
+      std::uint32_t left[together];
+      std::uint32_t right[together];
 #pragma unroll
       for (int part = 0; part < together; ++part) {
-        const std::uint32_t upper = transposed(two_halves(sums[part].x, sums[part].y, T{}));
-        const std::uint32_t lower = transposed(two_halves(sums[part].z, sums[part].w, T{}));
-        if ((wanted >> part & 1U) == 0) continue;
-        const int col = how_.col_of(first) + lane % 4 * 2;
-        put(row + part * 8, col, upper);
-        put(row + part * 8, col + 8, lower);
+        left[part] = transposed(two_halves(sums[part].x, sums[part].y, T{}));
+        right[part] = transposed(two_halves(sums[part].z, sums[part].w, T{}));
+        if (!is_own(row + part * 8)) wanted &= ~(1U << part);
       }
-    } else if constexpr (together == 4) {
+      each_copy(row, col, [&](std::byte* c) {
+#pragma unroll
+        for (int part = 0; part < together; ++part) {
+          if ((wanted >> part & 1U) == 0) continue;
+          auto* const to = reinterpret_cast<std::uint32_t*>(c + part * 8 * t_.moved.c_stride * 2);
+          if (col < how_.n) to[0] = left[part];
+          if (col + 8 < how_.n) to[4] = right[part];
+        }
+      });
+    } else {
       const auto four = [&](bool lower) {
         const auto two = [&](const float4& s) {
           return lower ? two_halves(s.z, s.w, T{}) : two_halves(s.x, s.y, T{});
@@ -59,27 +71,32 @@ class sum_results {
       const uint4 upper = four(false);
       const uint4 lower = four(true);
       const int part = lane % 4;
-      if ((wanted >> part & 1U) == 0) return;
       const int col = how_.col_of(first) + part * 8;
-      put(row, col, upper);
-      put(row + 8, col, lower);
+      if ((wanted >> part & 1U) == 0 || col >= how_.n) return;
+      each_copy(row, col, [&](std::byte* c) {
+        if (is_own(row)) *reinterpret_cast<uint4*>(c) = upper;
+        if (is_own(row + 8)) *reinterpret_cast<uint4*>(c + 8 * t_.moved.c_stride * 2) = lower;
+      });
     }
   }
 
  private:
-  /// Elements of a row, if it is this rank's and they are columns of C.
-  template <class Words>
-  __device__ void put(int row, int col, const Words& elements) const {
-    if (row < first_row_ || row >= end_row_ || col >= how_.n) return;
+  [[nodiscard]] __device__ bool is_own(int row) const {
+    return row >= first_row_ && row < end_row_;
+  }
+  /// Where an element lies in this rank's C, and, if sums are passed on, in that of each peer.
+  template <class Store>
+  __device__ void each_copy(int row, int col, const Store& store) const {
     const std::int64_t in_c = row - (how_.passes_on ? 0 : first_row_);
-    const std::int64_t at = (in_c * t_.moved.c_stride + col) * 2;
-    *reinterpret_cast<Words*>(t_.moved.run.out + at) = elements;
-    if (!how_.passes_on) return;
-    for (int hop = 1; hop < how_.world(); ++hop) {
-      const int peer = receiver_at_hop(how_.rank(), hop, how_.world());
-      *reinterpret_cast<Words*>(t_.moved.run.out + (peer - how_.rank()) * t_.moved.run.between +
-                                at) = elements;
-    }
+    std::byte* const own = t_.moved.run.out + (in_c * t_.moved.c_stride + col) * 2;
+    int left = how_.passes_on ? how_.world() : 1;
+    // In the order of receiver_at_hop, without its division.
+    int peer = how_.rank();
+#pragma unroll 1
+    do {
+      store(own + (peer - how_.rank()) * t_.moved.run.between);
+      peer = peer + 1 < how_.world() ? peer + 1 : 0;
+    } while (--left > 0);
   }
 
   const sums_run& t_;
