@@ -10,6 +10,7 @@ import re
 
 BLOCK_K = 64
 NUM_SMS = 132  # of an H200 and of an H100
+L2_BYTES = 60e6
 
 
 def ceil_div(a, b):
@@ -110,7 +111,10 @@ def cycles(p, v):
     first = cycles_at(p, v, 1.0)
     # Multiprocessors that do not multiply leave power to the others, whose clock rises.
     busy = p.tiles * p.tile_stages * p.cluster * stage_math(p, v) / (NUM_SMS * first)
-    return cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
+    taken = cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
+    # Blocks that read for themselves get out of step, and what does not fit into L2 is read from memory again.
+    drifts = p.cluster_blocks == 1 and min(p.m, p.n) * p.k * 2 > L2_BYTES
+    return taken * (1 + v["drift"] * taken * 1e-6) if drifts else taken
 
 
 def stage_math(p, v):

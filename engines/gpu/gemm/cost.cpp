@@ -123,7 +123,12 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const double multiplied = static_cast<double>(order.tiles()) * order.stages() *
                             plan.config.cluster * math_cycles(fitted, plan.config);
   const double busy = std::min(1.0, multiplied / (gpu.num_sms * usual));
-  return cycles_at(fitted, shape, plan, gpu.num_sms, 1 + fitted.idle_gain * (1 - busy), evenly);
+  const double clock = 1 + fitted.idle_gain * (1 - busy);
+  const double cycles = cycles_at(fitted, shape, plan, gpu.num_sms, clock, evenly);
+  // Blocks that read for themselves get out of step, and what L2 does not hold is read again.
+  const bool drifts = cluster_blocks(plan.config) == 1 &&
+                      static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2) > 60e6;
+  return cycles * (1 + (drifts ? fitted.drift * 1e-6 * cycles : 0));
 }
 
 double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int num_sms,
