@@ -154,5 +154,12 @@ def cycles_at(p, v, clock):
     again = v["out_of_step_weights" if p.swap_ab else "out_of_step"] / p.block_n
     if p.swap_ab and p.n_tiles == 1:
         again = 0  # there is nothing to be out of step with
+    # What L2 does not hold of the operands of all shares comes from memory for each of them.
+    tall = min(p.m_tiles, p.raster_group)
+    rows = p.tile_rows * p.cluster
+    held = L2_BYTES / (2 * p.k) / (rows * tall + p.block_n * ceil_div(p.stream_k_tiles, tall))
+    each = max(0, 1 - held) * (rows + p.block_n) * p.k * 2 / (v["memory_" + kind] * NUM_SMS)
+    late = each - stage_math(p, v) * p.tile_stages * p.cluster / NUM_SMS
     splits = ceil_div(p.clusters, p.stream_k_tiles) + 1
-    return tile * (p.tiles + again * p.stream_k_tiles) + v["handover"] + sums(splits)
+    return (tile * (p.tiles + again * p.stream_k_tiles) + v["handover"] + sums(splits)
+            + v["from_memory"] * max(late, 0) * p.stream_k_tiles)

@@ -8,18 +8,6 @@
 namespace untax::testing {
 namespace {
 
-TEST(gemm_all_reduce, is_right_for_random_shapes_worlds_and_patterns) {
-  check_random_cases(gemm_all_reduce_entry(), 1, 250);
-}
-
-TEST(gemm_all_reduce, is_right_in_every_pattern_on_a_single_element) {
-  check_all_patterns(gemm_all_reduce_entry(), 1, 1, 1, dtype::f32);
-}
-
-TEST(gemm_all_reduce, is_right_in_every_pattern_where_nothing_divides) {
-  check_all_patterns(gemm_all_reduce_entry(), 37, 53, 72, dtype::bf16);
-}
-
 // With tiles of one size products have the same bits, and what is added in rank order has them,
 // too, also where partial results are rounded on their way.
 TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {

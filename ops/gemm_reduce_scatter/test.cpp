@@ -4,18 +4,6 @@
 namespace untax::testing {
 namespace {
 
-TEST(gemm_reduce_scatter, is_right_for_random_shapes_worlds_and_patterns) {
-  check_random_cases(gemm_reduce_scatter_entry(), 1, 250);
-}
-
-TEST(gemm_reduce_scatter, is_right_in_every_pattern_on_a_single_element) {
-  check_all_patterns(gemm_reduce_scatter_entry(), 1, 1, 1, dtype::f32);
-}
-
-TEST(gemm_reduce_scatter, is_right_in_every_pattern_where_nothing_divides) {
-  check_all_patterns(gemm_reduce_scatter_entry(), 37, 53, 72, dtype::bf16);
-}
-
 // It stands for what a library does: the partial results in one GEMM, however the result is cut.
 TEST(gemm_reduce_scatter, of_the_library_multiplies_once) {
   const gemm_reduce_scatter_problem problem{.m = 128, .n = 96, .k = 64, .type = dtype::f32};

@@ -15,6 +15,7 @@ struct cost_parameters {
   double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
 };
 constexpr double no_limit = 1e300;
+constexpr double l2_bytes = 60e6;
 #define UNTAX_COST(name, h200, h100, of_operators) h200,
 constexpr cost_parameters fitted_to_h200{
 #include "engines/gpu/gemm/cost.def"
@@ -39,12 +40,6 @@ read_rates rates_of(const cost_parameters& cost, const tile_config& c, double sh
   if (c.cluster == 1) return {alone, cost.memory_alone, cost.most_alone};
   if (c.warpgroup_split_k) return {alone, cost.memory_quarters, cost.most_quarters};
   return {cost.l2_shared, cost.memory_shared, cost.most_shared};
-}
-
-/// Whether most of a tile's columns would be beyond the rows of A: there are narrower ones.
-bool is_too_wide(const tile_config& c, std::int64_t rows) {
-  constexpr std::int64_t narrowest = 16;
-  return c.swap_ab && c.block_n > 2 * round_up(rows, narrowest);
 }
 
 /// Elements of a row in a stage.
@@ -107,9 +102,18 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
   // Shares that begin anywhere read the same operands at different times, some from memory again.
   double again = (c.swap_ab ? cost.out_of_step_weights : cost.out_of_step) / c.block_n;
   if (c.swap_ab && order.n_tiles == 1) again = 0;  // there is nothing to be out of step with
+  // What L2 does not hold of the operands of all shares comes from memory for each of them.
+  const int tall = std::min(order.m_tiles, order.raster_group);
+  const int rows = tile_rows(c) * c.cluster;
+  const double held =
+      l2_bytes / (2.0 * s.k) / (rows * tall + c.block_n * ceil_div(order.stream_k_tiles, tall));
+  const double each = std::max(0.0, 1 - held) * (rows + c.block_n) * s.k * 2 /
+                      (rates_of(cost, c, 1).memory * num_sms);
+  const double late = each - math_cycles(cost, c) * stages * c.cluster / num_sms;
   // A tile touches at most so many shares.
   const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
   return tile * (order.tiles() + again * order.stream_k_tiles) + cost.handover +
+         cost.from_memory * std::max(late, 0.0) * order.stream_k_tiles +
          sums_cycles(cost, c, splits);
 }
 
@@ -127,7 +131,7 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const double cycles = cycles_at(fitted, shape, plan, gpu.num_sms, clock, evenly);
   // Blocks that read for themselves get out of step, and what L2 does not hold is read again.
   const bool drifts = cluster_blocks(plan.config) == 1 &&
-                      static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2) > 60e6;
+                      static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2) > l2_bytes;
   return cycles * (1 + (drifts ? fitted.drift * 1e-6 * cycles : 0));
 }
 
@@ -138,7 +142,10 @@ double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int n
 
 std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu) {
   std::vector<gemm_plan> plans = gemm_plans(shape, gpu.num_sms);
-  std::erase_if(plans, [&](const gemm_plan& p) { return is_too_wide(p.config, shape.m); });
+  // There are narrower ones than those whose columns would mostly be beyond the rows of A.
+  std::erase_if(plans, [&](const gemm_plan& p) {
+    return p.config.swap_ab && p.config.block_n > 2 * round_up<std::int64_t>(shape.m, 16);
+  });
   // Each side of L2 keeps all that its multiprocessors read.
   const double side = (gpu.costs == gemm_costs::h100 ? 50 : 60) * 0x1p19;
   for (gemm_plan& p : plans) {
