@@ -122,6 +122,7 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
     }
     options.problems =
         random_overlap_problems(operator_name, options.shapes, request.problems, request.seed);
+    options.seed = request.seed;
   } else if (request.n == 0 && request.k == 0) {
     options.problems = overlap_problems(operator_name, options.shapes,
                                         ranks == 0 ? gpus_here() : ranks, request.m);

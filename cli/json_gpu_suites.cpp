@@ -188,6 +188,7 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
   json out = device_head("untax-bench-overlap", report.ranks, repeats);
   out["operator"] = report.operator_name;
   out["suite"] = name_of(report.shapes);
+  if (report.seed) out["seed"] = *report.seed;
   out["dtype"] = name_of(report.type);
   add_nccl(out, report.library);
   out["constant_weights"] = weights_are_constant;

@@ -101,9 +101,11 @@ def place_of(document):
 
 
 def has_most_shapes(document, overlaps):
-    """Whether this is the largest file of its operator and suite: another has a public kernel's shapes only."""
-    same = [d for d in overlaps if (d["operator"], d["suite"]) == (document["operator"], document["suite"])]
-    return max(same, key=lambda d: len(d["problems"])) is document
+    """Whether this is the largest file of its operator and suite: another has a public kernel's shapes only, or rows that
+    were drawn."""
+    same = [d for d in overlaps
+            if (d["operator"], d["suite"]) == (document["operator"], document["suite"]) and "seed" not in d]
+    return "seed" not in document and max(same, key=lambda d: len(d["problems"])) is document
 
 
 def missed(found):

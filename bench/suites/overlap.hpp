@@ -27,6 +27,7 @@ struct overlap_options {
   int repeats = 20;
   overlap_shapes shapes = overlap_shapes::prefill;
   std::vector<gemm_problem> problems;  ///< 16-bit elements
+  std::optional<std::uint64_t> seed;   ///< by which their rows were drawn, if they were
   std::vector<pattern> patterns;       ///< beside bulk_library, which is always measured
   std::function<void()> progress;      ///< called after each problem. May be empty
 };
@@ -67,6 +68,7 @@ struct overlap_report {
   double link_rate = 0;    ///< bytes a second that a rank sends, all ranks at once
   double memory_rate = 0;  ///< bytes a second that are read from memory
   overlap_shapes shapes = overlap_shapes::prefill;
+  std::optional<std::uint64_t> seed;  ///< of the rows, if they were drawn
   std::vector<overlap_row> rows;
 
   /// Geometric means and extremes over the rows that have a figure of untax's own, beside what they

@@ -41,6 +41,7 @@ overlap_report run_overlap_suite(const overlap_options& options) {
   report.device = team.device_name();
   report.library = bulk::blas().text + ", " + bulk::nccl().text;
   report.shapes = options.shapes;
+  report.seed = options.seed;
   report.link_rate = link_rate(team);
   report.memory_rate = memory_rate(team);
   const operator_entry& entry = operator_named(options.operator_name);
