@@ -91,3 +91,15 @@ def over_bound(best, bound, verdict):
     if state in ("invalid", "unknown"):
         return state
     return ("~" if state == "reached" else "") + f"{best / bound:.2f}"
+
+
+def overlap_title(document):
+    device = document["device"].removeprefix("NVIDIA ").split()[0]
+    partials = document["problems"][0].get("partials")
+    drawn = ", rows drawn at random" if "seed" in document else ""
+    return (f"{document['operator']}, {document['suite']}{drawn}, {document['ranks']} {device}, {document['dtype']}"
+            + (f", {partials} partials" if partials else ""))
+
+
+def drawn_by(document):
+    return f" --problems {len(document['problems'])} --seed {document['seed']}" if "seed" in document else ""

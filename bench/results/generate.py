@@ -18,7 +18,8 @@ import front
 import norm
 import seer
 import torch_layers
-from compared import bars_of, beside_public, measured_how, measured_how_all, over_bound, shape
+from compared import (bars_of, beside_public, drawn_by, measured_how, measured_how_all, over_bound, overlap_title,
+                      shape)
 from tables import table, timed
 
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
@@ -272,18 +273,6 @@ def shown_problems(document):
     """A few of them, where there are many."""
     all_of_them = document["problems"]
     return all_of_them if len(all_of_them) <= 12 else [p for p in all_of_them if p["m"] in SHOWN_ROWS]
-
-
-def overlap_title(document):
-    device = document["device"].removeprefix("NVIDIA ").split()[0]
-    partials = document["problems"][0].get("partials")
-    drawn = ", rows drawn at random" if "seed" in document else ""
-    return (f"{document['operator']}, {document['suite']}{drawn}, {document['ranks']} {device}, {document['dtype']}"
-            + (f", {partials} partials" if partials else ""))
-
-
-def drawn_by(document):
-    return f" --problems {len(document['problems'])} --seed {document['seed']}" if "seed" in document else ""
 
 
 def gemms(document):
