@@ -18,6 +18,17 @@ namespace {
 
 constexpr int usual_adding = 8;
 
+/// Where sums are passed on it is free who adds which rows. A row tile of two owners is multiplied
+/// last by the one, who keeps the other waiting, so owners have whole tiles of clusters, or of
+/// blocks, or of warpgroups, but none has a quarter more than its share.
+int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
+  if (!how.passes_on || how.swap_ab) return 1;
+  const int share = (how.m + how.ranks - 1) / how.ranks;
+  int step = gemm.config.cluster * how.tile_m;
+  while (step > 1 && 4 * round_up(share, step) > 5 * share) step /= 2;
+  return step;
+}
+
 /// With which a rank begins. Clusters stay whole: from the first that has none of the own rows.
 int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   const int cluster = gemm.config.cluster;
@@ -48,6 +59,7 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.parts = c.block_n / 8;
   if (c.swap_ab) return how;
   how.raster_rows = gemm.schedule.raster_group * c.cluster;
+  how.owner_step = owner_step_of(how, gemm);
   how.first_row_tile = first_row_tile_of(how, gemm);
   return how;
 }
@@ -86,6 +98,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
 
 void sums_plan::set_rows(std::int64_t rows) {
   how.m = static_cast<int>(rows);
+  how.owner_step = owner_step_of(how, gemm);
   if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 

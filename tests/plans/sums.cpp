@@ -83,6 +83,42 @@ TEST(sums, fragments_of_random_problems_are_sent_and_taken_once) {
   }
 }
 
+// Where sums are passed on, owners have whole tiles if that costs none of them more than a quarter.
+TEST(sums, owners_that_pass_on_have_whole_tiles) {
+  for (const int ranks : {2, 3, 8}) {
+    int before = 0;
+    for (int m = 1; m <= 3000; m += 1 + m / 97) {
+      const sums_plan plan = sums_plans(sum_of(m, 8192, 4096, reduce_target::everywhere, 2), ranks,
+                                        0, in(pattern::fused_sequential), 132)
+                                 .front();
+      const gpu::sum_fragments& how = plan.how;
+      const int share = (m + ranks - 1) / ranks;
+      const auto what = fmt::format("{} rows, {} ranks: {}", m, ranks, how.full_rows());
+      ASSERT_GE(how.full_rows(), share) << what;
+      ASSERT_LE(4 * how.full_rows(), 5 * share) << what;
+      if (how.swap_ab) continue;
+      for (const int step : {2 * how.tile_m, how.tile_m, gpu::warpgroup_rows})
+        if (4 * round_up(share, step) <= 5 * share) ASSERT_EQ(how.full_rows() % step, 0) << what;
+      // Slabs for the most rows have room for those of any run.
+      ASSERT_GE(how.full_rows(), before) << what;
+      before = how.full_rows();
+    }
+  }
+  const sums_plan owners = sums_plans(sum_of(1022, 8192, 4096, reduce_target::owner, 1), 2, 0,
+                                      in(pattern::fused_sequential), 132)
+                               .front();
+  EXPECT_EQ(owners.how.full_rows(), 511) << "of a reduce-scatter it is said who has which rows";
+}
+TEST(sums, of_fewer_rows_have_owners_of_their_own) {
+  sums_plan plan = sums_plans(sum_of(1024, 8192, 4096, reduce_target::everywhere, 2), 2, 0,
+                              in(pattern::fused_sequential), 132)
+                       .front();
+  EXPECT_EQ(plan.how.full_rows(), 512);
+  plan.set_rows(818);
+  EXPECT_EQ(plan.how.full_rows(), 448);
+  EXPECT_EQ(plan.how.end_row(1), 818);
+}
+
 /// What is found out about models of all ranks in which `change` changed something.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, pattern how, const Change& change) {

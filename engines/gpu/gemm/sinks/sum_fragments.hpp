@@ -41,6 +41,7 @@ struct sum_fragments : peer_slabs {
   int groups = 2;    ///< that end up with sums
   int parts = 32;    ///< of a tile along the N operand
   bool swap_ab = false;
+  int owner_step = 1;      ///< a power of two, of which the rows of an owner are a multiple
   int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
   int first_row_tile = 0;  ///< with which this rank begins
   /// Row tiles that a slab has room for, where runs have different rows; 0: those of `m` rows.
@@ -55,7 +56,7 @@ struct sum_fragments : peer_slabs {
   // Who adds what.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept {
-    return everywhere ? m : (m + ranks - 1) / ranks;
+    return everywhere ? m : ((m + ranks - 1) / ranks + owner_step - 1) & -owner_step;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_row(int owner) const noexcept {
     if (everywhere) return 0;
