@@ -57,9 +57,9 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
   how.groups = storing_warpgroups(c);
   how.parts = c.block_n / 8;
+  how.split(owner_step_of(how, gemm));
   if (c.swap_ab) return how;
   how.raster_rows = gemm.schedule.raster_group * c.cluster;
-  how.owner_step = owner_step_of(how, gemm);
   how.first_row_tile = first_row_tile_of(how, gemm);
   return how;
 }
@@ -98,7 +98,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
 
 void sums_plan::set_rows(std::int64_t rows) {
   how.m = static_cast<int>(rows);
-  how.owner_step = owner_step_of(how, gemm);
+  how.split(owner_step_of(how, gemm));
   if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 

@@ -68,6 +68,7 @@ TEST(slabs, owners_have_all_rows_once) {
       how.m = static_cast<int>(number(1, round % 2 == 0 ? 40 : 700));
       how.tile_m = static_cast<int>(16 * number(1, 8));
       how.everywhere = number(0, 3) == 0;
+      how.split();
       SCOPED_TRACE(testing::Message() << how.m << " rows, " << how.ranks << " ranks, tiles of "
                                       << how.tile_m << ", seed " << seed);
       int end = 0;
@@ -104,6 +105,7 @@ TEST(slabs, have_bytes_for_every_fragment_of_every_rank_twice) {
     sum_fragments how;
     how.ranks = 3;
     how.m = 700;
+    how.split();
     how.n = 520;
     how.col_tiles = 3;
     how.halves = halves;
@@ -115,10 +117,40 @@ TEST(slabs, have_bytes_for_every_fragment_of_every_rank_twice) {
   }
 }
 
+TEST(slabs, masks_say_of_each_fragment_whether_it_is_wanted) {
+  for (const unsigned seed : plans_test::seeds()) {
+    plans_test::numbers number(seed);
+    for (int round = 0; round < 20'000; ++round) {
+      sum_fragments how;
+      how.swap_ab = round % 2 == 0;
+      how.parts = static_cast<int>(number(1, 32));
+      how.tile_m = how.swap_ab ? 8 * how.parts : 128;
+      how.tile_n = how.swap_ab ? 128 : 8 * how.parts;
+      how.m = static_cast<int>(number(1, 700));
+      how.n = static_cast<int>(8 * number(1, 40));
+      const int first = static_cast<int>(number(0, how.m));
+      const int end = static_cast<int>(number(first, how.m));
+      gpu::sum_fragment f{static_cast<int>(number(0, 5)), static_cast<int>(number(0, 2)),
+                          static_cast<int>(number(0, 1)), static_cast<int>(number(0, 3)),
+                          static_cast<int>(number(0, how.parts - 1))};
+      const int together = static_cast<int>(number(1, 32));
+      const unsigned mask = how.mask_of(first, end, f, together);
+      for (int i = 0; i < 32; ++i) {
+        gpu::sum_fragment one = f;
+        one.part += i;
+        const bool wanted = i < together && one.part < how.parts && how.wanted_of(first, end, one);
+        ASSERT_EQ((mask >> static_cast<unsigned>(i) & 1U) != 0, wanted)
+            << "seed " << seed << ", round " << round << ", fragment " << i;
+      }
+    }
+  }
+}
+
 TEST(slabs, fragments_behind_the_last_column_are_not_wanted) {
   for (const bool swap_ab : {false, true}) {
     sum_fragments how;
     how.m = 128;
+    how.split();
     how.n = swap_ab ? 32 : 24;
     how.swap_ab = swap_ab;
     how.groups = 1;

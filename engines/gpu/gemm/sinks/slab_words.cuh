@@ -135,12 +135,11 @@ struct slab_words {
   /// The same of words that have been asked for already, and are still wanted, in little code and
   /// few registers: it waits for one word at a time, and then asks for all of them again.
   [[nodiscard]] __device__ bool compact_await(const run_arguments& run, int slot) {
-    for (;;) {
-      const missing_word<Words> one = missing();
-      if (__any_sync(0xffffffffU, one.word != nullptr ? 1 : 0) == 0) return true;
-      if (!await_missing(run, one, slot)) return false;
+    while (__any_sync(0xffffffffU, misses_some() ? 1 : 0) != 0) {
+      if (!await_missing(run, missing(), slot)) return false;
       ask();
     }
+    return true;
   }
   /// For the epoch after the next.
   __device__ void put_back() const {
@@ -154,6 +153,18 @@ struct slab_words {
   }
 
  private:
+  [[nodiscard]] __device__ bool misses(int i, int part) const {
+    return asks(i, part) && !Words::have_come(found[i][part]);
+  }
+  [[nodiscard]] __device__ bool misses_some() const {
+    bool some = false;
+#pragma unroll
+    for (int i = 0; i < ranks; ++i) {
+#pragma unroll
+      for (int part = 0; part < together; ++part) some = some || misses(i, part);
+    }
+    return some;
+  }
   /// The first of those that are wanted which has not come.
   [[nodiscard]] __device__ missing_word<Words> missing() const {
     missing_word<Words> one;
@@ -163,7 +174,7 @@ struct slab_words {
     for (int i = ranks - 1; i >= 0; --i) {
 #pragma unroll
       for (int part = together - 1; part >= 0; --part) {
-        if (!asks(i, part) || Words::have_come(found[i][part])) continue;
+        if (!misses(i, part)) continue;
         one.word = word(i, part);
         one.peer = at.rank_of(i);
         one.room = at.room + one.peer;

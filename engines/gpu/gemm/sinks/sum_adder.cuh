@@ -51,19 +51,10 @@ class sum_adder {
                  : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
-  /// Whether a fragment has some of this rank's rows, and columns that there are.
-  [[nodiscard]] __device__ bool wanted(const sum_fragment& f) const {
-    return t_.how.wanted_of(first_row_, end_row_, f);
-  }
-
   /// Some fragments side by side that this rank wants of, from `first` on: a bit for each.
   template <int together>
   [[nodiscard]] __device__ unsigned wanted_of(const sum_fragment& first) const {
-    unsigned all = 0;
-#pragma unroll
-    for (int part = 0; part < together; ++part)
-      if (first.part + part < t_.how.parts && wanted(beside(first, part))) all |= 1U << part;
-    return all;
+    return t_.how.mask_of(first_row_, end_row_, first, together);
   }
 
   /// Adds up what has come from all ranks of a strip of fragments: what a warp has of a tile, from

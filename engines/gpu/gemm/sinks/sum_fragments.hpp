@@ -41,7 +41,7 @@ struct sum_fragments : peer_slabs {
   int groups = 2;    ///< that end up with sums
   int parts = 32;    ///< of a tile along the N operand
   bool swap_ab = false;
-  int owner_step = 1;      ///< a power of two, of which the rows of an owner are a multiple
+  int owner_rows = 0;      ///< of an owner who is not one of the last: see `split`
   int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
   int first_row_tile = 0;  ///< with which this rank begins
   /// Row tiles that a slab has room for, where runs have different rows; 0: those of `m` rows.
@@ -55,9 +55,12 @@ struct sum_fragments : peer_slabs {
 
   // Who adds what.
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept {
-    return everywhere ? m : ((m + ranks - 1) / ranks + owner_step - 1) & -owner_step;
+  /// Gives owners multiples of `step` rows, a power of two. On the host, whenever `m` has changed:
+  /// kernels divide as little as they can.
+  constexpr void split(int step = 1) noexcept {
+    owner_rows = everywhere ? m : ((m + ranks - 1) / ranks + step - 1) & -step;
   }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int full_rows() const noexcept { return owner_rows; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_row(int owner) const noexcept {
     if (everywhere) return 0;
     const int row = owner * full_rows();
@@ -121,6 +124,27 @@ struct sum_fragments : peer_slabs {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted_of(int first, int end,
                                                            const sum_fragment& f) const noexcept {
     return meet(first, end, row_of(f), fragment_rows()) && col_of(f) < n;
+  }
+  /// Of so many fragments side by side, 32 at most, from `f` on: a bit for each that who has rows
+  /// [first, end) wants.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr unsigned mask_of(int first, int end,
+                                                             const sum_fragment& f,
+                                                             int together) const noexcept {
+    const int row = row_of(f);
+    const int cols = n - col_of(f);
+    int begin = 0;
+    int count = parts - f.part < together ? parts - f.part : together;
+    int there = 0;  // until the last row, or column
+    if (swap_ab) {
+      if (first > row) begin = (first - row) >> 3;
+      there = cols > 0 && first < end ? (end - row + 7) >> 3 : 0;
+    } else if (meet(first, end, row, fragment_rows())) {
+      there = (cols + 7) >> 3;
+    }
+    if (there < count) count = there;
+    return begin < count
+               ? (2U << static_cast<unsigned>(count - 1)) - (1U << static_cast<unsigned>(begin))
+               : 0;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool meet(int first, int end, int row,
                                                              int rows) noexcept {
