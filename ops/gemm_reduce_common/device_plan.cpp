@@ -141,12 +141,13 @@ std::string sums_plan::text() const {
 }
 
 std::vector<std::string> sums_plan::agreed() const {
-  return {fmt::format("m {}, n {}, everywhere {}, passes on {}, halves {}, row tiles {}, column "
-                      "tiles {}, row tiles of a slab {}, communication CTAs {}, CTAs of their own "
-                      "grid {}, beside {}",
-                      how.m, how.n, how.everywhere, how.passes_on, how.halves, how.row_tiles,
-                      how.col_tiles, how.tiles_of_slab(), comm_ctas, own_grid, beside),
-          fields_of(gemm)};
+  return {
+      fmt::format("m {}, n {}, everywhere {}, passes on {}, halves {}, rows of an owner {}, row "
+                  "tiles {}, column tiles {}, row tiles of a slab {}, communication CTAs {}, "
+                  "CTAs of their own grid {}, beside {}",
+                  how.m, how.n, how.everywhere, how.passes_on, how.halves, how.owner_rows,
+                  how.row_tiles, how.col_tiles, how.tiles_of_slab(), comm_ctas, own_grid, beside),
+      fields_of(gemm)};
 }
 
 }  // namespace untax

@@ -176,6 +176,10 @@ TEST(sums, mutants_of_plans_are_found_out) {
   killed("one group instead of two", [](sums_plan& p) { p.how.groups = 1; });
   killed("A and B exchanged", [](sums_plan& p) { p.how.swap_ab = true; });
   killed("a row less", [](sums_plan& p) { --p.how.m; });
+  killed("owners of a row less", [](sums_plan& p) { --p.how.owner_rows; });
+  killed("owners of more rows, at one rank", [](sums_plan& p) {
+    if (p.how.own_rank == 1) p.how.owner_rows += 16;
+  });
   killed("an owner less", [](sums_plan& p) {
     if (p.how.own_rank == 2) p.how.own_rank = 1;
   });
