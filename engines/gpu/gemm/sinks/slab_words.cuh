@@ -7,6 +7,7 @@
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"
+#include "engines/gpu/trace/launch_trace.hpp"
 
 namespace untax::gpu {
 
@@ -133,10 +134,10 @@ struct slab_words {
     return wait_for_parts(*this, watch, run, run.operator_name()) == wait_outcome::ok;
   }
   /// The same of words that have been asked for already, and are still wanted, in little code and
-  /// few registers: it waits for one word at a time, and then asks for all of them again.
+  /// few registers: some looks at all of them, and then a wait for one.
   [[nodiscard]] __device__ bool compact_await(const run_arguments& run, int slot) {
-    while (__any_sync(0xffffffffU, misses_some() ? 1 : 0) != 0) {
-      if (!await_missing(run, missing(), slot)) return false;
+    for (int looks = 1; __any_sync(0xffffffffU, misses_some() ? 1 : 0) != 0; ++looks) {
+      if (looks % patience == 0 && !await_missing(run, missing(), slot)) return false;
       ask();
     }
     return true;
@@ -153,6 +154,10 @@ struct slab_words {
   }
 
  private:
+  /// Looks, of most of a microsecond each. A trace notes waits, and so does not know what is found
+  /// by looking.
+  static constexpr int patience = kernels_are_traced ? 1 : 64;
+
   [[nodiscard]] __device__ bool misses(int i, int part) const {
     return asks(i, part) && !Words::have_come(found[i][part]);
   }
@@ -165,15 +170,15 @@ struct slab_words {
     }
     return some;
   }
-  /// The first of those that are wanted which has not come.
+  /// The last of those that are wanted which has not come: mostly the others come before it.
   [[nodiscard]] __device__ missing_word<Words> missing() const {
     missing_word<Words> one;
     one.expected = expected;
     one.seen = seen;
 #pragma unroll
-    for (int i = ranks - 1; i >= 0; --i) {
+    for (int i = 0; i < ranks; ++i) {
 #pragma unroll
-      for (int part = together - 1; part >= 0; --part) {
+      for (int part = 0; part < together; ++part) {
         if (!misses(i, part)) continue;
         one.word = word(i, part);
         one.peer = at.rank_of(i);
