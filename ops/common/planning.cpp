@@ -113,7 +113,7 @@ std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> ker
     const auto config = gpu::compiled_for(kernels, plan.config);
     if (!config || gpu::rereads_weights(plan)) continue;
     plan.config = *config;
-    plans.push_back(std::move(plan));
+    plans.push_back(plan);
   }
   return plans;
 }
