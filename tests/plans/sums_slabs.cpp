@@ -138,7 +138,9 @@ TEST(slabs, masks_say_of_each_fragment_whether_it_is_wanted) {
       for (int i = 0; i < 32; ++i) {
         gpu::sum_fragment one = f;
         one.part += i;
-        const bool wanted = i < together && one.part < how.parts && how.wanted_of(first, end, one);
+        const bool there = i < together && one.part < how.parts && how.col_of(one) < how.n;
+        const bool wanted =
+            there && sum_fragments::meet(first, end, how.row_of(one), how.fragment_rows());
         ASSERT_EQ((mask >> static_cast<unsigned>(i) & 1U) != 0, wanted)
             << "seed " << seed << ", round " << round << ", fragment " << i;
       }

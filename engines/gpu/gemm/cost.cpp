@@ -15,7 +15,7 @@ struct cost_parameters {
   double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
 };
 constexpr double no_limit = 1e300;
-constexpr double l2_bytes = 60e6;
+constexpr double l2_bytes = 60e6;  // of an H200, and nearly of an H100
 #define UNTAX_COST(name, h200, h100, of_operators) h200,
 constexpr cost_parameters fitted_to_h200{
 #include "engines/gpu/gemm/cost.def"

@@ -8,7 +8,6 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/gemm/kernels.hpp"
-#include "engines/gpu/gemm/variant.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -162,27 +161,6 @@ std::string gemm_plan::text() const {
       : schedule.range_k_blocks > 0
           ? fmt::format(", k in ranges of {}", schedule.range_k_blocks * block_k)
           : std::string());
-}
-
-kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_config& planned) {
-  const auto found = std::ranges::find(variants, planned, &kernel_variant::config);
-  if (found != variants.end()) return *found;
-  throw error(
-      errc::internal,
-      fmt::format(
-          "no kernel in kernels.hpp has {} sub-tiles of results and the tiles of a plan: {}",
-          planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
-}
-
-std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
-                                        const tile_config& planned) {
-  for (const tile_config& kernel : kernels) {
-    tile_config same_tiles = planned;
-    same_tiles.stages = kernel.stages;
-    same_tiles.epilogue_buffers = kernel.epilogue_buffers;
-    if (kernel == same_tiles) return kernel;
-  }
-  return std::nullopt;
 }
 
 void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, int workers,

@@ -35,7 +35,7 @@ class owed_tiles {
 /// A warp that adds fragments of this rank, in the order of the ranks.
 class sum_adder {
  public:
-  static constexpr int stored = sum_results<__half>::together;
+  static constexpr int stored = stored_together;
 
   /// `slot` names the warp's wait record.
   __device__ sum_adder(const sums_run& io, std::uint64_t epoch, int slot)

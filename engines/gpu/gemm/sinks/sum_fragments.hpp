@@ -123,7 +123,7 @@ struct sum_fragments : peer_slabs {
   /// The same by who has rows [first, end).
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted_of(int first, int end,
                                                            const sum_fragment& f) const noexcept {
-    return meet(first, end, row_of(f), fragment_rows()) && col_of(f) < n;
+    return mask_of(first, end, f, 1) != 0;
   }
   /// Of so many fragments side by side, 32 at most, from `f` on: a bit for each that who has rows
   /// [first, end) wants.

@@ -25,6 +25,8 @@ namespace untax::gpu {
   return odd ? make_uint4(a, w.y, b, w.w) : make_uint4(w.x, a, w.z, b);
 }
 
+inline constexpr int stored_together = 4;  ///< fragments side by side
+
 /// This rank's rows of C, or of that of all ranks, as fragments are stored there from registers.
 template <class T>
 class sum_results {
@@ -32,28 +34,26 @@ class sum_results {
   __device__ sum_results(const sums_run& io, int first_row, int end_row)
       : t_(io), how_(io.how), first_row_(first_row), end_row_(end_row) {}
 
-  static constexpr int together = 4;  ///< fragments side by side that are stored at once
-
   /// Those from `first` on, of which some are wanted, of a GEMM with or without swap_ab. By all
   /// lanes of a warp.
   template <bool swap_ab>
   __device__ void store(const sum_fragment& first, unsigned wanted,
-                        const float4 (&sums)[together]) const {
+                        const float4 (&sums)[stored_together]) const {
     const int lane = device_warp::thread_rank();
     const int row = how_.row_of(first) + lane / 4;
     if constexpr (swap_ab) {
       const int col = how_.col_of(first) + lane % 4 * 2;
-      std::uint32_t left[together];
-      std::uint32_t right[together];
+      std::uint32_t left[stored_together];
+      std::uint32_t right[stored_together];
 #pragma unroll
-      for (int part = 0; part < together; ++part) {
+      for (int part = 0; part < stored_together; ++part) {
         left[part] = transposed(two_halves(sums[part].x, sums[part].y, T{}));
         right[part] = transposed(two_halves(sums[part].z, sums[part].w, T{}));
         if (!is_own(row + part * 8)) wanted &= ~(1U << part);
       }
       each_copy(row, col, [&](std::byte* c) {
 #pragma unroll
-        for (int part = 0; part < together; ++part) {
+        for (int part = 0; part < stored_together; ++part) {
           if ((wanted >> part & 1U) == 0) continue;
           auto* const to = reinterpret_cast<std::uint32_t*>(c + part * 8 * t_.moved.c_stride * 2);
           if (col < how_.n) to[0] = left[part];
