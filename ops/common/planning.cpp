@@ -106,15 +106,20 @@ protocol_plan plan_for_device(const world& w, const operator_options& options) {
           .panel_k = options.panel_k};
 }
 
+std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
+                                        const std::vector<gpu::gemm_plan>& plans) {
+  std::vector<gpu::gemm_plan> compiled;
+  for (const gpu::gemm_plan& plan : plans) {
+    const auto config = gpu::compiled_for(kernels, plan.config);
+    if (config) compiled.emplace_back(plan).config = *config;
+  }
+  return compiled;
+}
+
 std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                            const gpu::gemm_shape& shape, int blocks) {
-  std::vector<gpu::gemm_plan> plans;
-  for (gpu::gemm_plan& plan : gpu::gemm_plans(shape, blocks)) {
-    const auto config = gpu::compiled_for(kernels, plan.config);
-    if (!config || gpu::rereads_weights(plan)) continue;
-    plan.config = *config;
-    plans.push_back(plan);
-  }
+  std::vector<gpu::gemm_plan> plans = compiled_of(kernels, gpu::gemm_plans(shape, blocks));
+  std::erase_if(plans, [](const gpu::gemm_plan& p) { return gpu::rereads_weights(p); });
   return plans;
 }
 

@@ -53,8 +53,11 @@ template <class PlansOf>
   });
 }
 
-/// The plans of a GEMM by so many blocks that an operator has a kernel for, one of `kernels`, the
-/// quickest first. Those that read weights for several tiles of A are left out.
+/// Those of `plans` that an operator has a kernel for, one of `kernels`.
+[[nodiscard]] std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
+                                                      const std::vector<gpu::gemm_plan>& plans);
+/// The same of a GEMM by so many blocks, the quickest first. Those that read weights for several
+/// tiles of A are left out.
 [[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                                          const gpu::gemm_shape& shape, int blocks);
 

@@ -46,9 +46,11 @@ struct sums_plan {
 /// What `automatic` stands for: all blocks multiply, and all add.
 inline constexpr pattern usual_pattern = pattern::fused_sequential;
 
-/// Plans for a GPU of `num_sms` multiprocessors, the one that the model of the GEMM likes best
-/// first. Throws `unsupported` for a pattern that there is not, and where no kernel can multiply.
+/// Plans for a GPU, or the part of one that a rank has, the one that the model of the GEMM alone
+/// likes best first. Throws `unsupported` for a pattern that there is not, and where no kernel can
+/// multiply.
 [[nodiscard]] std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
-                                                const operator_options& options, int num_sms);
+                                                const operator_options& options,
+                                                const gpu::gpu_model& gpu);
 
 }  // namespace untax

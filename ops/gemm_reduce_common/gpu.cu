@@ -152,7 +152,7 @@ class device_sums final : public device_operator {
     maps_.a = map.a({operands.a, sum_.m, depth_, depth_});
     maps_.b = map.b({operands.weights, sum_.n, depth_, depth_});
     maps_.c = io_.lands ? gpu::tensor_map_of({operands.c, own_rows(), sum_.n, sum_.n}, sum_.type,
-                                             gpu::warpgroup_rows / gpu::sum_fragments::warps)
+                                             gpu::landed_form(plan_.gemm.config))
                         : maps_.a;
     operands_ = operands;
   }
@@ -200,7 +200,8 @@ class lonely_sum final : public device_operator {
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& options,
                                                 const symmetric_result& result) {
-  auto plans = sums_plans(sum, w.size(), w.rank(), options, gpu::num_sms_of(w));
+  auto plans =
+      sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, sum.operator_name, plans.front().agreed());
   return std::make_unique<device_sums>(w, sum, options, std::move(plans.front()), result);
 }

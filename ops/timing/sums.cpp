@@ -26,7 +26,7 @@ class sums_lowering {
   sums_lowering(predictor& p, const device_sum& sum, int ranks, pattern how)
       : p_(p), sum_(sum), ranks_(ranks), work_(ranks) {
     for (int rank = 0; rank < ranks; ++rank)
-      plans_.push_back(sums_plans(sum, ranks, rank, {.how = how}, p.processors()).front());
+      plans_.push_back(sums_plans(sum, ranks, rank, {.how = how}, {p.processors()}).front());
     const sums_plan& plan = plans_.front();
     const std::int64_t depth = sharding{sum.k, ranks, shard_granularity}.full();
     const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type};

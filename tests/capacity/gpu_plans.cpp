@@ -33,7 +33,7 @@ scatter_plan plan_of(const gemm_all_scatter_problem& p, int world, int rank,
   return scatter_plans(p, world, rank, options, num_sms).front();
 }
 sums_plan plan_of(const device_sum& sum, int world, int rank, const operator_options& options) {
-  return sums_plans(sum, world, rank, options, num_sms).front();
+  return sums_plans(sum, world, rank, options, {num_sms}).front();
 }
 
 /// all_reduce_norm, with the names of a GEMM.

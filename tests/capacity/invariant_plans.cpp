@@ -57,7 +57,7 @@ std::string order_at(const kind& of, std::int64_t m, bool invariant, int sms) {
   if (of.number == 2) {
     const auto target = static_cast<reduce_target>(m % 2);
     const device_sum sum{"a sum", m, of.n, of.k, dtype::bf16, dtype::f32, target, 2};
-    return order_of(sums_plans(sum, of.ranks, 0, options, sms).front().gemm,
+    return order_of(sums_plans(sum, of.ranks, 0, options, {sms}).front().gemm,
                     sharding{of.k, of.ranks, shard_granularity}.full());
   }
   if (of.number == 1)
@@ -215,7 +215,7 @@ TEST(invariant_plans, costs_what_the_model_expects) {
     });
     compare(sums, pattern::fused_sequential, [&](const operator_options& with) {
       const device_sum sum{"a sum", row.m, row.n, row.k};
-      return sums_plans(sum, ranks, 0, with, num_sms).front().gemm.cycles;
+      return sums_plans(sum, ranks, 0, with, {num_sms}).front().gemm.cycles;
     });
   }
   std::vector<std::string> lines;

@@ -89,7 +89,8 @@ TEST(slabs, owners_have_all_rows_once) {
           for (const int rows : {1, 8, 16}) {
             bool some = false;
             for (int i = row; i < row + rows; ++i) some |= i >= how.first_row(owner) && i < end;
-            ASSERT_EQ(how.touches(owner, row, rows), some) << rows << " rows from " << row;
+            ASSERT_EQ(sum_fragments::meet(how.first_row(owner), end, row, rows), some)
+                << rows << " rows from " << row;
           }
         }
       }
@@ -193,7 +194,7 @@ TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
       for (int places = 6; places <= 40; ++places) {
         SCOPED_TRACE(fmt::format("{}, {} senders, {} SMs", name_of(how), senders, places));
         const device_sum sum{"a sum", 300, 264, 328};
-        const auto plans = sums_plans(sum, 2, 1, {.how = how, .senders = senders}, places);
+        const auto plans = sums_plans(sum, 2, 1, {.how = how, .senders = senders}, {places});
         const int asked = senders == 0 ? 8 : (senders + 1) / 2 * 2;
         for (const sums_plan& p : plans) {
           ASSERT_EQ(p.own_grid, std::min(asked, most_beside(places)));
@@ -217,7 +218,7 @@ TEST(limits, ranks_begin_with_sums_of_the_rows_of_the_next) {
       for (int rank = 0; rank < ranks; ++rank) {
         const device_sum sum{"a sum", m, 1024, 2048};
         for (const sums_plan& p : sums_plans(sum, ranks, rank, {.how = pattern::fused_sequential},
-                                             plans_test::num_sms)) {
+                                             {plans_test::num_sms})) {
           SCOPED_TRACE(fmt::format("{} rows, rank {} of {}, {}", m, rank, ranks, p.text()));
           const gpu::sum_fragments& how = p.how;
           const int cluster = p.gemm.config.cluster;

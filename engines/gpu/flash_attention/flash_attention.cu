@@ -101,7 +101,7 @@ class flash_runner::launcher {
     flash_arguments a = a_;
     const matrix_at queries{o.queries, o.query_rows, std::int64_t{s.heads} * s.head_dim,
                             o.queries_stride};
-    a.queries = tensor_map_of(queries, s.type, config_.rows());
+    a.queries = tensor_map_of(queries, s.type, {config_.rows()});
     const std::int64_t columns = std::int64_t{s.kv_heads} * s.head_dim;
     // Where there are no keys nothing is read, and a map has to be of something.
     const bool none = o.key_rows == 0;

@@ -102,8 +102,8 @@ class gemm::launcher {
   [[nodiscard]] operand_tail tail_of(const matrix_at& matrix, const CUtensorMap& all,
                                      const operand_end& end) const {
     if (end.rows == 0) return {all, end.begin, 0};
-    return {tensor_map_of(matrix, shape_.type, end.rows, read_together(plan())), end.begin,
-            end.rows};
+    return {tensor_map_of(matrix, shape_.type, {end.rows, block_k, read_together(plan())}),
+            end.begin, end.rows};
   }
 
   gemm_shape shape_;

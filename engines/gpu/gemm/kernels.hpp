@@ -90,6 +90,8 @@ inline constexpr tile_config sums_kernels[] = {
     {128, 2, 6, true, 1, false, 1},   // weights_by_128
     {64, 1, 6, true, 1, true, 1},     // weights_by_64
     {16, 1, 10, true, 1, true, 1},    // weights_by_16
+    {168, 1, 4, true, 3, false, 1},   // weights_by_168
+    {192, 1, 4, true, 3, false, 1},   // weights_by_192
 };
 
 }  // namespace untax::gpu

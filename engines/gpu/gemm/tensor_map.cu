@@ -26,14 +26,6 @@ encode_function look_up() {
   return reinterpret_cast<encode_function>(found);
 }
 
-/// How a TMA tile lies in shared memory, and how memory is read for it.
-struct tma_tile_form {
-  int rows;
-  int columns;
-  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
-  CUtensorMapL2promotion together = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
-};
-
 CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int64_t between,
                    dtype type, const tma_tile_form& tma_tile) {
   static const encode_function encode = look_up();
@@ -49,7 +41,9 @@ CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
       static_cast<cuuint32_t>(dimensions), const_cast<void*>(matrix.data), sizes, strides, extent,
-      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, tma_tile.swizzle, tma_tile.together,
+      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, tma_tile.swizzle,
+      tma_tile.together == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+                               : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return map;
   throw error(errc::invalid_argument,
@@ -60,19 +54,14 @@ CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int
 
 }  // namespace
 
-CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows, int together) {
-  tma_tile_form tma_tile{tma_tile_rows, block_k};
-  if (together == 128) tma_tile.together = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-  return map_of(matrix, 2, 1, 0, type, tma_tile);
-}
-
-CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c) {
-  return map_of(matrix, 2, 1, 0, type, {c_tma_tile_rows(c), c_tma_tile_columns(c)});
+CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, const tma_tile_form& form) {
+  return map_of(matrix, 2, 1, 0, type, form);
 }
 
 CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
-  return map_of(tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
-                {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, CU_TENSOR_MAP_SWIZZLE_NONE});
+  return map_of(
+      tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
+      {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, 256, CU_TENSOR_MAP_SWIZZLE_NONE});
 }
 
 CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows) {
@@ -82,7 +71,7 @@ CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_r
   const matrix_at tma_tile{static_cast<const std::byte*>(matrix.data) - before, tma_tile_rows,
                            matrix.columns, matrix.stride};
   return map_of(tma_tile, 3, static_cast<int>(matrix.rows) + tma_tile_rows, matrix.stride, type,
-                {tma_tile_rows, block_k});
+                {tma_tile_rows});
 }
 
 }  // namespace untax::gpu

@@ -10,13 +10,19 @@
 
 namespace untax::gpu {
 
-/// A matrix for TMA: TMA tiles of `tma_tile_rows` rows and 64 elements, in shared memory with
-/// the swizzle of 128 bytes. Rows begin at multiples of 16 bytes. L2 reads `together` bytes from
-/// memory at once, 128 or 256. Throws `invalid_argument` or `unsupported`.
-[[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows,
-                                        int together = 256);
-/// The same of C, in the TMA tiles in which tiles are stored.
-[[nodiscard]] CUtensorMap result_map_of(const matrix_at& matrix, dtype type, const tile_config& c);
+/// How a TMA tile lies in shared memory, in rows without gaps, and how many bytes L2 reads from
+/// memory at once for it: 128 or 256.
+struct tma_tile_form {
+  int rows;
+  int columns = block_k;
+  int together = 256;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+};
+
+/// A matrix for TMA. Its rows begin at multiples of 16 bytes. Throws `invalid_argument` or
+/// `unsupported`.
+[[nodiscard]] CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type,
+                                        const tma_tile_form& form);
 
 /// Of matrices of one shape, in TMA tiles that only move: rows lie one behind the other in shared
 /// memory, without a swizzle. A TMA tile has at most 256 rows and 256 columns; its rows are
@@ -35,13 +41,14 @@ struct gemm_maps {
   dtype type = dtype::bf16;
 
   [[nodiscard]] CUtensorMap a(const matrix_at& matrix) const {
-    return tensor_map_of(matrix, type, a_tma_tile_rows(plan), read_together(plan));
+    return tensor_map_of(matrix, type, {a_tma_tile_rows(plan), block_k, read_together(plan)});
   }
   [[nodiscard]] CUtensorMap b(const matrix_at& matrix) const {
-    return tensor_map_of(matrix, type, b_tma_tile_rows(plan), read_together(plan));
+    return tensor_map_of(matrix, type, {b_tma_tile_rows(plan), block_k, read_together(plan)});
   }
   [[nodiscard]] CUtensorMap c(const matrix_at& matrix) const {
-    return result_map_of(matrix, type, plan.config);
+    return tensor_map_of(matrix, type,
+                         {c_tma_tile_rows(plan.config), c_tma_tile_columns(plan.config)});
   }
 };
 

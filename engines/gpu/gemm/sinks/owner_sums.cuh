@@ -73,16 +73,17 @@ class sums_sender {
                                        const float (&sums)[config.block_n / 2]) {
     owed_.begin_tile();
     if constexpr (can_stage(config)) {
-      const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
-      if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
-      if (owner >= 0) return stage<T>(block, sums);
+      const buffered_rows rows = buffered_in<config>(t_, tile.row, group_);
+      if (rows.sends) stage<T>(block, sums);
+      if (rows.adds) add_landed<T>(block, tile, sums);
+      if (rows.sends || rows.adds) return;
     }
     if (!going_) return;
     const sum_fragment first = first_of<config>(tile);
     if (t_.how.halves) {
-      send<T, partial_words<T, true>, config>(first, tile.column, sums);
+      send<T, partial_words<T, true>, config>(first, sums);
     } else {
-      send<T, partial_words<T, false>, config>(first, tile.column, sums);
+      send<T, partial_words<T, false>, config>(first, sums);
     }
     if (t_.keeps) return;
     if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T, config.swap_ab>(first))
@@ -105,14 +106,15 @@ class sums_sender {
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2]) {
     using to = partial_words<T, true>;
+    constexpr int parts = subtile_parts(config);
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
       uint2* const words = words_in<config>(block);
 #pragma unroll
-      for (int part = 0; part < subtile_parts; ++part)
+      for (int part = 0; part < parts; ++part)
         words[part * sum_fragments::lanes] =
-            going_ ? to::of(sums + (subtile * subtile_parts + part) * 4) : to::nothing();
+            going_ ? to::of(sums + (subtile * parts + part) * 4) : to::nothing();
       hand_on(block);
     }
   }
@@ -125,31 +127,37 @@ class sums_sender {
                                              const tile_place& tile,
                                              const float (&sums)[config.block_n / 2]) {
     using to = partial_words<T, true>;
+    constexpr int parts = subtile_parts(config);
     const int lane = device_warp::thread_rank();
     const sum_fragment first = first_of<config>(tile);
+    // Of the others nothing is brought, and TMA leaves out what becomes of them.
+    const unsigned own_rows =
+        t_.how.mask_of(t_.how.first_row(t_.how.rank()), t_.how.end_row(t_.how.rank()), first, 32);
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
-      const float* const own = sums + subtile * subtile_parts * 4;
-      float4 added[subtile_parts];
+      constexpr unsigned all = (1U << static_cast<unsigned>(parts)) - 1;
+      const unsigned wanted = own_rows >> static_cast<unsigned>(subtile * parts) & all;
+      const float* const own = sums + subtile * parts * 4;
+      float4 added[parts];
       // To which any first summand adds up to itself.
 #pragma unroll
       for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
-      bool there = going_;
+      bool there = going_ && wanted != 0;
       int peers = t_.how.world() - 1;
 #pragma unroll 1
       for (int rank = 0; rank < t_.how.world(); ++rank) {
         if (rank == t_.how.rank()) {
 #pragma unroll
-          for (int part = 0; part < subtile_parts; ++part)
+          for (int part = 0; part < parts; ++part)
             sum_adder::add_to(added[part], rounded<T>(own + 4 * part), false);
           continue;
         }
         block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
         const uint2* const words = words_in<config>(block);
 #pragma unroll
-        for (int part = 0; part < subtile_parts; ++part) {
+        for (int part = 0; part < parts; ++part) {
           const uint2 word = words[part * sum_fragments::lanes];
-          there = there && to::have_come(word);
+          there = there && ((wanted >> part & 1U) == 0 || to::have_come(word));
           sum_adder::add_to(added[part], to::sums_of(word), false);
         }
         if (--peers == 0) continue;
@@ -160,17 +168,16 @@ class sums_sender {
       there = __all_sync(0xffffffffU, there ? 1 : 0) != 0;
       __syncwarp();
       if (there) {
-        auto* const rows = reinterpret_cast<std::byte*>(words_in<config>(block) - lane);
-#pragma unroll
-        for (int part = 0; part < subtile_parts; part += 2)
-          write_results<T>(rows, part, added[part], added[part + 1]);
-      } else if (going_) {
+        write_results<T, config>(words_in<config>(block) - lane, added);
+      } else if (going_ && wanted != 0) {
         owed_.add();
         uint2* const mine = place_at<to>(t_, t_.how.rank(), first, epoch_);
 #pragma unroll
-        for (int part = 0; part < subtile_parts; ++part)
-          store_sum_words(mine + (subtile * subtile_parts + part) * sum_fragments::lanes,
-                          to::of(own + 4 * part));
+        for (int part = 0; part < parts; ++part) {
+          if ((wanted >> part & 1U) != 0)
+            store_sum_words(mine + (subtile * parts + part) * sum_fragments::lanes,
+                            to::of(own + 4 * part));
+        }
       }
       if (lane == 0) landed_in(block).added[group_][writing_.stage][first.warp] = there;
       hand_on(block);
@@ -182,17 +189,34 @@ class sums_sender {
     const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
     return make_float4(first.x, first.y, second.x, second.y);
   }
-  /// Two fragments side by side, of a sub-tile, of which `rows` are this warp's: as TMA stores
-  /// them.
-  template <class T>
-  __device__ static void write_results(std::byte* rows, int part, const float4& left,
-                                       const float4& right) {
+  /// What a warp has of a sub-tile, as TMA stores it (landed_form), in the place of its words.
+  template <class T, tile_config config>
+  __device__ static void write_results(uint2* words, const float4 (&sums)[subtile_parts(config)]) {
+    constexpr int parts = subtile_parts(config);
+    auto* const rows = reinterpret_cast<std::byte*>(words);
+    const auto halves = [](const float4& s, bool lower) {
+      return lower ? two_halves(s.z, s.w, T{}) : two_halves(s.x, s.y, T{});
+    };
+#pragma unroll
+    for (int part = 0; part + 1 < parts; part += 2)
+      store_matrices<config.swap_ab>(rows + result_at<config>(part), halves(sums[part], false),
+                                     halves(sums[part], true), halves(sums[part + 1], false),
+                                     halves(sums[part + 1], true));
+    if constexpr (parts % 2 != 0)
+      store_matrices<config.swap_ab>(rows + result_at<config>(parts - 1),
+                                     halves(sums[parts - 1], false), halves(sums[parts - 1], true));
+  }
+  /// Where this lane's row of two fragments from `part` on begins, in bytes.
+  template <tile_config config>
+  [[nodiscard]] __device__ static int result_at(int part) {
     const int lane = device_warp::thread_rank();
+    // Rows of 32 bytes, of which every fourth pair has its halves exchanged; or of 128.
+    if constexpr (config.swap_ab) {
+      const int row = (part + lane / 16) * 8 + lane % 8;
+      return row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
+    }
     const int row = lane % 16;
-    const int swizzled = (part + lane / 16) ^ (row % 8);
-    store_matrices<false>(rows + row * (subtile_side * 2) + swizzled * 16,
-                          two_halves(left.x, left.y, T{}), two_halves(left.z, left.w, T{}),
-                          two_halves(right.x, right.y, T{}), two_halves(right.z, right.w, T{}));
+    return row * (subtile_side * 2) + ((part + lane / 16) ^ (row % 8)) * 16;
   }
 
   /// Where this lane's words of the sub-tile lie that is written next.
@@ -200,7 +224,7 @@ class sums_sender {
   [[nodiscard]] __device__ uint2* words_in(const block_view<config>& block) const {
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
     return reinterpret_cast<uint2*>(block.shared.epilogue_buffers[group_][writing_.stage].rows) +
-           thread / 32 * subtile_parts * sum_fragments::lanes + thread % 32;
+           thread / 32 * subtile_parts(config) * sum_fragments::lanes + thread % 32;
   }
   template <tile_config config>
   __device__ void hand_on(const block_view<config>& block) {
@@ -218,26 +242,21 @@ class sums_sender {
   }
 
   template <class T, class Words, tile_config config>
-  __device__ __forceinline__ void send(const sum_fragment& first, int column,
+  __device__ __forceinline__ void send(const sum_fragment& first,
                                        const float (&sums)[config.block_n / 2]) {
     const sum_fragments& how = t_.how;
     constexpr int parts = config.block_n / 8;
-    const int rows = config.swap_ab ? config.block_n : how.fragment_rows();
-    const int first_row = how.row_of(first);
-    if (first_row >= how.m || (config.swap_ab && how.col_of(first) >= how.n)) return;
-    // With A and B exchanged, parts are rows of A, which may be another owner's each.
-    const int all = config.swap_ab ? parts : (how.n - column) / 8;
     // Nearest first. Rows of a warp are mostly one owner's.
 #pragma unroll 1
     for (int hop = 1; hop <= how.world() - (t_.keeps ? 1 : 0); ++hop) {
       const int owner = receiver_at_hop(how.rank(), hop, how.world());
-      if (!how.touches(owner, first_row, rows)) continue;
+      const unsigned wanted = how.mask_of(how.first_row(owner), how.end_row(owner), first, parts);
+      if (wanted == 0) continue;
       auto* const to = place_at<Words>(t_, owner, first, epoch_);
 #pragma unroll
       for (int part = 0; part < parts; ++part) {
-        if (part >= all) break;
-        if (config.swap_ab && !how.touches(owner, first_row + part * 8, 8)) continue;
-        store_sum_words(to + part * sum_fragments::lanes, Words::of(sums + 4 * part));
+        if ((wanted >> part & 1U) != 0)
+          store_sum_words(to + part * sum_fragments::lanes, Words::of(sums + 4 * part));
       }
     }
     if constexpr (sizeof(typename Words::words) == 8) {

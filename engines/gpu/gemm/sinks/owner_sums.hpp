@@ -5,6 +5,7 @@
 
 #include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/sinks/sum_fragments.hpp"
+#include "engines/gpu/gemm/tensor_map.hpp"
 
 namespace untax::gpu {
 
@@ -24,10 +25,12 @@ struct sums_run : with_peers<sum_fragments> {
   dtype type = dtype::bf16;  ///< of A, weights and C
 };
 
-/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
-  return !c.swap_ab && c.cluster_split_k == 1 && c.epilogue_buffers >= subtiles_of(c) &&
-         subtile_columns(c) == subtile_side;
+/// What a warp has of a sub-tile, which is stored by itself: 16 columns of C with swap_ab, or 16
+/// rows.
+[[nodiscard]] constexpr tma_tile_form landed_form(const tile_config& c) {
+  constexpr int rows_of_warp = warpgroup_rows / sum_fragments::warps;
+  if (c.swap_ab) return {c_tma_tile_rows(c), rows_of_warp, 256, CU_TENSOR_MAP_SWIZZLE_32B};
+  return {rows_of_warp};
 }
 
 /// What a sink of sums has of shared memory, behind that of the pipeline.

@@ -11,6 +11,15 @@
 
 namespace untax::gpu {
 
+/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
+  return c.cluster_split_k == 1 && !c.warpgroup_split_k && c.epilogue_buffers >= subtiles_of(c);
+}
+/// Fragments of a warp in a sub-tile.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtile_parts(const tile_config& c) {
+  return subtile_columns(c) / 8;
+}
+
 /// The least that is sent of a partial result: what four floats of each lane of a warp are. They
 /// lie in 16 rows of the M operand and 8 of the N operand.
 struct sum_fragment {
@@ -110,12 +119,6 @@ struct sum_fragments : peer_slabs {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragment_cols() const noexcept {
     return swap_ab ? 16 : 8;
   }
-  /// Whether so many rows from `row` on have some of an owner's. What is sent is put back by who
-  /// takes it, so nothing goes to an owner of no rows, wherever these would be.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool touches(int owner, int row,
-                                                         int rows) const noexcept {
-    return meet(first_row(owner), end_row(owner), row, rows);
-  }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted(int owner,
                                                         const sum_fragment& f) const noexcept {
     return wanted_of(first_row(owner), end_row(owner), f);
@@ -126,7 +129,8 @@ struct sum_fragments : peer_slabs {
     return mask_of(first, end, f, 1) != 0;
   }
   /// Of so many fragments side by side, 32 at most, from `f` on: a bit for each that who has rows
-  /// [first, end) wants.
+  /// [first, end) wants. By this they are sent and taken: what is sent is put back by who takes it,
+  /// so nothing goes to who has no rows.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr unsigned mask_of(int first, int end,
                                                              const sum_fragment& f,
                                                              int together) const noexcept {
