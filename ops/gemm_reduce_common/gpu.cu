@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <untax/tile/order.hpp>
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/channel/run_arguments.hpp"
@@ -138,22 +139,28 @@ class device_sums final : public device_operator {
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
     if (io_.keeps && has_one_tile() && how.parts <= most_parts_in_registers) return false;
-    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && !how.passes_on &&
-           io_.adds_itself && how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
+    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
+           how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
   [[nodiscard]] std::int64_t own_rows() const {
     return io_.how.end_row(io_.how.rank()) - io_.how.first_row(io_.how.rank());
   }
 
-  /// For TMA. Where sums land, what a warp has of a sub-tile is stored by itself; else results do
-  /// not pass through TMA.
+  /// For TMA. Results pass through it where sums land, into this rank's C or that of all ranks.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
     maps_.a = map.a({operands.a, sum_.m, depth_, depth_});
     maps_.b = map.b({operands.weights, sum_.n, depth_, depth_});
-    maps_.c = io_.lands ? gpu::tensor_map_of({operands.c, own_rows(), sum_.n, sum_.n}, sum_.type,
-                                             gpu::landed_form(plan_.gemm.config))
-                        : maps_.a;
+    maps_.c = maps_.a;
+    const gpu::sum_fragments& how = io_.how;
+    const std::int64_t first = how.passes_on ? how.first_row(how.rank()) * sum_.n * 2 : 0;
+    for (int hop = 0; io_.lands && hop < (how.passes_on ? how.world() : 1); ++hop) {
+      const int peer = receiver_at_hop(how.rank(), hop, how.world());
+      const auto* const c =
+          static_cast<const std::byte*>(operands.c) + first + (peer - how.rank()) * result_.between;
+      io_.c[hop] = gpu::tensor_map_of({c, own_rows(), sum_.n, sum_.n}, sum_.type,
+                                      gpu::landed_form(plan_.gemm.config));
+    }
     operands_ = operands;
   }
 

@@ -128,20 +128,25 @@ class sums_sender {
                                              const float (&sums)[config.block_n / 2]) {
     using to = partial_words<T, true>;
     constexpr int parts = subtile_parts(config);
+    constexpr int fours = (parts + stored_together - 1) / stored_together;
     const int lane = device_warp::thread_rank();
     const sum_fragment first = first_of<config>(tile);
-    // Of the others nothing is brought, and TMA leaves out what becomes of them.
-    const unsigned own_rows =
-        t_.how.mask_of(t_.how.first_row(t_.how.rank()), t_.how.end_row(t_.how.rank()), first, 32);
+    const int first_row = t_.how.first_row(t_.how.rank());
+    const int end_row = t_.how.end_row(t_.how.rank());
+    // Of the others nothing is brought, and nothing of what becomes of them is stored.
+    const unsigned own_rows = t_.how.mask_of(first_row, end_row, first, 32);
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       constexpr unsigned all = (1U << static_cast<unsigned>(parts)) - 1;
       const unsigned wanted = own_rows >> static_cast<unsigned>(subtile * parts) & all;
       const float* const own = sums + subtile * parts * 4;
-      float4 added[parts];
+      float4 added[fours][stored_together];
       // To which any first summand adds up to itself.
 #pragma unroll
-      for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
+      for (auto& four : added) {
+#pragma unroll
+        for (float4& sum : four) sum = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
+      }
       bool there = going_ && wanted != 0;
       int peers = t_.how.world() - 1;
 #pragma unroll 1
@@ -149,7 +154,8 @@ class sums_sender {
         if (rank == t_.how.rank()) {
 #pragma unroll
           for (int part = 0; part < parts; ++part)
-            sum_adder::add_to(added[part], rounded<T>(own + 4 * part), false);
+            sum_adder::add_to(added[part / stored_together][part % stored_together],
+                              rounded<T>(own + 4 * part), false);
           continue;
         }
         block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
@@ -158,7 +164,8 @@ class sums_sender {
         for (int part = 0; part < parts; ++part) {
           const uint2 word = words[part * sum_fragments::lanes];
           there = there && ((wanted >> part & 1U) == 0 || to::have_come(word));
-          sum_adder::add_to(added[part], to::sums_of(word), false);
+          sum_adder::add_to(added[part / stored_together][part % stored_together],
+                            to::sums_of(word), false);
         }
         if (--peers == 0) continue;
         block.shared.epi_full[group_][writing_.stage].arrive();
@@ -167,7 +174,15 @@ class sums_sender {
       // Behind this all lanes have read what results take the place of.
       there = __all_sync(0xffffffffU, there ? 1 : 0) != 0;
       __syncwarp();
-      if (there) {
+      sum_fragment begin = first;
+      begin.part = subtile * parts;
+      if (there && begins_before(t_.how, begin, first_row)) {
+        const sum_results<T> results(t_, first_row, end_row);
+#pragma unroll
+        for (int four = 0; four < fours; ++four, begin.part += stored_together)
+          results.template store<config.swap_ab>(begin, wanted >> four * stored_together,
+                                                 added[four]);
+      } else if (there) {
         write_results<T, config>(words_in<config>(block) - lane, added);
       } else if (going_ && wanted != 0) {
         owed_.add();
@@ -190,21 +205,21 @@ class sums_sender {
     return make_float4(first.x, first.y, second.x, second.y);
   }
   /// What a warp has of a sub-tile, as TMA stores it (landed_form), in the place of its words.
-  template <class T, tile_config config>
-  __device__ static void write_results(uint2* words, const float4 (&sums)[subtile_parts(config)]) {
-    constexpr int parts = subtile_parts(config);
+  template <class T, tile_config config, int fours>
+  __device__ static void write_results(uint2* words, const float4 (&sums)[fours][stored_together]) {
     auto* const rows = reinterpret_cast<std::byte*>(words);
-    const auto halves = [](const float4& s, bool lower) {
+    const auto half = [&](int part, bool lower) {
+      const float4& s = sums[part / stored_together][part % stored_together];
       return lower ? two_halves(s.z, s.w, T{}) : two_halves(s.x, s.y, T{});
     };
+    constexpr int parts = subtile_parts(config);
 #pragma unroll
     for (int part = 0; part + 1 < parts; part += 2)
-      store_matrices<config.swap_ab>(rows + result_at<config>(part), halves(sums[part], false),
-                                     halves(sums[part], true), halves(sums[part + 1], false),
-                                     halves(sums[part + 1], true));
+      store_matrices<config.swap_ab>(rows + result_at<config>(part), half(part, false),
+                                     half(part, true), half(part + 1, false), half(part + 1, true));
     if constexpr (parts % 2 != 0)
-      store_matrices<config.swap_ab>(rows + result_at<config>(parts - 1),
-                                     halves(sums[parts - 1], false), halves(sums[parts - 1], true));
+      store_matrices<config.swap_ab>(rows + result_at<config>(parts - 1), half(parts - 1, false),
+                                     half(parts - 1, true));
   }
   /// Where this lane's row of two fragments from `part` on begins, in bytes.
   template <tile_config config>
@@ -279,7 +294,7 @@ class owner_sums::view {
  public:
   using results = sums_sender;
 
-  __device__ view(const Io& io, const gemm_arguments& /*given*/) : t_(io) {}
+  __device__ view(const Io& io, const gemm_arguments& /*given*/) : t_(io), copies_(io.c) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
   /// For a warp of an MMA warpgroup.
@@ -302,12 +317,14 @@ class owner_sums::view {
       if (!t_.stages && !t_.lands) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
       clear(landed_in(block));
-      if (threadIdx.x % 32 == 0) sums_epilogue<config>(block, t_, epoch_, group, going).run();
+      if (threadIdx.x % 32 == 0)
+        sums_epilogue<config>(block, t_, copies_, epoch_, group, going).run();
     }
   }
 
  private:
   const sums_run& t_;
+  const CUtensorMap* copies_;
   std::uint64_t epoch_ = 0;
 };
 

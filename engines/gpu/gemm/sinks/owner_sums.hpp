@@ -52,7 +52,11 @@ struct owner_sums {
   template <tile_config config>
   static constexpr std::size_t own_bytes = can_stage(config) ? sizeof(landed_sums<config>) : 0;
 
-  struct arguments {};
+  struct arguments {
+    /// This rank's rows in the copies of C that have their sums, in the order of hops: TMA tiles of
+    /// `landed_form`.
+    CUtensorMap c[most_ranks];
+  };
   template <class Io>
   class view;
 };

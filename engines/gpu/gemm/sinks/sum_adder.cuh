@@ -264,7 +264,7 @@ class sums_list {
   /// The share of warp `me` of `io.adding_warps`, in the order of the owner.
   __device__ sums_list(const sums_run& io, int me)
       : how_(io.how),
-        row_(min(io.how.parts, most_in_row)),
+        row_(io.how.parts % in_row == 0 ? in_row : io.how.parts),
         at_(me * row_),
         step_(io.adding_warps * row_),
         going_(at_ < io.how.fragments_of(io.how.rank())) {
@@ -298,7 +298,7 @@ class sums_list {
   }
 
  private:
-  static constexpr int most_in_row = 8;  ///< that a warp adds before it looks for others
+  static constexpr int in_row = 8;  ///< that a warp adds before it looks for others, or all of it
 
   __device__ void begin(const sum_fragment& f, int parts) {
     first = f;

@@ -34,6 +34,13 @@ template <tile_config config>
   return {sends, adds};
 }
 
+/// Whether rows of others lie before an owner's first row, in what begins with a fragment. TMA
+/// stores to no negative row, so the warp that has them stores those of the owner.
+[[nodiscard]] __device__ inline bool begins_before(const sum_fragments& how, const sum_fragment& f,
+                                                   int first_row) {
+  return how.row_of(f) < first_row;
+}
+
 template <tile_config config>
 [[nodiscard]] __device__ landed_sums<config>& landed_in(const block_view<config>& block) {
   return *reinterpret_cast<landed_sums<config>*>(&block.shared + 1);
@@ -58,10 +65,11 @@ template <tile_config config>
 class sums_epilogue {
  public:
   /// `going`: whether slabs of peers are free. If not, nothing is moved.
-  __device__ sums_epilogue(const block_view<config>& block, const sums_run& io, std::uint64_t epoch,
-                           int group, bool going)
+  __device__ sums_epilogue(const block_view<config>& block, const sums_run& io,
+                           const CUtensorMap* copies, std::uint64_t epoch, int group, bool going)
       : block_(block),
         t_(io),
+        copies_(copies),
         how_(io.how),
         epoch_(epoch),
         group_(group),
@@ -201,14 +209,17 @@ class sums_epilogue {
     }
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// The sums of a sub-tile, of those warps that have some. TMA leaves out rows of others.
+  /// The sums of a sub-tile, of those warps that have some and have not stored them. TMA leaves out
+  /// rows of others behind them.
   __device__ void store(sum_fragment f, int subtile) {
     f.part = subtile * parts;
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
       if (!landed_in(block_).added[group_][full_.stage][f.warp]) continue;
       added_ |= bit_of(subtile, f.warp);
-      tma_store(block_.arguments.c, {how_.col_of(f), how_.row_of(f) - own_first_},
-                place(full_) + f.warp * warp_bytes);
+      if (begins_before(how_, f, own_first_)) continue;
+      for (int hop = how_.passes_on ? how_.world() - 1 : 0; hop >= 0; --hop)
+        tma_store(copies_[hop], {how_.col_of(f), how_.row_of(f) - own_first_},
+                  place(full_) + f.warp * warp_bytes);
     }
     tma_store_commit();
   }
@@ -307,6 +318,7 @@ class sums_epilogue {
 
   const block_view<config>& block_;
   const sums_run& t_;
+  const CUtensorMap* copies_;  // of C: this rank's, and those of peers in the order of hops
   const sum_fragments& how_;
   std::uint64_t epoch_;
   int group_;
