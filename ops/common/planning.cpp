@@ -8,7 +8,6 @@
 
 #include <untax/flow/device_control.hpp>
 
-#include "engines/gpu/gemm/variant.hpp"
 #include "ops/common/row_plans.hpp"
 
 namespace untax {
@@ -39,6 +38,19 @@ std::int64_t columns_of_tile(const local_gemm& gemm, int workers) {
     most = std::clamp<std::int64_t>(fits / 64 * 64, 64, most);
   }
   return std::clamp<std::int64_t>(share, 1, most);
+}
+
+/// Those of `plans` that are wanted, and that an operator has a kernel for.
+template <class Wanted>
+std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
+                                        const std::vector<gpu::gemm_plan>& plans,
+                                        const Wanted& wanted) {
+  std::vector<gpu::gemm_plan> compiled;
+  for (const gpu::gemm_plan& plan : plans) {
+    const auto config = compiled_for(kernels, plan.config);
+    if (config && wanted(plan)) compiled.emplace_back(plan).config = *config;
+  }
+  return compiled;
 }
 
 }  // namespace
@@ -106,21 +118,33 @@ protocol_plan plan_for_device(const world& w, const operator_options& options) {
           .panel_k = options.panel_k};
 }
 
-std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
-                                        const std::vector<gpu::gemm_plan>& plans) {
-  std::vector<gpu::gemm_plan> compiled;
-  for (const gpu::gemm_plan& plan : plans) {
-    const auto config = gpu::compiled_for(kernels, plan.config);
-    if (config) compiled.emplace_back(plan).config = *config;
-  }
-  return compiled;
+std::optional<gpu::tile_config> compiled_for(std::span<const gpu::tile_config> kernels,
+                                             const gpu::tile_config& planned) {
+  const auto found = std::ranges::find_if(kernels, [&](gpu::tile_config kernel) {
+    kernel.stages = planned.stages;
+    kernel.epilogue_buffers = planned.epilogue_buffers;
+    return kernel == planned;
+  });
+  return found == kernels.end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                            const gpu::gemm_shape& shape, int blocks) {
-  std::vector<gpu::gemm_plan> plans = compiled_of(kernels, gpu::gemm_plans(shape, blocks));
-  std::erase_if(plans, [](const gpu::gemm_plan& p) { return gpu::rereads_weights(p); });
-  return plans;
+  return compiled_of(kernels, gpu::gemm_plans(shape, blocks),
+                     [](const gpu::gemm_plan& p) { return !gpu::rereads_weights(p); });
+}
+
+std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_config> kernels,
+                                                  const gpu::gemm_shape& shape,
+                                                  const gpu::gpu_model& gpu) {
+  constexpr int few_rows = 128;
+  const bool few = shape.m <= few_rows;
+  return compiled_of(
+      kernels, few ? gpu::gemm_plans(shape, gpu.num_sms) : gpu::plans_alone(shape, gpu),
+      [&](const gpu::gemm_plan& p) {
+        const bool wide = p.config.swap_ab && p.config.block_n > few_rows;
+        return few ? !wide && !gpu::rereads_weights(p) : wide || !gpu::rereads_weights(p);
+      });
 }
 
 void require_size(std::string_view operator_name, int rank, std::string_view what,

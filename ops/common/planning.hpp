@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,13 +54,22 @@ template <class PlansOf>
   });
 }
 
-/// Those of `plans` that an operator has a kernel for, one of `kernels`.
-[[nodiscard]] std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
-                                                      const std::vector<gpu::gemm_plan>& plans);
-/// The same of a GEMM by so many blocks, the quickest first. Those that read weights for several
-/// tiles of A are left out.
+/// The configuration in which an operator has a kernel, of `kernels`, for the tiles of a plan of
+/// the GEMM alone. How many stages and sub-tiles of results it keeps may differ; the rest is the
+/// same. Nothing if there is no kernel for such tiles.
+[[nodiscard]] std::optional<gpu::tile_config> compiled_for(
+    std::span<const gpu::tile_config> kernels, const gpu::tile_config& planned);
+
+/// The plans of a GEMM by so many blocks that an operator has a kernel for, one of `kernels`, the
+/// quickest first. Those that read weights for several tiles of A are left out.
 [[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                                          const gpu::gemm_shape& shape, int blocks);
+/// The same of an operator that has swap_ab for many rows, in tiles of more than 128: several of
+/// these read the same weights. Only the model of the GEMM alone knows them, so that is what plans
+/// for so many rows go by.
+[[nodiscard]] std::vector<gpu::gemm_plan> plans_with_wide_tiles(
+    std::span<const gpu::tile_config> kernels, const gpu::gemm_shape& shape,
+    const gpu::gpu_model& gpu);
 
 /// Blocks that only move, at most, beside two that multiply: pairs, as clusters start together.
 [[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }

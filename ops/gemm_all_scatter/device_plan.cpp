@@ -71,10 +71,10 @@ double drain_cycles(const scatter_plan& plan, int world) {
 class planner {
  public:
   planner(const gemm_all_scatter_problem& problem, int world, int rank,
-          const operator_options& options, int num_sms)
+          const operator_options& options, const gpu::gpu_model& gpu)
       : problem_(problem),
         options_(options),
-        num_sms_(num_sms),
+        gpu_(gpu),
         columns_(sharding{problem.n, world, shard_granularity}.full()) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
@@ -83,7 +83,7 @@ class planner {
 
   /// Empty where no kernel can multiply.
   std::vector<scatter_plan> make() {
-    int free = num_sms_;
+    int free = gpu_.num_sms;
     protocol_plan& p = made_.protocol;
     // To the protocol, tiles that are flagged pass from one kernel to another, and those that a
     // block sends itself do not.
@@ -97,7 +97,8 @@ class planner {
       case pattern::bulk_synchronous:
         made_.way = scatter_way::local_only;
         p.how = pattern::bulk_synchronous;
-        made_.own_grid = options_.senders > 0 ? std::min(options_.senders, num_sms_) : num_sms_;
+        made_.own_grid =
+            options_.senders > 0 ? std::min(options_.senders, gpu_.num_sms) : gpu_.num_sms;
         add(made_, free, problem_.m);
         break;
       case pattern::copy_engine:
@@ -113,7 +114,7 @@ class planner {
         p.how = pattern::fused_sequential;
         add(made_, free, problem_.m);
     }
-    std::ranges::stable_sort(plans_, {}, [](const scatter_plan& p) { return p.gemm.cycles; });
+    std::ranges::stable_sort(plans_, {}, [](const scatter_plan& made) { return made.gemm.cycles; });
     return std::move(plans_);
   }
 
@@ -121,7 +122,7 @@ class planner {
   /// Where blocks move tiles as these are flagged: so many of the kernel that multiplies, or of
   /// another one. They are pairs, as clusters of blocks start together.
   void add_with_senders() {
-    const int most = most_beside(num_sms_);
+    const int most = most_beside(gpu_.num_sms);
     const int asked = most > 0 ? options_.senders : 0;
     const int first = asked > 0 ? std::min(round_up(asked, 2), most) : least_moving;
     const int last = asked > 0 ? first : std::min(most_moving, most);
@@ -129,7 +130,7 @@ class planner {
       scatter_plan plan = made_;
       (options_.how == pattern::producer_consumer ? plan.own_grid : plan.comm_ctas) = moving;
       plan.protocol.senders = moving;
-      add(plan, num_sms_ - moving, problem_.m);
+      add(plan, gpu_.num_sms - moving, problem_.m);
     }
   }
   void add_row_splits(int free) {
@@ -144,9 +145,9 @@ class planner {
   /// is short, or empty.
   void add(const scatter_plan& made, int free, std::int64_t rows) {
     const int world = made.protocol.world;
-    for (const gpu::gemm_plan& gemm : compiled_plans(
+    for (const gpu::gemm_plan& gemm : plans_with_wide_tiles(
              gpu::scatter_kernels, {rows, columns_, problem_.k, problem_.type, options_.invariant},
-             multiplying(options_, free))) {
+             {multiplying(options_, free), gpu_.costs})) {
       scatter_plan& plan = plans_.emplace_back(made);
       plan.gemm = gemm;
       plan.split_rows = rows;
@@ -188,7 +189,7 @@ class planner {
 
   const gemm_all_scatter_problem& problem_;
   const operator_options& options_;
-  int num_sms_;
+  gpu::gpu_model gpu_;
   std::int64_t columns_;
   scatter_plan made_;
   std::vector<scatter_plan> plans_;
@@ -208,10 +209,11 @@ double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int wo
 }
 
 std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem, int world,
-                                        int rank, const operator_options& options, int num_sms) {
-  return plans_or_refusal("gemm_all_scatter", rank, problem.m, options, num_sms,
-                          [&](const operator_options& with, int of) {
-                            return planner(problem, world, rank, with, of).make();
+                                        int rank, const operator_options& options,
+                                        const gpu::gpu_model& gpu) {
+  return plans_or_refusal("gemm_all_scatter", rank, problem.m, options, gpu.num_sms,
+                          [&](const operator_options& with, int num_sms) {
+                            return planner(problem, world, rank, with, {num_sms, gpu.costs}).make();
                           });
 }
 

@@ -33,12 +33,13 @@ struct scatter_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// Plans for a GPU of `num_sms` multiprocessors, the one that the model of the GEMM, or of when
-/// its results have left, likes best first. `options.how` is a pattern of own kernels, not
+/// Plans for a GPU, or the part of one that a rank has, the one that the model of the GEMM, or of
+/// when its results have left, likes best first. `options.how` is a pattern of own kernels, not
 /// `automatic`.
 [[nodiscard]] std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                                       int world, int rank,
-                                                      const operator_options& options, int num_sms);
+                                                      const operator_options& options,
+                                                      const gpu::gpu_model& gpu);
 
 /// Cycles until the last results have left if copy engines send what so many GEMMs of this plan
 /// store, one after the other, each when it has ended: the model. `world` ranks store to each

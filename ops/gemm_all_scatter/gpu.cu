@@ -6,6 +6,7 @@
 
 #include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
@@ -202,7 +203,8 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const operator_options& options,
                                                             std::int64_t between) {
   gpu::require_own_gpu(w, options.how);
-  auto plans = scatter_plans(problem, w.size(), w.rank(), options, gpu::num_sms_of(w));
+  auto plans = scatter_plans(problem, w.size(), w.rank(), options,
+                             {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, name, plans.front().agreed());
   return std::make_unique<device_scatter>(w, problem, options, std::move(plans.front()), between);
 }

@@ -10,7 +10,6 @@
 
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
-#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/common/planning.hpp"
 
@@ -65,21 +64,6 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   return how;
 }
 
-/// Those of the GEMM. Tiles for more than 128 rows have their own ways: what reads weights for
-/// several of them leaves through shared memory, since through registers it would take longer, and
-/// only the model of the GEMM alone knows them. For fewer rows that of operators was measured.
-std::vector<gpu::gemm_plan> gemm_plans_of(const gpu::gemm_shape& shape, const gpu::gpu_model& gpu) {
-  constexpr int few_rows = 128;
-  const bool few = shape.m <= few_rows;
-  auto plans = few ? compiled_plans(gpu::sums_kernels, shape, gpu.num_sms)
-                   : compiled_of(gpu::sums_kernels, gpu::plans_alone(shape, gpu));
-  std::erase_if(plans, [&](const gpu::gemm_plan& p) {
-    const bool staged = gpu::can_stage(p.config);
-    return few ? p.config.swap_ab && staged : rereads_weights(p) && !staged;
-  });
-  return plans;
-}
-
 std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank,
                                       const operator_options& options, const gpu::gpu_model& gpu) {
   sums_plan made;
@@ -95,7 +79,8 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   if (adding == 0) return plans;
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
   const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};
-  for (const gpu::gemm_plan& gemm : gemm_plans_of(shape, {multiplying(options, free), gpu.costs})) {
+  for (const gpu::gemm_plan& gemm :
+       plans_with_wide_tiles(gpu::sums_kernels, shape, {multiplying(options, free), gpu.costs})) {
     sums_plan plan = made;
     plan.gemm = gemm;
     // An owner's rows are gone through before the next one's.

@@ -223,7 +223,7 @@ device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks
                               const operator_options& options, int multiprocessors) {
   return check(ranks, [&](int rank) {
     return scatter_model(problem,
-                         scatter_plans(problem, ranks, rank, options, multiprocessors).front());
+                         scatter_plans(problem, ranks, rank, options, {multiprocessors}).front());
   });
 }
 

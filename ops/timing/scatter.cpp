@@ -26,7 +26,7 @@ class scatter_lowering {
         how_(how),
         plan_(scatter_plans(problem, ranks, 0,
                             {.how = how, .constant_weights = how != pattern::bulk_synchronous},
-                            p.processors())
+                            {p.processors()})
                   .front()),
         work_(ranks) {
     seconds_ = gemm_seconds();

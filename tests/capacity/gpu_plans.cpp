@@ -30,7 +30,7 @@ gather_plan plan_of(const all_gather_gemm_problem& p, int world, int rank,
 }
 scatter_plan plan_of(const gemm_all_scatter_problem& p, int world, int rank,
                      const operator_options& options) {
-  return scatter_plans(p, world, rank, options, num_sms).front();
+  return scatter_plans(p, world, rank, options, {num_sms}).front();
 }
 sums_plan plan_of(const device_sum& sum, int world, int rank, const operator_options& options) {
   return sums_plans(sum, world, rank, options, {num_sms}).front();

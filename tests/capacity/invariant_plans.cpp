@@ -62,7 +62,8 @@ std::string order_at(const kind& of, std::int64_t m, bool invariant, int sms) {
   }
   if (of.number == 1)
     return order_of(
-        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, sms).front().gemm, of.k);
+        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, {sms}).front().gemm,
+        of.k);
   const auto axis = of.gathers_k ? gather_axis::k : gather_axis::rows;
   const gather_plan plan =
       gather_plans({m, of.n, of.k, dtype::bf16, axis}, of.ranks, 0, options, sms).front();
@@ -211,7 +212,7 @@ TEST(invariant_plans, costs_what_the_model_expects) {
       return gather_plans({row.m, row.n, row.k}, ranks, 0, with, num_sms).front().gemm.cycles;
     });
     compare(scatters, pattern::fused_specialized, [&](const operator_options& with) {
-      return scatter_plans({row.m, row.n, row.k}, ranks, 0, with, num_sms).front().gemm.cycles;
+      return scatter_plans({row.m, row.n, row.k}, ranks, 0, with, {num_sms}).front().gemm.cycles;
     });
     compare(sums, pattern::fused_sequential, [&](const operator_options& with) {
       const device_sum sum{"a sum", row.m, row.n, row.k};

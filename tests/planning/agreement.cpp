@@ -72,7 +72,7 @@ TEST(plan_agreement, a_rank_with_fewer_multiprocessors_is_named) {
               .front()
               .agreed());
       scatters.push_back(
-          scatter_plans({.m = 1024, .n = 7168, .k = 4096}, 3, rank, options, multiprocessors)
+          scatter_plans({.m = 1024, .n = 7168, .k = 4096}, 3, rank, options, {multiprocessors})
               .front()
               .agreed());
     }

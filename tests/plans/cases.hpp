@@ -95,7 +95,7 @@ struct asked {
     if constexpr (gathers<Problem>) {
       return untax::gather_plans(problem, world, rank, options, sms);
     } else {
-      return untax::scatter_plans(problem, world, rank, options, sms);
+      return untax::scatter_plans(problem, world, rank, options, {sms});
     }
   }
   [[nodiscard]] std::string text() const {

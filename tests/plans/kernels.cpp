@@ -9,6 +9,7 @@
 #include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/variant.hpp"
+#include "ops/common/planning.hpp"
 #include "tests/errors.hpp"
 
 namespace untax::gpu {

@@ -20,15 +20,4 @@ kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_
           planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
 }
 
-std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
-                                        const tile_config& planned) {
-  for (const tile_config& kernel : kernels) {
-    tile_config same_tiles = planned;
-    same_tiles.stages = kernel.stages;
-    same_tiles.epilogue_buffers = kernel.epilogue_buffers;
-    if (kernel == same_tiles) return kernel;
-  }
-  return std::nullopt;
-}
-
 }  // namespace untax::gpu

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,11 +34,5 @@ template <const auto& kernels, class Io>
   }
   (std::make_index_sequence<std::size(kernels)>());
 }
-
-/// The configuration in which an operator has a kernel for the tiles of a plan of the GEMM alone.
-/// How many stages and sub-tiles of results it keeps may differ; the rest is the same. Nothing if
-/// there is no kernel for such tiles.
-[[nodiscard]] std::optional<tile_config> compiled_for(std::span<const tile_config> kernels,
-                                                      const tile_config& planned);
 
 }  // namespace untax::gpu
