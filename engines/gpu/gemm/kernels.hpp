@@ -80,7 +80,7 @@ inline constexpr tile_config scatter_kernels[] = {
     {128, 2, 6, true, 2, false, 1},   // weights_by_128
     {64, 1, 6, true, 2, true, 1},     // weights_by_64
     {16, 1, 10, true, 2, true, 1},    // weights_by_16
-    {168, 1, 4, true, 3, false, 1},   // weights_by_168
+    {168, 1, 4, true, 4, false, 1},   // weights_by_168
     {192, 1, 4, true, 3, false, 1},   // weights_by_192
 };
 
