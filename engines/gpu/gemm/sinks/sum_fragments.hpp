@@ -53,6 +53,10 @@ struct sum_fragments : peer_slabs {
   int owner_rows = 0;      ///< of an owner who is not one of the last: see `split`
   int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
   int first_row_tile = 0;  ///< with which this rank begins
+  /// Rows that this rank shares with the one before it come last: so many, which would be behind so
+  /// many others otherwise.
+  int shared_rows = 0;
+  int before_shared = 1 << 30;
   /// Row tiles that a slab has room for, where runs have different rows; 0: those of `m` rows.
   int slab_tiles = 0;
 
@@ -201,12 +205,16 @@ struct sum_fragments : peer_slabs {
     return f;
   }
 
-  // In which order a rank multiplies: the rows of the next rank first, its own last.
+  // In which order a rank multiplies: the rows of the next rank first, its own last, and of those
+  // the ones of tiles that have rows of the rank before, too. What peers have of them has come
+  // then.
 
   /// The first row of A of a tile that lies at `row` in the order of the GEMM.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
     const int all = row_tiles * tile_m;
-    const int at = row + first_row_tile * tile_m;
+    int at = row + first_row_tile * tile_m;
+    if (row >= before_shared)
+      at += row < all - shared_rows ? shared_rows : before_shared + shared_rows - all;
     return at < all ? at : at - all;
   }
 };

@@ -91,7 +91,7 @@ class sums_epilogue {
       first.row_tile = how_.turned(tile.row) / how_.tile_m;
       first.col_tile = tile.column / how_.tile_n;
       first.group = group_;
-      if (rows.sends) send(w, first);
+      if (rows.sends) send(w, first, rows.adds);
       // What is brought takes the places of what was sent.
       if (rows.sends && rows.adds) tma_store_wait_read<0>();
       if (rows.adds) add_up(w, first, rows.sends);
@@ -107,7 +107,8 @@ class sums_epilogue {
   static constexpr int fragment_bytes = sum_fragments::lanes * 8;
   static constexpr int parts = subtile_parts(config);
 
-  __device__ void send(const work_tile& w, sum_fragment f) {
+  /// What peers own of a tile, over the time of the next one, or at once if some of it is added.
+  __device__ void send(const work_tile& w, sum_fragment f, bool adds) {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
     put_back();
     const int nearest = how_.row_of(f) / how_.full_rows();
@@ -116,7 +117,7 @@ class sums_epilogue {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        throttle_.begin_tile(subtiles_of(config), block_.k_blocks_after(w));
+        throttle_.begin_tile(subtiles_of(config), adds ? 0 : block_.k_blocks_after(w));
       }
       throttle_.await();
       f.part = subtile * parts;
