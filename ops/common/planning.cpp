@@ -136,7 +136,8 @@ std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> ker
 
 std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_config> kernels,
                                                   const gpu::gemm_shape& shape,
-                                                  const gpu::gpu_model& gpu) {
+                                                  const gpu::gpu_model& gpu,
+                                                  const gpu::register_shares& shares) {
   constexpr int few_rows = 128;
   const bool few = shape.m <= few_rows;
   const auto is_wide = [](const gpu::gemm_plan& p) {
@@ -145,8 +146,9 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
   auto plans =
       compiled_of(kernels, few ? gpu::gemm_plans(shape, gpu.num_sms) : gpu::plans_alone(shape, gpu),
                   [&](const gpu::gemm_plan& p) {
-                    return few ? !is_wide(p) && !gpu::rereads_weights(p)
-                               : is_wide(p) || !gpu::rereads_weights(p);
+                    if (p.schedule.range_k_blocks > 0 && !adds_ranges(p.config, shares))
+                      return false;
+                    return is_wide(p) ? !few : !gpu::rereads_weights(p);
                   });
   // Beside what is moved, blocks that read for themselves took so much longer, between two H100.
   constexpr double longer = 1.1;

@@ -66,10 +66,11 @@ template <class PlansOf>
                                                          const gpu::gemm_shape& shape, int blocks);
 /// The same of an operator that has swap_ab for many rows, in tiles of more than 128: several of
 /// these read the same weights. Only the model of the GEMM alone knows them, so that is what plans
-/// for so many rows go by.
+/// for so many rows go by. `shares`: of the kernels, whose warpgroups have to have registers for
+/// the ranges of k that they add.
 [[nodiscard]] std::vector<gpu::gemm_plan> plans_with_wide_tiles(
     std::span<const gpu::tile_config> kernels, const gpu::gemm_shape& shape,
-    const gpu::gpu_model& gpu);
+    const gpu::gpu_model& gpu, const gpu::register_shares& shares);
 
 /// Blocks that only move, at most, beside two that multiply: pairs, as clusters start together.
 [[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }

@@ -147,7 +147,7 @@ class planner {
     const int world = made.protocol.world;
     for (const gpu::gemm_plan& gemm : plans_with_wide_tiles(
              gpu::scatter_kernels, {rows, columns_, problem_.k, problem_.type, options_.invariant},
-             {multiplying(options_, free), gpu_.costs})) {
+             {multiplying(options_, free), gpu_.costs}, gpu::registers_with_peers)) {
       scatter_plan& plan = plans_.emplace_back(made);
       plan.gemm = gemm;
       plan.split_rows = rows;

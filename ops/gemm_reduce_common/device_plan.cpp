@@ -86,7 +86,8 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
   const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};
   for (const gpu::gemm_plan& gemm :
-       plans_with_wide_tiles(gpu::sums_kernels, shape, {multiplying(options, free), gpu.costs})) {
+       plans_with_wide_tiles(gpu::sums_kernels, shape, {multiplying(options, free), gpu.costs},
+                             gpu::registers_with_sums)) {
     sums_plan plan = made;
     plan.gemm = gemm;
     // An owner's rows are gone through before the next one's.

@@ -227,4 +227,29 @@ TEST(invariant_plans, costs_what_the_model_expects) {
   untax_test::expect_wanted_lines(file, lines);
 }
 
+/// MMA warpgroups have registers for the sums of the ranges before beside those at hand, of kernels
+/// whose other warps have some, too.
+TEST(invariant_plans, have_registers_for_their_ranges) {
+  operator_options options;
+  options.invariant = true;
+  int ranges = 0;
+  const auto expect = [&](const gpu::gemm_plan& p, const gpu::register_shares& shares) {
+    if (p.schedule.range_k_blocks == 0) return;
+    EXPECT_TRUE(adds_ranges(p.config, shares)) << p.text();
+    ++ranges;
+  };
+  for (std::int64_t m = 1; m < 3000; m += 1 + m / 5) {
+    for (const std::int64_t n : {512, 2048, 8192}) {
+      for (const pattern how : {pattern::fused_sequential, pattern::fused_specialized}) {
+        options.how = how;
+        for (const scatter_plan& p : scatter_plans({m, n, 8192}, 2, 0, options, {132}))
+          expect(p.gemm, gpu::registers_with_peers);
+        for (const sums_plan& p : sums_plans({"a sum", m, n, 16384}, 2, 0, options, {132}))
+          expect(p.gemm, gpu::registers_with_sums);
+      }
+    }
+  }
+  EXPECT_GT(ranges, 500);
+}
+
 }  // namespace

@@ -71,8 +71,8 @@ struct gemm_plan {
 [[nodiscard]] constexpr int read_together(const gemm_plan& p) {
   return p.config.swap_ab && p.schedule.n_tiles == 1 ? 128 : 256;
 }
-/// Whether the same weights are read for several tiles of A. Operators do without: they know of A,
-/// or tell of C, by tiles of rows.
+/// Whether the same weights are read for several tiles of A. A gather does without: it knows of A
+/// by tiles of rows.
 [[nodiscard]] constexpr bool rereads_weights(const gemm_plan& p) {
   return p.config.swap_ab && p.schedule.n_tiles > 1;
 }
@@ -124,8 +124,8 @@ struct operand_end {
                                          int num_sms, bool evenly);
 
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
-/// without tiles that are much wider than A has rows, in raster groups that read little. Operators
-/// go by `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
+/// without tiles that are much wider than A has rows, in raster groups that read little. Gathers go
+/// by `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
 [[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu);
 
 /// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
