@@ -66,8 +66,20 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.parts = c.block_n / 8;
   how.split(owner_step_of(how, gemm));
   order_rows(how, gemm);
-  if (!c.swap_ab) how.raster_rows = gemm.schedule.raster_group * c.cluster;
   return how;
+}
+
+/// Row tiles of the M operand that are gone through before the next columns: of an owner before
+/// those of the next one. Where owners meet within such a tile, it comes last; that no other one
+/// comes between its columns the last group has it alone, if the others are not much smaller then.
+int raster_group_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
+  const int tiles = gemm.schedule.m_tiles;
+  if (how.swap_ab) return tiles;
+  const int most = std::min(gemm.schedule.raster_group, (tiles + how.ranks - 1) / how.ranks);
+  if (how.full_rows() % (gemm.config.cluster * how.tile_m) == 0) return most;
+  int group = most;
+  while (4 * group >= most && group > 1 && (tiles - 1) % group != 0) --group;
+  return 4 * group >= most ? group : most;
 }
 
 std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank,
@@ -90,14 +102,10 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
                              gpu::registers_with_sums)) {
     sums_plan plan = made;
     plan.gemm = gemm;
-    // An owner's rows are gone through before the next one's.
-    gpu::tile_schedule& of = plan.gemm.schedule;
-    if (gemm.config.swap_ab) {
-      of.raster_group = of.m_tiles;
-    } else if (sum.target == reduce_target::owner || sum.phases == 2) {
-      of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
-    }
-    plan.how = fragments_of(sum, world, rank, plan.gemm);
+    plan.how = fragments_of(sum, world, rank, gemm);
+    int& group = plan.gemm.schedule.raster_group;
+    if (!plan.how.everywhere) group = raster_group_of(plan.how, gemm);
+    if (!gemm.config.swap_ab) plan.how.raster_rows = group * gemm.config.cluster;
     if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();
     plans.push_back(plan);
   }

@@ -216,6 +216,8 @@ TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
 /// Of tiles that go through rows together.
 TEST(limits, ranks_begin_with_sums_of_the_rows_of_the_next_and_end_with_those_of_two) {
   int shared = 0;
+  int alone = 0;  // what comes last is a raster group
+  int together = 0;
   for (const int ranks : {2, 3, 4, 7}) {
     for (const std::int64_t m : {130, 300, 521, 1000, 1022, 4096}) {
       for (int rank = 0; rank < ranks; ++rank) {
@@ -252,12 +254,22 @@ TEST(limits, ranks_begin_with_sums_of_the_rows_of_the_next_and_end_with_those_of
           }
           if (is_shared) wanted.push_back(own / rows * rows);
           ASSERT_EQ(turns, wanted);
+          const int units = all / rows;
+          const int group = p.gemm.schedule.raster_group;
+          if (how.swap_ab) {
+            ASSERT_EQ(group, p.gemm.schedule.m_tiles) << "all weights before the next rows";
+          } else if (how.full_rows() % rows != 0 && units > 1) {
+            ASSERT_LE(group, (units + ranks - 1) / ranks);
+            alone += (units - 1) % group == 0 ? 1 : 0;
+            together += (units - 1) % group != 0 ? 1 : 0;
+          }
           shared += is_shared ? 1 : 0;
         }
       }
     }
   }
   EXPECT_GT(shared, 50);
+  EXPECT_GT(alone, 5 * together);
 }
 
 }  // namespace
