@@ -219,7 +219,9 @@ timing::machine measure_gpus(const timing::machine& like, const device_survey& g
   m.calibration.clear();
   m.judgement.clear();
   set(m, &machine_numbers::processors, gpus.devices.front().multiprocessors, "measured here: CUDA");
-  gemm_suite_options gemm{.repeats = options.repeats, .sizes = {1, 8192}};
+  gemm_suite_options gemm;
+  gemm.repeats = options.repeats;
+  gemm.sizes = {1, 8192};
   gemm.progress = options.progress;
   require_memory(gemm);
   take_numbers(m, run_gemm_suite(gemm));

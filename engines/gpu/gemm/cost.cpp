@@ -105,10 +105,11 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
   // What L2 does not hold of the operands of all shares comes from memory for each of them.
   const int tall = std::min(order.m_tiles, order.raster_group);
   const int rows = tile_rows(c) * c.cluster;
+  const double row = 2 * static_cast<double>(s.k);
   const double held =
-      l2_bytes / (2.0 * s.k) / (rows * tall + c.block_n * ceil_div(order.stream_k_tiles, tall));
-  const double each = std::max(0.0, 1 - held) * (rows + c.block_n) * s.k * 2 /
-                      (rates_of(cost, c, 1).memory * num_sms);
+      l2_bytes / row / (rows * tall + c.block_n * ceil_div(order.stream_k_tiles, tall));
+  const double each =
+      std::max(0.0, 1 - held) * (rows + c.block_n) * row / (rates_of(cost, c, 1).memory * num_sms);
   const double late = each - math_cycles(cost, c) * stages * c.cluster / num_sms;
   // A tile touches at most so many shares.
   const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
