@@ -29,19 +29,12 @@ int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   return step;
 }
 
-/// In which order a rank goes through rows. Clusters stay whole: it begins with the first that has
-/// none of the own rows, and ends with one that has some of the rank before, if there is one.
-void order_rows(gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
-  const int tiles = how.swap_ab ? 1 : gemm.config.cluster;
-  const int rows = tiles * how.tile_m;
-  const int all = how.row_tiles / tiles;
-  const int own_first = how.first_row(how.own_rank);
-  const int first = (how.end_row(how.own_rank) + rows - 1) / rows % all;
-  how.first_row_tile = first * tiles;
-  const bool shared = own_first % rows != 0 && own_first < how.end_row(how.own_rank);
-  how.shared_rows = shared ? rows : 0;
-  how.before_shared =
-      shared ? (own_first / rows - first + all) % all * rows : gpu::sum_fragments{}.before_shared;
+/// With which a rank begins. Clusters stay whole: from the first that has none of the own rows.
+int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
+  const int cluster = gemm.config.cluster;
+  const int cluster_rows = cluster * how.tile_m;
+  return (how.end_row(how.own_rank) + cluster_rows - 1) / cluster_rows % gemm.schedule.m_tiles *
+         cluster;
 }
 
 /// Where fragments of a planned GEMM lie, and who adds them.
@@ -65,21 +58,10 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.groups = storing_warpgroups(c);
   how.parts = c.block_n / 8;
   how.split(owner_step_of(how, gemm));
-  order_rows(how, gemm);
+  if (c.swap_ab) return how;
+  how.raster_rows = gemm.schedule.raster_group * c.cluster;
+  how.first_row_tile = first_row_tile_of(how, gemm);
   return how;
-}
-
-/// Row tiles of the M operand that are gone through before the next columns: of an owner before
-/// those of the next one. Where owners meet within such a tile, it comes last; that no other one
-/// comes between its columns the last group has it alone, if the others are not much smaller then.
-int raster_group_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
-  const int tiles = gemm.schedule.m_tiles;
-  if (how.swap_ab) return tiles;
-  const int most = std::min(gemm.schedule.raster_group, (tiles + how.ranks - 1) / how.ranks);
-  if (how.full_rows() % (gemm.config.cluster * how.tile_m) == 0) return most;
-  int group = most;
-  while (4 * group >= most && group > 1 && (tiles - 1) % group != 0) --group;
-  return 4 * group >= most ? group : most;
 }
 
 std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank,
@@ -102,10 +84,11 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
                              gpu::registers_with_sums)) {
     sums_plan plan = made;
     plan.gemm = gemm;
-    plan.how = fragments_of(sum, world, rank, gemm);
-    int& group = plan.gemm.schedule.raster_group;
-    if (!plan.how.everywhere) group = raster_group_of(plan.how, gemm);
-    if (!gemm.config.swap_ab) plan.how.raster_rows = group * gemm.config.cluster;
+    // An owner's rows are gone through before the next one's.
+    gpu::tile_schedule& of = plan.gemm.schedule;
+    if (!gemm.config.swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
+      of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
+    plan.how = fragments_of(sum, world, rank, plan.gemm);
     if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();
     plans.push_back(plan);
   }
@@ -117,7 +100,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
 void sums_plan::set_rows(std::int64_t rows) {
   how.m = static_cast<int>(rows);
   how.split(owner_step_of(how, gemm));
-  order_rows(how, gemm);
+  if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 
 int sums_plan::adding_warps(bool multiplies) const {

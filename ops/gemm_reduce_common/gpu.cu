@@ -139,7 +139,7 @@ class device_sums final : public device_operator {
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
     if (io_.keeps && has_one_tile() && how.parts <= most_parts_in_registers) return false;
-    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
+    return gpu::can_land(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
            how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
   [[nodiscard]] std::int64_t own_rows() const {
@@ -158,8 +158,7 @@ class device_sums final : public device_operator {
       const int peer = receiver_at_hop(how.rank(), hop, how.world());
       const auto* const c =
           static_cast<const std::byte*>(operands.c) + first + (peer - how.rank()) * result_.between;
-      io_.c[hop] = gpu::tensor_map_of({c, own_rows(), sum_.n, sum_.n}, sum_.type,
-                                      gpu::landed_form(plan_.gemm.config));
+      io_.c[hop] = gpu::tensor_map_of({c, own_rows(), sum_.n, sum_.n}, sum_.type, gpu::landed_form);
     }
     operands_ = operands;
   }

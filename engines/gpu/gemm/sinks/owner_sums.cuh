@@ -73,10 +73,10 @@ class sums_sender {
                                        const float (&sums)[config.block_n / 2]) {
     owed_.begin_tile();
     if constexpr (can_stage(config)) {
-      const buffered_rows rows = buffered_in<config>(t_, tile.row, group_);
-      if (rows.sends) stage<T>(block, sums);
-      if (rows.adds) add_landed<T>(block, tile, sums);
-      if (rows.sends || rows.adds) return;
+      const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
+      if constexpr (can_land(config))
+        if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
+      if (owner >= 0) return stage<T>(block, sums);
     }
     if (!going_) return;
     const sum_fragment first = first_of<config>(tile);
@@ -93,7 +93,7 @@ class sums_sender {
   template <tile_config config>
   [[nodiscard]] __device__ handed_over left(const block_view<config>& block) const {
     // Until what was added has left nothing behind in slabs.
-    if constexpr (can_stage(config)) {
+    if constexpr (can_land(config)) {
       if (t_.lands) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
     }
     return {!going_, owed_};
@@ -128,34 +128,23 @@ class sums_sender {
                                              const float (&sums)[config.block_n / 2]) {
     using to = partial_words<T, true>;
     constexpr int parts = subtile_parts(config);
-    constexpr int fours = (parts + stored_together - 1) / stored_together;
     const int lane = device_warp::thread_rank();
     const sum_fragment first = first_of<config>(tile);
-    const int first_row = t_.how.first_row(t_.how.rank());
-    const int end_row = t_.how.end_row(t_.how.rank());
-    // Of the others nothing is brought, and nothing of what becomes of them is stored.
-    const unsigned own_rows = t_.how.mask_of(first_row, end_row, first, 32);
 #pragma unroll
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
-      constexpr unsigned all = (1U << static_cast<unsigned>(parts)) - 1;
-      const unsigned wanted = own_rows >> static_cast<unsigned>(subtile * parts) & all;
       const float* const own = sums + subtile * parts * 4;
-      float4 added[fours][stored_together];
+      float4 added[parts];
       // To which any first summand adds up to itself.
 #pragma unroll
-      for (auto& four : added) {
-#pragma unroll
-        for (float4& sum : four) sum = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
-      }
-      bool there = going_ && wanted != 0;
+      for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
+      bool there = going_;
       int peers = t_.how.world() - 1;
 #pragma unroll 1
       for (int rank = 0; rank < t_.how.world(); ++rank) {
         if (rank == t_.how.rank()) {
 #pragma unroll
           for (int part = 0; part < parts; ++part)
-            sum_adder::add_to(added[part / stored_together][part % stored_together],
-                              rounded<T>(own + 4 * part), false);
+            sum_adder::add_to(added[part], rounded<T>(own + 4 * part), false);
           continue;
         }
         block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
@@ -163,9 +152,8 @@ class sums_sender {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
           const uint2 word = words[part * sum_fragments::lanes];
-          there = there && ((wanted >> part & 1U) == 0 || to::have_come(word));
-          sum_adder::add_to(added[part / stored_together][part % stored_together],
-                            to::sums_of(word), false);
+          there = there && to::have_come(word);
+          sum_adder::add_to(added[part], to::sums_of(word), false);
         }
         if (--peers == 0) continue;
         block.shared.epi_full[group_][writing_.stage].arrive();
@@ -174,25 +162,18 @@ class sums_sender {
       // Behind this all lanes have read what results take the place of.
       there = __all_sync(0xffffffffU, there ? 1 : 0) != 0;
       __syncwarp();
-      sum_fragment begin = first;
-      begin.part = subtile * parts;
-      if (there && begins_before(t_.how, begin, first_row)) {
-        const sum_results<T> results(t_, first_row, end_row);
+      if (there) {
+        auto* const rows = reinterpret_cast<std::byte*>(words_in<config>(block) - lane);
 #pragma unroll
-        for (int four = 0; four < fours; ++four, begin.part += stored_together)
-          results.template store<config.swap_ab>(begin, wanted >> four * stored_together,
-                                                 added[four]);
-      } else if (there) {
-        write_results<T, config>(words_in<config>(block) - lane, added);
-      } else if (going_ && wanted != 0) {
+        for (int part = 0; part < parts; part += 2)
+          write_results<T>(rows, part, added[part], added[part + 1]);
+      } else if (going_) {
         owed_.add();
         uint2* const mine = place_at<to>(t_, t_.how.rank(), first, epoch_);
 #pragma unroll
-        for (int part = 0; part < parts; ++part) {
-          if ((wanted >> part & 1U) != 0)
-            store_sum_words(mine + (subtile * parts + part) * sum_fragments::lanes,
-                            to::of(own + 4 * part));
-        }
+        for (int part = 0; part < parts; ++part)
+          store_sum_words(mine + (subtile * parts + part) * sum_fragments::lanes,
+                          to::of(own + 4 * part));
       }
       if (lane == 0) landed_in(block).added[group_][writing_.stage][first.warp] = there;
       hand_on(block);
@@ -204,34 +185,17 @@ class sums_sender {
     const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
     return make_float4(first.x, first.y, second.x, second.y);
   }
-  /// What a warp has of a sub-tile, as TMA stores it (landed_form), in the place of its words.
-  template <class T, tile_config config, int fours>
-  __device__ static void write_results(uint2* words, const float4 (&sums)[fours][stored_together]) {
-    auto* const rows = reinterpret_cast<std::byte*>(words);
-    const auto half = [&](int part, bool lower) {
-      const float4& s = sums[part / stored_together][part % stored_together];
-      return lower ? two_halves(s.z, s.w, T{}) : two_halves(s.x, s.y, T{});
-    };
-    constexpr int parts = subtile_parts(config);
-#pragma unroll
-    for (int part = 0; part + 1 < parts; part += 2)
-      store_matrices<config.swap_ab>(rows + result_at<config>(part), half(part, false),
-                                     half(part, true), half(part + 1, false), half(part + 1, true));
-    if constexpr (parts % 2 != 0)
-      store_matrices<config.swap_ab>(rows + result_at<config>(parts - 1), half(parts - 1, false),
-                                     half(parts - 1, true));
-  }
-  /// Where this lane's row of two fragments from `part` on begins, in bytes.
-  template <tile_config config>
-  [[nodiscard]] __device__ static int result_at(int part) {
+  /// Two fragments side by side, of a sub-tile, of which `rows` are this warp's: as TMA stores
+  /// them.
+  template <class T>
+  __device__ static void write_results(std::byte* rows, int part, const float4& left,
+                                       const float4& right) {
     const int lane = device_warp::thread_rank();
-    // Rows of 32 bytes, of which every fourth pair has its halves exchanged; or of 128.
-    if constexpr (config.swap_ab) {
-      const int row = (part + lane / 16) * 8 + lane % 8;
-      return row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
-    }
     const int row = lane % 16;
-    return row * (subtile_side * 2) + ((part + lane / 16) ^ (row % 8)) * 16;
+    const int swizzled = (part + lane / 16) ^ (row % 8);
+    store_matrices<false>(rows + row * (subtile_side * 2) + swizzled * 16,
+                          two_halves(left.x, left.y, T{}), two_halves(left.z, left.w, T{}),
+                          two_halves(right.x, right.y, T{}), two_halves(right.z, right.w, T{}));
   }
 
   /// Where this lane's words of the sub-tile lie that is written next.
@@ -316,7 +280,7 @@ class owner_sums::view {
     if constexpr (can_stage(config)) {
       if (!t_.stages && !t_.lands) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
-      clear(landed_in(block));
+      if constexpr (can_land(config)) clear(landed_in(block));
       if (threadIdx.x % 32 == 0)
         sums_epilogue<config>(block, t_, copies_, epoch_, group, going).run();
     }

@@ -25,13 +25,8 @@ struct sums_run : with_peers<sum_fragments> {
   dtype type = dtype::bf16;  ///< of A, weights and C
 };
 
-/// What a warp has of a sub-tile, which is stored by itself: 16 columns of C with swap_ab, or 16
-/// rows.
-[[nodiscard]] constexpr tma_tile_form landed_form(const tile_config& c) {
-  constexpr int rows_of_warp = warpgroup_rows / sum_fragments::warps;
-  if (c.swap_ab) return {c_tma_tile_rows(c), rows_of_warp, 256, CU_TENSOR_MAP_SWIZZLE_32B};
-  return {rows_of_warp};
-}
+/// What a warp has of a sub-tile, which is stored by itself.
+inline constexpr tma_tile_form landed_form{warpgroup_rows / sum_fragments::warps};
 
 /// What a sink of sums has of shared memory, behind that of the pipeline.
 template <tile_config config>
@@ -50,7 +45,7 @@ struct landed_sums {
 /// end.
 struct owner_sums {
   template <tile_config config>
-  static constexpr std::size_t own_bytes = can_stage(config) ? sizeof(landed_sums<config>) : 0;
+  static constexpr std::size_t own_bytes = can_land(config) ? sizeof(landed_sums<config>) : 0;
 
   struct arguments {
     /// This rank's rows in the copies of C that have their sums, in the order of hops: TMA tiles of

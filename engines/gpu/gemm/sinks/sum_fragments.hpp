@@ -15,6 +15,11 @@ namespace untax::gpu {
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
   return c.cluster_split_k == 1 && !c.warpgroup_split_k && c.epilogue_buffers >= subtiles_of(c);
 }
+/// Whether what peers have of a tile can be brought there. With swap_ab that took longer than loads
+/// into registers, between two H100.
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_land(const tile_config& c) {
+  return can_stage(c) && !c.swap_ab;
+}
 /// Fragments of a warp in a sub-tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtile_parts(const tile_config& c) {
   return subtile_columns(c) / 8;
@@ -53,10 +58,6 @@ struct sum_fragments : peer_slabs {
   int owner_rows = 0;      ///< of an owner who is not one of the last: see `split`
   int raster_rows = 1;     ///< row tiles of an owner that are gone through before the next columns
   int first_row_tile = 0;  ///< with which this rank begins
-  /// Rows that this rank shares with the one before it come last: so many, which would be behind so
-  /// many others otherwise.
-  int shared_rows = 0;
-  int before_shared = 1 << 30;
   /// Row tiles that a slab has room for, where runs have different rows; 0: those of `m` rows.
   int slab_tiles = 0;
 
@@ -205,16 +206,12 @@ struct sum_fragments : peer_slabs {
     return f;
   }
 
-  // In which order a rank multiplies: the rows of the next rank first, its own last, and of those
-  // the ones of tiles that have rows of the rank before, too. What peers have of them has come
-  // then.
+  // In which order a rank multiplies: the rows of the next rank first, its own last.
 
   /// The first row of A of a tile that lies at `row` in the order of the GEMM.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
     const int all = row_tiles * tile_m;
-    int at = row + first_row_tile * tile_m;
-    if (row >= before_shared)
-      at += row < all - shared_rows ? shared_rows : before_shared + shared_rows - all;
+    const int at = row + first_row_tile * tile_m;
     return at < all ? at : at - all;
   }
 };

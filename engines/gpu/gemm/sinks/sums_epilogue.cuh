@@ -14,31 +14,18 @@
 
 namespace untax::gpu {
 
-/// What of a group's part of a tile passes through the places of the epilogue: first what is for
-/// peers, and then what is this rank's. All of it does, or nothing.
-struct buffered_rows {
-  bool sends = false;
-  bool adds = false;
-};
+/// The rank that has all rows of a group in a tile, which then passes through the places of the
+/// epilogue; -1 if there is no such rank, or if it is this one and its rows do not.
 template <tile_config config>
-[[nodiscard]] __device__ buffered_rows buffered_in(const sums_run& io, int row, int group) {
+[[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
+  constexpr int rows = config.swap_ab ? config.block_n : warpgroup_rows;
   const int first = how.turned(row) + (config.swap_ab ? 0 : group * warpgroup_rows);
-  const int end = min(first + (config.swap_ab ? config.block_n : warpgroup_rows), how.m);
-  const int own_first = how.first_row(how.rank());
-  const int own_end = how.end_row(how.rank());
-  const bool adds = sum_fragments::meet(own_first, own_end, first, end - first);
-  const bool sends = first < end && (first < own_first || end > own_end);
-  // What is of several owners passes if sums land: own rows would be added at the end otherwise.
-  if (adds ? !io.lands : !io.stages) return {};
-  return {sends, adds};
-}
-
-/// Whether rows of others lie before an owner's first row, in what begins with a fragment. TMA
-/// stores to no negative row, so the warp that has them stores those of the owner.
-[[nodiscard]] __device__ inline bool begins_before(const sum_fragments& how, const sum_fragment& f,
-                                                   int first_row) {
-  return how.row_of(f) < first_row;
+  const int owner = first / how.full_rows();
+  if (first + rows > how.m || (first + rows - 1) / how.full_rows() != owner ||
+      !(owner == how.rank() ? io.lands : io.stages) || column + how.tile_n > how.n)
+    return -1;
+  return owner;
 }
 
 template <tile_config config>
@@ -57,7 +44,7 @@ __device__ void clear(landed_sums<config>& landed) {
 }
 
 /// A thread for each MMA warpgroup, over the time of its next tile. What the warpgroup leaves in
-/// the places of the epilogue goes to the peers that own it. Of own rows the thread brings there
+/// the places of the epilogue goes to the peer that owns it. Of own rows the thread brings there
 /// what peers have sent, while the tile is multiplied; the warpgroup adds its sums, which the
 /// thread stores, and puts zeros back for the epoch after the next. TMA moves everything: warps
 /// that read and wrote words themselves, beside a GEMM, took longer than a tile does.
@@ -74,8 +61,6 @@ class sums_epilogue {
         epoch_(epoch),
         group_(group),
         going_(going),
-        own_first_(io.how.first_row(io.how.rank())),
-        own_end_(io.how.end_row(io.how.rank())),
         began_(cuda_memory::now()) {}
 
   __device__ void run() {
@@ -83,18 +68,21 @@ class sums_epilogue {
     cuda::ptx::fence_proxy_async();
     block_.each_tile([&](const work_tile& w) {
       throttle_.count(w.end - w.begin);
-      if (block_.arguments.schedule.stores_partial(w)) return;
       const tile_place tile = block_.place(w);
-      const buffered_rows rows = buffered_in<config>(t_, tile.row, group_);
-      if (!rows.sends && !rows.adds) return;
+      const int owner = block_.arguments.schedule.stores_partial(w)
+                            ? -1
+                            : buffered_owner<config>(t_, tile.row, tile.column, group_);
+      measures_ = measures_ && owner >= 0;
+      if (owner < 0) return;
       sum_fragment first;
       first.row_tile = how_.turned(tile.row) / how_.tile_m;
       first.col_tile = tile.column / how_.tile_n;
       first.group = group_;
-      if (rows.sends) send(w, first, rows.adds);
-      // What is brought takes the places of what was sent.
-      if (rows.sends && rows.adds) tma_store_wait_read<0>();
-      if (rows.adds) add_up(w, first, rows.sends);
+      if (owner != how_.rank()) {
+        send(w, owner, first);
+      } else if constexpr (can_land(config)) {
+        add_up(w, first);
+      }
       tma_store_wait_read<0>();
     });
     put_back();
@@ -104,55 +92,40 @@ class sums_epilogue {
 
  private:
   static constexpr int warp_bytes = subtile_bytes(config) / sum_fragments::warps;
-  static constexpr int fragment_bytes = sum_fragments::lanes * 8;
   static constexpr int parts = subtile_parts(config);
 
-  /// What peers own of a tile, over the time of the next one, or at once if some of it is added.
-  __device__ void send(const work_tile& w, sum_fragment f, bool adds) {
+  __device__ void send(const work_tile& w, int owner, sum_fragment f) {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
     put_back();
-    const int nearest = how_.row_of(f) / how_.full_rows();
 #pragma unroll 1
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       full().wait(full_.parity);
       if (subtile == 0) {
         measure(w);
-        throttle_.begin_tile(subtiles_of(config), adds ? 0 : block_.k_blocks_after(w));
+        throttle_.begin_tile(subtiles_of(config), block_.k_blocks_after(w));
       }
       throttle_.await();
       f.part = subtile * parts;
-      for (f.warp = 0; going_ && f.warp < sum_fragments::warps; ++f.warp) {
-        const int end = how_.row_of(f) + (config.swap_ab ? subtile_columns(config) : 16);
-        // Rows of a warp are mostly one owner's.
-        for (int owner = nearest; owner < how_.world() && how_.first_row(owner) < end; ++owner) {
-          if (owner == how_.rank()) continue;
-          const part_range some =
-              range_of(how_.mask_of(how_.first_row(owner), how_.end_row(owner), f, parts));
-          if (some.count == 0) continue;
-          sum_fragment from = f;
-          from.part += some.begin;
-          cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
-                                   words_of(t_.moved.run.inbox.at(owner), how_.rank(), owner, from),
-                                   at(full_, f.warp, some), some.count * fragment_bytes);
-        }
-      }
+      for (f.warp = 0; going_ && f.warp < sum_fragments::warps; ++f.warp)
+        cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
+                                 words_of(t_.moved.run.inbox.at(owner), how_.rank(), owner, f),
+                                 place(full_) + f.warp * warp_bytes, warp_bytes);
       tma_store_commit();
       full_.template advance<config.epilogue_buffers>();
     }
   }
 
-  /// Some of the tile may have been `sent`.
-  __device__ void add_up(const work_tile& w, const sum_fragment& first, bool sent) {
+  __device__ void add_up(const work_tile& w, const sum_fragment& first) {
     const int peers = how_.world() - 1;
     const int uses = subtiles_of(config) * peers;  // of places
-    await_words(w, first, sent);
+    await_words(w, first);
     int brought = 0;
     while (brought < min(uses, config.epilogue_buffers)) bring(first, brought++);
     put_back();
 #pragma unroll 1
     for (int use = 0; use < uses; ++use) {
       full().wait(full_.parity);
-      if (use == 0 && !sent) {
+      if (use == 0) {
         measure(w);
         throttle_.begin_tile(sum_fragments::warps * peers, block_.k_blocks_after(w));
       }
@@ -169,20 +142,12 @@ class sums_epilogue {
   /// Words of peers have mostly come long before. Where they are on their way, they are looked for
   /// while the tile is multiplied; behind the last one, for longer. A look at one word of each peer
   /// says what is likely: who adds looks at all.
-  __device__ void await_words(const work_tile& w, sum_fragment f, bool sent) {
-    const bool last_tile = !block_.next(w).valid();
-    // What has been sent had been multiplied.
-    if (sent && !last_tile) return;
-    const std::uint64_t most = last_tile
-                                   ? cuda_memory::now() + patience
-                                   : began_ + k_block_ * static_cast<unsigned>(w.end - w.begin);
-    unsigned own = 0;
-    for (f.warp = sum_fragments::warps; own == 0 && f.warp > 0;) {
-      --f.warp;
-      own = own_of(f, how_.parts);
-    }
-    if (own == 0) return;
-    f.part = 31 - __clz(static_cast<int>(own));
+  __device__ void await_words(const work_tile& w, sum_fragment f) {
+    const std::uint64_t most = block_.next(w).valid()
+                                   ? began_ + k_block_ * static_cast<unsigned>(w.end - w.begin)
+                                   : cuda_memory::now() + patience;
+    f.warp = sum_fragments::warps - 1;
+    f.part = how_.parts - 1;
     for (int i = 0; going_ && i < how_.world() - 1; ++i) {
       const auto* const last = reinterpret_cast<const uint2*>(own_words(peer(i), f));
       while (load_sum_words_if(true, last).x == 0 && cuda_memory::now() < most)
@@ -193,33 +158,23 @@ class sums_epilogue {
   __device__ void bring(sum_fragment f, int use) {
     const int peers = how_.world() - 1;
     if (!going_) return release();
+    empty().arrive_and_expect(subtile_bytes(config));
     f.part = use / peers * parts;
-    unsigned bytes = 0;
-    for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp)
-      bytes += range_of(own_of(f, parts)).count * fragment_bytes;
-    empty().arrive_and_expect(bytes);
 #pragma unroll
-    for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
-      const part_range some = range_of(own_of(f, parts));
-      if (some.count == 0) continue;
-      sum_fragment from = f;
-      from.part += some.begin;
+    for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp)
       cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
-                               at(empty_, f.warp, some), own_words(peer(use % peers), from),
-                               some.count * fragment_bytes, &empty().word);
-    }
+                               place(empty_) + f.warp * warp_bytes, own_words(peer(use % peers), f),
+                               warp_bytes, &empty().word);
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// The sums of a sub-tile, of those warps that have some and have not stored them. TMA leaves out
-  /// rows of others behind them.
+  /// The sums of a sub-tile, of those warps that have some.
   __device__ void store(sum_fragment f, int subtile) {
     f.part = subtile * parts;
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
       if (!landed_in(block_).added[group_][full_.stage][f.warp]) continue;
       added_ |= bit_of(subtile, f.warp);
-      if (begins_before(how_, f, own_first_)) continue;
       for (int hop = how_.passes_on ? how_.world() - 1 : 0; hop >= 0; --hop)
-        tma_store(copies_[hop], {how_.col_of(f), how_.row_of(f) - own_first_},
+        tma_store(copies_[hop], {how_.col_of(f), how_.row_of(f) - how_.first_row(how_.rank())},
                   place(full_) + f.warp * warp_bytes);
     }
     tma_store_commit();
@@ -230,52 +185,27 @@ class sums_epilogue {
   __device__ void put_back() {
     if (added_ == 0) return;
     sum_fragment f = added_up_;
-    const auto clear = [&](unsigned own) {
-      const part_range some = range_of(own);
-      f.part = some.begin;
-      for (int i = 0; some.count > 0 && i < how_.world() - 1; ++i) {
-        throttle_.await();
-        cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
-                                 own_words(peer(i), f), landed_in(block_).zeros,
-                                 some.count * fragment_bytes);
-      }
-    };
     for (f.warp = 0; !left_out(mutant::sums_put_back) && f.warp < sum_fragments::warps; ++f.warp) {
-      unsigned added = 0;
+      unsigned all = 0;
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile)
-        if ((added_ & bit_of(subtile, f.warp)) != 0) added |= parts_of(subtile);
-      f.part = 0;
-      const unsigned own = own_of(f, how_.parts);
-      for (int subtile = 0; (own & ~added) != 0 && subtile < subtiles_of(config); ++subtile)
-        clear(own & added & parts_of(subtile));
-      if ((own & ~added) == 0) clear(own);
+        all |= bit_of(subtile, f.warp);
+      const bool at_once = (added_ & all) == all;
+      for (int subtile = 0; subtile < (at_once ? 1 : subtiles_of(config)); ++subtile) {
+        if ((added_ & bit_of(subtile, f.warp)) == 0) continue;
+        f.part = subtile * parts;
+        for (int i = 0; i < how_.world() - 1; ++i) {
+          throttle_.await();
+          cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
+                                   own_words(peer(i), f), landed_in(block_).zeros,
+                                   at_once ? landed_sums<config>::strip_bytes : warp_bytes);
+        }
+      }
     }
     tma_store_commit();
     added_ = 0;
   }
-  [[nodiscard]] __device__ static unsigned parts_of(int subtile) {
-    return ((1U << static_cast<unsigned>(parts)) - 1) << static_cast<unsigned>(subtile * parts);
-  }
   [[nodiscard]] __device__ static unsigned bit_of(int subtile, int warp) {
     return 1U << (subtile * sum_fragments::warps + warp);
-  }
-
-  /// Fragments of a warp that lie side by side, from one of them on.
-  struct part_range {
-    int begin;
-    int count;
-  };
-  [[nodiscard]] __device__ static part_range range_of(unsigned mask) {
-    return {__ffs(static_cast<int>(mask)) - 1, __popc(mask)};
-  }
-  /// Those of this rank, of so many from `f` on.
-  [[nodiscard]] __device__ unsigned own_of(const sum_fragment& f, int together) const {
-    return how_.mask_of(own_first_, own_end_, f, together);
-  }
-  /// Where they lie in a place.
-  [[nodiscard]] __device__ std::byte* at(const ring_cursor& where, int warp,
-                                         const part_range& some) const {
-    return place(where) + warp * warp_bytes + some.begin * fragment_bytes;
   }
 
   /// In rank order, without this one.
@@ -304,11 +234,13 @@ class sums_epilogue {
     empty().arrive();
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// A tile has been multiplied.
+  /// A tile has been multiplied. Those that do not pass here are not heard of.
   __device__ void measure(const work_tile& w) {
     const std::uint64_t now = cuda_memory::now();
     // What a block that was stopped took says nothing.
-    k_block_ = min((now - began_) / static_cast<unsigned>(w.end - w.begin), most_k_block);
+    const std::uint64_t took = (now - began_) / static_cast<unsigned>(w.end - w.begin);
+    if (measures_) k_block_ = min(took, most_k_block);
+    measures_ = true;
     began_ = now;
   }
 
@@ -324,8 +256,7 @@ class sums_epilogue {
   std::uint64_t epoch_;
   int group_;
   bool going_;
-  int own_first_;  // rows of this rank
-  int own_end_;
+  bool measures_ = true;  // no tile has passed by since one began here
   store_throttle throttle_;
   std::uint64_t began_;        // the tile that is multiplied
   std::uint64_t k_block_ = 0;  // nanoseconds that one took of the tile before
