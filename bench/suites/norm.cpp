@@ -21,9 +21,9 @@ std::vector<overlap_bar> norm_report::bars() const {
   bool any = false;
   for (const norm_row& row : rows) {
     const double time = row.seconds_of(norm_fused);
-    const double library = row.seconds_of(library_graph);
-    if (time <= 0 || library <= 0) continue;
-    least_gain = any ? std::min(least_gain, library / time) : library / time;
+    const double in_graph = row.seconds_of(library_graph);
+    if (time <= 0 || in_graph <= 0) continue;
+    least_gain = any ? std::min(least_gain, in_graph / time) : in_graph / time;
     any = true;
     if (row.tokens <= few_tokens && row.sum_seconds() > 0)
       most_over_sum = std::max(most_over_sum, time - row.sum_seconds());

@@ -79,14 +79,15 @@ TEST(tables, gemm_fits) {
   bench::gemm_report report;
   report.device = "NVIDIA H200";
   report.library = "cuBLASLt 13.1.0";
-  for (const std::int64_t m : {1, 64, 128, 16384})
-    report.rows.push_back({.m = m,
-                           .n = 57344,
-                           .k = 28672,
-                           .time = about(12345.6e-6),
-                           .library_time = about(12345.6e-6),
-                           .invariant_time = about(2 * 12345.6e-6),
-                           .traced_time = about((m == 64 ? 4 : 1) * 12345.6e-6)});
+  for (const std::int64_t m : {1, 64, 128, 16384}) {
+    bench::gemm_row& row = report.rows.emplace_back();
+    row.m = m;
+    row.n = 57344;
+    row.k = 28672;
+    row.time = row.library_time = about(12345.6e-6);
+    row.invariant_time = about(2 * 12345.6e-6);
+    row.traced_time = about((m == 64 ? 4 : 1) * 12345.6e-6);
+  }
   report.invariant = true;
   EXPECT_TRUE(report.cost_of_trace().where.empty());
   report.traced = true;
