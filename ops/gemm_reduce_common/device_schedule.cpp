@@ -99,12 +99,36 @@ class fragment_check {
     for (const auto& [at, times] : tiles)
       expect(times == 1 && at.first < how_.row_tiles && at.second < how_.col_tiles,
              fmt::format("tile {}, {} is sent {} times", at.first, at.second, times));
+    for (int owner = 0; owner < how_.world(); ++owner) expect_sent_to(owner);
     expect(how_.swap_ab == plan_.gemm.config.swap_ab &&
                how_.groups == storing_warpgroups(plan_.gemm.config) &&
                how_.parts * 8 == plan_.gemm.config.block_n,
            "threads hold their sums otherwise");
     expect(how_.row_tiles * how_.tile_m >= how_.m && how_.col_tiles * how_.tile_n >= how_.n,
            "tiles do not cover C");
+  }
+
+  /// What a rank sends an owner is what that takes, and puts back: nothing to an owner of no rows.
+  void expect_sent_to(int owner) {
+    const int step = how_.fragment_rows();
+    const int strips = how_.row_tiles * (how_.tile_m / step);
+    for (int strip = 0; strip < strips; ++strip) {
+      sum_fragment f;
+      f.row_tile = strip / (how_.tile_m / step);
+      const int in_tile = strip % (how_.tile_m / step);
+      if (how_.swap_ab) {
+        f.part = in_tile;
+      } else {
+        f.group = in_tile / sum_fragments::warps;
+        f.warp = in_tile % sum_fragments::warps;
+      }
+      const int row = how_.row_of(f);
+      const bool taken =
+          !common(row, row + step, how_.first_row(owner), how_.end_row(owner)).empty();
+      expect(how_.wanted(owner, f) == taken,
+             fmt::format("rows from {} on are {} owner {}", row,
+                         taken ? "not sent to" : "sent to, and never taken by,", owner));
+    }
   }
 
   static constexpr std::size_t most_faults = 8;

@@ -61,12 +61,8 @@ TEST(wide_tiles, count_as_slower_than_alone) {
     for (gemm_plan p : plans) {
       const double found = p.cycles;
       // The model knows the kernel of the GEMM alone, which may keep other sub-tiles.
-      const auto alone = std::ranges::find_if(gpu::gemm_kernels, [&](gpu::tile_config c) {
-        c.stages = p.config.stages;
-        c.epilogue_buffers = p.config.epilogue_buffers;
-        return c == p.config;
-      });
-      ASSERT_NE(alone, std::end(gpu::gemm_kernels));
+      const auto alone = compiled_for(gpu::gemm_kernels, p.config);
+      ASSERT_TRUE(alone);
       p.config = *alone;
       p.schedule.raster_group = gemm_plan{}.schedule.raster_group;
       const double expected = plan_cycles(shape, p, gpu) * (is_wide(p) ? 1.1 : 1);
