@@ -36,6 +36,7 @@ struct check_options {
   std::optional<std::string> how;
   std::optional<std::string> gather;
   std::optional<std::string> move;
+  std::optional<std::string> partials;
   bool own_heads = false;
 };
 
@@ -145,7 +146,7 @@ int carry_out_on_gpus(const check_options& options) {
     throw error(errc::invalid_argument, "--gpu takes one number of ranks: --ranks W");
   const gpu_check_report report =
       check_gpu_plans({entry_on_gpus(options), options.problem, options.effort.ranks.front(),
-                       *options.gpu, options.how, options.gather, options.move});
+                       *options.gpu, options.how, options.gather, options.move, options.partials});
   if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;
@@ -204,6 +205,8 @@ void add_check(CLI::App& app, int& status) {
   of_gpu(verb->add_option("--pattern", options->how, "with --gpu, only this one"));
   of_gpu(verb->add_option("--gather", options->gather, "with --gpu, only rows or k of A"));
   of_gpu(verb->add_option("--move", options->move, "with --gpu, only push or pull"));
+  of_gpu(verb->add_option("--partials", options->partials,
+                          "with --gpu, only fp32 or bf16 partial results, of sums over ranks"));
   of_gpu(verb->add_flag("--own-heads", options->own_heads,
                         "of merge_partial_attention, with --gpu: to each rank its heads"));
   verb->footer(footer);

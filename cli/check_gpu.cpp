@@ -44,6 +44,9 @@ void require_possible(const gpu_check_request& r) {
   if (!r.entry.gathers && (r.gather || r.move))
     throw error(errc::invalid_argument,
                 fmt::format("{} gathers nothing; --gather and --move do not fit it", name));
+  if (!r.entry.sums_to && r.partials)
+    throw error(errc::invalid_argument,
+                fmt::format("{} sends no partial results; --partials does not fit it", name));
   require_size(name, 0, "m", r.problem.m);
   require_size(name, 0, "n", r.problem.n);
   require_size(name, 0, "k", r.problem.k);
@@ -80,6 +83,8 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request) {
   const bool gathers = request.entry.gathers;
   constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
   constexpr direction directions[] = {direction::push, direction::pull};
+  const bool sums = request.entry.sums_to.has_value();
+  constexpr dtype partials[] = {dtype::f32, dtype::bf16};
   std::vector<pattern> patterns(std::begin(own_kernels), std::end(own_kernels));
   if (request.how) patterns = {patterns[place_in("--pattern", *request.how, names_of_patterns())]};
   for (const pattern how : patterns) {
@@ -88,16 +93,21 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request) {
       if (!gathers && axis != gather_axis::rows) continue;
       for (const direction move : wanted("--move", request.move, directions)) {
         if (move == direction::pull && !(gathers && pulls)) continue;
-        gemm_problem problem = request.problem;
-        problem.gather = axis;
-        operator_options options;
-        options.how = how;
-        options.move = move;
-        std::string way(name_of(how));
-        if (gathers) way += fmt::format(", gather {}", name_of(axis));
-        if (gathers && pulls) way += fmt::format(", {}", name_of(move));
-        report.rows.push_back({way, request.entry.check_on_gpus(problem, request.ranks, options,
-                                                                report.multiprocessors)});
+        for (const dtype sent : wanted("--partials", request.partials, partials)) {
+          if (!sums && sent != dtype::f32) continue;
+          gemm_problem problem = request.problem;
+          problem.gather = axis;
+          problem.partials = sent;
+          operator_options options;
+          options.how = how;
+          options.move = move;
+          std::string way(name_of(how));
+          if (gathers) way += fmt::format(", gather {}", name_of(axis));
+          if (gathers && pulls) way += fmt::format(", {}", name_of(move));
+          if (sums) way += fmt::format(", {} partials", name_of(sent));
+          report.rows.push_back({way, request.entry.check_on_gpus(problem, request.ranks, options,
+                                                                  report.multiprocessors)});
+        }
       }
     }
   }

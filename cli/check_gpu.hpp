@@ -18,7 +18,8 @@ struct gpu_check_request {
   std::string gpu;                    ///< its name
   std::optional<std::string> how;     ///< one pattern; without it all that have kernels
   std::optional<std::string> gather;  ///< one axis
-  std::optional<std::string> move;    ///< one direction
+  std::optional<std::string> move;
+  std::optional<std::string> partials;  ///< one direction
 };
 
 /// One way to carry the operator out, and what was found out about its plans.

@@ -69,3 +69,6 @@ untax_comm_kernels(scatter
 template void meet_scattered(const tile_io<gemm_all_scatter_protocol>&, scatter_meeting, std::uint64_t*, cudaStream_t);
 template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
   engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/protocol.hpp)
+untax_comm_kernels(row_sums
+  "template void add_rows(const row_sums<gemm_all_scatter_protocol>&, std::uint64_t*, int, bool, cudaStream_t);"
+  engines/gpu/comm/row_sums.cuh ops/gemm_all_scatter/protocol.hpp)

@@ -185,7 +185,7 @@ class device_gather final : public device_operator {
   comm::sender_lists lists_;
   comm::sender_lists nothing_;
   bulk_gather bulk_;  // of bulk_synchronous
-  gpu::gemm_arguments maps_{};
+  gpu::gemm_matrices maps_{};
   gemm_operands operands_;  // what the maps describe
   std::uint64_t* sender_epochs_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first

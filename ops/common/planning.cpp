@@ -150,10 +150,12 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
                       return false;
                     return is_wide(p) ? !few : !gpu::rereads_weights(p);
                   });
-  // Beside what is moved, blocks that read for themselves took so much longer, between two H100.
-  constexpr double longer = 1.1;
+  // Beside what is moved they took so much longer, between two H100: blocks that read for
+  // themselves, and those that share what they read.
+  constexpr double longer_alone = 1.1;
+  constexpr double longer_together = 1.05;
   for (gpu::gemm_plan& p : plans)
-    if (is_wide(p)) p.cycles *= longer;
+    if (is_wide(p)) p.cycles *= p.config.cluster > 1 ? longer_together : longer_alone;
   std::ranges::stable_sort(plans, {}, &gpu::gemm_plan::cycles);
   return plans;
 }

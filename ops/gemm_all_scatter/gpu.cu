@@ -169,9 +169,8 @@ class device_scatter final : public device_operator {
     const scatter_maps maps = maps_of(problem_, plan_, io_.how, operands);
     row_splits_.clear();
     for (const scatter_maps::row_split& split : maps.row_splits) {
-      gpu::gemm_arguments& all = row_splits_.emplace_back();
-      all.a = map.a(split.a);
-      all.b = map.b(maps.b);
+      gpu::gemm_matrices& all = row_splits_.emplace_back();
+      map.describe_operands(all, split.a, maps.b);
       all.c = map.c(split.c);
     }
     io_.c[0] = row_splits_.front().c;
@@ -188,8 +187,8 @@ class device_scatter final : public device_operator {
   scatter_plan plan_;
   std::optional<gpu::gemm_launcher> gemm_;
   io io_;
-  std::vector<gpu::gemm_arguments> row_splits_;  // maps of the matrices of each
-  gemm_operands operands_;                       // what they describe
+  std::vector<gpu::gemm_matrices> row_splits_;  // maps of the matrices of each
+  gemm_operands operands_;                      // what they describe
   std::uint64_t* moved_ = nullptr;
   std::uint64_t* opened_ = nullptr;
   std::uint64_t* closed_ = nullptr;

@@ -28,6 +28,11 @@ struct symmetric_result {
                                                               const operator_options& options,
                                                               const symmetric_result& result);
 
+/// The same of the pattern fused_warp_specialized: see `row_sums_plan`.
+[[nodiscard]] std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
+                                                                  const operator_options& options,
+                                                                  const symmetric_result& result);
+
 /// The same in a world of one rank, where it has to be no pattern: the GEMM alone, which sends
 /// itself nothing.
 [[nodiscard]] std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,

@@ -103,6 +103,14 @@ void sums_plan::set_rows(std::int64_t rows) {
   if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 
+pattern usual_pattern(const device_sum& sum) {
+  const bool passes_on = sum.target == reduce_target::everywhere;
+  const std::int64_t few_rows = passes_on ? 256 : 128;
+  const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows &&
+                       !(passes_on && (sum.phases == 1 || sum.m >= 4096));
+  return as_rows ? pattern::fused_warp_specialized : pattern::fused_sequential;
+}
+
 int sums_plan::adding_warps(bool multiplies) const {
   constexpr int warps = gpu::sum_fragments::warps;
   if (multiplies && comm_ctas == 0 && !beside) return gemm.blocks() * gpu::mma_warpgroups * warps;
@@ -119,7 +127,8 @@ std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
     default:
       throw error(errc::unsupported,
                   fmt::format("rank {}: {}: on GPUs there is no {}; there are bulk_library, "
-                              "producer_consumer, fused_sequential and fused_specialized",
+                              "producer_consumer, fused_sequential, fused_specialized and "
+                              "fused_warp_specialized",
                               rank, sum.operator_name, name_of(options.how)));
   }
   return plans_or_refusal(sum.operator_name, rank, sum.m, options, gpu.num_sms,

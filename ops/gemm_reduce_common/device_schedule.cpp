@@ -11,6 +11,7 @@
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/gemm/cta_reads.hpp"
+#include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/plan_check/check.hpp"
 
 namespace untax {
@@ -329,6 +330,11 @@ schedule::lane_program sums_model::lanes() const {
 
 device_findings check_on_gpus(const device_sum& sum, int ranks, const operator_options& options,
                               int multiprocessors) {
+  if (options.how == pattern::fused_warp_specialized)
+    return plan_check::check(ranks, [&](int rank) {
+      return row_sums_model(sum,
+                            row_sums_plans(sum, ranks, rank, options, {multiprocessors}).front());
+    });
   std::size_t fragments = 0;
   device_findings found = plan_check::check(ranks, [&](int rank) {
     sums_model m(sum, sums_plans(sum, ranks, rank, options, {multiprocessors}).front());

@@ -69,6 +69,7 @@ class device_sums final : public device_operator {
     sum_.m = rows;
     plan_.set_rows(rows);
     io_.how = plan_.how;
+    io_.turn = plan_.how.turn();
     io_.lands = lands();
     operands_ = {};
   }
@@ -94,6 +95,7 @@ class device_sums final : public device_operator {
   void allocate() {
     const gpu::sum_fragments& how = plan_.how;
     io_.how = how;
+    io_.turn = how.turn();
     io_.type = sum_.type;
     io_.slab_bytes = how.slab_bytes();
     io_.adding_warps = plan_.adding_warps(gemm_.has_value());
@@ -139,7 +141,7 @@ class device_sums final : public device_operator {
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
     if (io_.keeps && has_one_tile() && how.parts <= most_parts_in_registers) return false;
-    return gpu::can_land(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
+    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
            how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
   [[nodiscard]] std::int64_t own_rows() const {
@@ -149,8 +151,8 @@ class device_sums final : public device_operator {
   /// For TMA. Results pass through it where sums land, into this rank's C or that of all ranks.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
-    maps_.a = map.a({operands.a, sum_.m, depth_, depth_});
-    maps_.b = map.b({operands.weights, sum_.n, depth_, depth_});
+    map.describe_operands(maps_, {operands.a, sum_.m, depth_, depth_},
+                          {operands.weights, sum_.n, depth_, depth_});
     maps_.c = maps_.a;
     const gpu::sum_fragments& how = io_.how;
     const std::int64_t first = how.passes_on ? how.first_row(how.rank()) * sum_.n * 2 : 0;
@@ -174,7 +176,7 @@ class device_sums final : public device_operator {
   std::int64_t depth_;
   std::optional<gpu::gemm_launcher> gemm_;
   gpu::summed_io io_;
-  gpu::gemm_arguments maps_;
+  gpu::gemm_matrices maps_;
   gemm_operands operands_;  // what they describe
   std::uint64_t* added_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
@@ -206,6 +208,8 @@ class lonely_sum final : public device_operator {
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& options,
                                                 const symmetric_result& result) {
+  if (options.how == pattern::fused_warp_specialized)
+    return row_sums_on_device(w, sum, options, result);
   auto plans =
       sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, sum.operator_name, plans.front().agreed());

@@ -11,6 +11,7 @@
 
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/timing/simulate.hpp"
+#include "ops/gemm_reduce_common/device_plan.hpp"
 #include "ops/timing/calibration.hpp"
 #include "ops/timing/timed_case.hpp"
 
@@ -78,6 +79,8 @@ class predictor {
 [[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_sums(predictor& p, const timed_case& c);
+/// Of the pattern fused_warp_specialized.
+[[nodiscard]] predicted simulate_row_sums(predictor& p, const device_sum& sum, int ranks);
 [[nodiscard]] predicted simulate_attention(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_collective(predictor& p, const timed_case& c);
 

@@ -200,7 +200,9 @@ predicted simulate_sums(predictor& p, const timed_case& c) {
     sum.phases = entry.phases({.m = c.m, .n = c.n, .k = c.k, .type = type, .partials = type},
                               c.ranks, memory_kind::cuda);
   }
-  return p.run(sums_lowering(p, sum, c.ranks, pattern_of(c.by)).lower());
+  const pattern how = pattern_of(c.by);
+  if (how == pattern::fused_warp_specialized) return simulate_row_sums(p, sum, c.ranks);
+  return p.run(sums_lowering(p, sum, c.ranks, how).lower());
 }
 
 }  // namespace untax

@@ -11,6 +11,7 @@
 #include "engines/schedule/check.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
+#include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
@@ -34,6 +35,12 @@ scatter_plan plan_of(const gemm_all_scatter_problem& p, int world, int rank,
 }
 sums_plan plan_of(const device_sum& sum, int world, int rank, const operator_options& options) {
   return sums_plans(sum, world, rank, options, {num_sms}).front();
+}
+
+/// The same, sent as rows.
+struct row_sum : device_sum {};
+row_sums_plan plan_of(const row_sum& sum, int world, int rank, const operator_options& options) {
+  return row_sums_plans(sum, world, rank, options, {num_sms}).front();
 }
 
 /// all_reduce_norm, with the names of a GEMM.
@@ -165,11 +172,13 @@ struct runs_of {
 using gather_runs = runs_of<all_gather_gemm_problem, plan_check::gather_model>;
 using scatter_runs = runs_of<gemm_all_scatter_problem, plan_check::scatter_model>;
 using sums_runs = runs_of<device_sum, sums_model>;
+using row_sums_runs = runs_of<row_sum, row_sums_model>;
 using norm_runs = runs_of<norm_case, norm_run>;
 using merge_runs = runs_of<merge_case, merge_run>;
 
 constexpr pattern sums_patterns[] = {pattern::producer_consumer, pattern::fused_sequential,
                                      pattern::fused_specialized};
+constexpr pattern row_sums_patterns[] = {pattern::fused_warp_specialized};
 constexpr pattern norm_patterns[] = {pattern::fused_sequential};
 
 /// Runs of random rows, of a problem with some random n and k.
@@ -216,8 +225,10 @@ TEST(gpu_plans, scatters_of_different_rows_follow_each_other) {
 TEST(gpu_plans, sums_of_different_rows_follow_each_other) {
   for (const reduce_target target : {reduce_target::owner, reduce_target::everywhere}) {
     for (const int phases : {1, 2}) {
-      const device_sum sum{.operator_name = "sum", .target = target, .phases = phases};
+      device_sum sum{.operator_name = "sum", .target = target, .phases = phases};
       expect_right<sums_runs>(1000, sum, sums_patterns);
+      sum.partials = sum.type;
+      expect_right<row_sums_runs>(1025, row_sum{sum}, row_sums_patterns);
     }
   }
 }

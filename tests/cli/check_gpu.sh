@@ -35,8 +35,14 @@ refused 'did you mean h200\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h2
 refused 'did you mean copy_engine\?' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engin
 for operator in gemm_reduce_scatter "gemm_all_reduce --pattern fused_sequential"; do
   expect 0 check $operator -m 100 -n 264 -k 200 --ranks 3 --gpu h200
-  says "$out" '^ *fused_sequential .* right$'
+  says "$out" '^ *fused_sequential, fp32 partials .* right$'
+  says "$out" '^ *fused_sequential, bf16 partials .* right$'
 done
+expect 0 check gemm_all_reduce -m 521 -n 264 -k 200 --ranks 3 --gpu h100 --pattern fused_warp_specialized --partials bf16
+says "$out" '^ *fused_warp_specialized, bf16 partials .* right$'
+says "$out" '^1 plans, '
+expect 0 check gemm_reduce_scatter -m 521 -n 264 -k 200 --ranks 3 --gpu h100 --pattern fused_warp_specialized --partials fp32
+says "$out" '^ *fused_warp_specialized, fp32 partials .* not planned$'
 expect 0 check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200
 says "$out" '^ *fused_sequential .* right$'
 for heads in "" --own-heads; do
@@ -45,6 +51,7 @@ for heads in "" --own-heads; do
 done
 refused 'head_dim is 12; on GPUs it has to be a multiple of 8' merge_partial_attention -m 1 -n 1 -k 12 --ranks 2 --gpu h200
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
+refused 'sends no partial results' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --partials bf16
 refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
 refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200
 refused 'looks at one operator' -m 8 -n 8 -k 64 --ranks 2 --gpu h200

@@ -160,11 +160,18 @@ TEST(gpu_capacity, gemm_all_scatter_has_any_number_of_rows) {
   check_rows(untax::gemm_all_scatter_entry(), any_rows(gather_axis::rows));
 }
 
+/// With partial results of both types.
+void check_rows_of_sums(const operator_entry& entry) {
+  gemm_problem most = any_rows(gather_axis::rows);
+  check_rows(entry, most);
+  most.partials = most.type;
+  check_rows(entry, most);
+}
 TEST(gpu_capacity, gemm_reduce_scatter_has_any_number_of_rows) {
-  check_rows(untax::gemm_reduce_scatter_entry(), any_rows(gather_axis::rows));
+  check_rows_of_sums(untax::gemm_reduce_scatter_entry());
 }
 TEST(gpu_capacity, gemm_all_reduce_has_any_number_of_rows) {
-  check_rows(untax::gemm_all_reduce_entry(), any_rows(gather_axis::rows));
+  check_rows_of_sums(untax::gemm_all_reduce_entry());
 }
 
 /// Microseconds of each of some runs that follow each other.

@@ -175,6 +175,42 @@ TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
       roomy_world());
 }
 
+/// Sent as rows, by parts of tiles that may be of several owners, with every kernel that there is.
+TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
+  NEEDS_GPUS(1);
+  constexpr auto how = pattern::fused_warp_specialized;
+  constexpr sum_shape more[] = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
+  std::vector<sum_shape> all(std::begin(shapes), std::end(shapes));
+  all.insert(all.end(), std::begin(more), std::end(more));
+  const int count = runs(10 * cases(10));
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        for (const auto& [m, n, k] : all) {
+          const exact_sum own_rows(w, m, n, k, sharding{m, w.size()}.of(w.rank()), dtype::bf16);
+          const exact_sum all_rows(w, m, n, k, {0, m}, dtype::bf16);
+          for (const int workers : {0, 4}) {
+            SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {} workers", w.rank(), w.size(),
+                                     m, n, k, workers));
+            untax::gemm_reduce_scatter scatter(
+                w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
+                {.how = how, .workers = workers});
+            expect_same_bits(w, scatter, own_rows, own_rows.c, count, s);
+            for (const int phases : {1, 2}) {
+              SCOPED_TRACE(fmt::format("all reduced in {} phases", phases));
+              untax::gemm_all_reduce reduce(
+                  w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
+                  {.how = how, .workers = workers, .phases = phases});
+              expect_same_bits(w, reduce, all_rows, reduce.result(), count, s);
+              expect_same_bits(w, reduce, all_rows, all_rows.c, 2, s);
+            }
+          }
+        }
+      },
+      roomy_world());
+}
+
 /// Partial results of 16 bits, which pass through shared memory where rows of a warpgroup are one
 /// owner's. Some tiles to a block and one; rows and columns that end within a tile, owners that
 /// meet in one.

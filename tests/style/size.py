@@ -10,10 +10,10 @@ import gate
 FOLDERS = ("ops/all_gather_gemm/", "ops/gemm_all_scatter/", "ops/plan_check/", "engines/gpu/gemm/", "engines/gpu/channel/",
            "engines/gpu/copy/", "engines/gpu/comm/", "engines/gpu/launch/", "tests/plans/")
 # A table; and what only other operators have.
-LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.|sums_slabs\.)|"
-                      r"engines/gpu/(gemm/sinks/(?!all_copies)|comm/sum_kernel|channel/peer_slabs)")
+LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.|sums_slabs\.|row_sums\.)|"
+                      r"engines/gpu/(gemm/sinks/(?!all_copies)|comm/(sum_kernel|row_sums)|channel/peer_slabs)")
 AIM = "8,700 lines in 75 files"
-MOST_LINES, MOST_FILES = 14271, 116
+MOST_LINES, MOST_FILES = 14389, 117
 
 
 def check(tree):

@@ -52,11 +52,14 @@ class epilogue_store {
       const tile_note noted(block_, full(), full_.parity, action::copy);
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
         await_full();
+        const copy_hops copies = sink.copies_of(row_of(tile, subtile));
         if (subtile == 0)
-          throttle.begin_tile((sink.copies() - 1) * subtiles_of(config), block_.k_blocks_after(w));
-        for (int copy = 0; copy < sink.copies(); ++copy) {
-          if (copy > 0 && !sink.in_turn()) throttle.await();
-          store(tile, subtile, copy_of(tile, subtile, sink, copy));
+          throttle.begin_tile(copies.peers(sink.world()) * subtiles_of(config),
+                              block_.k_blocks_after(w));
+        for (int i = 0; i < copies.count; ++i) {
+          const int hop = copies.at(i, sink.world());
+          if (hop > 0 && !sink.in_turn()) throttle.await();
+          store(tile, subtile, copy_of(tile, subtile, sink, hop));
         }
         commit();
       }
@@ -95,12 +98,15 @@ class epilogue_store {
   [[nodiscard]] __device__ static int n_of(const corner& tile, int subtile) {
     return tile.n + subtile * subtile_columns(config);
   }
-  /// Where a sub-tile goes in a copy of C: all sub-tiles of a tile to the same rows, unless swap
-  /// ab.
+  /// The first row of C of a sub-tile: that of the tile, unless swap ab.
+  [[nodiscard]] __device__ static int row_of(const corner& tile, int subtile) {
+    return config.swap_ab ? n_of(tile, subtile) : tile.m;
+  }
+  /// Where a sub-tile goes in a copy of C.
   template <class Sink>
   [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile,
-                                                      const Sink& sink, int copy) {
-    return sink.copy_of(config.swap_ab ? n_of(tile, subtile) : tile.m, copy);
+                                                      const Sink& sink, int hop) {
+    return sink.copy_of(row_of(tile, subtile), hop);
   }
   /// Asks for a sub-tile to be stored.
   __device__ void store(const corner& tile, int subtile, const destination& to) const {

@@ -82,28 +82,12 @@ class gemm::launcher {
   void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
     const gemm_plan& p = plan();
     const gemm_maps map{p, room_.type};
-    const matrix_at of_a{a, room_.m, room_.k, room_.k};
-    const matrix_at of_b{b, shape_.n, room_.k, room_.k};
-    gemm_arguments maps;
-    maps.a = map.a(of_a);
-    maps.b = map.b(of_b);
+    gemm_matrices maps;
+    map.describe_operands(maps, {a, room_.m, room_.k, room_.k}, {b, shape_.n, room_.k, room_.k});
     maps.c = map.c({c, room_.m, room_.n, room_.n});
     local_io io;
     static_cast<launch_trace&>(io) = trace_.begin_run(stream);
-    const bool swaps = p.config.swap_ab;
-    io.m_tail = tail_of(swaps ? of_b : of_a, swaps ? maps.b : maps.a,
-                        m_end_of(p, swaps ? shape_.n : room_.m));
-    io.n_tail = tail_of(swaps ? of_a : of_b, swaps ? maps.a : maps.b,
-                        n_end_of(p, swaps ? room_.m : shape_.n));
     launcher_.launch(maps, &io, stream);
-  }
-
-  /// The map of what is left at the end of an operand, if anything is.
-  [[nodiscard]] operand_tail tail_of(const matrix_at& matrix, const CUtensorMap& all,
-                                     const operand_end& end) const {
-    if (end.rows == 0) return {all, end.begin, 0};
-    return {tensor_map_of(matrix, shape_.type, {end.rows, block_k, read_together(plan())}),
-            end.begin, end.rows};
   }
 
   gemm_shape shape_;

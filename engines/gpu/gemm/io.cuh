@@ -35,6 +35,22 @@ struct destination {
   int row = 0;  ///< in the matrix that `c` describes
 };
 
+/// Copies of C, in the order of hops: this rank's is the first, and behind that of the last hop it
+/// comes again.
+struct copy_hops {
+  int first = 0;
+  int count = 1;
+
+  [[nodiscard]] __device__ int at(int i, int world) const {
+    const int hop = first + i;
+    return hop < world ? hop : hop - world;
+  }
+  /// How many are peers'.
+  [[nodiscard]] __device__ int peers(int world) const {
+    return count - (count > 0 && (first == 0 || first + count > world) ? 1 : 0);
+  }
+};
+
 /// What an epilogue warp has until its first sub-tile comes: the memory for that, to move
 /// other things through.
 struct epilogue_smem {
@@ -48,6 +64,12 @@ concept source_view = requires(V& v, int row, int k_block) {
   /// The window in which a k-block lies, for rows of A from a tile's first one on. Before `begin`
   /// only what it says of B holds.
   { v.window_of(row, k_block) } -> std::same_as<operand_window>;
+};
+/// A source of operands that are there.
+template <class V>
+concept present_source = source_view<V> && requires(V& v, int row) {
+  /// The row of A that lies at `row` in the order of the GEMM.
+  { v.turned(row) } -> std::same_as<int>;
 };
 /// A source whose k-blocks arrive while the kernel runs.
 template <class V>
@@ -82,16 +104,18 @@ concept bringing_source = source_view<V> && requires(V& v, int group) {
 
 /// What a sink does: says where parts of C go.
 template <class V>
-concept sink_view = requires(V& v, int row, int copy) {
-  /// How many copies of C a tile goes to; copy 0 is this rank's.
-  { v.copies() } -> std::same_as<int>;
-  { v.copy_of(row, copy) } -> std::same_as<destination>;
+concept sink_view = requires(V& v, int row, int hop) {
+  /// Where a part of a tile goes that begins at a row, in the copy of C so many hops away.
+  { v.copy_of(row, hop) } -> std::same_as<destination>;
 };
 /// A sink that tells others of what has been stored.
 template <class V>
 concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile, bool stored) {
   /// An epilogue warp, before its first store.
   v.before_store();
+  /// To which copies of C, of those of so many ranks, a part of a tile goes that begins at a row.
+  { v.copies_of(tile.row) } -> std::same_as<copy_hops>;
+  { v.world() } -> std::same_as<int>;
   /// Whether a tile is stored before its place is used again.
   { v.in_turn() } -> std::same_as<bool>;
   /// A thread of an epilogue warp, when it has asked for all stores of its half of a tile.
@@ -144,29 +168,19 @@ struct no_rows {
 template <class Io>
 class local_source::view {
  public:
-  __device__ view(const Io& /*io*/, const gemm_arguments& given)
-      : a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
+  __device__ view(const Io& io, const gemm_arguments& given)
+      : turn_(io.turn), a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
   __device__ void begin(std::uint64_t /*epoch*/) {}
+  [[nodiscard]] __device__ int turned(int row) const { return turn_.turned(row); }
   [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
-    return {&a_, row, &b_, 0, k_blocks_};
+    return {&a_, turned(row), &b_, 0, k_blocks_};
   }
 
  private:
+  const row_turn& turn_;
   const CUtensorMap& a_;
   const CUtensorMap& b_;
   int k_blocks_;
-};
-
-template <class Io>
-class trimmed_source::view : public local_source::view<Io> {
- public:
-  __device__ view(const Io& io, const gemm_arguments& given)
-      : local_source::view<Io>(io, given), tails_(io) {}
-  [[nodiscard]] __device__ const operand_tail& m_tail() const { return tails_.m_tail; }
-  [[nodiscard]] __device__ const operand_tail& n_tail() const { return tails_.n_tail; }
-
- private:
-  const trimmed_source::arguments& tails_;
 };
 
 template <class Io>
@@ -174,8 +188,7 @@ class local_sink::view {
  public:
   __device__ view(const Io& /*io*/, const gemm_arguments& given) : c_(given.c) {}
   __device__ void begin(std::uint64_t /*epoch*/) {}
-  [[nodiscard]] __device__ static constexpr int copies() { return 1; }
-  [[nodiscard]] __device__ destination copy_of(int row, int /*copy*/) const { return {&c_, row}; }
+  [[nodiscard]] __device__ destination copy_of(int row, int /*hop*/) const { return {&c_, row}; }
 
  private:
   const CUtensorMap& c_;

@@ -9,6 +9,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/schedule.hpp"
 
 namespace untax::gpu {
@@ -16,11 +17,27 @@ namespace untax::gpu {
 /// What stands where no sum has come yet: one of the NaNs.
 inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 
-/// What a launch is given, apart from its `gemm_io`.
-struct gemm_arguments {
+/// What there is of an operand in the last tile along it.
+struct operand_tail {
+  CUtensorMap map;                              ///< TMA tiles of `rows` rows
+  int begin = std::numeric_limits<int>::max();  ///< the row where a tile begins that is not full
+  int rows = 0;                                 ///< that each block reads of it
+};
+
+/// The matrices of a launch, as TMA reads and writes them.
+struct gemm_matrices {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
   CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, the same
   CUtensorMap c;  ///< TMA tiles of `c_tma_tile_rows` rows, `c_tma_tile_columns` elements wide
+  /// What is read of tiles that are not full, of operands that are there. TMA takes several times
+  /// as long for a row that does not exist as for one that does. What of a stage is not read stays
+  /// as it was: it ends up in no element of C.
+  operand_tail m_tail;
+  operand_tail n_tail;
+};
+
+/// What a launch is given, apart from its `gemm_io`.
+struct gemm_arguments : gemm_matrices {
   tile_scheduler schedule;
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
   dtype type = dtype::bf16;   ///< of the elements of A, B and C
@@ -73,25 +90,10 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using comm = comm_io<Senders>;
 };
 
-/// A and B of this GPU alone.
+/// A and B of this GPU alone, which are there.
 struct local_source {
-  struct arguments {};
-  template <class Io>
-  class view;
-};
-/// What there is of an operand in the last tile along it.
-struct operand_tail {
-  CUtensorMap map;                              ///< TMA tiles of `rows` rows
-  int begin = std::numeric_limits<int>::max();  ///< the row where a tile begins that is not full
-  int rows = 0;                                 ///< that each block reads of it
-};
-/// The same, but nothing beyond the last rows is read: TMA takes several times as long for a row
-/// that does not exist as for one that does. What of a stage is not read stays as it was: it ends
-/// up in no element of C.
-struct trimmed_source {
   struct arguments {
-    operand_tail m_tail;  ///< of the M operand: what a block reads of the tile at `begin`
-    operand_tail n_tail;  ///< of the N operand
+    row_turn turn;
   };
   template <class Io>
   class view;
@@ -110,6 +112,6 @@ struct no_senders {
   class view;
 };
 /// A GEMM of one GPU.
-using local_io = gemm_io<trimmed_source, local_sink, no_senders>;
+using local_io = gemm_io<local_source, local_sink, no_senders>;
 
 }  // namespace untax::gpu

@@ -120,9 +120,18 @@ __device__ __forceinline__ void run_roles_alone(
   producer.run();
 }
 
+/// Whether operands are there when the kernels ahead end, and nothing is read before. Who adds sums
+/// of ranks leaves the producer too few registers.
+template <tile_config config, class Io>
+inline constexpr bool reads_present = present_source<typename io_view<Io>::source_view> &&
+                                      !(io_view<Io>::has_peers && reads_early(config)) &&
+                                      !summing_sink<typename io_view<Io>::sink_view>;
+
 /// The roles of a block that multiplies for several ranks.
 template <tile_config config, class Io>
-__device__ __forceinline__ void run_roles(const block_view<config>& block, io_view<Io>& io) {
+__device__ __forceinline__ void run_roles(
+    const block_view<config>& block, io_view<Io>& io,
+    local_producer<config, typename io_view<Io>::source_view>& producer) {
   using source = typename io_view<Io>::source_view;
   constexpr register_shares registers =
       summing_sink<typename io_view<Io>::sink_view> ? registers_with_sums : registers_with_peers;
@@ -149,7 +158,15 @@ __device__ __forceinline__ void run_roles(const block_view<config>& block, io_vi
           tma_producer<config, source>(block, io.source).load_early_weights(asked_before_moving);
   }
   io.senders.beside(warp, epilogue_smem_of(block, warp));
-  if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
+  if constexpr (reads_present<config, Io>) {
+    if (warp == 0) {
+      producer.open_first();
+      if (elect_one()) producer.run();
+      __syncwarp();
+    }
+  } else {
+    if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
+  }
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
   }
@@ -177,7 +194,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   const int number = static_cast<int>(blockIdx.x) - given.comm_cta_count();
   const int in_order = number / cluster_ctas;
   const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
-  constexpr bool brings = bringing_source<typename view::source_view>;
+  constexpr bool present = reads_present<config, all>;
+  constexpr bool finds_first = present || bringing_source<typename view::source_view>;
   // Found while the kernels ahead end, but where senders need the registers.
   const block_view<config> block{
       trace_of(given),
@@ -186,7 +204,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       in_order,
       cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
       cluster_split_k == 1 ? 0 : in_cluster / cluster,
-      view::has_peers && !brings ? work_tile{} : arguments.schedule.first(in_order)};
+      finds_first && number >= 0 ? arguments.schedule.first(in_order) : work_tile{}};
   // One thread: several that initialise barriers side by side take longer.
   if (threadIdx.x == 32) init_barriers(shared);
   if (threadIdx.x == 64) {
@@ -200,28 +218,28 @@ __global__ void __launch_bounds__(block_threads, 1)
     if constexpr (cluster_ctas > 1) cluster_sync();
     griddepcontrol_launch_dependents();
   };
+  view io(given, arguments);
+  local_producer<config, typename view::source_view> producer(block, io.source);
+  if constexpr (present) {
+    if (threadIdx.x < 32 && number >= 0) producer.locate_first();
+    if (threadIdx.x == 64) {
+      prefetch(arguments.m_tail.map);
+      prefetch(arguments.n_tail.map);
+    }
+  }
+  meet();
   if constexpr (view::has_peers) {
-    meet();
     static_assert(view::senders_view::comm_smem_bytes <= sizeof(block_memory<config>));
-    view io(given, arguments);
     if (number < 0) {
       io.senders.prepare_comm();
       griddepcontrol_wait();
       io.begin(cluster_ctas);
       io.senders.run_comm(reinterpret_cast<std::byte*>(&shared));
     } else {
-      run_roles(block, io);
+      run_roles(block, io, producer);
     }
     io.finish();
   } else {
-    view io(given, arguments);
-    local_producer<config, typename view::source_view> producer(block, io.source);
-    if (threadIdx.x < 32) producer.locate_first();
-    if (threadIdx.x == 64) {
-      prefetch(given.m_tail.map);
-      prefetch(given.n_tail.map);
-    }
-    meet();
     run_roles_alone(block, io, producer);
   }
   note_kernel_end(block);

@@ -82,6 +82,8 @@ inline constexpr tile_config scatter_kernels[] = {
     {16, 1, 10, true, 2, true, 1},    // weights_by_16
     {168, 1, 4, true, 4, false, 1},   // weights_by_168
     {192, 1, 4, true, 3, false, 1},   // weights_by_192
+    {144, 1, 5, true, 3, false, 1},   // weights_by_144
+    {224, 2, 3, true, 5, false, 1},   // weights_by_224
 };
 
 /// Those that multiply and send partial results to who adds them: where tiles have many rows, from
@@ -92,8 +94,6 @@ inline constexpr tile_config sums_kernels[] = {
     {128, 2, 6, true, 1, false, 1},   // weights_by_128
     {64, 1, 6, true, 1, true, 1},     // weights_by_64
     {16, 1, 10, true, 1, true, 1},    // weights_by_16
-    {168, 1, 4, true, 3, false, 1},   // weights_by_168
-    {192, 1, 4, true, 3, false, 1},   // weights_by_192
 };
 
 }  // namespace untax::gpu

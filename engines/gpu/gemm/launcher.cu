@@ -40,11 +40,10 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
       static_cast<float*>(partials_.allocate(partials_bytes(plan), "a GEMM", 0xff));
 }
 
-void gemm_launcher::launch(const gemm_arguments& maps, const void* io, cudaStream_t stream) const {
+void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,
+                           cudaStream_t stream) const {
   gemm_arguments arguments = arguments_;
-  arguments.a = maps.a;
-  arguments.b = maps.b;
-  arguments.c = maps.c;
+  static_cast<gemm_matrices&>(arguments) = matrices;
   cudaLaunchConfig_t launch = form(stream);
   // The second one launches it early: programmatic dependent launch.
   cudaLaunchAttribute attributes[] = {gpu::in_clusters(cluster_blocks(plan_.config)),

@@ -30,9 +30,8 @@ class gemm_launcher {
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
 
-  /// `maps` holds descriptions of A, B and C; `io`: the `gemm_io` that the kernel takes. May be
-  /// captured.
-  void launch(const gemm_arguments& maps, const void* io, cudaStream_t stream) const;
+  /// `io`: the `gemm_io` that the kernel takes. May be captured.
+  void launch(const gemm_matrices& matrices, const void* io, cudaStream_t stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] int blocks() const noexcept { return comm_ctas_ + plan_.blocks(); }

@@ -4,8 +4,8 @@
 
 namespace untax::gpu {
 
-/// The producer of a GEMM of one GPU: brings k-blocks of both operands, which are there, into the
-/// ring, ahead of the consumer. Each block reads its own rows of the M operand, and its share of
+/// The producer of a GEMM whose operands are there: brings k-blocks of both into the ring, ahead of
+/// the consumer. Each block reads its own rows of the M operand, and its share of
 /// the rows of the N operand for all that share them. Of a tile that is not full it reads what
 /// there is of it.
 ///
@@ -83,11 +83,15 @@ class local_producer {
     tile_ = w.tile;
     const tile_scheduler::coord at = block_.arguments.schedule.at(w.tile);
     const gemm_arguments& given = block_.arguments;
-    m_ = {config.swap_ab ? &given.b : &given.a, block_.m_begin(at), tile_rows(config)};
-    n_ = {config.swap_ab ? &given.a : &given.b, block_.n_begin(at), given.multicast_rows};
+    const int m = block_.m_begin(at);
+    const int n = block_.n_begin(at);
+    m_ = {config.swap_ab ? &given.b : &given.a, config.swap_ab ? m : source_.turned(m),
+          tile_rows(config)};
+    n_ = {config.swap_ab ? &given.a : &given.b, config.swap_ab ? source_.turned(n) : n,
+          given.multicast_rows};
     bytes_ = static_cast<std::uint32_t>(given.stage_bytes);
-    const operand_tail& m_tail = source_.m_tail();
-    const operand_tail& n_tail = source_.n_tail();
+    const operand_tail& m_tail = given.m_tail;
+    const operand_tail& n_tail = given.n_tail;
     const bool m_ends = m_.row >= m_tail.begin;
     const bool n_ends = n_.row >= n_tail.begin;
     // Blocks of a cluster behind the last rows have none.

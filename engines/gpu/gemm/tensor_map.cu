@@ -58,6 +58,23 @@ CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, const tma_tile_fo
   return map_of(matrix, 2, 1, 0, type, form);
 }
 
+void gemm_maps::describe_operands(gemm_matrices& of, const matrix_at& in_a,
+                                  const matrix_at& in_b) const {
+  of.a = a(in_a);
+  of.b = b(in_b);
+  const auto tail_of = [&](const matrix_at& matrix, const CUtensorMap& all,
+                           const operand_end& end) -> operand_tail {
+    if (end.rows == 0) return {all, end.begin, 0};
+    return {tensor_map_of(matrix, type, {end.rows, block_k, read_together(plan)}), end.begin,
+            end.rows};
+  };
+  const bool swaps = plan.config.swap_ab;
+  const matrix_at& m_operand = swaps ? in_b : in_a;
+  const matrix_at& n_operand = swaps ? in_a : in_b;
+  of.m_tail = tail_of(m_operand, swaps ? of.b : of.a, m_end_of(plan, m_operand.rows));
+  of.n_tail = tail_of(n_operand, swaps ? of.a : of.b, n_end_of(plan, n_operand.rows));
+}
+
 CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
   return map_of(
       tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,

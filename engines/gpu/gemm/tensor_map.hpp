@@ -5,6 +5,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 
@@ -40,6 +41,8 @@ struct gemm_maps {
   const gemm_plan& plan;
   dtype type = dtype::bf16;
 
+  /// A and B, whole tiles and what is left at their ends.
+  void describe_operands(gemm_matrices& of, const matrix_at& in_a, const matrix_at& in_b) const;
   [[nodiscard]] CUtensorMap a(const matrix_at& matrix) const {
     return tensor_map_of(matrix, type, {a_tma_tile_rows(plan), block_k, read_together(plan)});
   }

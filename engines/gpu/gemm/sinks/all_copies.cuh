@@ -18,12 +18,19 @@ class all_copies<Protocol>::view {
   __device__ view(const Io& io, const gpu::gemm_arguments& /*given*/) : t_(io) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  [[nodiscard]] __device__ int copies() const {
-    return t_.way == scatter_way::store_to_peers && going_ ? t_.how.world() : 1;
+  [[nodiscard]] __device__ gpu::copy_hops copies_of(int row) const {
+    if (t_.way != scatter_way::store_to_peers) return {0, 1};
+    if (t_.owned.each == 0) return {0, going_ ? t_.how.world() : 1};
+    const gpu::owned_rows::owners owners = t_.owned.of_part(t_.turn.turned(row));
+    const int hop = owners.first - t_.how.rank();
+    return {hop < 0 ? hop + t_.how.world() : hop, going_ ? owners.count : 0};
   }
-  [[nodiscard]] __device__ gpu::destination copy_of(int row, int copy) const {
-    return {&t_.c[copy], row};
+  [[nodiscard]] __device__ gpu::destination copy_of(int row, int hop) const {
+    if (t_.owned.each == 0) return {&t_.c[hop], t_.turn.turned(row)};
+    const int owner = receiver_at_hop(t_.how.rank(), hop, t_.how.world());
+    return {&t_.c[hop], t_.turn.turned(row) - t_.owned.slab_begin(owner)};
   }
+  [[nodiscard]] __device__ int world() const { return t_.how.world(); }
   /// Whether the stores of a tile have to end before its place is used again.
   [[nodiscard]] __device__ bool in_turn() const { return t_.in_turn; }
 

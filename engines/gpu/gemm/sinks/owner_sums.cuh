@@ -17,23 +17,6 @@ namespace untax::gpu {
   return static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
 }
 
-template <class Io>
-class turned_source::view {
- public:
-  __device__ view(const Io& io, const gemm_arguments& given)
-      : how_(io.how), a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
-  __device__ void begin(std::uint64_t /*epoch*/) {}
-  [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
-    return {&a_, how_.turned(row), &b_, 0, k_blocks_};
-  }
-
- private:
-  const sum_fragments& how_;
-  const CUtensorMap& a_;
-  const CUtensorMap& b_;
-  int k_blocks_;
-};
-
 /// Where a lane puts its words of a fragment.
 template <class Words>
 [[nodiscard]] __device__ typename Words::words* place_at(const sums_run& io, int owner,
@@ -74,8 +57,7 @@ class sums_sender {
     owed_.begin_tile();
     if constexpr (can_stage(config)) {
       const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
-      if constexpr (can_land(config))
-        if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
+      if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
       if (owner >= 0) return stage<T>(block, sums);
     }
     if (!going_) return;
@@ -93,7 +75,7 @@ class sums_sender {
   template <tile_config config>
   [[nodiscard]] __device__ handed_over left(const block_view<config>& block) const {
     // Until what was added has left nothing behind in slabs.
-    if constexpr (can_land(config)) {
+    if constexpr (can_stage(config)) {
       if (t_.lands) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
     }
     return {!going_, owed_};
@@ -280,7 +262,7 @@ class owner_sums::view {
     if constexpr (can_stage(config)) {
       if (!t_.stages && !t_.lands) return;
       const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
-      if constexpr (can_land(config)) clear(landed_in(block));
+      clear(landed_in(block));
       if (threadIdx.x % 32 == 0)
         sums_epilogue<config>(block, t_, copies_, epoch_, group, going).run();
     }

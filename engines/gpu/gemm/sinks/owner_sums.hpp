@@ -45,20 +45,13 @@ struct landed_sums {
 /// end.
 struct owner_sums {
   template <tile_config config>
-  static constexpr std::size_t own_bytes = can_land(config) ? sizeof(landed_sums<config>) : 0;
+  static constexpr std::size_t own_bytes = can_stage(config) ? sizeof(landed_sums<config>) : 0;
 
   struct arguments {
     /// This rank's rows in the copies of C that have their sums, in the order of hops: TMA tiles of
     /// `landed_form`.
     CUtensorMap c[most_ranks];
   };
-  template <class Io>
-  class view;
-};
-
-/// A and B of this GPU alone; tiles of rows begin with those of the next rank.
-struct turned_source {
-  struct arguments {};
   template <class Io>
   class view;
 };
@@ -72,7 +65,7 @@ struct sum_adders {
 };
 
 /// What the GEMM is given that sums over ranks.
-using summed_io = gemm_io<turned_source, owner_sums, sum_adders>;
+using summed_io = gemm_io<local_source, owner_sums, sum_adders>;
 /// What a kernel is given that only adds.
 using adding_io = comm_io<sum_adders>;
 

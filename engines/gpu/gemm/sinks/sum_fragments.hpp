@@ -8,17 +8,16 @@
 
 #include "engines/gpu/channel/peer_slabs.hpp"
 #include "engines/gpu/gemm/config.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 
 namespace untax::gpu {
 
-/// Whether tiles can leave through the places of the epilogue, a whole tile at a time.
+/// Whether tiles can pass through the places of the epilogue, a whole tile at a time: out to a
+/// peer, and what peers have of own ones in. With swap_ab the latter took longer than loads into
+/// registers, between two H100.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
-  return c.cluster_split_k == 1 && !c.warpgroup_split_k && c.epilogue_buffers >= subtiles_of(c);
-}
-/// Whether what peers have of a tile can be brought there. With swap_ab that took longer than loads
-/// into registers, between two H100.
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_land(const tile_config& c) {
-  return can_stage(c) && !c.swap_ab;
+  return !c.swap_ab && c.cluster_split_k == 1 && !c.warpgroup_split_k &&
+         c.epilogue_buffers >= subtiles_of(c);
 }
 /// Fragments of a warp in a sub-tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int subtile_parts(const tile_config& c) {
@@ -208,11 +207,12 @@ struct sum_fragments : peer_slabs {
 
   // In which order a rank multiplies: the rows of the next rank first, its own last.
 
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr row_turn turn() const noexcept {
+    return {first_row_tile * tile_m, row_tiles * tile_m};
+  }
   /// The first row of A of a tile that lies at `row` in the order of the GEMM.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
-    const int all = row_tiles * tile_m;
-    const int at = row + first_row_tile * tile_m;
-    return at < all ? at : at - all;
+    return turn().turned(row);
   }
 };
 

@@ -19,8 +19,8 @@ namespace untax::gpu {
 template <tile_config config>
 [[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
-  constexpr int rows = config.swap_ab ? config.block_n : warpgroup_rows;
-  const int first = how.turned(row) + (config.swap_ab ? 0 : group * warpgroup_rows);
+  constexpr int rows = warpgroup_rows;
+  const int first = how.turned(row) + group * rows;
   const int owner = first / how.full_rows();
   if (first + rows > how.m || (first + rows - 1) / how.full_rows() != owner ||
       !(owner == how.rank() ? io.lands : io.stages) || column + how.tile_n > how.n)
@@ -80,7 +80,7 @@ class sums_epilogue {
       first.group = group_;
       if (owner != how_.rank()) {
         send(w, owner, first);
-      } else if constexpr (can_land(config)) {
+      } else {
         add_up(w, first);
       }
       tma_store_wait_read<0>();

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include <untax/tile/order.hpp>
+
+#include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/row_sums.hpp"
+#include "engines/gpu/norm/elements.cuh"
+#include "engines/gpu/sm90/ptx/cluster.cuh"
+#include "engines/gpu/trace/block_run.cuh"
+#include "src/symmetric/cuda/launching.hpp"
+
+namespace untax {
+
+/// A block that adds, with elements of a type. The own rows lie one behind the other in every slab
+/// and in every result, so they are words in a row, of which each thread takes some.
+template <class T, class Protocol>
+class row_adder {
+ public:
+  explicit __device__ row_adder(const row_sums<Protocol>& io)
+      : t_(io), step_(static_cast<std::int64_t>(gridDim.x) * gpu::row_sum_threads) {
+    const int rank = io.how.rank();
+    const std::int64_t words_of_row = io.moved.c_stride / gpu::row_words;
+    const int first = io.owned.first(rank);
+    words_ = (io.owned.end(rank) - first) * words_of_row;
+    slab_ = reinterpret_cast<const uint4*>(io.moved.run.inbox.local()) +
+            (first - io.owned.slab_begin(rank)) * words_of_row;
+    result_ = io.passes_on ? first * words_of_row : 0;
+  }
+
+  __device__ void run() const {
+    for (std::int64_t at = std::int64_t{blockIdx.x} * gpu::row_sum_threads + threadIdx.x;
+         at < words_; at += together * step_)
+      add(at);
+  }
+
+ private:
+  static constexpr int together = 4;  // words of a slab that a thread asks for at once
+  using eight = gpu::eight<T>;
+
+  /// The words from one on, a step apart.
+  __device__ void add(std::int64_t at) const {
+    eight sums[together];
+    take(at, 0, [&](int i, const eight& first) { sums[i] = first; });
+    for (int source = 1; source < t_.how.world(); ++source)
+      take(at, source, [&](int i, const eight& more) { sums[i].add(more); });
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      if (at + i * step_ < words_) store(at + i * step_, sums[i].pairs());
+    }
+  }
+  template <class Visit>
+  __device__ void take(std::int64_t at, int source, const Visit& visit) const {
+    const uint4* const slab = slab_ + source * (t_.slab_bytes / std::int64_t{sizeof(uint4)});
+    uint4 seen[together];
+#pragma unroll
+    for (int i = 0; i < together; ++i)
+      seen[i] = at + i * step_ < words_ ? __ldcs(slab + at + i * step_) : uint4{};
+#pragma unroll
+    for (int i = 0; i < together; ++i) visit(i, eight::of(seen[i]));
+  }
+  /// The own result last: who is far waits longest.
+  __device__ void store(std::int64_t at, const uint4& word) const {
+    const int rank = t_.how.rank();
+    const int world = t_.how.world();
+    for (int hop = t_.passes_on ? 1 : world; hop <= world; ++hop) {
+      std::byte* const result =
+          t_.moved.run.out + (receiver_at_hop(rank, hop, world) - rank) * t_.moved.run.between;
+      reinterpret_cast<uint4*>(result)[result_ + at] = word;
+    }
+  }
+
+  const row_sums<Protocol>& t_;
+  std::int64_t step_;
+  std::int64_t words_;
+  std::int64_t result_;  // the first word of the own rows
+  const uint4* slab_;    // that of rank 0, from the own rows on
+};
+
+/// The last block to have stored its sums tells peers of those of all, and waits for theirs. By the
+/// first warp, behind all threads of the block.
+template <class Protocol>
+__device__ void close_sums(const row_sums<Protocol>& io, std::uint64_t epoch) {
+  bool last = false;
+  if (threadIdx.x == 0) {
+    const std::uint64_t before =
+        cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*io.done).fetch_add(
+            1, cuda::memory_order_acq_rel);
+    last = before + 1 == epoch * gridDim.x;
+  }
+  const bool closes = __any_sync(0xffffffffU, last) != 0;
+  __syncwarp();  // a vote orders no memory
+  // The host reports a failed wait.
+  if (closes) (void)output_channel<Protocol>(io, 1, epoch, 0).close();
+}
+
+template <class Protocol>
+__global__ void __launch_bounds__(gpu::row_sum_threads)
+    row_sum_kernel(const __grid_constant__ row_sums<Protocol> io, std::uint64_t* epochs) {
+  if (io.dry()) return;
+  gpu::griddepcontrol_wait();
+  gpu::griddepcontrol_launch_dependents();
+  const gpu::block_run mine(io.moved.run, epochs[blockIdx.x], gpu::warp_role::adder);
+  if (io.type == dtype::bf16) {
+    row_adder<__nv_bfloat16, Protocol>(io).run();
+  } else {
+    row_adder<__half, Protocol>(io).run();
+  }
+  __syncthreads();
+  if (io.passes_on && threadIdx.x < 32) close_sums(io, mine.epoch());
+  __syncthreads();
+  mine.end();
+}
+
+template <class Protocol>
+void add_rows(const row_sums<Protocol>& io, std::uint64_t* epochs, int blocks, bool early,
+              cudaStream_t stream) {
+  gpu::start_pdl(early, row_sum_kernel<Protocol>, blocks, gpu::row_sum_threads, stream,
+                 "cannot start a sum over ranks", io, epochs);
+}
+
+}  // namespace untax

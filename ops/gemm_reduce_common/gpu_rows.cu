@@ -1,0 +1,180 @@
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <untax/tile/order.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/comm/row_sums.hpp"
+#include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/sinks/all_copies.hpp"
+#include "engines/gpu/gemm/tensor_map.hpp"
+#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/operator_launcher.hpp"
+#include "ops/common/kernel_start.hpp"
+#include "ops/common/plan_agreement.hpp"
+#include "ops/gemm_reduce_common/device.hpp"
+#include "ops/gemm_reduce_common/row_plan.hpp"
+
+namespace untax {
+namespace {
+
+using io = scatter_io<gemm_all_scatter_protocol>;
+using sums_io = row_sums<gemm_all_scatter_protocol>;
+
+/// A GEMM whose parts go to the owners of rows, and a kernel behind it that adds them.
+class device_row_sums final : public device_operator {
+ public:
+  device_row_sums(world& w, const device_sum& sum, const operator_options& options,
+                  row_sums_plan plan, const symmetric_result& result)
+      : sum_(sum),
+        how_(options.how),
+        plan_(std::move(plan)),
+        result_(result),
+        depth_(sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size),
+        io_{{{{.how = plan_.meetings()}}}},
+        adds_{{.how = plan_.meetings()}},
+        launcher_(w, sum.operator_name, {.side = 1}) {
+    launcher_.require_at_most(gpu::most_ranks);
+    // A rank that has nothing of k sends zeros.
+    if (depth_ > 0)
+      gemm_.emplace(plan_.gemm, sum.type,
+                    gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config), 0,
+                    start_of(w, options, false));
+    allocate();
+    describe_rows();
+    launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
+  }
+
+  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    gpu::whole_run all = launcher_.begin(on);
+    adds_.moved.run.out = static_cast<std::byte*>(plan_.passes_on ? result_.data : c);
+    if (const gemm_operands now{a, weights}; gemm_ && now != operands_) describe_matrices(now);
+    if (gemm_) {
+      all([&] { gemm_->launch(matrices_, &io_, on); });
+    } else {
+      send_zeros(all, on);
+    }
+    all([&] { add_rows(adds_, added_, plan_.adding, launcher_.starts_early(), on); });
+    if (adds_.moved.run.out == c) return;
+    all([&] {
+      launcher_.require(
+          cudaMemcpyAsync(c, result_.data,
+                          static_cast<std::size_t>(sum_.m * sum_.n) * size_of(sum_.type),
+                          cudaMemcpyDeviceToDevice, on),
+          "cannot copy its result");
+    });
+  }
+
+  /// Slabs are those of the most rows, and so are the tiles: those beyond the rows of a run are
+  /// stored nowhere.
+  void set_rows(std::int64_t rows) override {
+    if (rows == sum_.m) return;
+    sum_.m = rows;
+    plan_.set_rows(rows);
+    describe_rows();
+    operands_ = {};
+  }
+
+  [[nodiscard]] pattern how() const override { return how_; }
+  [[nodiscard]] std::string text() const override {
+    return fmt::format("{}: {}, {}", sum_.operator_name, name_of(how_), plan_.text());
+  }
+
+ private:
+  void allocate() {
+    gpu::run_arguments& run = io_.moved.run;
+    run = launcher_.arguments(2, gpu::block_threads);
+    run.between = result_.between;
+    run.inbox = launcher_.symmetric_memory<std::byte>(
+        static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world), "inbox");
+    run.counters = launcher_.symmetric_memory<std::uint64_t>(
+        static_cast<std::size_t>(io_.how.counters()), "counters");
+    // A word of each block of both kernels, and of both meetings; the counts of blocks.
+    const int blocks = gemm_ ? gemm_->blocks() : 0;
+    run.epochs = launcher_.own_words(blocks + plan_.adding + 4);
+    added_ = run.epochs + blocks;
+    opened_ = added_ + plan_.adding;
+    closed_ = opened_ + 1;
+    io_.done = closed_ + 1;
+    io_.multiplying = blocks;
+    io_.moved.c_stride = sum_.n;
+    adds_.moved = io_.moved;
+    adds_.slab_bytes = plan_.slab_bytes(sum_.n);
+    adds_.passes_on = plan_.passes_on;
+    adds_.done = io_.done + 1;
+    adds_.type = sum_.type;
+  }
+  void describe_rows() {
+    io_.turn = plan_.turn;
+    io_.owned = plan_.owned;
+    adds_.owned = plan_.owned;
+  }
+
+  void start_dry(cudaStream_t on) {
+    io dry = io_;
+    dry.moved.run.launch = -1;
+    if (gemm_) gemm_->launch({}, &dry, on);
+    meet_scattered(dry, scatter_meeting::opens, opened_, on);
+    sums_io adds = adds_;
+    adds.moved.run.launch = -1;
+    add_rows(adds, added_, plan_.adding, false, on);
+  }
+
+  /// By copy engines, between meetings of the ranks.
+  void send_zeros(gpu::whole_run& all, cudaStream_t on) {
+    all([&] { meet_scattered(io_, scatter_meeting::opens, opened_, on); });
+    for (int hop = 0; hop < plan_.world; ++hop) {
+      const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
+      if (slab.rows == 0) continue;
+      launcher_.require(cudaMemsetAsync(const_cast<void*>(slab.data), 0,
+                                        static_cast<std::size_t>(slab.rows * sum_.n * 2), on),
+                        "cannot send zeros");
+    }
+    all([&] { meet_scattered(io_, scatter_meeting::closes, closed_, on); });
+  }
+
+  /// For TMA.
+  void describe_matrices(const gemm_operands& operands) {
+    const gpu::gemm_maps map{plan_.gemm, sum_.type};
+    map.describe_operands(matrices_, {operands.a, sum_.m, depth_, depth_},
+                          {operands.weights, sum_.n, depth_, depth_});
+    for (int hop = 0; hop < plan_.world; ++hop) {
+      const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
+      if (slab.rows > 0) io_.c[hop] = map.c(slab);
+    }
+    matrices_.c = matrices_.a;  // which nobody writes through
+    operands_ = operands;
+  }
+
+  device_sum sum_;
+  pattern how_;
+  row_sums_plan plan_;
+  symmetric_result result_;
+  std::int64_t depth_;
+  std::optional<gpu::gemm_launcher> gemm_;
+  io io_;
+  sums_io adds_;
+  gpu::gemm_matrices matrices_;
+  gemm_operands operands_;  // what they describe
+  std::uint64_t* added_ = nullptr;
+  std::uint64_t* opened_ = nullptr;
+  std::uint64_t* closed_ = nullptr;
+  gpu::operator_launcher launcher_;  // ends first
+};
+
+}  // namespace
+
+std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
+                                                    const operator_options& options,
+                                                    const symmetric_result& result) {
+  auto plans =
+      row_sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
+  agree_on_lines(w, sum.operator_name, plans.front().agreed());
+  return std::make_unique<device_row_sums>(w, sum, options, std::move(plans.front()), result);
+}
+
+}  // namespace untax

@@ -1,0 +1,110 @@
+#include "ops/gemm_reduce_common/row_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/tile/order.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/gpu/gemm/kernels.hpp"
+#include "ops/common/plan_agreement.hpp"
+#include "ops/common/planning.hpp"
+
+namespace untax {
+namespace {
+
+constexpr int blocks_of_a_multiprocessor = 2;  // that add
+
+row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gemm_plan& gemm,
+                      int num_sms) {
+  row_sums_plan plan;
+  plan.gemm = gemm;
+  plan.rank = rank;
+  plan.world = world;
+  const bool all = sum.target == reduce_target::everywhere;
+  plan.everywhere = all && sum.phases != 2;
+  plan.passes_on = all && !plan.everywhere;
+  const gpu::tile_config& c = gemm.config;
+  gpu::tile_schedule& order = plan.gemm.schedule;
+  // An owner's rows are gone through before the next one's.
+  if (!c.swap_ab) order.raster_group = std::min(order.raster_group, ceil_div(order.m_tiles, world));
+  plan.owned.part = c_tma_tile_rows(c);
+  plan.set_rows(sum.m);
+  plan.slab_rows = plan.owned.slab_rows();
+  const std::int64_t words = (plan.everywhere ? sum.m : plan.owned.each) * sum.n / gpu::row_words;
+  plan.adding = static_cast<int>(std::clamp<std::int64_t>(words / gpu::row_sum_threads, 1,
+                                                          blocks_of_a_multiprocessor * num_sms));
+  return plan;
+}
+
+}  // namespace
+
+void row_sums_plan::set_rows(std::int64_t rows) {
+  owned.m = static_cast<int>(rows);
+  owned.each = everywhere ? 0 : ceil_div(owned.m, world);
+  // With swap_ab there are few row tiles, and columns are gone through first.
+  if (everywhere || gemm.config.swap_ab) return;
+  const int cluster_rows = gemm.config.cluster * tile_rows(gemm.config);
+  turn.all = gemm.schedule.m_tiles * cluster_rows;
+  turn.first = ceil_div(owned.end(rank), cluster_rows) % gemm.schedule.m_tiles * cluster_rows;
+}
+
+std::string row_sums_plan::text() const {
+  return fmt::format("{}, 16-bit partials; epilogue warps send, another kernel adds; {}",
+                     everywhere  ? "everybody adds everything"
+                     : passes_on ? "owners add rows and pass the sum on"
+                                 : "owners add rows",
+                     gemm.text());
+}
+
+std::vector<std::string> row_sums_plan::agreed() const {
+  return {fmt::format("m {}, rows of an owner {}, rows of a part {}, rows of a slab {}, passes on "
+                      "{}, CTAs that add {}",
+                      owned.m, owned.each, owned.part, slab_rows, passes_on, adding),
+          fields_of(gemm)};
+}
+
+gemm_all_scatter_protocol row_sums_plan::meetings() const {
+  // Of its tiles nothing is asked: all of C is one.
+  return {{owned.m, world * shard_granularity, 1},
+          {.world = world,
+           .rank = rank,
+           .how = pattern::fused_sequential,
+           .workers = 2,
+           .tile_m = owned.m,
+           .tile_n = shard_granularity}};
+}
+
+gpu::matrix_at row_sums_plan::slab_at(const symmetric<std::byte>& inbox, int hop,
+                                      std::int64_t n) const {
+  const int owner = receiver_at_hop(rank, hop, world);
+  const int rows = owned.owns_some(owner) ? owned.end(owner) - owned.slab_begin(owner) : 0;
+  return {inbox.at(owner) + rank * slab_bytes(n), rows, n, n};
+}
+
+std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int rank,
+                                          const operator_options& options,
+                                          const gpu::gpu_model& gpu) {
+  if (sum.partials == dtype::f32) {
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: in {} partials are elements of 16 bits; these are fp32, "
+                            "which fused_sequential has",
+                            rank, sum.operator_name, name_of(options.how)));
+  }
+  const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
+  const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};
+  return plans_or_refusal(sum.operator_name, rank, sum.m, options, gpu.num_sms,
+                          [&](const operator_options& with, int num_sms) {
+                            std::vector<row_sums_plan> plans;
+                            for (const gpu::gemm_plan& gemm :
+                                 plans_with_wide_tiles(gpu::scatter_kernels, shape,
+                                                       {multiplying(with, num_sms), gpu.costs},
+                                                       gpu::registers_with_peers))
+                              plans.push_back(planned(sum, world, rank, gemm, num_sms));
+                            return plans;
+                          });
+}
+
+}  // namespace untax

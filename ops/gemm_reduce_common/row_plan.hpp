@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <untax/ops/options.hpp>
+#include <untax/symmetric/symmetric.hpp>
+
+#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
+#include "engines/gpu/gemm/plan.hpp"
+#include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/gemm_reduce_common/device_plan.hpp"
+
+namespace untax {
+
+/// How a sum is carried out on a GPU as a scatter of rows and a kernel that adds: blocks that
+/// multiply store parts of tiles, 16-bit partial results, in slabs in the memory of who owns their
+/// rows; when those of all ranks have landed, the owner adds them.
+///
+/// Ranks meet as in a gemm_all_scatter whose blocks store to peers: `meetings` is its protocol, the
+/// first output of which says that parts have landed, the second one that sums have.
+struct row_sums_plan {
+  gpu::gemm_plan gemm;
+  gpu::owned_rows owned;
+  gpu::row_turn turn;  ///< own rows are multiplied last
+  int rank = 0;
+  int world = 1;
+  bool everywhere = false;     ///< everybody adds all rows
+  bool passes_on = false;      ///< owners store sums in the results of all ranks
+  int adding = 1;              ///< blocks of the kernel that adds
+  std::int64_t slab_rows = 0;  ///< of runs of any rows
+
+  static constexpr int parts_landed = 0;
+  static constexpr int sums_landed = 1;
+
+  /// As of a `sums_plan`.
+  void set_rows(std::int64_t rows);
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::vector<std::string> agreed() const;
+
+  [[nodiscard]] gemm_all_scatter_protocol meetings() const;
+  /// The slab in which this rank leaves parts at the owner so many hops away: rows from
+  /// `owned.slab_begin` of that one on. No rows where it owns none.
+  [[nodiscard]] gpu::matrix_at slab_at(const symmetric<std::byte>& inbox, int hop,
+                                       std::int64_t n) const;
+  [[nodiscard]] std::int64_t slab_bytes(std::int64_t n) const { return slab_rows * n * 2; }
+};
+
+/// As `sums_plans`, of the pattern fused_warp_specialized. Throws `unsupported` for fp32 partials,
+/// too: the epilogue stores elements of 16 bits.
+[[nodiscard]] std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int rank,
+                                                        const operator_options& options,
+                                                        const gpu::gpu_model& gpu);
+
+}  // namespace untax

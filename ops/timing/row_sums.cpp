@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <vector>
+
+#include <untax/tile/order.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/timing/gemm_team.hpp"
+#include "ops/gemm_reduce_common/row_plan.hpp"
+#include "ops/timing/predictor.hpp"
+
+namespace untax {
+namespace {
+
+using timing::signal_way;
+
+/// Clusters store tiles of partial results at the owners of their rows; a kernel behind all of them
+/// adds, and may pass the sums on.
+class row_sums_lowering {
+ public:
+  row_sums_lowering(predictor& p, const device_sum& sum, int ranks)
+      : p_(p), sum_(sum), ranks_(ranks), work_(ranks) {
+    for (int rank = 0; rank < ranks; ++rank)
+      plans_.push_back(row_sums_plans(sum, ranks, rank, {.how = pattern::fused_warp_specialized},
+                                      {p.processors()})
+                           .front());
+    const gpu::gemm_plan& gemm = plans_.front().gemm;
+    const gpu::gemm_shape shape{sum.m, sum.n, sharding{sum.k, ranks, shard_granularity}.full(),
+                                sum.type};
+    seconds_ = p.seconds_beside(gemm, shape, shape, 0);
+    tiles_ = gemm.schedule.tiles();
+  }
+
+  timing::workload lower() {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      add_gemm(rank);
+      add_sums(rank);
+    }
+    return std::move(work_);
+  }
+
+ private:
+  /// Rows of a tile of a cluster of `source` that are an owner's.
+  [[nodiscard]] std::int64_t rows_of(int source, int tile, int owner) const {
+    const row_sums_plan& plan = plans_[static_cast<std::size_t>(source)];
+    const gpu::tile_config& c = plan.gemm.config;
+    const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
+    const int high = c.swap_ab ? c.block_n : tile_rows(c) * c.cluster;
+    const int first = plan.turn.turned((c.swap_ab ? at.n : at.m) * high);
+    return std::max(
+        std::min(first + high, plan.owned.end(owner)) - std::max(first, plan.owned.first(owner)),
+        0);
+  }
+  /// Columns of it that there are.
+  [[nodiscard]] std::int64_t columns_of(int source, int tile) const {
+    const row_sums_plan& plan = plans_[static_cast<std::size_t>(source)];
+    const gpu::tile_config& c = plan.gemm.config;
+    const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
+    const std::int64_t wide = c.swap_ab ? std::int64_t{tile_rows(c)} * c.cluster : c.block_n;
+    return std::clamp<std::int64_t>(sum_.n - (c.swap_ab ? at.m : at.n) * wide, 0, wide);
+  }
+  // Counters of a rank: of each tile from each source, then of each source's sums.
+  [[nodiscard]] int sums_of(int source) const { return ranks_ * tiles_ + source; }
+
+  void add_gemm(int rank) {
+    const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
+    timing::gemm_team team;
+    team.order = gpu::tile_scheduler(plans_[static_cast<std::size_t>(rank)].gemm.schedule);
+    team.seconds = seconds_;
+    team.finished = [this, rank](int /*cluster*/, int tile) { send(rank, tile); };
+    timing::add_gemm(work_, kernel, team);
+    work_.add_worker(kernel);
+    for (int source = 0; source < ranks_; ++source) {
+      for (int tile = 0; source != rank && tile < tiles_; ++tile)
+        if (rows_of(source, tile, rank) > 0) work_.wait({rank, source * tiles_ + tile, 1});
+    }
+    work_.act({});
+  }
+  void send(int rank, int tile) {
+    for (int hop = 1; hop < ranks_; ++hop) {
+      const int owner = receiver_at_hop(rank, hop, ranks_);
+      const std::int64_t rows = rows_of(rank, tile, owner);
+      if (rows == 0) continue;
+      work_.raise({owner, rank * tiles_ + tile, 1});
+      work_.act({.bytes = bytes_of(rows * columns_of(rank, tile)),
+                 .from = rank,
+                 .to = owner,
+                 .detached = true});
+    }
+  }
+
+  /// One worker stands for all blocks that add.
+  void add_sums(int rank) {
+    const timing::machine_numbers& n = p_.numbers();
+    const row_sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
+    const int kernel = work_.add_kernel(rank, 1, "add", n.launch_graph);
+    const std::int64_t rows = plan.owned.end(rank) - plan.owned.first(rank);
+    work_.add_worker(kernel);
+    work_.act({.busy = bytes_of(rows * sum_.n) * (ranks_ + 1) / n.memory_rate,
+               .way = signal_way::at_once});
+    if (!plan.passes_on) return;
+    for (int hop = 1; hop < ranks_; ++hop) {
+      const int peer = receiver_at_hop(rank, hop, ranks_);
+      work_.raise({peer, sums_of(rank), 1});
+      work_.act({.bytes = bytes_of(rows * sum_.n), .from = rank, .to = peer, .detached = true});
+    }
+    for (int source = 0; source < ranks_; ++source)
+      if (source != rank) work_.wait({rank, sums_of(source), 1});
+    work_.act({});
+  }
+  [[nodiscard]] double bytes_of(std::int64_t elements) const {
+    return static_cast<double>(elements) * static_cast<double>(size_of(sum_.type));
+  }
+
+  predictor& p_;
+  device_sum sum_;
+  int ranks_;
+  std::vector<row_sums_plan> plans_;  // by rank
+  timing::workload work_;
+  double seconds_ = 0;
+  int tiles_ = 0;
+};
+
+}  // namespace
+
+predicted simulate_row_sums(predictor& p, const device_sum& sum, int ranks) {
+  return p.run(row_sums_lowering(p, sum, ranks).lower());
+}
+
+}  // namespace untax

@@ -1,0 +1,287 @@
+// Sums of a GEMM over ranks that are sent as rows: parts of tiles end up once at each owner of
+// their rows, the schedule of all ranks is right, and a plan with something exchanged or left out
+// is found out.
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <untax/core/error.hpp>
+
+#include "engines/gpu/gemm/kernels.hpp"
+#include "ops/common/nowhere.hpp"
+#include "ops/gemm_reduce_common/device_schedule.hpp"
+#include "ops/gemm_reduce_common/row_schedule.hpp"
+#include "ops/plan_check/check.hpp"
+#include "tests/errors.hpp"
+
+namespace {
+
+using namespace untax;
+using untax_test::error_of;
+using untax_test::expect_error;
+
+/// GPUs of few multiprocessors have all that whole ones have, in few lanes.
+constexpr int few = 14;
+const operator_options as_rows{.how = pattern::fused_warp_specialized};
+
+device_sum sum_of(std::int64_t m, std::int64_t n, std::int64_t k, reduce_target target,
+                  int phases) {
+  return {"a sum", m, n, k, dtype::bf16, dtype::bf16, target, phases};
+}
+std::string text_of(const device_sum& sum, int ranks) {
+  return fmt::format("{} x {} x {} {}, {} phases, {} ranks", sum.m, sum.n, sum.k,
+                     sum.target == reduce_target::owner ? "at owners" : "everywhere", sum.phases,
+                     ranks);
+}
+
+TEST(row_sums, schedules_are_right) {
+  constexpr std::int64_t rows[] = {1, 3, 48, 130, 300, 521, 700};
+  int number = 0;
+  for (const std::int64_t m : rows) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      for (const int phases : {0, 1, 2}) {
+        ++number;
+        const auto target = phases == 0 ? reduce_target::owner : reduce_target::everywhere;
+        // Of few columns of A some ranks have none.
+        const device_sum sum = sum_of(m, number % 3 == 0 ? 520 : 264, number % 5 == 0 ? 8 : 328,
+                                      target, std::max(phases, 1));
+        const device_findings found = check_on_gpus(sum, ranks, as_rows, few);
+        ASSERT_EQ(found.refusal, "") << text_of(sum, ranks);
+        ASSERT_TRUE(found.faults.empty()) << text_of(sum, ranks) << ": " << found.plan << "\n"
+                                          << found.faults.front();
+        ASSERT_GT(found.steps, 0U) << text_of(sum, ranks);
+      }
+    }
+  }
+}
+
+/// Every plan that there is, not only the best one.
+TEST(row_sums, parts_of_random_problems_end_up_once_at_their_owners) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  const auto between = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    constexpr std::int64_t most_rows[] = {16, 300, 5000};
+    const auto ranks = static_cast<int>(between(1, 8));
+    const device_sum sum =
+        sum_of(between(1, most_rows[between(0, 2)]), 8 * between(1, 300), 8 * between(1, 300),
+               static_cast<reduce_target>(between(0, 1)), static_cast<int>(between(1, 2)));
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (const row_sums_plan& plan : row_sums_plans(sum, ranks, rank, as_rows, {132})) {
+        const auto faults = row_sums_model(sum, plan).faults();
+        ASSERT_TRUE(faults.empty())
+            << fmt::format("seed {}, rank {}, {}: {}: {}", seed, rank, text_of(sum, ranks),
+                           plan.text(), faults.front());
+      }
+    }
+  }
+}
+
+/// A reference of its own: owners of each row of a part, one by one.
+TEST(row_sums, parts_belong_to_the_owners_of_their_rows) {
+  for (const int m : {1, 2, 7, 64, 100, 521}) {
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      for (const int part : {8, 48, 56, 64}) {
+        const gpu::owned_rows owned{m, (m + ranks - 1) / ranks, part};
+        for (int begin = 0; begin < m + part; begin += part) {
+          std::vector<int> owners;
+          for (int row = begin; row < std::min(begin + part, m); ++row)
+            if (owners.empty() || owners.back() != row / owned.each)
+              owners.push_back(row / owned.each);
+          const auto found = owned.of_part(begin);
+          ASSERT_EQ(static_cast<std::size_t>(found.count), owners.size());
+          if (owners.empty()) continue;
+          ASSERT_EQ(found.first, owners.front());
+          for (const int owner : owners) ASSERT_LE(owned.slab_begin(owner), begin);
+        }
+      }
+    }
+  }
+}
+
+TEST(row_sums, own_rows_are_multiplied_last) {
+  for (const std::int64_t m : {521, 1024, 2545, 7198}) {
+    for (const int ranks : {2, 3, 8}) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto plans = row_sums_plans(sum_of(m, 8192, 8192, reduce_target::owner, 1), ranks,
+                                          rank, as_rows, {132});
+        const auto by_rows = std::ranges::find_if(
+            plans, [](const row_sums_plan& p) { return !p.gemm.config.swap_ab; });
+        ASSERT_NE(by_rows, plans.end());
+        const int cluster_rows = by_rows->gemm.config.cluster * tile_rows(by_rows->gemm.config);
+        const int first = by_rows->turn.turned(0);
+        const int last = by_rows->turn.turned(by_rows->turn.all - cluster_rows);
+        const auto& owned = by_rows->owned;
+        EXPECT_TRUE(first == 0 || first >= owned.end(rank)) << first;
+        EXPECT_TRUE(!owned.owns_some(rank) ||
+                    (last < owned.end(rank) && last + cluster_rows >= owned.end(rank)))
+            << m << " rows, rank " << rank << " of " << ranks << ": " << last;
+      }
+    }
+  }
+}
+
+TEST(row_sums, slabs_have_room_for_any_rows_of_a_capacity) {
+  for (const int ranks : {1, 2, 3, 7}) {
+    for (const std::int64_t most : {1, 130, 1000}) {
+      const device_sum sum = sum_of(most, 264, 328, reduce_target::owner, 1);
+      for (row_sums_plan plan : row_sums_plans(sum, ranks, 0, as_rows, {132})) {
+        const std::int64_t slab = plan.slab_rows;
+        for (std::int64_t m = 1; m <= most; m += 1 + most / 50) {
+          plan.set_rows(m);
+          ASSERT_EQ(plan.slab_rows, slab);
+          for (int owner = 0; owner < ranks; ++owner)
+            ASSERT_LE(plan.owned.end(owner) - plan.owned.slab_begin(owner), slab);
+        }
+      }
+    }
+  }
+}
+
+/// What is found out about models of all ranks in which `change` changed something.
+template <class Change>
+device_findings changed(const device_sum& sum, int ranks, const Change& change) {
+  device_findings found;
+  std::vector<row_sums_model> models;
+  for (int rank = 0; rank < ranks; ++rank) {
+    row_sums_model& m =
+        models.emplace_back(sum, row_sums_plans(sum, ranks, rank, as_rows, {few}).front());
+    change(m);
+    for (const std::string& fault : m.faults()) found.faults.push_back(fault);
+  }
+  if (found.faults.empty()) plan_check::prove(models, found);
+  return found;
+}
+
+TEST(row_sums, mutants_of_plans_are_found_out) {
+  const device_sum of_owners = sum_of(300, 264, 328, reduce_target::owner, 1);
+  const device_sum passed_on = sum_of(300, 264, 328, reduce_target::everywhere, 2);
+  const device_sum at_once = sum_of(300, 264, 328, reduce_target::everywhere, 1);
+  for (const device_sum& sum : {of_owners, passed_on, at_once}) {
+    const auto none = changed(sum, 3, [](row_sums_model&) {});
+    EXPECT_TRUE(none.faults.empty()) << none.faults.front();
+    const auto killed = [&](const char* what, const auto& change) {
+      EXPECT_FALSE(changed(sum, 3, change).faults.empty()) << text_of(sum, 3) << ": " << what;
+    };
+    using model = row_sums_model;
+    killed("a row less", [](model& m) { --m.plan.owned.m; });
+    killed("a row tile less", [](model& m) {
+      --(m.plan.gemm.config.swap_ab ? m.plan.gemm.schedule.n_tiles : m.plan.gemm.schedule.m_tiles);
+    });
+    killed("a column tile less", [](model& m) {
+      --(m.plan.gemm.config.swap_ab ? m.plan.gemm.schedule.m_tiles : m.plan.gemm.schedule.n_tiles);
+    });
+    killed("k-blocks less", [](model& m) { --m.plan.gemm.schedule.k_blocks; });
+    killed("other parts", [](model& m) { m.plan.owned.part /= 2; });
+    killed("another rank", [](model& m) { m.plan.rank = (m.plan.rank + 1) % 3; });
+    killed("a slab at another place", [](model& m) {
+      m.slabs[1].data = static_cast<const std::byte*>(m.slabs[1].data) + m.slabs[1].stride * 2;
+    });
+    killed("a slab of another rank", [](model& m) { std::swap(m.slabs[1], m.slabs[2]); });
+    killed("fewer rows of a slab", [](model& m) { m.slabs[2].rows -= 9; });
+    killed("slabs farther apart", [](model& m) {
+      if (m.plan.rank == 1) ++m.plan.slab_rows;
+    });
+    killed("rows begin elsewhere", [](model& m) { m.plan.turn = {64, 1 << 20}; });
+    if (sum.target == reduce_target::everywhere) {
+      killed("sums stay with their owners, or go to all",
+             [](model& m) { m.plan.passes_on = !m.plan.passes_on; });
+    }
+    if (sum.target == reduce_target::everywhere && sum.phases == 1) continue;
+    killed("owners of a row less", [](model& m) { --m.plan.owned.each; });
+    killed("owners of more rows, at one rank", [](model& m) {
+      if (m.plan.rank == 1) m.plan.owned.each += 16;
+    });
+    killed("everybody adds everything", [](model& m) {
+      m.plan.everywhere = true;
+      m.plan.owned.each = 0;
+    });
+  }
+}
+
+/// A meeting of the ranks that is left out.
+TEST(row_sums, every_signal_is_needed) {
+  const device_sum sum = sum_of(130, 72, 200, reduce_target::everywhere, 2);
+  std::vector<row_sums_model> models;
+  for (int rank = 0; rank < 2; ++rank)
+    models.emplace_back(sum, row_sums_plans(sum, 2, rank, as_rows, {few}).front());
+  const auto problems = [&](const auto& keeps) {
+    device_schedule lanes;
+    std::vector<schedule::operand_extents> operands;
+    for (const row_sums_model& m : models) {
+      const auto whole = std::make_shared<schedule::lane_program>(m.lanes());
+      schedule::lane_program some({m.plan.rank,
+                                   2,
+                                   m.plan.meetings().counters(),
+                                   {2 * m.plan.slab_rows, sum.n},
+                                   {},
+                                   plan_check::tile_extent(m.plan.gemm.config)});
+      for (int flag = whole->counters(); flag > m.plan.meetings().counters(); --flag)
+        static_cast<void>(some.add_flag());
+      for (int i = 0; i < whole->kernels(); ++i) {
+        const kernel about = whole->kernel_at(i);
+        some.begin_kernel(about.name, about.stage);
+        for (int worker = 0; worker < about.workers; ++worker)
+          some.add([=](std::uint64_t epoch, const program::sink& emit) {
+            whole->program(i, worker, epoch, [&](step s) {
+              if (keeps(i, s)) emit(s);
+            });
+          });
+      }
+      lanes.push_back(std::move(some));
+      operands.push_back(m.operands());
+    }
+    device_findings found;
+    add_report(found, lanes, check_lanes(lanes, operands, 2));
+    return found.faults;
+  };
+  const auto between_ranks = [](const room& r) { return r.named() && r.producer != r.consumer; };
+  EXPECT_TRUE(problems([](int, const step&) { return true; }).empty());
+  const auto missing = [&](const char* what, const auto& is) {
+    EXPECT_FALSE(problems([&](int i, const step& s) { return !is(i, s); }).empty()) << what;
+  };
+  missing("that parts have landed",
+          [&](int i, const step& s) { return i == 0 && between_ranks(s.acquire); });
+  missing("that sums have landed",
+          [&](int i, const step& s) { return i == 1 && between_ranks(s.acquire); });
+  missing("that slabs are open",
+          [&](int i, const step& s) { return i == 0 && between_ranks(s.retire); });
+}
+
+TEST(row_sums, have_16_bit_partials_alone) {
+  device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
+  sum.partials = dtype::f32;
+  expect_error(error_of([&] { (void)row_sums_plans(sum, 2, 1, as_rows, {132}); }),
+               errc::unsupported,
+               {"rank 1: a sum", "fused_warp_specialized", "fp32", "fused_sequential"});
+  operator_options options = as_rows;
+  options.workers = 1;
+  sum = sum_of(100, 264, 328, reduce_target::owner, 1);
+  expect_error(error_of([&] { (void)row_sums_plans(sum, 2, 1, options, {132}); }),
+               errc::unsupported, {"rank 1: a sum", "(option workers is 1)"});
+}
+
+TEST(row_sums, are_usual_where_there_are_many_rows) {
+  using enum pattern;
+  const auto usual = [](std::int64_t m, reduce_target target, int phases) {
+    return usual_pattern(sum_of(m, 8192, 8192, target, phases));
+  };
+  EXPECT_EQ(usual(127, reduce_target::owner, 1), fused_sequential);
+  EXPECT_EQ(usual(128, reduce_target::owner, 1), fused_warp_specialized);
+  EXPECT_EQ(usual(16384, reduce_target::owner, 1), fused_warp_specialized);
+  EXPECT_EQ(usual(255, reduce_target::everywhere, 2), fused_sequential);
+  EXPECT_EQ(usual(256, reduce_target::everywhere, 2), fused_warp_specialized);
+  EXPECT_EQ(usual(256, reduce_target::everywhere, 1), fused_sequential);
+  EXPECT_EQ(usual(4096, reduce_target::everywhere, 2), fused_sequential);
+  device_sum sum = sum_of(1024, 8192, 8192, reduce_target::owner, 1);
+  sum.partials = dtype::f32;
+  EXPECT_EQ(usual_pattern(sum), fused_sequential);
+}
+
+}  // namespace
