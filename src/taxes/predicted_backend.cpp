@@ -24,9 +24,9 @@ namespace {
 constexpr std::array<const char*, 8> gemm_ways = {
     "bulk_library eager", "bulk_library graph", "bulk_synchronous",  "producer_consumer",
     "copy_engine",        "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
-constexpr std::array<const char*, 5> sum_ways = {"bulk_library eager", "bulk_library graph",
-                                                 "producer_consumer", "fused_sequential",
-                                                 "fused_specialized"};
+constexpr std::array<const char*, 6> sum_ways = {"bulk_library eager", "bulk_library graph",
+                                                 "producer_consumer",  "fused_sequential",
+                                                 "fused_specialized",  "fused_warp_specialized"};
 constexpr std::array<const char*, 5> attention_ways = {"bulk_library eager", "bulk_library graph",
                                                        "bulk_synchronous", "producer_consumer",
                                                        "fused_sequential"};
@@ -84,11 +84,18 @@ class predicted_backend final : public tax_backend {
   void describe(tax_report& report) const override {
     report.backend = "cuda";
     report.gpus = fmt::format("{} x {}", ranks_, seeds_.front().machine().device);
-    if (!uncalibrated_.empty()) {
+    std::vector<std::string> named;
+    for (const auto& [name, ways] : ways_) {
+      if (ways.uncalibrated.empty()) continue;
+      const bool all = ways.uncalibrated.size() == ways.own.size();
+      named.push_back(all ? "the patterns of " + name
+                          : fmt::format("{} of {}", fmt::join(ways.uncalibrated, ", "), name));
+    }
+    if (!named.empty()) {
       report.notes.push_back(fmt::format(
-          "No measured times stand behind the patterns of {}: their plans are simulated with "
-          "GEMMs, links and library calls that were calibrated, and not corrected as others are.",
-          fmt::join(uncalibrated_, " and ")));
+          "No measured times stand behind {}: their plans are simulated with GEMMs, links and "
+          "library calls that were calibrated, and not corrected as others are.",
+          fmt::join(named, " and ")));
     }
   }
 
@@ -122,15 +129,22 @@ class predicted_backend final : public tax_backend {
     add_step(row, id, how + (eager ? ", eager" : ", graph"), time_of(c, by.c_str()));
     timed_case same = c;
     same.by = by;
-    if (!by.starts_with("bulk_library") &&
-        !seeds_.front().known().knows(predictor::key_of(same).what))
-      uncalibrated_.insert(c.op);
+    if (by.starts_with("bulk_library")) return;
+    known_ways& ways = ways_[c.op];
+    ways.own.insert(how);
+    if (!seeds_.front().known().knows(predictor::key_of(same).what)) ways.uncalibrated.insert(how);
   }
+
+  /// Patterns of own kernels that stand for steps.
+  struct known_ways {
+    std::set<std::string> own;
+    std::set<std::string> uncalibrated;
+  };
 
   int ranks_;
   std::function<void()> progress_;
   std::vector<predictor> seeds_;
-  std::set<std::string> uncalibrated_;  // operators
+  std::map<std::string, known_ways> ways_;  // by operator
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr const char* gemm_ways[] = {
     "bulk_library graph", "bulk_synchronous",  "producer_consumer",     "copy_engine",
     "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
 constexpr const char* sum_ways[] = {"bulk_library graph", "producer_consumer", "fused_sequential",
-                                    "fused_specialized"};
+                                    "fused_specialized", "fused_warp_specialized"};
 constexpr const char* attention_ways[] = {"bulk_library graph", "bulk_synchronous",
                                           "producer_consumer", "fused_sequential"};
 
