@@ -31,7 +31,7 @@ void each_problem(const Visit& visit) {
     shape.n = 8 * static_cast<std::int64_t>(1 + random() % 1024);
     shape.k = 64 * static_cast<std::int64_t>(1 + random() % 256);
     const gpu_model gpu{132, i % 2 == 0 ? gpu::gemm_costs::h200 : gpu::gemm_costs::h100};
-    visit(plans_with_wide_tiles(gpu::sums_kernels, shape, gpu, gpu::registers_with_sums), shape,
+    visit(plans_with_wide_tiles(gpu::scatter_kernels, shape, gpu, gpu::registers_with_peers), shape,
           gpu);
   }
 }
@@ -41,7 +41,7 @@ TEST(wide_tiles, are_for_many_rows_and_nothing_else_reads_weights_again) {
   each_problem([&](const auto& plans, const gpu::gemm_shape& shape, const gpu_model&) {
     ASSERT_FALSE(plans.empty());
     for (const gemm_plan& p : plans) {
-      ASSERT_EQ(std::ranges::count(gpu::sums_kernels, p.config), 1) << p.text();
+      ASSERT_EQ(std::ranges::count(gpu::scatter_kernels, p.config), 1) << p.text();
       if (is_wide(p)) {
         ASSERT_GT(shape.m, few_rows) << p.text();
         ++wide;
@@ -53,7 +53,8 @@ TEST(wide_tiles, are_for_many_rows_and_nothing_else_reads_weights_again) {
   EXPECT_GT(wide, 100);
 }
 
-/// Beside what is moved they take a tenth more than alone; and the quickest plan is the first.
+/// Beside what is moved they take a tenth more than alone, in clusters half of that; and the
+/// quickest plan is the first.
 TEST(wide_tiles, count_as_slower_than_alone) {
   each_problem([&](const auto& plans, const gpu::gemm_shape& shape, const gpu_model& gpu) {
     ASSERT_TRUE(std::ranges::is_sorted(plans, {}, &gemm_plan::cycles));
@@ -65,7 +66,8 @@ TEST(wide_tiles, count_as_slower_than_alone) {
       ASSERT_TRUE(alone);
       p.config = *alone;
       p.schedule.raster_group = gemm_plan{}.schedule.raster_group;
-      const double expected = plan_cycles(shape, p, gpu) * (is_wide(p) ? 1.1 : 1);
+      const double longer = !is_wide(p) ? 1 : p.config.cluster > 1 ? 1.05 : 1.1;
+      const double expected = plan_cycles(shape, p, gpu) * longer;
       ASSERT_NEAR(found / expected, 1, 1e-9) << p.text();
     }
   });
