@@ -67,11 +67,11 @@ class launched_norm final : public device_norm {
     given_.scales = to.scales;
     all([&] { launch(given_, on); });
     const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
-    copy(results.x, to.x, elements * size_of(problem_.type), all, on);
-    copy(results.out, to.out, elements * normed_size(problem_), all, on);
+    launcher_.copy_result(results.x, to.x, elements * size_of(problem_.type), all, on);
+    launcher_.copy_result(results.out, to.out, elements * normed_size(problem_), all, on);
     if (problem_.output == norm_output::e4m3_per_token)
-      copy(results.scales, to.scales, static_cast<std::size_t>(problem_.tokens) * sizeof(float),
-           all, on);
+      launcher_.copy_result(results.scales, to.scales,
+                            static_cast<std::size_t>(problem_.tokens) * sizeof(float), all, on);
     if (!waits) return;
     launcher_.wait(on, "a kernel failed");
     launcher_.ranks().check();
@@ -88,15 +88,6 @@ class launched_norm final : public device_norm {
                       .together = given.how.spread},
                      on, arguments);
   }
-  void copy(void* to, const void* from, std::size_t bytes, gpu::whole_run& all,
-            cudaStream_t on) const {
-    if (to == from) return;
-    all([&] {
-      launcher_.require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, on),
-                        "cannot copy its results");
-    });
-  }
-
   all_reduce_norm_problem problem_;
   norm_results own_;
   gpu::norm_arguments given_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,11 @@ struct device_sum {
   dtype partials = dtype::f32;
   reduce_target target = reduce_target::owner;
   int phases = 1;  ///< where the sum is wanted everywhere
+
+  /// Of a sum that is wanted everywhere.
+  [[nodiscard]] std::size_t result_bytes() const {
+    return static_cast<std::size_t>(m * n) * size_of(type);
+  }
 };
 
 /// How it is carried out on a GPU, by own kernels.

@@ -53,14 +53,7 @@ class device_sums final : public device_operator {
     gpu::whole_run all = launcher_.begin(on);
     io_.moved.run.out = static_cast<std::byte*>(plan_.how.passes_on ? result_.data : c);
     add_up(a, weights, all, on);
-    if (io_.moved.run.out == c) return;
-    all([&] {
-      launcher_.require(
-          cudaMemcpyAsync(c, result_.data,
-                          static_cast<std::size_t>(sum_.m * sum_.n) * size_of(sum_.type),
-                          cudaMemcpyDeviceToDevice, on),
-          "cannot copy its result");
-    });
+    launcher_.copy_result(c, io_.moved.run.out, sum_.result_bytes(), all, on);
   }
 
   /// Slabs and tiles are those of the most rows; rows beyond those of a run are nobody's.

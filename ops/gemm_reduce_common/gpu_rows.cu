@@ -59,14 +59,7 @@ class device_row_sums final : public device_operator {
       send_zeros(all, on);
     }
     all([&] { add_rows(adds_, added_, plan_.adding, launcher_.starts_early(), on); });
-    if (adds_.moved.run.out == c) return;
-    all([&] {
-      launcher_.require(
-          cudaMemcpyAsync(c, result_.data,
-                          static_cast<std::size_t>(sum_.m * sum_.n) * size_of(sum_.type),
-                          cudaMemcpyDeviceToDevice, on),
-          "cannot copy its result");
-    });
+    launcher_.copy_result(c, adds_.moved.run.out, sum_.result_bytes(), all, on);
   }
 
   /// Slabs are those of the most rows, and so are the tiles: those beyond the rows of a run are
@@ -130,9 +123,11 @@ class device_row_sums final : public device_operator {
     for (int hop = 0; hop < plan_.world; ++hop) {
       const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
       if (slab.rows == 0) continue;
-      launcher_.require(cudaMemsetAsync(const_cast<void*>(slab.data), 0,
-                                        static_cast<std::size_t>(slab.rows * sum_.n * 2), on),
-                        "cannot send zeros");
+      all([&] {
+        launcher_.require(cudaMemsetAsync(const_cast<void*>(slab.data), 0,
+                                          static_cast<std::size_t>(slab.rows * sum_.n * 2), on),
+                          "cannot send zeros");
+      });
     }
     all([&] { meet_scattered(io_, scatter_meeting::closes, closed_, on); });
   }

@@ -175,10 +175,42 @@ TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
       roomy_world());
 }
 
-/// Sent as rows, by parts of tiles that may be of several owners, with every kernel that there is.
+/// Both operators with partial results of 16 bits.
+class sums_of_16_bits {
+ public:
+  sums_of_16_bits(world& w, const sum_shape& shape)
+      : w_(w),
+        shape_(shape),
+        own_rows_(w, shape.m, shape.n, shape.k, sharding{shape.m, w.size()}.of(w.rank()),
+                  dtype::bf16),
+        all_rows_(w, shape.m, shape.n, shape.k, {0, shape.m}, dtype::bf16) {}
+
+  void expect_right(operator_options by, int count, const stream& s) const {
+    const auto& [m, n, k] = shape_;
+    SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} workers", w_.rank(), w_.size(), m,
+                             n, k, name_of(by.how), by.workers));
+    untax::gemm_reduce_scatter scatter(
+        w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, by);
+    expect_same_bits(w_, scatter, own_rows_, own_rows_.c, count, s);
+    for (by.phases = 1; by.phases <= 2; ++by.phases) {
+      SCOPED_TRACE(fmt::format("all reduced in {} phases", by.phases));
+      untax::gemm_all_reduce reduce(
+          w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, by);
+      expect_same_bits(w_, reduce, all_rows_, reduce.result(), count, s);
+      expect_same_bits(w_, reduce, all_rows_, all_rows_.c, 2, s);
+    }
+  }
+
+ private:
+  world& w_;
+  sum_shape shape_;
+  exact_sum own_rows_;
+  exact_sum all_rows_;
+};
+
+/// Sent as rows, by parts of tiles that may be of several owners.
 TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
   NEEDS_GPUS(1);
-  constexpr auto how = pattern::fused_warp_specialized;
   constexpr sum_shape more[] = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
   std::vector<sum_shape> all(std::begin(shapes), std::end(shapes));
   all.insert(all.end(), std::begin(more), std::end(more));
@@ -187,25 +219,11 @@ TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
       gpus(),
       [&](world& w) {
         const stream s;
-        for (const auto& [m, n, k] : all) {
-          const exact_sum own_rows(w, m, n, k, sharding{m, w.size()}.of(w.rank()), dtype::bf16);
-          const exact_sum all_rows(w, m, n, k, {0, m}, dtype::bf16);
-          for (const int workers : {0, 4}) {
-            SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {} workers", w.rank(), w.size(),
-                                     m, n, k, workers));
-            untax::gemm_reduce_scatter scatter(
-                w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
-                {.how = how, .workers = workers});
-            expect_same_bits(w, scatter, own_rows, own_rows.c, count, s);
-            for (const int phases : {1, 2}) {
-              SCOPED_TRACE(fmt::format("all reduced in {} phases", phases));
-              untax::gemm_all_reduce reduce(
-                  w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
-                  {.how = how, .workers = workers, .phases = phases});
-              expect_same_bits(w, reduce, all_rows, reduce.result(), count, s);
-              expect_same_bits(w, reduce, all_rows, all_rows.c, 2, s);
-            }
-          }
+        for (const sum_shape& shape : all) {
+          const sums_of_16_bits sums(w, shape);
+          for (const int workers : {0, 4})
+            sums.expect_right({.how = pattern::fused_warp_specialized, .workers = workers}, count,
+                              s);
         }
       },
       roomy_world());
@@ -222,25 +240,11 @@ TEST(gpu_sums, of_16_bit_partials_have_the_bits_of_rank_order) {
       gpus(),
       [&](world& w) {
         const stream s;
-        for (const auto& [m, n, k] : many_tiles) {
-          const exact_sum own_rows(w, m, n, k, sharding{m, w.size()}.of(w.rank()), dtype::bf16);
-          const exact_sum all_rows(w, m, n, k, {0, m}, dtype::bf16);
+        for (const sum_shape& shape : many_tiles) {
+          const sums_of_16_bits sums(w, shape);
           for (const pattern how : own_patterns) {
-            for (const int workers : {0, 2, 4, 8}) {
-              SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} workers", w.rank(),
-                                       w.size(), m, n, k, name_of(how), workers));
-              untax::gemm_reduce_scatter scatter(
-                  w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
-                  {.how = how, .workers = workers});
-              expect_same_bits(w, scatter, own_rows, own_rows.c, count, s);
-              for (const int phases : {1, 2}) {
-                SCOPED_TRACE(fmt::format("all reduced in {} phases", phases));
-                untax::gemm_all_reduce reduce(
-                    w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16},
-                    {.how = how, .workers = workers, .phases = phases});
-                expect_same_bits(w, reduce, all_rows, reduce.result(), count, s);
-              }
-            }
+            for (const int workers : {0, 2, 4, 8})
+              sums.expect_right({.how = how, .workers = workers}, count, s);
           }
         }
       },

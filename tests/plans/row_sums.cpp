@@ -144,6 +144,20 @@ TEST(row_sums, slabs_have_room_for_any_rows_of_a_capacity) {
   }
 }
 
+TEST(row_sums, all_multiprocessors_add_where_there_is_enough) {
+  const auto adding = [](std::int64_t m, reduce_target target, int phases) {
+    return row_sums_plans(sum_of(m, 8192, 8192, target, phases), 2, 0, as_rows, {132})
+        .front()
+        .adding;
+  };
+  EXPECT_EQ(adding(1, reduce_target::owner, 1), 4) << "1024 words of 16 bytes, 256 a block";
+  EXPECT_EQ(adding(16, reduce_target::owner, 1), 32) << "of 8 rows";
+  EXPECT_EQ(adding(16, reduce_target::everywhere, 1), 64) << "of all rows";
+  EXPECT_EQ(adding(16, reduce_target::everywhere, 2), 32);
+  EXPECT_EQ(adding(1000, reduce_target::owner, 1), 264);
+  EXPECT_EQ(adding(1000, reduce_target::everywhere, 1), 264);
+}
+
 /// What is found out about models of all ranks in which `change` changed something.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, const Change& change) {

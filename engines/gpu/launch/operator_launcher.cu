@@ -101,6 +101,15 @@ void operator_launcher::wait(cudaStream_t stream, const char* failure) const {
   require(cudaStreamSynchronize(stream), failure);
 }
 
+void operator_launcher::copy_result(void* to, const void* from, std::size_t bytes, whole_run& run,
+                                    cudaStream_t stream) const {
+  if (to == from) return;
+  run([&] {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
+            "cannot copy its result");
+  });
+}
+
 void operator_launcher::require(cudaError_t result, const char* failure) const {
   if (result == cudaSuccess) return;
   gpu::require(result, fmt::format("rank {}: {}: {}", world_->rank(), name_, failure));

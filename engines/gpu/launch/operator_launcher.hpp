@@ -118,6 +118,10 @@ class operator_launcher {
   /// Returns when the stream has ended. Throws `internal`, with `failure`, if it did not end well.
   void wait(cudaStream_t stream, const char* failure) const;
 
+  /// Copies a result that lies in symmetric memory to where a run wants it, if that is elsewhere.
+  void copy_result(void* to, const void* from, std::size_t bytes, whole_run& run,
+                   cudaStream_t stream) const;
+
   /// Throws `internal` that names the rank and the operator.
   void require(cudaError_t result, const char* failure) const;
   /// Lets a kernel have so much dynamic shared memory, and loads it.
