@@ -103,10 +103,10 @@ void sums_plan::set_rows(std::int64_t rows) {
   if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 
-pattern usual_pattern(const device_sum& sum) {
+pattern usual_pattern(const device_sum& sum, int world) {
   const bool passes_on = sum.target == reduce_target::everywhere;
-  const std::int64_t few_rows = passes_on ? 256 : 128;
-  const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows &&
+  const std::int64_t few_rows = passes_on ? 128 : 64;  // of an owner
+  const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows * std::max(world, 2) &&
                        !(passes_on && (sum.phases == 1 || sum.m >= 4096));
   return as_rows ? pattern::fused_warp_specialized : pattern::fused_sequential;
 }

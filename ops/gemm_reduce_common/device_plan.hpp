@@ -50,10 +50,11 @@ struct sums_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// What `automatic` stands for. All blocks multiply; with few rows all add, too, by words that are
-/// their own signal, and with many another kernel adds rows. Where sums are passed on in a second
-/// phase, that goes on beside a GEMM of still more rows. Measured between two H100.
-[[nodiscard]] pattern usual_pattern(const device_sum& sum);
+/// What `automatic` stands for between so many ranks. All blocks multiply; with few rows all add,
+/// too, by words that are their own signal, and with many another kernel adds rows. Where sums are
+/// passed on in a second phase, that goes on beside a GEMM of still more rows. Measured between two
+/// H100. Between more, an owner of fewer rows than are stored at once would get those of others.
+[[nodiscard]] pattern usual_pattern(const device_sum& sum, int world);
 
 /// Plans for a GPU, or the part of one that a rank has, the one that the model of the GEMM alone
 /// likes best first. Throws `unsupported` for a pattern that there is not, and where no kernel can

@@ -75,7 +75,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
   };
   // Each number of rows has its own.
   const auto of_rows = [&](std::int64_t rows, operator_options with) {
-    if (options.how == pattern::automatic) with.how = usual_pattern(sum_of(rows));
+    if (options.how == pattern::automatic) with.how = usual_pattern(sum_of(rows), w.size());
     return with;
   };
   const bool lonely = w.size() == 1 && options.how == pattern::automatic && !options.invariant &&

@@ -283,19 +283,26 @@ TEST(row_sums, have_16_bit_partials_alone) {
 
 TEST(row_sums, are_usual_where_there_are_many_rows) {
   using enum pattern;
-  const auto usual = [](std::int64_t m, reduce_target target, int phases) {
-    return usual_pattern(sum_of(m, 8192, 8192, target, phases));
+  const auto usual = [](std::int64_t m, reduce_target target, int phases, int world = 2) {
+    return usual_pattern(sum_of(m, 8192, 8192, target, phases), world);
   };
   EXPECT_EQ(usual(127, reduce_target::owner, 1), fused_sequential);
   EXPECT_EQ(usual(128, reduce_target::owner, 1), fused_warp_specialized);
+  EXPECT_EQ(usual(127, reduce_target::owner, 1, 1), fused_sequential);
+  EXPECT_EQ(usual(128, reduce_target::owner, 1, 1), fused_warp_specialized);
+  EXPECT_EQ(usual(511, reduce_target::owner, 1, 8), fused_sequential);
+  EXPECT_EQ(usual(512, reduce_target::owner, 1, 8), fused_warp_specialized);
   EXPECT_EQ(usual(16384, reduce_target::owner, 1), fused_warp_specialized);
   EXPECT_EQ(usual(255, reduce_target::everywhere, 2), fused_sequential);
   EXPECT_EQ(usual(256, reduce_target::everywhere, 2), fused_warp_specialized);
+  EXPECT_EQ(usual(383, reduce_target::everywhere, 2, 3), fused_sequential);
+  EXPECT_EQ(usual(384, reduce_target::everywhere, 2, 3), fused_warp_specialized);
   EXPECT_EQ(usual(256, reduce_target::everywhere, 1), fused_sequential);
+  EXPECT_EQ(usual(4095, reduce_target::everywhere, 2), fused_warp_specialized);
   EXPECT_EQ(usual(4096, reduce_target::everywhere, 2), fused_sequential);
   device_sum sum = sum_of(1024, 8192, 8192, reduce_target::owner, 1);
   sum.partials = dtype::f32;
-  EXPECT_EQ(usual_pattern(sum), fused_sequential);
+  EXPECT_EQ(usual_pattern(sum, 2), fused_sequential);
 }
 
 }  // namespace
