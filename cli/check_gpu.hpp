@@ -15,11 +15,11 @@ struct gpu_check_request {
   operator_entry entry;
   gemm_problem problem;
   int ranks = 1;
-  std::string gpu;                    ///< its name
-  std::optional<std::string> how;     ///< one pattern; without it all that have kernels
-  std::optional<std::string> gather;  ///< one axis
-  std::optional<std::string> move;
-  std::optional<std::string> partials;  ///< one direction
+  std::string gpu;                      ///< its name
+  std::optional<std::string> how;       ///< one pattern; without it all that have kernels
+  std::optional<std::string> gather;    ///< one axis
+  std::optional<std::string> move;      ///< one direction
+  std::optional<std::string> partials;  ///< one type of them, of sums over ranks
 };
 
 /// One way to carry the operator out, and what was found out about its plans.
