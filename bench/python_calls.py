@@ -45,7 +45,7 @@ def gemm_calls(device, name, engine, settle):
         call = getattr(torch.ops.untax, operator)
         out = call(a, weights, *rest)
         planned = next(op for key, op in engine._planned.items() if key[0] == kind)
-        stream = calls.stream_of(a)
+        stream = calls.stream_of(a, engine.world)
         given = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
         yield operator, {"torch": seconds_of(lambda: call(a, weights, *rest), settle),
                          "package": seconds_of(lambda: planned(a, weights.t(), out, stream=stream), settle),
@@ -57,7 +57,7 @@ def collective_calls(device, name, engine, settle):
     call = torch.ops.untax.all_reduce
     out = call(x, "sum", name)
     planned = next(op for key, op in engine._planned.items() if key[0] == "all_reduce")
-    stream = calls.stream_of(x)
+    stream = calls.stream_of(x, engine.world)
     given = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
     yield "all_reduce", {"torch": seconds_of(lambda: call(x, "sum", name), settle),
                          "package": seconds_of(lambda: planned(x, out, stream=stream), settle),

@@ -177,6 +177,7 @@ int run_suite(std::size_t suite, const bench_options& options) {
     if (options.gemm.problems > 0) shared.problems = options.gemm.problems;
     shared.seed = options.gemm.seed;
     shared.repeats = options.repeats;
+    shared.partials = partials_of(options.overlap);
     shared.traced = !options.trace.empty();
     return run_shared(shared, options.json);
   }

@@ -112,8 +112,7 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
       place_in("--suite", request.shapes, {"prefill", "decode"}) == 0 ? prefill : decode;
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
-  const dtype partials =
-      named("--partials", request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
+  const dtype partials = partials_of(request);
   if (request.problems > 0) {
     if (!request.m.empty() || request.n != 0 || request.k != 0) {
       throw error(errc::invalid_argument,
@@ -166,6 +165,10 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
                         b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
   }
   return text;
+}
+
+dtype partials_of(const overlap_request& request) {
+  return named("--partials", request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
 }
 
 void add_overlap_options(CLI::App& verb, overlap_request& request) {

@@ -25,6 +25,9 @@ struct overlap_request {
   std::vector<std::string> patterns;
 };
 
+/// The element type of partial results that was asked for. Throws `invalid_argument`.
+[[nodiscard]] dtype partials_of(const overlap_request& request);
+
 /// Adds its options to `untax bench`.
 void add_overlap_options(CLI::App& verb, overlap_request& request);
 

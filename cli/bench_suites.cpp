@@ -35,7 +35,7 @@ const std::vector<option_use>& uses() {
       {{"--suite", "-m", "-n", "-k", "--patterns"},
        {"all-gather-gemm", "gemm-all-scatter", "gemm-reduce-scatter", "gemm-all-reduce"}},
       {{"--gather"}, {"all-gather-gemm", "gemm-all-scatter"}},
-      {{"--partials"}, {"gemm-reduce-scatter", "gemm-all-reduce"}},
+      {{"--partials"}, {"gemm-reduce-scatter", "gemm-all-reduce", "shared"}},
       {{"--tokens", "--hidden"}, {"all-reduce-norm"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
       {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},

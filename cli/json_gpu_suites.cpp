@@ -179,6 +179,7 @@ std::string to_json(const bench::shared_report& report, int repeats) {
                                {"k", p.k},
                                {"dtype", name_of(p.type)},
                                {"gather", name_of(p.gather)},
+                               {"partials", name_of(p.partials)},
                                {"figures", std::move(figures)}});
   }
   return text_of(out);

@@ -34,16 +34,16 @@ int steps_of(const shared_options& options) {
   constexpr int operators = 2;
   int steps = 0;
   for (const int ranks : options.rank_counts)
-    steps +=
-        operators * (ranks == 1 ? static_cast<int>(alone_problems().size()) : options.problems);
+    steps += operators * (ranks == 1 ? static_cast<int>(alone_problems(options.partials).size())
+                                     : options.problems);
   return steps;
 }
 
-std::vector<gemm_problem> alone_problems() {
+std::vector<gemm_problem> alone_problems(dtype partials) {
   std::vector<gemm_problem> all;
   for (const std::int64_t m : {16, 64, 1024, 4096}) {
     for (const std::int64_t k : {3584, 8192})
-      all.push_back({.m = m, .n = 8192, .k = k, .type = dtype::bf16});
+      all.push_back({.m = m, .n = 8192, .k = k, .type = dtype::bf16, .partials = partials});
   }
   return all;
 }

@@ -19,6 +19,7 @@ struct shared_options {
   int problems = 12;                      ///< of each operator
   std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
   int repeats = 20;                       ///< times of each pattern
+  dtype partials = dtype::bf16;           ///< of sums over ranks: fp32, or those of 16 bits
   bool traced = false;                    ///< also while a trace is recorded, which one has to be
   /// Called after each problem. May be empty.
   std::function<void()> progress;
@@ -55,7 +56,7 @@ struct shared_report {
                                                         std::uint64_t seed, int count);
 
 /// The problems of one rank that sends to itself: few rows and many.
-[[nodiscard]] std::vector<gemm_problem> alone_problems();
+[[nodiscard]] std::vector<gemm_problem> alone_problems(dtype partials);
 
 /// Times the fused patterns of all_gather_gemm and gemm_all_scatter, and between one rank and
 /// itself those of gemm_reduce_scatter and gemm_all_reduce beside the GEMM alone (`automatic`,

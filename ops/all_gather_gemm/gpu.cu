@@ -196,7 +196,8 @@ class device_gather final : public device_operator {
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  gpu::require_own_gpu(w, options.how);
+  // A copy within a GPU may need a multiprocessor, and kernels that wait have them all.
+  if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = gather_plans(problem, w.size(), w.rank(), options, gpu::num_sms_of(w));
   agree_on_lines(w, name, plans.front().agreed());
   return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()));

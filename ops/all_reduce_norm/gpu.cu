@@ -55,7 +55,7 @@ class launched_norm final : public device_norm {
 
   void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream) override {
     const bool waits = stream.handle == nullptr;
-    auto* const on = waits ? launcher_.own_stream() : static_cast<cudaStream_t>(stream.handle);
+    auto* const on = launcher_.stream_of(stream);
     gpu::whole_run all = launcher_.begin(on);
     const norm_results& to = given_.how.passes_on ? own_ : results;
     given_.run.in = static_cast<const std::byte*>(inputs.in.data);

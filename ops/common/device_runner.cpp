@@ -99,7 +99,7 @@ void device_runner::run(const const_matrix& a, const const_matrix& weights, cons
   require_usable("weights", weights);
   require_usable("c", as_const(c));
   const bool waits = stream.handle == nullptr;
-  op_->run(a.data, weights.data, c.data, waits ? stream_.get() : stream);
+  op_->run(a.data, weights.data, c.data, stream_.unless(stream));
   if (!waits) return;
   stream_.wait(fmt::format("rank {}: {}: a kernel failed", world_->rank(), name_));
   world_->check();

@@ -83,9 +83,13 @@ matrix device_workload::own(bulk::scratch& memory, range rows, range cols) const
 }
 
 void device_workload::refresh(std::uint64_t seed) {
-  seed_ = seed;
-  fill_device_inputs(share_, seed, a_, b_, stream_.get());
+  refresh_on(stream_.get(), seed);
   stream_.wait("making inputs failed");
+}
+
+void device_workload::refresh_on(stream_ref stream, std::uint64_t seed) {
+  seed_ = seed;
+  fill_device_inputs(share_, seed, a_, b_, stream);
 }
 
 void device_workload::poison_result() {

@@ -53,6 +53,8 @@ class device_workload final : public trial {
                   const operator_options& options, std::uint64_t seed);
 
   void refresh(std::uint64_t seed) override;
+  /// The same on a stream, asynchronously.
+  void refresh_on(stream_ref stream, std::uint64_t seed);
   void poison_result() override;
   /// Returns when the result is complete.
   void run() override { launch({}); }

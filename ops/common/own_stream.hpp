@@ -22,6 +22,9 @@ class own_stream {
   ~own_stream() = default;
 
   [[nodiscard]] stream_ref get() const noexcept { return stream_; }
+  /// The stream of a run: the caller's or, for one who gives none, this one, behind what the
+  /// default stream has.
+  [[nodiscard]] stream_ref unless(stream_ref given) const;
   /// Returns when all that was launched has ended. Throws `internal`, with `what`, if it failed.
   void wait(std::string_view what) const { wait_for(stream_, what); }
 

@@ -32,7 +32,7 @@ class device_backend final : public flash_attention_backend {
     require_rows("keys", o.keys);
     require_rows("values", o.values);
     require_rows("out", as_const(o.out));
-    const stream_ref stream = given.handle != nullptr ? given : own_.get();
+    const stream_ref stream = own_.unless(given);
     runner_.run({.query_rows = static_cast<int>(o.q.rows),
                  .key_rows = static_cast<int>(o.keys.rows),
                  .queries = o.q.data,

@@ -62,7 +62,7 @@ class device_backend final : public attention_backend {
       all([&] { gather(stream); });
       all([&] { engine_.combine(operands, stream); });
     }
-    if (given.handle == nullptr) engine_.finish();
+    if (given.handle == nullptr) engine_.finish(stream);
   }
 
  private:

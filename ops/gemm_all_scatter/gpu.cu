@@ -201,7 +201,8 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  gpu::require_own_gpu(w, options.how);
+  // A copy within a GPU may need a multiprocessor, and kernels that wait have them all.
+  if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = scatter_plans(problem, w.size(), w.rank(), options,
                              {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, name, plans.front().agreed());

@@ -58,7 +58,7 @@ class device_merge final : public merge_backend {
     if (given_.how.tokens == 0) return;
     check(partial_o, partial_lse, out, lse);
     const bool waits = stream.handle == nullptr;
-    auto* const on = waits ? launcher_.own_stream() : static_cast<cudaStream_t>(stream.handle);
+    auto* const on = launcher_.stream_of(stream);
     gpu::whole_run all = launcher_.begin(on);
     const std::int64_t chunk = chunk_elements(problem_.type);
     given_.run.in = static_cast<const std::byte*>(partial_o.data);

@@ -133,6 +133,8 @@ void bind_world(nb::module_& m) {
       .def_prop_ro("size", [](const world& w) { return untax_world_size(w.open()); })
       .def_prop_ro("kind", [](const world& w) { return untax_world_kind(w.open()); })
       .def_prop_ro("device", [](const world& w) { return untax_world_device(w.open()); })
+      .def_prop_ro("ranks_per_gpu",
+                   [](const world& w) { return untax_world_ranks_per_gpu(w.open()); })
       .def_prop_ro("closed", &world::closed)
       .def("close", &world::close)
       .def("use_device",

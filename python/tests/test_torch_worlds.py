@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import time
 from types import FunctionType
 
 import pytest
@@ -143,6 +144,45 @@ def test_every_operator_is_captured_in_a_graph(seed):
             one.compare(world.rank, got, "in a graph")
 
     run("cuda", 1, body)
+
+
+@needs_gpus
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_default_stream_comes_first(ranks, seed):
+    """Kernels ahead in it have still to write what is gathered. Where each rank has a GPU the call returns before."""
+    made = torch.Generator().manual_seed(seed)
+    values = [torch.randn(64, 512, generator=made).bfloat16() for _ in range(ranks)]
+    weights = torch.randn(512, 256, generator=made).bfloat16()
+    right = {"all_gather_matmul": torch.cat(values).double() @ weights.double(),
+             "matmul_all_reduce": sum(x.double() for x in values) @ weights.double(),
+             "all_reduce": sum(x.double() for x in values)}
+
+    def on_rank(world):
+        name, device = untax_torch.name_of(world), torch.device("cuda", world.device)
+        x, b, a = values[world.rank].to(device), weights.to(device), torch.zeros(64, 512, dtype=torch.bfloat16, device=device)
+        rest = {"all_gather_matmul": (b, 0, name), "matmul_all_reduce": (b, "sum", name), "all_reduce": ("sum", name)}
+        for operator, expected in right.items():
+            call = getattr(torch.ops.untax, operator)
+            for turn in ("planned", "again", "by what is known"):
+                a.zero_()
+                torch.cuda.synchronize()
+                world.barrier()
+                torch.cuda._sleep(100_000_000)  # some 60 ms
+                a.copy_(x)
+                began = time.perf_counter()
+                got = call(a, *rest[operator])
+                took = time.perf_counter() - began
+                torch.cuda.synchronize()
+                world.barrier()
+                assert (got.cpu().double() - expected).norm() <= 1e-2 * expected.norm(), f"{operator}, {turn}"
+                if turn != "planned" and world.ranks_per_gpu == 1:
+                    assert took < 0.02, f"{operator}, {turn}: the call took {took} s"
+
+    try:
+        shared = -(-ranks // torch.cuda.device_count())
+        untax.run_gpus(ranks, on_rank, heap_bytes=512 << 20, ranks_per_gpu=shared)
+    finally:
+        untax_torch.close()
 
 
 @needs_gpus

@@ -49,13 +49,16 @@ def number_of(what: str, given: str | int, names: tuple[str, ...]) -> int:
     return names.index(given)
 
 
+DEFAULT_STREAM = 1  #: of a GPU, as CUDA names it where 0 stands for none
+
+
 def stream_number(stream: Any) -> int:
     """An address of a CUDA stream, of an integer or of an object of torch or cupy; 0 for none."""
     if stream is None:
         return 0
     for attribute in ("cuda_stream", "ptr"):
         if hasattr(stream, attribute):
-            return int(getattr(stream, attribute))
+            return int(getattr(stream, attribute)) or DEFAULT_STREAM
     return int(stream)
 
 

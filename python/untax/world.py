@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core
 from .errors import Aborted, InvalidArgument
-from .types import item_sizes, number_of, type_name
+from .types import DEFAULT_STREAM, item_sizes, number_of, type_name
 
 _memories = ("default", "host", "cuda", "automatic")
 
@@ -48,6 +48,8 @@ class World:
     def __init__(self, core: _core.World) -> None:
         self._core = core
         self._made: list[weakref.ref[Any]] = []
+        #: How runs are told of the default stream; 0, which is none, where ranks that share a GPU would wait on it.
+        self.default_stream = DEFAULT_STREAM if core.ranks_per_gpu == 1 else 0
 
     @classmethod
     def threads(cls, ranks: int, *, heap_bytes: int = 0, wait_limit: float = 0,
@@ -113,6 +115,11 @@ class World:
     def device(self) -> int:
         """The number of the rank's GPU; -1 if heaps lie in host memory."""
         return self._core.device
+
+    @property
+    def ranks_per_gpu(self) -> int:
+        """How many ranks share a GPU: 1, unless they were asked to."""
+        return self._core.ranks_per_gpu
 
     @property
     def closed(self) -> bool:

@@ -137,6 +137,10 @@ int32_t untax_world_device(const untax_world* world) {
   return world == nullptr ? -1 : world->ranks.device();
 }
 
+int32_t untax_world_ranks_per_gpu(const untax_world* world) {
+  return world == nullptr ? -1 : world->ranks.ranks_per_gpu();
+}
+
 int32_t untax_world_use_device(const untax_world* world) {
   return guarded(world, [&] {
     require(world, "world");

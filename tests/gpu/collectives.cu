@@ -248,25 +248,6 @@ TEST(gpu_collectives, go_directly_in_symmetric_memory_only) {
   expect_error(e, untax::errc::not_symmetric, {"all_gather: out at", "world.allocate"});
 }
 
-TEST(gpu_collectives, without_a_stream_a_run_is_complete_when_it_returns) {
-  NEEDS_GPUS(2);
-  untax::run_gpus(
-      gpus(),
-      [](world& w) {
-        const stream s;
-        const auto values_here = w.allocate<float>(1000, "values");
-        const auto sum = w.allocate<float>(1000, "sum");
-        untax::all_reduce op(w, {.count = 1000, .type = dtype::f32});
-        const std::vector<float> mine(1000, static_cast<float>(w.rank() + 1));
-        copy(values_here.local(), mine.data(), mine.size(), s);
-        op.run(untax::const_array_view(values_here.local(), 1000),
-               untax::array_view(sum.local(), 1000));
-        const auto right = static_cast<float>(w.size() * (w.size() + 1) / 2);
-        EXPECT_EQ(values(sum.local(), 1000, s), std::vector<float>(1000, right));
-      },
-      roomy_world());
-}
-
 TEST(gpu_collectives, refuse_what_cannot_be) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, gpu_world());

@@ -1,8 +1,10 @@
 #include "gpus.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -81,6 +83,16 @@ untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {
 
 void ok(cudaError_t result) {
   if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
+}
+
+void hold(cudaStream_t s, std::chrono::microseconds time) {
+  ok(cudaLaunchHostFunc(
+      s,
+      [](void* microseconds) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(reinterpret_cast<std::intptr_t>(microseconds)));
+      },
+      reinterpret_cast<void*>(static_cast<std::intptr_t>(time.count()))));
 }
 
 }  // namespace gpu_test

@@ -44,6 +44,9 @@ untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
 /// Fails the test, and throws, unless the call of CUDA went well.
 void ok(cudaError_t result);
 
+/// What a stream is asked for from now on begins so much later.
+void hold(cudaStream_t s, std::chrono::microseconds time);
+
 /// A stream of the current device, as users should have one.
 class stream {
  public:

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <random>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -42,13 +41,7 @@ inline std::string text_of(const operator_entry& entry, const gemm_problem& p,
 
 /// Holds a stream still for so many microseconds.
 inline void stall(const stream& s, std::int64_t microseconds) {
-  ok(cudaLaunchHostFunc(
-      s.get(),
-      [](void* time) {
-        std::this_thread::sleep_for(
-            std::chrono::microseconds(reinterpret_cast<std::intptr_t>(time)));
-      },
-      reinterpret_cast<void*>(static_cast<std::intptr_t>(microseconds))));
+  hold(s.get(), std::chrono::microseconds(microseconds));
 }
 
 /// Three times other values, one run of the first, two of the next, each rank behind stalls of its

@@ -283,23 +283,6 @@ TEST(gpu_operators, automatic_chooses_by_timing) {
       roomy_world());
 }
 
-TEST(gpu_operators, without_a_stream_a_run_is_complete_when_it_returns) {
-  NEEDS_GPUS(1);
-  NEEDS_OWN_GPUS();
-  untax::run_gpus(
-      gpus(),
-      [](world& w) {
-        for (const operator_entry& entry :
-             {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
-          const gemm_problem p{.m = 100, .n = 256, .k = 512, .type = dtype::f16};
-          device_workload load(w, entry, p, {.how = pattern::bulk_library}, 3);
-          load.run();
-          EXPECT_LE(load.relative_error(), tolerance_of(p)) << entry.name;
-        }
-      },
-      roomy_world());
-}
-
 TEST(gpu_operators, refuse_what_cannot_be) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, roomy_world());

@@ -222,6 +222,9 @@ std::unique_ptr<device_operator> lonely_sum_on_device(world& /*w*/, const device
 own_stream::own_stream() : kept_(std::make_shared<int>()) {
   stream_.handle = const_cast<void*>(kept_.get());
 }
+stream_ref own_stream::unless(stream_ref given) const {
+  return given.handle != nullptr ? given : stream_;
+}
 void wait_for(stream_ref stream, std::string_view what) {
   pretended::note(fmt::format("wait for {}: {}", pretended::stream_text(stream), what));
 }

@@ -154,7 +154,8 @@ shared_report run_shared_suite(const shared_options& options) {
                                       pattern::fused_sequential, pattern::fused_specialized,
                                       pattern::fused_warp_specialized};
   const std::vector<pattern> sums = {pattern::automatic, pattern::producer_consumer,
-                                     pattern::fused_sequential, pattern::fused_specialized};
+                                     pattern::fused_sequential, pattern::fused_specialized,
+                                     pattern::fused_warp_specialized};
   prepare_sharing();
   shared_report report;
   const device_survey here = survey_devices(false);
@@ -169,7 +170,8 @@ shared_report run_shared_suite(const shared_options& options) {
                              alone ? "gemm_all_reduce" : "gemm_all_scatter"}) {
       const operator_entry& entry = operator_named(name);
       for (const gemm_problem& problem :
-           alone ? alone_problems() : shared_problems(name, options.seed, options.problems)) {
+           alone ? alone_problems(options.partials)
+                 : shared_problems(name, options.seed, options.problems)) {
         shared_row row{name, ranks, problem, tolerance_of(problem), {}};
         for (const pattern how : alone ? sums : fused)
           row.figures.push_back(measured({entry, problem, how, ranks, options}));

@@ -58,9 +58,9 @@ class attention_runner::launcher {
     a_.run.launch = 0;
   }
 
-  [[nodiscard]] stream_ref own_stream() const { return {launcher_.own_stream()}; }
-  void finish() {
-    launcher_.wait(launcher_.own_stream(), "a kernel failed");
+  [[nodiscard]] stream_ref stream_of(stream_ref given) const { return launcher_.stream_of(given); }
+  void finish(stream_ref stream) {
+    launcher_.wait(static_cast<cudaStream_t>(stream.handle), "a kernel failed");
     launcher_.ranks().check();
   }
 
@@ -191,9 +191,9 @@ attention_runner::attention_runner(world& w, const std::string& name, const atte
 attention_runner::~attention_runner() = default;
 
 stream_ref attention_runner::stream_or_own(stream_ref stream) const {
-  return stream.handle != nullptr ? stream : launcher_->own_stream();
+  return launcher_->stream_of(stream);
 }
-void attention_runner::finish() { launcher_->finish(); }
+void attention_runner::finish(stream_ref stream) { launcher_->finish(stream); }
 void attention_runner::attend(const attention_operands& operands, stream_ref stream) {
   launcher_->attend(operands, stream);
 }

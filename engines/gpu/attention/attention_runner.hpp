@@ -28,11 +28,11 @@ class attention_runner {
   /// memory. After a failure the memory is left alone.
   ~attention_runner();
 
-  /// The stream itself, or one of the engine's own where there is none; then `finish` has to be
-  /// called at the end of the run.
+  /// The stream itself, or one of the engine's own where there is none, behind what the default
+  /// stream has; then `finish` has to be called with it at the end of the run.
   [[nodiscard]] stream_ref stream_or_own(stream_ref stream) const;
-  /// Waits for the own stream, and throws what has gone wrong.
-  void finish();
+  /// Waits for a stream, and throws what has gone wrong.
+  void finish(stream_ref stream);
 
   /// Everything below only launches, and can be captured.
 

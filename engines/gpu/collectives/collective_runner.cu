@@ -40,22 +40,20 @@ class collective_runner::launcher {
   void set_argument(kernel_argument&& first) { code_.first_argument = std::move(first); }
 
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
-    auto* target = static_cast<cudaStream_t>(stream.handle);
+    auto* const target = launcher_.stream_of(stream);
     whole_run all = launcher_.begin(target);
     require_reachable("in", in, known_in_);
     require_reachable("out", out, known_out_);
     run_.in = static_cast<const std::byte*>(in);
     run_.out = static_cast<std::byte*>(out);
     run_.between = between;
-    const bool waits = target == nullptr;
-    if (waits) target = launcher_.own_stream();
     run_.epochs = epochs_;
     for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
       run_.launch = static_cast<int>(i);
       all([&] { launch(code_.blocks[i], target); });
       run_.epochs += code_.blocks[i];
     }
-    if (!waits) return;
+    if (stream.handle != nullptr) return;
     launcher_.wait(target, "a kernel failed");
     launcher_.ranks().check();
   }

@@ -44,8 +44,7 @@ void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,
                            cudaStream_t stream) const {
   gemm_arguments arguments = arguments_;
   static_cast<gemm_matrices&>(arguments) = matrices;
-  cudaLaunchConfig_t launch = form(stream);
-  // The second one launches it early: programmatic dependent launch.
+  cudaLaunchConfig_t launch = launch_of(blocks(), block_threads, shared_bytes_, stream);
   cudaLaunchAttribute attributes[] = {gpu::in_clusters(cluster_blocks(plan_.config)),
                                       gpu::programmatic_launch(early_)};
   launch.attrs = attributes;
@@ -54,23 +53,19 @@ void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,
   gpu::require(cudaLaunchKernelExC(&launch, kernel_, parameters), "cannot start a GEMM");
 }
 
-cudaLaunchConfig_t gemm_launcher::form(cudaStream_t stream) const {
-  return gpu::launch_of(blocks(), block_threads, shared_bytes_, stream);
-}
-
 /// Blocks wait for blocks with lower numbers, and for peers: all of them have to have a place.
 void gemm_launcher::require_place() const {
   gpu::require(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes_)),
                "there is not enough shared memory for a GEMM");
-  cudaLaunchConfig_t launch = form(nullptr);
-  cudaLaunchAttribute cluster = gpu::in_clusters(cluster_blocks(plan_.config));
+  cudaLaunchConfig_t launch = launch_of(blocks(), block_threads, shared_bytes_, nullptr);
+  const int together = cluster_blocks(plan_.config);
+  cudaLaunchAttribute cluster = gpu::in_clusters(together);
   launch.attrs = &cluster;
   launch.numAttrs = 1;
   int places = 0;
   gpu::require(cudaOccupancyMaxActiveClusters(&places, kernel_, &launch),
                "cannot ask how many blocks of a GEMM there is room for");
-  const int together = cluster_blocks(plan_.config);
   if (places * together >= blocks()) return;
   throw error(errc::unsupported,
               fmt::format("a GEMM of {} blocks in clusters of {}, and this GPU has room for {} "

@@ -19,14 +19,12 @@ struct kernel_start {
   int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
 };
 
-/// Starts the kernel of a plan, with whatever source, sink and senders it was compiled for. Loads
-/// it, allocates what the blocks need to share tiles, and sees to it that all blocks have a place
-/// at the same time.
+/// Starts the kernel of a plan, with the source, sink and senders that it was compiled for. Loads
+/// it, allocates what blocks need to share tiles, and sees to it that all of them have a place.
 class gemm_launcher {
  public:
-  /// For the current device. `comm_ctas`: in the same grid, a multiple of the
-  /// blocks of the plan's clusters. Throws `unsupported` if this is no Hopper GPU or has too few
-  /// multiprocessors, and `out_of_memory`.
+  /// For the current device. `comm_ctas`: in the same grid, a multiple of the blocks of the plan's
+  /// clusters. Throws `unsupported` if it is no Hopper GPU or too small, and `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
 
@@ -37,7 +35,6 @@ class gemm_launcher {
   [[nodiscard]] int blocks() const noexcept { return comm_ctas_ + plan_.blocks(); }
 
  private:
-  [[nodiscard]] cudaLaunchConfig_t form(cudaStream_t stream) const;
   void require_place() const;
 
   gemm_plan plan_;

@@ -49,18 +49,17 @@ bool ends_with_others(const world& w) noexcept {
   return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
 }
 
-void require_own_gpu(const world& w, pattern how) {
-  if (how != pattern::copy_engine || w.ranks_per_gpu() == 1) return;
+void require_own_gpu(const world& w, std::string_view what) {
+  if (w.ranks_per_gpu() == 1) return;
   throw error(errc::unsupported,
-              fmt::format("rank {}: copy_engine takes GPUs of their own; here {} ranks share one",
-                          w.rank(), w.ranks_per_gpu()));
+              fmt::format("rank {}: {} take GPUs of their own; here {} ranks share one", w.rank(),
+                          what, w.ranks_per_gpu()));
 }
 
-void require_no_graph(const world& w, cudaStream_t stream) {
-  if (w.ranks_per_gpu() == 1 || !gpu::captures(stream)) return;
-  throw error(errc::unsupported,
-              fmt::format("rank {}: graphs take GPUs of their own; here {} ranks share one",
-                          w.rank(), w.ranks_per_gpu()));
+void require_stream(const world& w, cudaStream_t stream) {
+  if (stream == cudaStreamLegacy)
+    require_own_gpu(w, "runs on the default stream, rather than one of the rank's or none,");
+  if (w.ranks_per_gpu() > 1 && captures(stream)) require_own_gpu(w, "graphs");
 }
 
 }  // namespace untax::gpu

@@ -2,7 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <untax/core/pattern.hpp>
+#include <string_view>
+
 #include <untax/world/world.hpp>
 
 namespace untax::gpu {
@@ -24,11 +25,10 @@ void require_queues(const world& w);
 /// goes with the world then.
 [[nodiscard]] bool ends_with_others(const world& w) noexcept;
 
-/// Throws `unsupported` for `copy_engine` where ranks share a GPU: copies within a GPU may need
-/// multiprocessors, and kernels that wait have them all.
-void require_own_gpu(const world& w, pattern how);
-/// Throws `unsupported` where ranks share a GPU and the stream is being captured: the branches of
-/// graphs have queues that nobody counts, and one rank's kernel may wait in one behind another's.
-void require_no_graph(const world& w, cudaStream_t stream);
+/// Throws `unsupported` where ranks share a GPU: what cannot be done there.
+void require_own_gpu(const world& w, std::string_view what);
+/// The same for streams where one rank's kernel may wait behind another's: the default one, which
+/// they have together, and one that is captured: nobody counts the queues of a graph's branches.
+void require_stream(const world& w, cudaStream_t stream);
 
 }  // namespace untax::gpu

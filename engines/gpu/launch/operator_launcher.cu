@@ -79,9 +79,15 @@ run_arguments operator_launcher::arguments(int element_bytes, int threads) const
   return run;
 }
 
+cudaStream_t operator_launcher::stream_of(stream_ref given) const {
+  if (given.handle != nullptr) return static_cast<cudaStream_t>(given.handle);
+  follow_default(own_->get());
+  return own_->get();
+}
+
 whole_run operator_launcher::begin(cudaStream_t stream) const {
   world_->check();
-  require_no_graph(*world_, stream);
+  require_stream(*world_, stream);
   if (trace_) trace_->called(gpu::captures(stream));
   return whole_run(*world_);
 }

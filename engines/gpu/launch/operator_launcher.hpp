@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <untax/core/stream_ref.hpp>
 #include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/world/world.hpp>
 
@@ -93,8 +94,8 @@ class operator_launcher {
   /// What kernels are given of every operator. `threads`: of a block of the main one, for traces.
   [[nodiscard]] run_arguments arguments(int element_bytes, int threads) const;
 
-  /// The stream for callers who give none.
-  [[nodiscard]] cudaStream_t own_stream() const { return own_->get(); }
+  /// That of a run: the caller's or else an own one, behind what the default stream has.
+  [[nodiscard]] cudaStream_t stream_of(stream_ref given) const;
   [[nodiscard]] const side_stream& side(int i = 0) const {
     return side_[static_cast<std::size_t>(i)];
   }

@@ -17,7 +17,7 @@ attention_runner::attention_runner(world& w, const std::string& name,
 attention_runner::~attention_runner() = default;
 
 stream_ref attention_runner::stream_or_own(stream_ref stream) const { return stream; }
-void attention_runner::finish() {}
+void attention_runner::finish(stream_ref /*stream*/) {}
 void attention_runner::attend(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
 void attention_runner::combine(const attention_operands& /*operands*/, stream_ref /*stream*/) {}
 std::uint32_t* attention_runner::gathered() const { return nullptr; }

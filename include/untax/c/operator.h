@@ -45,7 +45,9 @@ typedef struct untax_array {
  * In a world of the host `stream` is NULL, and a run returns when the result is complete and the
  * operands are the caller's again. In a world of GPUs operands lie in memory of the rank's GPU,
  * which is current. With `stream`, a cudaStream_t, a run only launches on it, can be captured in a
- * graph, and what goes wrong is told by untax_world_check; without one it returns as on the host.
+ * graph, and what goes wrong is told by untax_world_check; without one it begins behind what the
+ * default stream has, and returns as on the host. The default stream itself is cudaStreamLegacy;
+ * ranks that share a GPU cannot run on it: unsupported.
  *
  * Plans fail with invalid_argument, disagreement, out_of_memory and unsupported; runs with
  * invalid_argument and not_symmetric, before anything moves, and with timeout, peer_lost and

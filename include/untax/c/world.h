@@ -64,6 +64,8 @@ UNTAX_API int32_t untax_world_size(const untax_world* world);
 UNTAX_API const char* untax_world_kind(const untax_world* world);
 /* The number of the rank's GPU; -1 if heaps lie in host memory. */
 UNTAX_API int32_t untax_world_device(const untax_world* world);
+/* How many ranks share a GPU: 1, unless they were asked to. */
+UNTAX_API int32_t untax_world_ranks_per_gpu(const untax_world* world);
 /* Makes the rank's GPU the current one of the calling thread; nothing in host memory. */
 UNTAX_API int32_t untax_world_use_device(const untax_world* world);
 

@@ -17,10 +17,10 @@ namespace untax {
 // In a world of GPUs both lie in memory of the rank's GPU, which is the current one of the calling
 // thread. With a stream `run` is asynchronous: it launches kernels on the stream, allocates and
 // reads back nothing, and can be captured in a CUDA graph; a wait that failed is thrown by
-// `world::check` after they have ended. Without one it returns as above; what writes the input has
-// to be done before. The runs of one operator are in order: on one stream, or made so by events. So
-// are those of different operators of a world, in the same order at all ranks: the kernels of one
-// may need all multiprocessors, and wait for peers.
+// `world::check` after they have ended. Without one it begins behind what the default stream has,
+// and returns as above. The runs of one operator are in order: on one stream, or made so by events.
+// So are those of different operators of a world, in the same order at all ranks: the kernels of
+// one may need all multiprocessors, and wait for peers.
 
 /// Every rank ends with the shards of all. ops/all_gather/README.md draws it.
 class all_gather : public collective {

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..types import type_number
+from ..world import World
 from .groups import Engine
 
 _numbers = {torch.float32: type_number("fp32"), torch.float16: type_number("fp16"), torch.bfloat16: type_number("bf16")}
@@ -38,8 +39,13 @@ def operand_of(t: Tensor) -> tuple[int, int, int, int, int]:
     return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, number)
 
 
-def stream_of(t: Tensor) -> int:
-    return torch._C._cuda_getCurrentRawStream(t.get_device()) if t.is_cuda else 0
+def stream_of(t: Tensor, world: World) -> int:
+    """The current stream of a tensor's GPU. Kernels of the default stream follow each other, so ranks that share a GPU
+    cannot wait for each other there: they get none, and such a call begins behind that stream and returns when its result
+    is complete."""
+    if not t.is_cuda:
+        return 0
+    return torch._C._cuda_getCurrentRawStream(t.get_device()) or world.default_stream
 
 
 class Call:
@@ -58,14 +64,14 @@ class Call:
         known = self.engine.known.get(self.key)
         if known is None or not self.engine.uses(known[0]):
             return None
-        _, run, forms, form, shape = known
+        op, run, forms, form, shape = known
         first = self.given[0]
         addresses = [t.data_ptr() for t in self.given]
         if first.is_cuda and any(address % 16 != 0 for address in addresses):
             return None
         made = first.new_empty(shape)
         run(*[(address, *one) for address, one in zip(addresses, forms, strict=True)], (made.data_ptr(), *form),
-            stream_of(made))
+            stream_of(made, op.world))
         return made
 
     def keep(self, op: Any, run: Any, operands: tuple[Any, ...], made: Tensor) -> None:
@@ -78,13 +84,13 @@ class Call:
 def run_gemm(op: Any, a: Tensor, weights: Tensor, out: Tensor, call: Call | None = None) -> None:
     a, weights = rows_of(a), rows_of(weights)
     operands = operand_of(a), operand_of(weights), operand_of(out.view(-1, out.shape[-1]))
-    op._core.run_gemm(*operands, stream_of(a))
+    op._core.run_gemm(*operands, stream_of(a, op.world))
     if call is not None:
         call.keep(op, op._core.run_gemm, operands, out)
 
 
 def run_collective(op: Any, x: Tensor | None, out: Tensor, call: Call | None = None) -> None:
     operands = None if x is None else operand_of(x.reshape(-1)), operand_of(out.view(-1))
-    op._core.run_collective(*operands, stream_of(out))
+    op._core.run_collective(*operands, stream_of(out, op.world))
     if call is not None:
         call.keep(op, op._core.run_collective, operands, out)

@@ -242,7 +242,7 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, *, out: Tensor | N
         flat, result = as_matrix(a), made.view(-1, made.shape[-1])
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=flat.shape[1], dtype=a.dtype)
         flat, weights = rows_of(flat), rows_of(b.t())
-        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream_of(a))
+        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream_of(a, op.world))
         result.copy_(op.result.torch()[: result.shape[0]])
     return _handed(made, out)
 
@@ -263,7 +263,7 @@ def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
         parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
         weight = aligned(weight.contiguous())
         op._core.run_norm(operand_of(parts), operand_of(residual), operand_of(weight), operand_of(made[1].view(-1, hidden)),
-                          (made[0].data_ptr(), 0, 1.0), stream_of(x))
+                          (made[0].data_ptr(), 0, 1.0), stream_of(x, op.world))
     return _handed(made[0], normed), _handed(made[1], total)
 
 
@@ -291,7 +291,7 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
     lengths = lengths.to(q.device, torch.int32).contiguous()
     op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None, operand_of(made.view(-1, dim)),
-                        (batch, 0), stream_of(q))
+                        (batch, 0), stream_of(q, op.world))
     return _handed(made, out)
 
 
@@ -310,7 +310,7 @@ def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = Fals
         operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
         q, keys, values = (rows_of(t) for t in operands)
         op._core.run_attention(operand_of(q), operand_of(keys), operand_of(values), operand_of(made.view(-1, heads * dim)),
-                               (None, None, 0), sums.data_ptr(), stream_of(q))
+                               (None, None, 0), sums.data_ptr(), stream_of(q, op.world))
     return _handed(made, out), _handed(sums, log_sums)
 
 
@@ -361,7 +361,7 @@ def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bo
     for begin in range(0, tokens, at_once):
         end = min(begin + at_once, tokens)
         op._core.run_merge(operand_of(rows[begin * heads:end * heads]), operand_of(logarithms[begin:end]),
-                           operand_of(to[begin * own:end * own]), operand_of(sums_to[begin:end]), stream_of(rows))
+                           operand_of(to[begin * own:end * own]), operand_of(sums_to[begin:end]), stream_of(rows, op.world))
     if width != dim:
         made.view(-1, dim).copy_(to[:, :dim])
 

@@ -20,6 +20,12 @@ own_stream::own_stream() {
   kept_ = made;
 }
 
+stream_ref own_stream::unless(stream_ref given) const {
+  if (given.handle != nullptr) return given;
+  gpu::follow_default(of(stream_));
+  return stream_;
+}
+
 void wait_for(stream_ref stream, std::string_view what) {
   gpu::require(cudaStreamSynchronize(of(stream)), std::string(what));
 }

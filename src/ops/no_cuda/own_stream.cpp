@@ -12,6 +12,9 @@ own_stream::own_stream() {
               "-DUNTAX_CUDA=ON (or --preset cuda) where nvcc is");
 }
 
+stream_ref own_stream::unless(stream_ref given) const {
+  return given.handle != nullptr ? given : stream_;
+}
 void wait_for(stream_ref /*stream*/, std::string_view /*what*/) {}
 
 bool is_captured(stream_ref /*stream*/) { return false; }

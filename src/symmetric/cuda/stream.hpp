@@ -11,7 +11,7 @@ namespace untax::gpu {
 
 /// Whether what is asked of the stream becomes part of a graph. The default stream is in none.
 [[nodiscard]] inline bool captures(cudaStream_t stream) {
-  if (stream == nullptr) return false;
+  if (stream == nullptr || stream == cudaStreamLegacy) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   require(cudaStreamIsCapturing(stream, &status), "cannot ask about a capture");
   return status != cudaStreamCaptureStatusNone;
@@ -31,6 +31,16 @@ class stream {
  private:
   std::shared_ptr<CUstream_st> stream_;
 };
+
+/// Has what is asked of `stream` from now on begin behind what the default stream of the current
+/// device has. Throws `internal`.
+inline void follow_default(cudaStream_t stream) {
+  cudaEvent_t there = nullptr;
+  require(cudaEventCreateWithFlags(&there, cudaEventDisableTiming), "no event");
+  const std::unique_ptr<CUevent_st, decltype(&cudaEventDestroy)> kept(there, cudaEventDestroy);
+  require(cudaEventRecord(there, cudaStreamLegacy), "cannot follow the default stream");
+  require(cudaStreamWaitEvent(stream, there, 0), "cannot follow the default stream");
+}
 
 /// A stream for what runs beside a caller's stream. What it does between `fork` and `join` begins
 /// after what the caller's stream has before, and is part of its capture, if there is one.
