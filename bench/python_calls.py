@@ -1,5 +1,6 @@
 """What a call from Python costs the host: operators of torch.ops.untax, of the Python package, and of the extension below
-both, which is a call of the C ABI with its arguments read. Also how long `import untax` and a first call take.
+both, which is a call of the C ABI with its arguments read. "inference" is that of torch in torch.inference_mode(), where
+nothing looks for derivatives. Also how long `import untax` and a first call take.
 
 Usage: python bench/python_calls.py [--device cuda|cpu] [--json FILE]
 """
@@ -35,6 +36,11 @@ def seconds_of(call, settle):
     return median(times)
 
 
+def in_inference(call, settle):
+    with torch.inference_mode():
+        return seconds_of(call, settle)
+
+
 def gemm_calls(device, name, engine, settle):
     a = torch.randn(16, 512, device=device).bfloat16()
     b = torch.randn(512, 512, device=device).bfloat16()
@@ -48,6 +54,7 @@ def gemm_calls(device, name, engine, settle):
         stream = calls.stream_of(a, engine.world)
         given = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
         yield operator, {"torch": seconds_of(lambda: call(a, weights, *rest), settle),
+                         "inference": in_inference(lambda: call(a, weights, *rest), settle),
                          "package": seconds_of(lambda: planned(a, weights.t(), out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_gemm(*given, stream), settle)}
 
@@ -60,6 +67,7 @@ def collective_calls(device, name, engine, settle):
     stream = calls.stream_of(x, engine.world)
     given = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
     yield "all_reduce", {"torch": seconds_of(lambda: call(x, "sum", name), settle),
+                         "inference": in_inference(lambda: call(x, "sum", name), settle),
                          "package": seconds_of(lambda: planned(x, out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_collective(*given, stream), settle)}
 
@@ -98,6 +106,8 @@ def main():
         settle = torch.cuda.synchronize if chosen.device == "cuda" else lambda: None
         calls = dict(gemm_calls(chosen.device, name, engine, settle))
         calls |= collective_calls(chosen.device, name, engine, settle)
+        x = torch.ones(512, device=chosen.device)
+        calls["torch's own add_"] = {"torch": seconds_of(lambda: x.add_(1), settle)}
         untax_torch.close()
         return calls
 

@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "fields.hpp"
+#include "planned.hpp"
 #include "plans.hpp"
 #include "raise.hpp"
 #include "views.hpp"
@@ -19,34 +19,6 @@
 
 namespace untax::python {
 namespace {
-
-/// Owns an operator of the C ABI. Whoever made it keeps the world.
-class planned {
- public:
-  planned(untax_operator* op, const plan_entry& entry, bool on_gpu)
-      : handle_(op), entry_(&entry), on_gpu_(on_gpu) {}
-  planned(const planned&) = delete;
-  planned& operator=(const planned&) = delete;
-  ~planned() { untax_operator_destroy(handle_); }
-
-  [[nodiscard]] untax_operator* open() const {
-    if (handle_ == nullptr) refuse("this operator is closed");
-    return handle_;
-  }
-  [[nodiscard]] bool closed() const noexcept { return handle_ == nullptr; }
-  void close() {
-    if (handle_ == nullptr) return;
-    checked([&] { return untax_operator_destroy(handle_); });
-    handle_ = nullptr;
-  }
-  [[nodiscard]] const plan_entry& entry() const noexcept { return *entry_; }
-  [[nodiscard]] bool on_gpu() const noexcept { return on_gpu_; }
-
- private:
-  untax_operator* handle_;
-  const plan_entry* entry_;
-  bool on_gpu_;
-};
 
 std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb::dict& problem,
                               const nb::dict& options) {
@@ -242,6 +214,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C ABI of untax, as the package untax uses it.";
   untax::python::bind_world(m);
   untax::python::bind_operator(m);
+  untax::python::bind_known_calls(m);
   untax::python::bind_trace(m);
   untax::python::bind_sparse(m);
   untax::python::bind_select(m);

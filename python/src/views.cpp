@@ -1,11 +1,13 @@
 #include "views.hpp"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cstddef>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
+#include "exchange.hpp"
 #include "raise.hpp"
 
 namespace untax::python {
@@ -34,19 +36,48 @@ void take(const char* name, nb::handle given, Array& keeper) {
   }
 }
 
+/// A tensor that is read where it is, as arrays of nanobind are asked.
+struct seen_tensor {
+  nb::dlpack::dltensor of;
+
+  [[nodiscard]] std::size_t ndim() const { return static_cast<std::size_t>(of.ndim); }
+  [[nodiscard]] std::int64_t shape(std::size_t d) const { return of.shape[d]; }
+  [[nodiscard]] std::int64_t stride(std::size_t d) const { return of.strides[d]; }
+  [[nodiscard]] nb::dlpack::dtype dtype() const { return of.dtype; }
+  [[nodiscard]] int device_type() const { return of.device.device_type; }
+  [[nodiscard]] void* data() const { return static_cast<std::byte*>(of.data) + of.byte_offset; }
+  [[nodiscard]] std::size_t size() const {
+    std::int64_t all = 1;
+    for (std::size_t d = 0; d < ndim(); ++d) all *= shape(d);
+    return static_cast<std::size_t>(all);
+  }
+};
+
 template <class Array>
 bool lies_on_gpu(const Array& a) {
   return a.device_type() == nb::device::cuda::value ||
          a.device_type() == nb::device::cuda_managed::value;
 }
 
-template <class Array>
-void open(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
-  take(name, given, keeper);
-  const bool there = lies_on_gpu(keeper);
+void require_place(const char* name, bool there, bool on_gpu) {
   if (there == on_gpu) return;
   refuse(std::string(name) + " lies " + (there ? "on a GPU" : "in host memory") +
          ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
+}
+
+/// `look(array)` of what is given. What is only read need not be kept by `keeper` where its type
+/// offers a quicker way; that way does not tell whether something may be written.
+template <class Array, class Look>
+auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const Look& look) {
+  if constexpr (std::is_same_v<Array, read_array>) {
+    if (seen_tensor seen; read_tensor(given, seen.of)) {
+      require_place(name, lies_on_gpu(seen), on_gpu);
+      return look(seen);
+    }
+  }
+  take(name, given, keeper);
+  require_place(name, lies_on_gpu(keeper), on_gpu);
+  return look(keeper);
 }
 
 template <class Array>
@@ -78,21 +109,25 @@ void* address(const Array& a) {
 }
 
 template <class Array>
-layout rows_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
-  if (PyTuple_Check(given.ptr())) return of_tuple(name, given);
-  open(name, given, on_gpu, keeper);
-  if (keeper.ndim() != 2) {
-    refuse(std::string(name) + " has " + std::to_string(keeper.ndim()) +
+layout rows_in(const char* name, const Array& a) {
+  if (a.ndim() != 2) {
+    refuse(std::string(name) + " has " + std::to_string(a.ndim()) +
            " dimensions; it has to be a matrix, with 2");
   }
-  layout l{address(keeper), static_cast<std::int64_t>(keeper.shape(0)),
-           static_cast<std::int64_t>(keeper.shape(1)), 0, type_of(name, keeper)};
-  if (l.cols > 1 && l.rows > 0 && keeper.stride(1) != 1) {
-    refuse("columns of " + std::string(name) + " lie " + std::to_string(keeper.stride(1)) +
+  layout l{address(a), static_cast<std::int64_t>(a.shape(0)), static_cast<std::int64_t>(a.shape(1)),
+           0, type_of(name, a)};
+  if (l.cols > 1 && l.rows > 0 && a.stride(1) != 1) {
+    refuse("columns of " + std::string(name) + " lie " + std::to_string(a.stride(1)) +
            " elements apart; they have to lie side by side");
   }
-  if (l.rows > 1) l.stride = keeper.stride(0);
+  if (l.rows > 1) l.stride = a.stride(0);
   return l;
+}
+
+template <class Array>
+layout rows_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  if (PyTuple_Check(given.ptr())) return of_tuple(name, given);
+  return open(name, given, on_gpu, keeper, [&](const auto& a) { return rows_in(name, a); });
 }
 
 template <class Array>
@@ -112,10 +147,11 @@ layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keepe
     l.cols *= l.rows;
     return l;
   }
-  open(name, given, on_gpu, keeper);
-  if (keeper.size() > 0 && !side_by_side(keeper))
-    refuse("elements of " + std::string(name) + " have to lie side by side, in their order");
-  return {address(keeper), 1, static_cast<std::int64_t>(keeper.size()), 0, type_of(name, keeper)};
+  return open(name, given, on_gpu, keeper, [&](const auto& a) -> layout {
+    if (a.size() > 0 && !side_by_side(a))
+      refuse("elements of " + std::string(name) + " have to lie side by side, in their order");
+    return {address(a), 1, static_cast<std::int64_t>(a.size()), 0, type_of(name, a)};
+  });
 }
 
 template <class Array>
@@ -156,13 +192,14 @@ const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t 
   if (given.is_none()) return nullptr;
   if (PyLong_Check(given.ptr()))
     return reinterpret_cast<const std::int32_t*>(nb::cast<std::uintptr_t>(given));
-  open(name, given, on_gpu, keeper);
-  const bool right = keeper.dtype() == nb::dtype<std::int32_t>() && side_by_side(keeper);
-  if (!right || static_cast<std::int64_t>(keeper.size()) != count) {
-    refuse(std::string(name) + " has " + std::to_string(keeper.size()) +
-           " elements; it has to hold " + std::to_string(count) + " of int32, side by side");
-  }
-  return static_cast<const std::int32_t*>(keeper.data());
+  return open(name, given, on_gpu, keeper, [&](const auto& a) {
+    const bool right = a.dtype() == nb::dtype<std::int32_t>() && side_by_side(a);
+    if (!right || static_cast<std::int64_t>(a.size()) != count) {
+      refuse(std::string(name) + " has " + std::to_string(a.size()) + " elements; it has to hold " +
+             std::to_string(count) + " of int32, side by side");
+    }
+    return static_cast<const std::int32_t*>(a.data());
+  });
 }
 
 void open_vector(const char* name, nb::handle given, read_array& keeper) {

@@ -1,6 +1,5 @@
 #include "world.hpp"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 

@@ -28,6 +28,7 @@ class world {
 
 void bind_world(nb::module_& m);
 void bind_operator(nb::module_& m);
+void bind_known_calls(nb::module_& m);
 void bind_trace(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_select(nb::module_& m);

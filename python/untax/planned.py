@@ -26,7 +26,7 @@ class Operator:
     """What all operators have."""
 
     name: ClassVar[str] = ""
-    planned_as: tuple[Any, ...] = ()  #: the problem, for who keeps it for the next one who has that
+    used: int = 0  #: for who keeps it for the next one with this problem: when it was used last
 
     def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
         self.world = world

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import itertools
-from collections import OrderedDict
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from .. import _core
 from ..errors import InvalidArgument, OutOfMemory
 from ..operators import Operator, kinds
 from ..world import World
@@ -93,9 +93,9 @@ class Engine:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._planned: OrderedDict[tuple[Any, ...], Operator] = OrderedDict()
+        self._planned: dict[tuple[Any, ...], Operator] = {}
         self._too_large: set[tuple[Any, ...]] = set()  # for the heap
-        self.known: dict[Any, tuple[Any, ...]] = {}  # calls, each with the operator first that it ran
+        self.known = _core.KnownCalls()
 
     def planned(self, kind: str, most: int | None = None, **problem: Any) -> Operator:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
@@ -114,38 +114,39 @@ class Engine:
         return self._found_or_made(kind, _key(kind, problem), problem)
 
     def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator:
-        """Forgets the oldest plans while the heap has no room for this one."""
+        """Forgets the plans that were used longest ago while the heap has no room for this one."""
         if (op := self._planned.get(key)) is not None:
-            self._planned.move_to_end(key)
+            op.used = self.known.stamp()
             return op
         while len(self._planned) >= self.capacity:
             self._forget_oldest()
         while True:
             try:
                 op = self._planned[key] = kinds[kind](self.world, **problem)
-                op.planned_as = key
+                op.used = self.known.stamp()
                 return op
             except OutOfMemory:
                 if not self._planned:
                     raise
                 self._forget_oldest()
 
-    def _forget_oldest(self) -> None:
-        self._planned.popitem(last=False)[1].close()
+    def _forget_known(self) -> None:
+        """All calls that are known; when they used their operators is not forgotten: all ranks forget the same plans."""
+        for op, used in self.known.uses():
+            op.used = max(op.used, used)
         self.known.clear()
 
-    def uses(self, op: Operator) -> bool:
-        """Whether an operator is still planned, which then is the last to be forgotten."""
-        if self._planned.get(op.planned_as) is not op:
-            return False
-        self._planned.move_to_end(op.planned_as)
-        return True
+    def _forget_oldest(self) -> None:
+        self._forget_known()
+        oldest = min(self._planned, key=lambda key: self._planned[key].used)
+        self._planned.pop(oldest).close()
 
-    def keep(self, call: Any, ran: tuple[Any, ...]) -> None:
-        """That a call ran an operator, the first of `ran`, in such a way."""
+    def keep(self, what: tuple[Any, ...], tensors: tuple[Any, ...], op: Operator, operands: tuple[Any, ...],
+             shape: Any) -> None:
+        """That a call ran an operator with these operands, of which the last is a result of this shape."""
         if len(self.known) >= 8 * self.capacity:
-            self.known.clear()
-        self.known[call] = ran
+            self._forget_known()
+        self.known.keep(what, tensors, op, operands, tuple(shape), self.world.default_stream)
 
     def explain(self) -> list[str]:
         return [op.explain() for op in self._planned.values()]

@@ -93,12 +93,13 @@ def _handed(made: Tensor, out: Tensor | None) -> Tensor:
 
 def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    call = Call("all_gather", engine, (x,)) if dim == 0 and out is None else None
-    if call is not None and (made := call.again()) is not None:
+    what = "all_gather", dim
+    if out is None and (made := engine.known.again(what, x)) is not None:
         return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
     if made.numel() > 0:
+        call = Call(engine, what, (x,)) if dim == 0 and out is None else None
         run_collective(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made, call)
     return _handed(_from_front(made, dim), out)
 
@@ -106,12 +107,13 @@ def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = Non
 def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
     ranks = engine.world.size
-    call = Call("reduce_scatter", engine, (x,), reduce_op) if dim == 0 and out is None and reduce_op != "avg" else None
-    if call is not None and (made := call.again()) is not None:
+    what = "reduce_scatter", reduce_op, dim
+    if out is None and (made := engine.known.again(what, x)) is not None:
         return made
     front = _to_front(x, dim).contiguous()
     made = _room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if made.numel() > 0:
+        call = Call(engine, what, (x,)) if dim == 0 and out is None and reduce_op != "avg" else None
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         run_collective(op, front, made, call)
     return _handed(_from_front(_averaged(made, reduce_op, ranks), dim), out)
@@ -119,11 +121,12 @@ def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out:
 
 def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(x, group_name)
-    call = Call("all_reduce", engine, (x,), reduce_op) if out is None and reduce_op != "avg" else None
-    if call is not None and (made := call.again()) is not None:
+    what = "all_reduce", reduce_op
+    if out is None and (made := engine.known.again(what, x)) is not None:
         return made
     made = _room(x, tuple(x.shape), 0, out)
     if made.numel() > 0:
+        call = Call(engine, what, (x,)) if out is None and reduce_op != "avg" else None
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=_reduction(reduce_op))
         run_collective(op, x.contiguous(), made, call)
     return _handed(_averaged(made, reduce_op, engine.world.size), out)
@@ -150,8 +153,8 @@ def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = Non
 
 def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
-    call = Call("all_gather_matmul", engine, (a, b)) if gather_dim == 0 and a.dim() > 1 and out is None else None
-    if call is not None and (made := call.again()) is not None:
+    what = "all_gather_matmul", gather_dim
+    if out is None and (made := engine.known.again(what, a, b)) is not None:
         return made
     ranks, gather_dim = engine.world.size, gather_dim % a.dim()
     n = columns_of(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
@@ -171,6 +174,7 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
     if k == 0:
         made.zero_()
     elif made.numel() > 0:
+        call = Call(engine, what, (a, b)) if gather_dim == 0 and gather == "rows" and out is None else None
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather)
         run_gemm(op, flat, b.t(), made, call)
     return _handed(made if gather == "k" else _from_front(made, gather_dim), out)
@@ -179,9 +183,8 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str, *,
                           out: Tensor | None = None, partials: Any = "fp32") -> Tensor:
     engine = _engine(a, group_name)
-    call = (Call("matmul_reduce_scatter", engine, (a, b), partials)
-            if scatter_dim == 0 and a.dim() > 1 and out is None and reduce_op == "sum" else None)
-    if call is not None and (made := call.again()) is not None:
+    what = "matmul_reduce_scatter", reduce_op, scatter_dim, partials
+    if out is None and (made := engine.known.again(what, a, b)) is not None:
         return made
     ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
     columns = columns_of(a, b, a.shape[-1])
@@ -202,6 +205,8 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     if k == 0:
         made.zero_()
     elif m * n > 0:
+        plain = scatter_dim == 0 and not last and out is None and reduce_op == "sum"
+        call = Call(engine, what, (a, b)) if plain else None
         op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype,
                             partials=partials)
         run_gemm(op, left, right, made, call)
@@ -213,8 +218,8 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = _engine(a, group_name)
-    call = Call("matmul_all_reduce", engine, (a, b)) if out is None and reduce_op == "sum" else None
-    if call is not None and (made := call.again()) is not None:
+    what = "matmul_all_reduce", reduce_op
+    if out is None and (made := engine.known.again(what, a, b)) is not None:
         return made
     n = columns_of(a, b, a.shape[-1])
     if reduce_op not in ("sum", "avg") or kernels_lack(a, *b.shape):  # for which gemm_all_reduce is not there
@@ -225,6 +230,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, *, 
     if a.shape[-1] == 0:
         made.zero_()
     elif made.numel() > 0:
+        call = Call(engine, what, (a, b)) if out is None and reduce_op == "sum" else None
         op = engine.planned("gemm_all_reduce", m=flat.shape[0], n=n, k=flat.shape[1] * ranks, dtype=a.dtype)
         run_gemm(op, flat, right, made, call)
     return _handed(_averaged(made, reduce_op, ranks), out)

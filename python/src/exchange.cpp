@@ -1,0 +1,56 @@
+#include "exchange.hpp"
+
+#include <cstdint>
+#include <unordered_map>
+
+namespace untax::python {
+namespace {
+
+/// DLPackExchangeAPI of dlpack.h, as far as it is used.
+struct exchange_api {
+  std::uint32_t major;
+  std::uint32_t minor;
+  const exchange_api* before;
+  void* allocate;
+  void* managed_from_object;
+  void* object_from_managed;
+  int (*tensor_of)(void* object, nb::dlpack::dltensor* to);
+  int (*stream_of)(std::int32_t kind, std::int32_t number, void** to);
+};
+
+/// That of a type; null if it has none that is known here. Types that were asked are remembered,
+/// and kept.
+const exchange_api* api_of(nb::handle object) {
+  static auto& known = *new std::unordered_map<PyTypeObject*, const exchange_api*>;
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  const auto [at, added] = known.try_emplace(type, nullptr);
+  if (!added) return at->second;
+  Py_INCREF(reinterpret_cast<PyObject*>(type));
+  const nb::object capsule = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)),
+                                         "__dlpack_c_exchange_api__", nb::none());
+  if (PyCapsule_CheckExact(capsule.ptr()) == 0) return nullptr;
+  const auto* api =
+      static_cast<const exchange_api*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (api == nullptr) nb::raise_python_error();
+  while (api != nullptr && api->major != 1) api = api->before;
+  if (api != nullptr && api->tensor_of == nullptr) api = nullptr;
+  return known[type] = api;
+}
+
+}  // namespace
+
+bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
+  const exchange_api* const api = api_of(tensor);
+  if (api == nullptr) return false;
+  if (api->tensor_of(tensor.ptr(), &to) != 0) nb::raise_python_error();
+  return true;
+}
+
+void* current_stream(nb::handle tensor, const nb::dlpack::device& of) {
+  void* found = nullptr;
+  if (api_of(tensor)->stream_of(of.device_type, of.device_id, &found) != 0)
+    nb::raise_python_error();
+  return found;
+}
+
+}  // namespace untax::python

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace untax::python {
+
+namespace nb = nanobind;
+
+/// Reads a tensor by the C functions that its type offers as `__dlpack_c_exchange_api__` (DLPack
+/// 1.3), which takes some tens of nanoseconds. What `to` points to is the tensor's. False if its
+/// type offers none.
+[[nodiscard]] bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
+/// The current stream of a GPU, as the type of such a tensor knows it. Null: the default one.
+[[nodiscard]] void* current_stream(nb::handle tensor, const nb::dlpack::device& of);
+
+}  // namespace untax::python
