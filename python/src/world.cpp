@@ -23,7 +23,8 @@ constexpr field option_fields[] = {UNTAX_FIELD(untax_world_options, heap_bytes),
                                    UNTAX_FIELD(untax_world_options, join_limit_ms),
                                    UNTAX_FIELD(untax_world_options, memory),
                                    UNTAX_FIELD(untax_world_options, ranks_per_gpu),
-                                   UNTAX_FIELD(untax_world_options, heap_guards)};
+                                   UNTAX_FIELD(untax_world_options, heap_guards),
+                                   UNTAX_FIELD(untax_world_options, gpu)};
 
 using maker = std::int32_t (*)(std::int32_t, const untax_world_options*, untax_world**);
 

@@ -17,7 +17,7 @@ _memories = ("default", "host", "cuda", "automatic")
 
 
 def _options(heap_bytes: int, wait_limit: float, join_limit: float, memory: str, heap_guards: bool | None,
-             ranks_per_gpu: int = 0) -> dict[str, int]:
+             ranks_per_gpu: int = 0, device: int | None = None) -> dict[str, int]:
     def milliseconds(seconds: float) -> int:
         return -1 if seconds < 0 or seconds == float("inf") else max(1, int(seconds * 1000)) if seconds else 0
 
@@ -28,6 +28,7 @@ def _options(heap_bytes: int, wait_limit: float, join_limit: float, memory: str,
         "memory": number_of("memory", memory, _memories),
         "heap_guards": 0 if heap_guards is None else 1 if heap_guards else -1,
         "ranks_per_gpu": ranks_per_gpu,
+        "gpu": 0 if device is None else device + 1,
     }
 
 
@@ -42,6 +43,7 @@ class World:
     * `wait_limit`: seconds after which a wait is an error (UNTAX_WAIT_LIMIT_MS, or 20); negative: for ever;
     * `join_limit`: seconds in which all processes have to come (UNTAX_JOIN_LIMIT_MS, or 60); negative: for ever;
     * `memory`: "host", "cuda" or "automatic", where the heaps of processes lie (UNTAX_MEMORY, or host);
+    * `device`: the GPU of a rank that is a process, as this one counts them; None: its rank, modulo those it sees;
     * `heap_guards`: whether there are guard bands between allocations (UNTAX_HEAP_GUARDS).
     """
 
@@ -73,22 +75,23 @@ class World:
 
     @classmethod
     def from_environment(cls, *, heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0,
-                         memory: str = "default", heap_guards: bool | None = None) -> World:
+                         memory: str = "default", heap_guards: bool | None = None, device: int | None = None) -> World:
         """Collective. The rank of this process as `untax run --processes`, torchrun, mpirun or srun describe it; one
         rank alone where there is no launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
         """
-        return cls(_core.from_environment(_options(heap_bytes, wait_limit, join_limit, memory, heap_guards)))
+        options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards, device=device)
+        return cls(_core.from_environment(options))
 
     @classmethod
     def from_exchange(cls, rank: int, ranks: int, exchange: Callable[[bytes], Sequence[bytes]], *,
                       heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0, memory: str = "default",
-                      heap_guards: bool | None = None) -> World:
+                      heap_guards: bool | None = None, device: int | None = None) -> World:
         """Collective. Rank `rank` of `ranks` processes of this host that can already exchange bytes.
 
         `exchange` is called once with this rank's bytes, and returns those of all ranks, in rank order. The ranks may
         be some of a larger job. Raises as `from_environment`, and what `exchange` raises.
         """
-        options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards)
+        options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards, device=device)
         return cls(_core.from_exchange(rank, ranks, exchange, options))
 
     @classmethod

@@ -32,6 +32,7 @@ world_options options_of(const untax_world_options* given) {
   if (o.heap_bytes > 0) made.heap_bytes = o.heap_bytes;
   made.memory = memory_of(o.memory);
   if (o.ranks_per_gpu != 0) made.ranks_per_gpu = o.ranks_per_gpu;
+  if (o.gpu != 0) made.device = o.gpu - 1;
   if (o.heap_guards != 0) made.heap_guards = o.heap_guards > 0;
   made.wait_limit = limit_of(o.wait_limit_ms);
   made.join_limit = limit_of(o.join_limit_ms);

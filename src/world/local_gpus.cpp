@@ -7,6 +7,7 @@
 #include <untax/world/world.hpp>
 
 #include "member.hpp"
+#include "own_share.hpp"
 #include "src/symmetric/device_memory.hpp"
 #include "watching_tool.hpp"
 
@@ -17,7 +18,9 @@ std::vector<world> world::local_gpus(int ranks, const world_options& options) {
     throw error(errc::invalid_argument,
                 fmt::format("a world of {} GPUs; it can have 1 to {}", ranks, max_ranks));
   }
-  return member::local_gpus(ranks, settings::of_gpus(options, environment()));
+  settings s = settings::of_gpus(options, environment());
+  s.device.reset();
+  return member::local_gpus(ranks, s);
 }
 
 std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
@@ -29,16 +32,17 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
                     "share one, to try them out",
                     needed, found, found == 1 ? "is" : "are", variable::ranks_per_gpu.name));
   }
+  if (s.device) require_visible(*s.device, visible_devices());
   if (s.ranks_per_gpu > 1) {
     // Such a tool has come by now, since devices have been asked for.
     require_kernels_side_by_side(s.ranks_per_gpu, watching_tool());
     share_device_streams();
   }
-  const auto memory = std::make_shared<segment>(
-      segment::anonymous(device_layout(ranks, control::bytes(ranks), s.heap_bytes, 0)));
+  const auto memory = std::make_shared<segment>(segment::anonymous(
+      device_layout(ranks, control::bytes(ranks), s.heap_bytes, s.device.value_or(0))));
   std::vector<int> devices(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
-    devices[static_cast<std::size_t>(rank)] = rank / s.ranks_per_gpu;
+    devices[static_cast<std::size_t>(rank)] = s.device.value_or(0) + rank / s.ranks_per_gpu;
   memory->put_arenas(arenas_of_this_process(*memory, devices));
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);

@@ -6,13 +6,22 @@
 
 namespace untax {
 
+void require_visible(int device, int found) {
+  if (device >= 0 && device < found) return;
+  throw error(errc::invalid_argument,
+              fmt::format("option device is {}; {} visible to this process, counted from 0", device,
+                          found == 1 ? "1 GPU is" : fmt::format("{} GPUs are", found)));
+}
+
 own_share own_share::make(const placement& p, const settings& s) {
   own_share mine;
   mine.layout = {p.world_size, control::bytes(p.world_size), s.heap_bytes};
   if (s.memory == memory_kind::host) return mine;
   try {
     // A world is on one host, so ranks are counted as a launcher counts local ranks.
-    mine.device = p.rank % visible_devices();
+    const int found = visible_devices();
+    mine.device = s.device.value_or(p.rank % found);
+    require_visible(mine.device, found);
     mine.layout = device_layout(p.world_size, mine.layout.control_bytes, s.heap_bytes, mine.device);
     mine.kind = fmt::format("memory of {} in pages of {} bytes", device_name(mine.device),
                             mine.layout.arena_page);

@@ -12,6 +12,9 @@
 
 namespace untax {
 
+/// Throws `invalid_argument` unless a device that was asked for is one of the `found` ones.
+void require_visible(int device, int found);
+
 /// What this process brings into a world: the division of memory it has in mind, and, for a world
 /// of GPUs, the heap of its rank. If it cannot, the others hear why.
 struct own_share {

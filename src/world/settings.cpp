@@ -73,6 +73,7 @@ settings settings::of(const world_options& options, const environment& env) {
   s.memory = options.memory.value_or(s.memory);
   s.wait_limit = options.wait_limit.value_or(s.wait_limit);
   s.join_limit = options.join_limit.value_or(s.join_limit);
+  s.device = options.device;
   return s;
 }
 

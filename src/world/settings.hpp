@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 
 #include <untax/core/environment.hpp>
 #include <untax/core/memory_kind.hpp>
@@ -15,6 +16,7 @@ struct settings {
   bool heap_guards = false;
   memory_kind memory = memory_kind::host;
   int ranks_per_gpu = 1;
+  std::optional<int> device;  ///< of this rank, where it is a process
   std::chrono::milliseconds wait_limit{0};
   std::chrono::milliseconds join_limit{0};
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <untax/core/error.hpp>
 #include <untax/memory/host_memory.hpp>
 
@@ -69,9 +71,8 @@ segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t a
 void use_device(int /*device*/) {}
 void share_device_streams() noexcept {}
 
-std::unique_ptr<device_share> device_share::make(int /*rank*/, int /*device*/,
-                                                 std::size_t /*bytes*/) {
-  refuse();
+std::unique_ptr<device_share> device_share::make(int /*rank*/, int device, std::size_t /*bytes*/) {
+  throw error(errc::unsupported, fmt::format("device {} is pretended for one process", device));
 }
 std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
                                                       const std::vector<int>& of_ranks) {

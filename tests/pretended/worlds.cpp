@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <untax/tile/program.hpp>
@@ -14,6 +15,7 @@
 
 #include "engines/host/engine.hpp"
 #include "engines/schedule/lanes.hpp"
+#include "src/world/own_share.hpp"
 #include "tests/errors.hpp"
 
 namespace {
@@ -40,6 +42,28 @@ TEST(pretended_gpus, are_a_world_in_device_memory) {
   }
   expect_error(error_of([] { (void)world::local_gpus(9, small()); }), errc::unsupported,
                {"a world of 9 GPUs", "8 are visible"});
+}
+
+/// Of a rank that is a process: its own, not that of its number, which counts within the world.
+TEST(pretended_gpus, are_those_that_are_asked_for) {
+  world_options options = small();
+  options.memory = memory_kind::cuda;
+  const auto alone = [&] { return world::from_exchange(0, 1, {}, options); };
+  EXPECT_EQ(alone().device(), 0);
+  options.device = 5;
+  EXPECT_EQ(alone().device(), 5);
+  EXPECT_EQ(world::local_gpus(2, options)[1].device(), 1) << "these are not processes";
+  const auto trouble_of_rank_1_of_2 = [&] {
+    return own_share::make({.rank = 1, .world_size = 2}, settings::of(options, environment()))
+        .trouble.value();
+  };
+  expect_error(trouble_of_rank_1_of_2(), errc::unsupported, {"rank 1", "device 5"});
+  for (const int none : {8, -1}) {
+    options.device = none;
+    const std::string said = fmt::format("option device is {}; 8 GPUs are visible", none);
+    expect_error(error_of([&] { (void)alone(); }), errc::invalid_argument, {said});
+    expect_error(trouble_of_rank_1_of_2(), errc::invalid_argument, {"rank 1", said});
+  }
 }
 
 TEST(pretended_gpus, meet_and_give_memory_back) {

@@ -17,6 +17,7 @@ typedef struct untax_world_options {
   int32_t memory;        /* untax_memory: where heaps of processes lie */
   int32_t ranks_per_gpu; /* of untax_world_gpus; 0: UNTAX_RANKS_PER_GPU, or 1 */
   int32_t heap_guards;   /* 1: guard bands between allocations, -1: none; 0: UNTAX_HEAP_GUARDS */
+  int32_t gpu; /* of processes: 1 for the first GPU that this one sees, and so on; 0: by its rank */
 } untax_world_options;
 
 typedef enum untax_memory {

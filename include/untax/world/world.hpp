@@ -49,10 +49,10 @@ class world {
   [[nodiscard]] static std::vector<world> local_gpus(int ranks, const world_options& options = {});
   /// The rank of this process, in the world its launcher describes: `untax run --processes`,
   /// torchrun, mpirun or srun; a world of one rank if there is no launcher. With `memory` cuda,
-  /// rank r is on GPU r modulo those that are visible, which becomes the current device of the
-  /// calling thread, and what `local_gpus` says of heaps holds. Collective: it returns when all
-  /// ranks have come. Throws `disagreement` when their settings differ, `timeout` when a rank does
-  /// not come, `peer_lost` when one dies.
+  /// rank r is on GPU r modulo those that are visible, or on the option `device`, which becomes the
+  /// current device of the calling thread, and what `local_gpus` says of heaps holds. Collective:
+  /// it returns when all ranks have come. Throws `disagreement` when their settings differ,
+  /// `timeout` when a rank does not come, `peer_lost` when one dies.
   [[nodiscard]] static world from_environment(const world_options& options = {},
                                               const environment& env = environment());
 

@@ -57,8 +57,11 @@ def rank_of(group_name: str) -> int:
 
 
 def make_world(group: Any = None, **options: Any) -> World:
-    """Collective. A world of the processes of a group, which may be some of the job's. They meet through its store."""
+    """Collective. A world of the processes of a group, which may be some of the job's. They meet through its store. With
+    `memory="cuda"` a rank is on the GPU that is current, or `device`."""
     group = group_of(group)
+    if options.get("memory") == "cuda" and options.get("device") is None:
+        options["device"] = torch.cuda.current_device()
     store = c10d._get_process_group_store(group)
     number = _worlds_made[group.group_name] = _worlds_made.get(group.group_name, -1) + 1
     rank, ranks = group.rank(), group.size()
@@ -152,14 +155,16 @@ class Engine:
         return [op.explain() for op in self._planned.values()]
 
 
-def engine_of(group_name: str, device: str) -> Engine:
-    """The engine of a group for tensors of a device; the first time its world is made, which is collective."""
+def engine_of(group_name: str, device: str, index: int | None = None) -> Engine:
+    """The engine of a group for tensors of a kind of device; the first time its world is made, which is collective, on the
+    GPU with this index, or the current one."""
     key = (group_name, device)
     engine = _engines.get(key)
     if engine is None:
         if group_name in _given.values():
             raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
-        engine = _engines[key] = Engine(make_world(group_name, memory="cuda" if device == "cuda" else "host"))
+        where = {"memory": "cuda", "device": index} if device == "cuda" else {"memory": "host"}
+        engine = _engines[key] = Engine(make_world(group_name, **where))
     return engine
 
 
@@ -167,15 +172,15 @@ def engine_alone(device: torch.device) -> Engine:
     """The engine of what a process does for itself, on a device."""
     key = ("", str(device))
     if key not in _engines:
-        with torch.cuda.device(device if device.type == "cuda" else -1):
-            memory = "cuda" if device.type == "cuda" else "host"
-            _engines[key] = Engine(World.from_exchange(0, 1, lambda mine: [mine], memory=memory))
+        where = {"memory": "cuda", "device": device.index} if device.type == "cuda" else {"memory": "host"}
+        _engines[key] = Engine(World.from_exchange(0, 1, lambda mine: [mine], **where))
     return _engines[key]
 
 
 def world_of(group: Any = None, device: str = "cpu") -> World:
-    """Collective the first time. The world on which the operators of a group run."""
-    return engine_of(name_of(group), device).world
+    """Collective the first time. The world on which the operators of a group run, of tensors of a device."""
+    where = torch.device(device)
+    return engine_of(name_of(group), where.type, where.index).world
 
 
 def explain() -> list[str]:

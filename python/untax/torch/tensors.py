@@ -65,7 +65,7 @@ def kernels_lack(t: Tensor, *extents: int) -> str:
 
 
 def _engine(t: Tensor, group_name: str) -> Engine:
-    return engine_of(group_name, t.device.type)
+    return engine_of(group_name, "cuda", t.get_device()) if t.is_cuda else engine_of(group_name, t.device.type)
 
 
 def _room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
