@@ -111,7 +111,8 @@ def main():
         untax_torch.close()
         return calls
 
-    result = {"format": "untax-python-calls", "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True).stdout.strip()
+    result = {"format": "untax-python-calls", "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "commit": commit,
               "torch": torch.__version__, "python": sys.version.split()[0],
               "gpu": torch.cuda.get_device_name() if chosen.device == "cuda" else "", "device": chosen.device,
               "calls": getattr(untax, start)(1, body)[0], "import_seconds": seconds_in_a_process(IMPORT),
