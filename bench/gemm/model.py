@@ -112,9 +112,12 @@ def cycles(p, v):
     # Multiprocessors that do not multiply leave power to the others, whose clock rises.
     busy = p.tiles * p.tile_stages * p.cluster * stage_math(p, v) / (NUM_SMS * first)
     taken = cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
-    # Blocks that read for themselves get out of step, and what does not fit into L2 is read from memory again.
-    drifts = p.cluster_blocks == 1 and min(p.m, p.n) * p.k * 2 > L2_BYTES
-    return taken * (1 + v["drift"] * taken * 1e-6) if drifts else taken
+    if p.cluster_blocks > 1:
+        return taken
+    # Blocks that read for themselves get out of step. What L2 does not hold of the operand that all of them read, on
+    # both of its sides, comes again.
+    beyond = min(1.0, max(0.0, 2 * (min(p.m, p.n) * p.k * 2 / L2_BYTES - 1 / 3)))
+    return taken * (1 + v["drift"] * beyond * taken * 1e-6)
 
 
 def stage_math(p, v):
@@ -137,7 +140,9 @@ def cycles_at(p, v, clock):
     read = (p.tile_rows + p.multicast_rows) * p.depth * 2 / l2
     rate = min(v["memory_" + kind] * share, v["most_" + kind])
     stages = p.tiles * p.tile_stages * p.cluster
-    operands = (p.m + p.n) * p.k * 2 / stages / rate
+    weights = p.n * p.k * 2
+    again = weights * (p.n_tiles - 1) * v["weights_again"] if p.swap_ab and weights > L2_BYTES else 0
+    operands = (p.m * p.k * 2 + weights + again) / stages / rate
     stage = max(math, read, operands)
     whole_tile = v["whole_tile"] + v["whole_column"] * p.block_n + v["subtile"] * p.subtiles
     if p.way == "whole":

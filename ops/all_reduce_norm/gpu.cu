@@ -5,8 +5,8 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/channel/run_arguments.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"

@@ -6,8 +6,8 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/merge/merge_rows.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_runner.hpp"

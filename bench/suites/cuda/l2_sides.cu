@@ -9,7 +9,7 @@
 
 #include "bench/suites/cuda/replay.hpp"
 #include "bench/suites/cuda/vectors.cuh"
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 
 namespace untax::bench {
 namespace {

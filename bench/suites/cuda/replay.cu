@@ -7,7 +7,7 @@
 #include <untax/core/error.hpp>
 #include <untax/core/stream_ref.hpp>
 
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 
 namespace untax::bench {

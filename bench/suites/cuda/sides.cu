@@ -16,7 +16,7 @@
 #include "bench/suites/cuda/l2_sides.hpp"
 #include "bench/suites/cuda/replay.hpp"
 #include "bench/suites/locality.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 #include "src/world/cuda/energy.hpp"

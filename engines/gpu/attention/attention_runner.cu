@@ -11,8 +11,8 @@
 
 #include "engines/gpu/attention/combine.hpp"
 #include "engines/gpu/attention/variants/variants.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 
 namespace untax::gpu {
 namespace {

@@ -12,8 +12,8 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/channel/run_arguments.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 #include "src/symmetric/queues.hpp"
 

@@ -15,8 +15,7 @@
 #include "engines/gpu/flash_attention/variants/variants.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
-#include "engines/gpu/launch/scratch_memory.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 

@@ -68,7 +68,10 @@ double stage_cycles(const cost_parameters& cost, const gemm_shape& s, const gemm
   const double read = (tile_rows(c) + p.multicast_rows) * depth_of(c) * 2 / rates.l2;
   const double rate = std::min(rates.memory * share, rates.most);
   const double stages = static_cast<double>(p.schedule.tiles()) * p.schedule.stages() * c.cluster;
-  const double operands = static_cast<double>((s.m + s.n) * s.k * 2);
+  const auto weights = static_cast<double>(s.n * s.k * 2);
+  const int more = c.swap_ab && weights > l2_bytes ? p.schedule.n_tiles - 1 : 0;
+  const double operands =
+      static_cast<double>(s.m * s.k * 2) + weights * (1 + more * cost.weights_again);
   return std::max({math_cycles(cost, c) / clock, read, operands / stages / rate});
 }
 
@@ -130,10 +133,12 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const double busy = std::min(1.0, multiplied / (gpu.num_sms * usual));
   const double clock = 1 + fitted.idle_gain * (1 - busy);
   const double cycles = cycles_at(fitted, shape, plan, gpu.num_sms, clock, evenly);
-  // Blocks that read for themselves get out of step, and what L2 does not hold is read again.
-  const bool drifts = cluster_blocks(plan.config) == 1 &&
-                      static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2) > l2_bytes;
-  return cycles * (1 + (drifts ? fitted.drift * 1e-6 * cycles : 0));
+  if (cluster_blocks(plan.config) > 1) return cycles;
+  // Blocks that read for themselves get out of step. What L2 does not hold of the operand that all
+  // of them read, on both of its sides, comes again.
+  const auto shared = static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2);
+  const double beyond = std::clamp(2 * (shared / l2_bytes - 1.0 / 3), 0.0, 1.0);
+  return cycles * (1 + fitted.drift * beyond * 1e-6 * cycles);
 }
 
 double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int num_sms,

@@ -10,7 +10,7 @@
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 

@@ -9,7 +9,7 @@
 #include "engines/gpu/gemm/io.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/variant.hpp"
-#include "engines/gpu/launch/scratch_memory.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 
 namespace untax::gpu {
 

@@ -7,25 +7,11 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::gpu {
-
-scratch_memory::~scratch_memory() { cudaFree(data_); }
-
-void* scratch_memory::allocate(std::size_t bytes, const char* owner, int value) {
-  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
-    cudaGetLastError();
-    throw error(errc::out_of_memory,
-                fmt::format("{} needs {} bytes of scratch memory, and the GPU has no room for them",
-                            owner, bytes));
-  }
-  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory");
-  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory");
-  return data_;
-}
 
 operator_launcher::operator_launcher(world& w, std::string_view name, launcher_streams streams)
     : world_(&w.stable_view()), name_(name) {

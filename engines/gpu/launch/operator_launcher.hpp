@@ -16,7 +16,7 @@
 #include <untax/world/world.hpp>
 
 #include "engines/gpu/channel/run_arguments.hpp"
-#include "engines/gpu/launch/scratch_memory.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/launch/whole_run.hpp"
 #include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/stream.hpp"

@@ -13,7 +13,7 @@
 #include <untax/trace/session.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/gpu/launch/scratch_memory.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/trace/decode.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 

@@ -1,4 +1,4 @@
-#include "engines/gpu/launch/num_sms.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -29,6 +29,20 @@ int attribute_here(cudaDeviceAttr which) {
 
 int num_sms_of(const world& w) {
   return part_of_gpu(attribute_of(w.device(), cudaDevAttrMultiProcessorCount), w.ranks_per_gpu());
+}
+
+scratch_memory::~scratch_memory() { cudaFree(data_); }
+
+void* scratch_memory::allocate(std::size_t bytes, const char* owner, int value) {
+  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    throw error(errc::out_of_memory,
+                fmt::format("{} needs {} bytes of scratch memory, and the GPU has no room for them",
+                            owner, bytes));
+  }
+  gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory");
+  gpu::require(cudaDeviceSynchronize(), "cannot clear scratch memory");
+  return data_;
 }
 
 void require_queues(const world& w) {

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <string_view>
 
 #include <untax/world/world.hpp>
@@ -14,6 +15,22 @@ namespace untax::gpu {
 /// Those that kernels of this rank may take, which wait for others and so need all their blocks
 /// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
 [[nodiscard]] int num_sms_of(const world& w);
+
+/// Memory of the current device that peers do not reach, freed at the end.
+class scratch_memory {
+ public:
+  scratch_memory() = default;
+  scratch_memory(const scratch_memory&) = delete;
+  scratch_memory& operator=(const scratch_memory&) = delete;
+  ~scratch_memory();
+
+  /// Once. Every byte is `value`. Waits for all that runs on the device. Throws `out_of_memory`
+  /// that says what `owner` needs.
+  void* allocate(std::size_t bytes, const char* owner, int value = 0);
+
+ private:
+  void* data_ = nullptr;
+};
 
 /// Throws `unsupported` where ranks share a GPU and it has more streams than queues. By whoever has
 /// made streams, before anything waits in one.
