@@ -6,13 +6,23 @@
 namespace untax::python {
 namespace {
 
-/// DLPackExchangeAPI of dlpack.h, as far as it is used.
+/// DLManagedTensorVersioned of dlpack.h, as far as it is used.
+struct managed_tensor {
+  std::uint32_t major;
+  std::uint32_t minor;
+  void* context;
+  void (*destroy)(managed_tensor* self);
+  std::uint64_t flags;
+};
+constexpr std::uint64_t is_read_only = 1;
+
+/// DLPackExchangeAPI of dlpack.h, likewise.
 struct exchange_api {
   std::uint32_t major;
   std::uint32_t minor;
   const exchange_api* before;
   void* allocate;
-  void* managed_from_object;
+  int (*managed_of)(void* object, managed_tensor** to);
   void* object_from_managed;
   int (*tensor_of)(void* object, nb::dlpack::dltensor* to);
   int (*stream_of)(std::int32_t kind, std::int32_t number, void** to);
@@ -44,6 +54,15 @@ bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
   if (api == nullptr) return false;
   if (api->tensor_of(tensor.ptr(), &to) != 0) nb::raise_python_error();
   return true;
+}
+
+bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
+  if (!read_tensor(tensor, to)) return false;
+  managed_tensor* managed = nullptr;
+  if (api_of(tensor)->managed_of(tensor.ptr(), &managed) != 0) nb::raise_python_error();
+  const bool may_be_written = (managed->flags & is_read_only) == 0;
+  managed->destroy(managed);
+  return may_be_written;
 }
 
 void* current_stream(nb::handle tensor, const nb::dlpack::device& of) {

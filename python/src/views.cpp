@@ -65,15 +65,14 @@ void require_place(const char* name, bool there, bool on_gpu) {
          ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
 }
 
-/// `look(array)` of what is given. What is only read need not be kept by `keeper` where its type
-/// offers a quicker way; that way does not tell whether something may be written.
+/// `look(array)` of what is given. What need not be kept by `keeper`, as its type offers a quicker
+/// way, lies where it is as long as the caller has it.
 template <class Array, class Look>
 auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const Look& look) {
-  if constexpr (std::is_same_v<Array, read_array>) {
-    if (seen_tensor seen; read_tensor(given, seen.of)) {
-      require_place(name, lies_on_gpu(seen), on_gpu);
-      return look(seen);
-    }
+  constexpr auto read = std::is_same_v<Array, read_array> ? read_tensor : read_writable_tensor;
+  if (seen_tensor seen; read(given, seen.of)) {
+    require_place(name, lies_on_gpu(seen), on_gpu);
+    return look(seen);
   }
   take(name, given, keeper);
   require_place(name, lies_on_gpu(keeper), on_gpu);

@@ -108,3 +108,23 @@ def test_plans_that_known_calls_use_are_kept():
         assert sorted(op.used for op in engine._planned.values()) == [3, 4], "the second was forgotten, not the first"
 
     untax.run_threads(2, body)
+
+
+def test_operators_take_tensors_where_they_lie():
+    import torch
+
+    import untax
+
+    def body(world):
+        op = untax.AllReduce(world, 8, "fp32")
+        x, out = torch.arange(16.0)[::2].contiguous(), torch.full((3, 8), float("nan"))
+        op(x, out[1])
+        assert (out[1] == x).all() and out[0].isnan().all() and out[2].isnan().all()
+        for wrong, text in ((torch.arange(16.0)[::2], "side by side"), (x.double(), "elements that untax has not"),
+                            (x.clone().requires_grad_(), "requires a gradient")):
+            with pytest.raises(untax.InvalidArgument, match=text):
+                op(wrong, out[1])
+            with pytest.raises(untax.InvalidArgument, match=text):
+                op(x, wrong)
+
+    untax.run_threads(1, body)

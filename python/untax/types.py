@@ -86,6 +86,9 @@ def address_of(what: str, given: Any, shape: tuple[int, ...], size: int) -> int:
 
 def as_operand(given: Any) -> Any:
     """What the extension takes: arrays with DLPack or a buffer as they are, others through `__array_interface__`."""
+    if getattr(given, "requires_grad", False):
+        raise InvalidArgument("a tensor that requires a gradient would lose it here; pass tensor.detach(), or call an operator "
+                              "of torch.ops.untax")
     if given is None or hasattr(given, "__dlpack__") or isinstance(given, tuple):
         return given
     if hasattr(given, "__array_interface__"):
