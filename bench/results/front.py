@@ -2,6 +2,7 @@
 from math import exp, log
 
 import norm
+import torch_layers
 from attention import shape_of_heads
 from compared import bars_of, shape
 from tables import bars, table, timed
@@ -92,7 +93,8 @@ def text(found):
             "M x N x K. The library is "
             "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
             "attention kernel with NCCL for flash_decode. "
-            "[All figures, and what is missed](bench/results/README.md).\n")
+            "[All figures, and what is missed](bench/results/README.md).\n"
+            + "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"]))
 
 
 def place_of(document):

@@ -6,7 +6,7 @@ from tables import table
 WAYS = [("untax", "untax"), ("torch", "torch"), ("nccl", "matmul and NCCL")]
 NOTE = ("us of an eager call, of ten behind each other, all ways in turn. torch: its own `symm_mem::fused_all_gather_matmul` "
         "and `symm_mem::fused_matmul_reduce_scatter`. untax: the same, taken over by `untax.torch.install()`. Calls of "
-        "few tokens take as long as the host needs for them. Partial sums of untax travelled in fp32 up to commit 33c2615719dd, and in bf16 since, as the others do.\n")
+        "few tokens take as long as the host needs for them. Partial sums travel in bf16.\n")
 
 
 def median(row, way):
@@ -15,6 +15,16 @@ def median(row, way):
 
 def mean_factor(rows, way):
     return exp(sum(log(median(r, way) / median(r, "untax")) for r in rows) / len(rows))
+
+
+def sentence(document):
+    """For who looks at the project first."""
+    rows = document["rows"]
+    tokens = [row["tokens"] for row in rows]
+    return (f"Eager calls from PyTorch, on {document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}: the "
+            f"operators of torch's asynchronous tensor parallelism, taken over, are **{mean_factor(rows, 'torch'):.2f} times as "
+            f"fast** as torch's own, and {mean_factor(rows, 'nccl'):.2f} times as fast as matmul with NCCL: geometric means of "
+            f"{len(rows)} projections of {min(tokens)} to {max(tokens)} tokens.\n")
 
 
 def details(name, document, place):
