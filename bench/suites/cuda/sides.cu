@@ -55,9 +55,9 @@ class energy_samples {
   }
   /// Watts between the first time and the last one.
   [[nodiscard]] std::optional<double> watts() const {
-    const double seconds = std::chrono::duration<double>(end_ - begin_).count();
-    if (!first_ || seconds <= 0) return std::nullopt;
-    return (*last_ - *first_) / seconds;
+    if (!first_ || !last_ || end_ <= begin_) return std::nullopt;
+    return (last_.value_or(0) - first_.value_or(0)) /
+           std::chrono::duration<double>(end_ - begin_).count();
   }
 
  private:
