@@ -46,24 +46,22 @@ class energy_samples {
     const std::optional<double> now = meter_.joules();
     if (!now || now == last_) return;
     last_ = now;
-    const auto at = host_clock::now();
-    if (!first_) {
-      first_ = now;
-      begin_ = at;
-    }
-    end_ = at;
+    end_ = host_clock::now();
+    if (counts_++ == 0) begin_ = end_;
+    (counts_ == 1 ? first_ : newest_) = *now;
   }
   /// Watts between the first time and the last one.
   [[nodiscard]] std::optional<double> watts() const {
-    if (!first_ || !last_ || end_ <= begin_) return std::nullopt;
-    return (last_.value_or(0) - first_.value_or(0)) /
-           std::chrono::duration<double>(end_ - begin_).count();
+    if (counts_ < 2) return std::nullopt;
+    return (newest_ - first_) / std::chrono::duration<double>(end_ - begin_).count();
   }
 
  private:
   const gpu::energy_meter& meter_;
   std::optional<double> last_;
-  std::optional<double> first_;
+  int counts_ = 0;
+  double first_ = 0;
+  double newest_ = 0;
   host_clock::time_point begin_;
   host_clock::time_point end_;
 };
