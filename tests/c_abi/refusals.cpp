@@ -21,6 +21,7 @@ TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
   EXPECT_OK(untax_world_destroy(nullptr));
   EXPECT_OK(untax_operator_destroy(nullptr));
   EXPECT_EQ(untax_world_rank(nullptr), -1);
+  EXPECT_EQ(untax_world_ranks_per_gpu(nullptr), -1);
   EXPECT_EQ(untax_operator_pattern(nullptr), -1);
   expect_failure(untax_world_threads(2, nullptr, nullptr), untax_invalid_argument,
                  {"worlds is NULL"});
@@ -136,6 +137,8 @@ TEST(c_refusals, ranks_that_plan_different_things_hear_of_it) {
 TEST(c_refusals, symmetric_memory_is_given_found_and_freed) {
   run_ranks(2, [](untax_world* world, int rank) {
     void* local = nullptr;
+    EXPECT_EQ(untax_world_device(world), -1) << "it has no GPUs";
+    EXPECT_EQ(untax_world_ranks_per_gpu(world), 1);
     EXPECT_OK(untax_world_allocate(world, 64, "letters", &local));
     std::memset(local, 'a' + rank, 64);
     EXPECT_OK(untax_world_barrier(world));
