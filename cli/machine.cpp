@@ -86,12 +86,13 @@ int carry_out(const machine_options& options) {
   }
   if (!options.judge.empty()) {
     predictor p(m, calibration_of(m, options.file));
-    const measurements known =
-        read_measurements(options.judge, m.device, most_fitted_ranks + 1, most_ranks);
+    // Nothing was fitted to a machine that nobody measured.
+    const int least = m.measured ? most_fitted_ranks + 1 : 2;
+    const measurements known = read_measurements(options.judge, m.device, least, most_ranks);
     if (known.figures.empty()) {
       throw error(errc::invalid_argument,
-                  fmt::format("--judge: no figures of more than {} x {} among these files",
-                              most_fitted_ranks, m.device));
+                  fmt::format("--judge: no figures of {} x {} or more among these files", least,
+                              m.device));
     }
     const judgement found = judge(p, known);
     if (!options.out.empty()) write_text(options.out, summary_of(found, m));
@@ -124,7 +125,8 @@ void add_machine(CLI::App& app) {
       ->check(writable_file());
   auto* judging =
       verb->add_option("--judge", options->judge,
-                       "files or folders of measurements; those of more than 2 GPUs are predicted")
+                       "files or folders of measurements; those of more than 2 GPUs are predicted, or "
+                       "of 2 on, of a machine to which nothing was fitted")
           ->excludes(fitting)
           ->needs(file);
   verb->add_option("--like", options->like,
