@@ -90,9 +90,9 @@ int carry_out(const machine_options& options) {
     const int least = m.measured ? most_fitted_ranks + 1 : 2;
     const measurements known = read_measurements(options.judge, m.device, least, most_ranks);
     if (known.figures.empty()) {
-      throw error(errc::invalid_argument,
-                  fmt::format("--judge: no figures of {} x {} or more among these files", least,
-                              m.device));
+      throw error(
+          errc::invalid_argument,
+          fmt::format("--judge: no figures of {} x {} or more among these files", least, m.device));
     }
     const judgement found = judge(p, known);
     if (!options.out.empty()) write_text(options.out, summary_of(found, m));
@@ -124,9 +124,10 @@ void add_machine(CLI::App& app) {
                    "summary of --judge")
       ->check(writable_file());
   auto* judging =
-      verb->add_option("--judge", options->judge,
-                       "files or folders of measurements; those of more than 2 GPUs are predicted, or "
-                       "of 2 on, of a machine to which nothing was fitted")
+      verb->add_option(
+              "--judge", options->judge,
+              "files or folders of measurements; those of more than 2 GPUs are predicted, or "
+              "of 2 on, of a machine to which nothing was fitted")
           ->excludes(fitting)
           ->needs(file);
   verb->add_option("--like", options->like,
