@@ -192,7 +192,8 @@ plan_check::gemm_lanes sums_model::gemm() const {
                   .c = {operand::product, how().rank(), 0, 0},
                   .waits = {}});
   };
-  all.store = [this](const step& tile, std::uint64_t epoch, const program::sink& emit) {
+  all.store = [this](const plan_check::cta_work&, const step& tile, std::uint64_t epoch,
+                     const program::sink& emit) {
     emit(tile);
     send({tile.from.row, tile.rows}, {tile.weights.row, tile.cols}, epoch, emit);
   };

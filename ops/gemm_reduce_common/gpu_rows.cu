@@ -1,4 +1,4 @@
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include "engines/gpu/comm/row_sums.hpp"
 #include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
-#include "engines/gpu/gemm/sinks/all_copies.hpp"
+#include "engines/gpu/gemm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
@@ -21,10 +21,10 @@
 namespace untax {
 namespace {
 
-using io = scatter_io<gemm_all_scatter_protocol>;
+using io = row_sums_io<gemm_all_scatter_protocol>;
 using sums_io = row_sums<gemm_all_scatter_protocol>;
 
-/// A GEMM whose parts go to the owners of rows, and a kernel behind it that adds them.
+/// A GEMM whose parts go to the owners of rows, which add them, or a kernel behind it does.
 class device_row_sums final : public device_operator {
  public:
   device_row_sums(world& w, const device_sum& sum, const operator_options& options,
@@ -34,15 +34,12 @@ class device_row_sums final : public device_operator {
         plan_(std::move(plan)),
         result_(result),
         depth_(sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size),
+        gemm_(plan_.gemm, sum.type, gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config),
+              0, start_of(w, options, false)),
         io_{{{{.how = plan_.meetings()}}}},
         adds_{{.how = plan_.meetings()}},
         launcher_(w, sum.operator_name, {.side = 1}) {
     launcher_.require_at_most(gpu::most_ranks);
-    // A rank that has nothing of k sends zeros.
-    if (depth_ > 0)
-      gemm_.emplace(plan_.gemm, sum.type,
-                    gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config), 0,
-                    start_of(w, options, false));
     allocate();
     describe_rows();
     launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
@@ -51,15 +48,13 @@ class device_row_sums final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
-    adds_.moved.run.out = static_cast<std::byte*>(plan_.passes_on ? result_.data : c);
-    if (const gemm_operands now{a, weights}; gemm_ && now != operands_) describe_matrices(now);
-    if (gemm_) {
-      all([&] { gemm_->launch(matrices_, &io_, on); });
-    } else {
-      send_zeros(all, on);
-    }
-    all([&] { add_rows(adds_, added_, plan_.adding, launcher_.starts_early(), on); });
-    launcher_.copy_result(c, adds_.moved.run.out, sum_.result_bytes(), all, on);
+    void* const sums = plan_.passes_on ? result_.data : c;
+    io_.moved.run.out = adds_.moved.run.out = static_cast<std::byte*>(sums);
+    if (const gemm_operands now{a, weights, sums}; now != operands_) describe_matrices(now);
+    all([&] { gemm_.launch(matrices_, &io_, on); });
+    if (plan_.adds_behind)
+      all([&] { add_rows(adds_, plan_.adding, launcher_.starts_early(), on); });
+    launcher_.copy_result(c, sums, sum_.result_bytes(), all, on);
   }
 
   /// Slabs are those of the most rows, and so are the tiles: those beyond the rows of a run are
@@ -86,78 +81,81 @@ class device_row_sums final : public device_operator {
         static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world), "inbox");
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(io_.how.counters()), "counters");
-    // A word of each block of both kernels, and of both meetings; the counts of blocks.
-    const int blocks = gemm_ ? gemm_->blocks() : 0;
-    run.epochs = launcher_.own_words(blocks + plan_.adding + 4);
-    added_ = run.epochs + blocks;
-    opened_ = added_ + plan_.adding;
-    closed_ = opened_ + 1;
-    io_.done = closed_ + 1;
+    // A word of each block, and the counts of blocks.
+    const int blocks = gemm_.blocks();
+    run.epochs = launcher_.own_words(blocks + 3);
+    io_.sent_all = run.epochs + blocks;
+    io_.summed = io_.sent_all + 1;
+    io_.slab_bytes = plan_.slab_bytes(sum_.n);
+    io_.passes_on = plan_.passes_on;
     io_.multiplying = blocks;
     io_.moved.c_stride = sum_.n;
     adds_.moved = io_.moved;
-    adds_.slab_bytes = plan_.slab_bytes(sum_.n);
+    adds_.slab_bytes = io_.slab_bytes;
     adds_.passes_on = plan_.passes_on;
-    adds_.done = io_.done + 1;
+    adds_.done = io_.summed + 1;
+    adds_.epoch = run.epochs;
     adds_.type = sum_.type;
+    if (depth_ > 0) return;
+    const std::int64_t words = std::max(sum_.m, sum_.n) * zero_columns * 2 / 8;
+    zeros_ = launcher_.own_words(static_cast<int>(words));
   }
   void describe_rows() {
     io_.turn = plan_.turn;
     io_.owned = plan_.owned;
+    io_.adds = !plan_.adds_behind;
     adds_.owned = plan_.owned;
   }
 
   void start_dry(cudaStream_t on) {
     io dry = io_;
     dry.moved.run.launch = -1;
-    if (gemm_) gemm_->launch({}, &dry, on);
-    meet_scattered(dry, scatter_meeting::opens, opened_, on);
+    gemm_.launch({}, &dry, on);
     sums_io adds = adds_;
     adds.moved.run.launch = -1;
-    add_rows(adds, added_, plan_.adding, false, on);
-  }
-
-  /// By copy engines, between meetings of the ranks.
-  void send_zeros(gpu::whole_run& all, cudaStream_t on) {
-    all([&] { meet_scattered(io_, scatter_meeting::opens, opened_, on); });
-    for (int hop = 0; hop < plan_.world; ++hop) {
-      const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
-      if (slab.rows == 0) continue;
-      all([&] {
-        launcher_.require(cudaMemsetAsync(const_cast<void*>(slab.data), 0,
-                                          static_cast<std::size_t>(slab.rows * sum_.n * 2), on),
-                          "cannot send zeros");
-      });
-    }
-    all([&] { meet_scattered(io_, scatter_meeting::closes, closed_, on); });
+    add_rows(adds, 1, false, on);
   }
 
   /// For TMA.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
-    map.describe_operands(matrices_, {operands.a, sum_.m, depth_, depth_},
-                          {operands.weights, sum_.n, depth_, depth_});
+    // A rank that has nothing of k multiplies zeros.
+    const bool multiplies = depth_ > 0;
+    const std::int64_t depth = multiplies ? depth_ : zero_columns;
+    map.describe_operands(matrices_, {multiplies ? operands.a : zeros_, sum_.m, depth, depth},
+                          {multiplies ? operands.weights : zeros_, sum_.n, depth, depth});
     for (int hop = 0; hop < plan_.world; ++hop) {
       const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
       if (slab.rows > 0) io_.c[hop] = map.c(slab);
     }
+    describe_sums(map, static_cast<const std::byte*>(operands.c));
     matrices_.c = matrices_.a;  // which nobody writes through
     operands_ = operands;
   }
+  /// Own rows of C, or all rows of the results of all ranks.
+  void describe_sums(const gpu::gemm_maps& map, const std::byte* c) {
+    const int rank = plan_.rank;
+    const int rows =
+        plan_.passes_on ? plan_.owned.m : plan_.owned.end(rank) - plan_.owned.first(rank);
+    for (int hop = 0; rows > 0 && hop < (plan_.passes_on ? plan_.world : 1); ++hop) {
+      const int peer = receiver_at_hop(rank, hop, plan_.world);
+      io_.sums[hop] = map.c({c + (peer - rank) * result_.between, rows, sum_.n, sum_.n});
+    }
+  }
+
+  static constexpr std::int64_t zero_columns = 8;
 
   device_sum sum_;
   pattern how_;
   row_sums_plan plan_;
   symmetric_result result_;
   std::int64_t depth_;
-  std::optional<gpu::gemm_launcher> gemm_;
+  gpu::gemm_launcher gemm_;
   io io_;
   sums_io adds_;
   gpu::gemm_matrices matrices_;
   gemm_operands operands_;  // what they describe
-  std::uint64_t* added_ = nullptr;
-  std::uint64_t* opened_ = nullptr;
-  std::uint64_t* closed_ = nullptr;
+  const std::uint64_t* zeros_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
 };
 

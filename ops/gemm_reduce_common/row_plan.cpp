@@ -17,6 +17,33 @@ namespace {
 
 constexpr int blocks_of_a_multiprocessor = 2;  // that add
 
+int cluster_rows_of(const gpu::gemm_plan& gemm) {
+  return gemm.config.cluster * tile_rows(gemm.config);
+}
+/// Tiles of clusters along M, of those that a plan has, in which an owner has no rows; -1 if one is
+/// not its own alone. Behind the last row there is nobody.
+int tiles_of_others(const gpu::owned_rows& owned, int owner, const gpu::gemm_plan& gemm) {
+  const int high = cluster_rows_of(gemm);
+  const int first = owned.first(owner);
+  const int end = owned.end(owner);
+  if (first == end) return gemm.schedule.m_tiles;
+  if (first % high != 0 || (end % high != 0 && end != owned.m)) return -1;
+  return gemm.schedule.m_tiles - (ceil_div(end, high) - first / high);
+}
+
+/// Tiles along M that are gone through before the next ones along N: those of an owner before the
+/// next one's, and if possible none together with an owner's that are added.
+int raster_group_of(const gpu::owned_rows& owned, const gpu::gemm_plan& gemm, int world) {
+  const int most = std::min(gemm.schedule.raster_group, ceil_div(gemm.schedule.m_tiles, world));
+  for (int group = most; 2 * group > most; --group) {
+    bool whole = true;
+    for (int owner = 0; owner < world; ++owner)
+      whole = whole && tiles_of_others(owned, owner, gemm) % group == 0;
+    if (whole) return group;
+  }
+  return most;
+}
+
 row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gemm_plan& gemm,
                       int num_sms) {
   row_sums_plan plan;
@@ -24,14 +51,16 @@ row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gem
   plan.rank = rank;
   plan.world = world;
   const bool all = sum.target == reduce_target::everywhere;
-  plan.everywhere = all && sum.phases != 2;
-  plan.passes_on = all && !plan.everywhere;
+  plan.everywhere = all && sum.phases != 2 && world > 1;
+  plan.passes_on = all && sum.phases == 2 && world > 1;
   const gpu::tile_config& c = gemm.config;
   gpu::tile_schedule& order = plan.gemm.schedule;
-  // An owner's rows are gone through before the next one's.
-  if (!c.swap_ab) order.raster_group = std::min(order.raster_group, ceil_div(order.m_tiles, world));
   plan.owned.part = c_tma_tile_rows(c);
   plan.set_rows(sum.m);
+  if (!c.swap_ab && !plan.everywhere) {
+    order.raster_group = raster_group_of(plan.owned, gemm, world);
+    plan.set_rows(sum.m);
+  }
   plan.slab_rows = plan.owned.slab_rows();
   const std::int64_t words = (plan.everywhere ? sum.m : plan.owned.each) * sum.n / gpu::row_words;
   plan.adding = static_cast<int>(std::clamp<std::int64_t>(words / gpu::row_sum_threads, 1,
@@ -44,19 +73,29 @@ row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gem
 void row_sums_plan::set_rows(std::int64_t rows) {
   owned.m = static_cast<int>(rows);
   owned.each = everywhere ? 0 : ceil_div(owned.m, world);
+  adds_behind = world > 1 && (everywhere || gemm.config.swap_ab);
   // With swap_ab there are few row tiles, and columns are gone through first.
   if (everywhere || gemm.config.swap_ab) return;
-  const int cluster_rows = gemm.config.cluster * tile_rows(gemm.config);
+  const int cluster_rows = cluster_rows_of(gemm);
   turn.all = gemm.schedule.m_tiles * cluster_rows;
   turn.first = ceil_div(owned.end(rank), cluster_rows) % gemm.schedule.m_tiles * cluster_rows;
+  if (world == 1) return;
+  const gpu::tile_schedule& order = gemm.schedule;
+  for (int owner = 0; owner < world; ++owner) {
+    const int others = tiles_of_others(owned, owner, gemm);
+    const int before = others * order.n_tiles;  // tiles
+    // What peers have would come behind the own tiles if there were few others.
+    adds_behind = adds_behind || others < 0 || others % order.raster_group != 0 ||
+                  before > order.whole_tiles() || 4 * before < 3 * order.clusters;
+  }
 }
 
 std::string row_sums_plan::text() const {
-  return fmt::format("{}, 16-bit partials; epilogue warps send, another kernel adds; {}",
+  return fmt::format("{}, 16-bit partials; epilogue warps send, {}; {}",
                      everywhere  ? "everybody adds everything"
                      : passes_on ? "owners add rows and pass the sum on"
                                  : "owners add rows",
-                     gemm.text());
+                     adds_behind ? "another kernel adds" : "warps that multiply add", gemm.text());
 }
 
 std::vector<std::string> row_sums_plan::agreed() const {
@@ -101,7 +140,7 @@ std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int 
                             for (const gpu::gemm_plan& gemm :
                                  plans_with_wide_tiles(gpu::scatter_kernels, shape,
                                                        {multiplying(with, num_sms), gpu.costs},
-                                                       gpu::registers_with_peers))
+                                                       gpu::registers_with_sums))
                               plans.push_back(planned(sum, world, rank, gemm, num_sms));
                             return plans;
                           });

@@ -9,16 +9,17 @@
 #include <untax/symmetric/symmetric.hpp>
 
 #include "engines/gpu/gemm/matrix_at.hpp"
-#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/sinks/owned_rows.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 
 namespace untax {
 
-/// How a sum is carried out on a GPU as a scatter of rows and a kernel that adds: blocks that
-/// multiply store parts of tiles, 16-bit partial results, in slabs in the memory of who owns their
-/// rows; when those of all ranks have landed, the owner adds them.
+/// How a sum is carried out on a GPU as a scatter of rows: blocks that multiply store parts of
+/// tiles, 16-bit partial results, in slabs in the memory of who owns their rows. When those of all
+/// ranks have landed, the owner's blocks add them, each the own rows of its tiles; or a kernel
+/// behind does, where own rows are no whole tiles that are multiplied last.
 ///
 /// Ranks meet as in a gemm_all_scatter whose blocks store to peers: `meetings` is its protocol, the
 /// first output of which says that parts have landed, the second one that sums have.
@@ -28,9 +29,10 @@ struct row_sums_plan {
   gpu::row_turn turn;  ///< own rows are multiplied last
   int rank = 0;
   int world = 1;
-  bool everywhere = false;     ///< everybody adds all rows
-  bool passes_on = false;      ///< owners store sums in the results of all ranks
-  int adding = 1;              ///< blocks of the kernel that adds
+  bool everywhere = false;   ///< everybody adds all rows
+  bool passes_on = false;    ///< owners store sums in the results of all ranks
+  bool adds_behind = false;  ///< another kernel adds, of `adding` blocks
+  int adding = 1;
   std::int64_t slab_rows = 0;  ///< of runs of any rows
 
   static constexpr int parts_landed = 0;

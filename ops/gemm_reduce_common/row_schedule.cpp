@@ -14,26 +14,38 @@ namespace {
 
 constexpr std::size_t most_faults = 8;
 
-/// Calls `visit(rows, cols)` for rectangles that are no larger than a tile.
-template <class Visit>
-void each_tile(const extent& tile, const range& rows, std::int64_t cols, const Visit& visit) {
-  for (std::int64_t row = rows.begin; row < rows.end(); row += tile.rows) {
-    for (std::int64_t col = 0; col < cols; col += tile.cols)
-      visit(range{row, std::min(tile.rows, rows.end() - row)},
-            range{col, std::min(tile.cols, cols - col)});
-  }
-}
-
 }  // namespace
 
 row_sums_model::row_sums_model(const device_sum& what, const row_sums_plan& planned)
     : sum(what), plan(planned), how_(planned.meetings()) {
   plan.set_rows(what.m);
+  plan_works();
   for (int hop = 0; hop < plan.world; ++hop)
     slabs.push_back(plan.slab_at(nowhere::inbox_of(plan.rank), hop, sum.n));
   for (int rank = 0; rank < plan.world; ++rank)
     memory_.add(operand::inbox, rank, nowhere::inbox + rank * nowhere::span,
                 {plan.world * plan.slab_rows, sum.n});
+}
+
+/// As the epilogue goes through them.
+void row_sums_model::plan_works() {
+  works_.assign(static_cast<std::size_t>(plan.gemm.blocks()), {});
+  for (int cta = 0; cta < plan.gemm.blocks(); ++cta) {
+    cta_works& mine = works_[static_cast<std::size_t>(cta)];
+    gpu::each_read(plan.gemm, cta, [&](const gpu::cta_read& of) {
+      const int number = mine.count++;
+      const std::int64_t row = plan.turn.turned(static_cast<int>(of.a.begin));
+      const range rows{row, std::clamp<std::int64_t>(sum.m - row, 0, of.a.count)};
+      const std::int64_t col = of.b.begin;
+      const range cols{col, std::clamp<std::int64_t>(sum.n - col, 0, of.b.count)};
+      if (of.finishes) mine.tiles.push_back({number, rows, cols});
+      for (const part& p : parts_of(rows, cols)) {
+        const auto owners = plan.owned.of_part(static_cast<int>(p.rows.begin));
+        if (plan.everywhere || owners.count > 1 || owners.first != plan.rank)
+          mine.last_sent = number;
+      }
+    });
+  }
 }
 
 std::int64_t row_sums_model::depth() const {
@@ -104,110 +116,187 @@ plan_check::gemm_lanes row_sums_model::gemm() const {
                               .c = {operand::product, plan.rank, 0, 0},
                               .waits = {}});
   };
-  all.store = [this](const step& tile, std::uint64_t epoch, const program::sink& emit) {
+  all.store = [this](const plan_check::cta_work& work, const step& tile, std::uint64_t epoch,
+                     const program::sink& emit) {
     emit(tile);
-    store({tile.from.row, tile.rows}, {tile.weights.row, tile.cols}, epoch, emit);
+    for (const part& p : parts_of({tile.from.row, tile.rows}, {tile.weights.row, tile.cols})) {
+      if (!is_sum(work, p, epoch)) {
+        send(p, p.rows.begin - tile.from.row, epoch, emit);
+        continue;
+      }
+      acquire_parts(epoch, emit);
+      add(p, p.rows.begin - tile.from.row, emit);
+    }
   };
   return all;
 }
 
-/// Parts of a product: where TMA puts them, and as far as it does.
-void row_sums_model::store(const range& rows, const range& cols, std::uint64_t epoch,
-                           const program::sink& emit) const {
-  for (std::int64_t row = rows.begin; row < rows.end(); row += plan.owned.part) {
-    const auto owners = plan.everywhere ? gpu::owned_rows::owners{plan.rank, plan.world}
-                                        : plan.owned.of_part(static_cast<int>(row));
-    for (int i = 0; i < owners.count; ++i) {
-      const int owner = (owners.first + i) % plan.world;
-      const int hop = (owner - plan.rank + plan.world) % plan.world;
-      const gpu::matrix_at& slab = slabs[static_cast<std::size_t>(hop)];
-      const std::int64_t at = row - plan.owned.slab_begin(owner);
-      const std::int64_t high = std::min<std::int64_t>(plan.owned.part, slab.rows - at);
-      emit(step{.what = action::store,
-                .rows = high,
-                .cols = cols.size,
-                .from = {operand::product, plan.rank, row - rows.begin, 0},
-                .to = memory_.rectangle(slab, at, cols.begin, high, cols.size),
-                .reserve =
-                    hop == 0 ? room{}
+std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
+                                                           const range& cols) const {
+  std::vector<part> parts;
+  for (std::int64_t row = rows.begin; row < rows.end(); row += plan.owned.part)
+    parts.push_back({{row, std::min<std::int64_t>(plan.owned.part, rows.end() - row)}, cols});
+  return parts;
+}
+
+/// Where a block has sent all, it depends on peers whether a part is added as it is handed over:
+/// here every other one is, and in the next run the others.
+bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
+                            std::uint64_t epoch) const {
+  const auto row = static_cast<int>(p.rows.begin);
+  const auto number = static_cast<std::uint64_t>(work.number + row / plan.owned.part);
+  return !plan.adds_behind && plan.owned.has_part(plan.rank, row) &&
+         work.number > works_[static_cast<std::size_t>(work.cta)].last_sent &&
+         (number + epoch) % 2 == 0;
+}
+
+/// A part of a product: where TMA puts it, and as far as it does.
+void row_sums_model::send(const part& p, std::int64_t product_row, std::uint64_t epoch,
+                          const program::sink& emit) const {
+  const auto owners = plan.everywhere ? gpu::owned_rows::owners{plan.rank, plan.world}
+                                      : plan.owned.of_part(static_cast<int>(p.rows.begin));
+  for (int i = 0; i < owners.count; ++i) {
+    const int owner = (owners.first + i) % plan.world;
+    const int hop = (owner - plan.rank + plan.world) % plan.world;
+    const gpu::matrix_at& slab = slabs[static_cast<std::size_t>(hop)];
+    const std::int64_t at = p.rows.begin - plan.owned.slab_begin(owner);
+    const std::int64_t high = std::min<std::int64_t>(plan.owned.part, slab.rows - at);
+    emit(step{.what = action::store,
+              .rows = high,
+              .cols = p.cols.size,
+              .from = {operand::product, plan.rank, product_row, 0},
+              .to = memory_.rectangle(slab, at, p.cols.begin, high, p.cols.size),
+              .reserve = hop == 0
+                             ? room{}
                              : how_.landing(plan.rank, owner, row_sums_plan::parts_landed, epoch)});
+  }
+}
+
+void row_sums_model::acquire_parts(std::uint64_t epoch, const program::sink& emit) const {
+  for (int hop = 1; hop < plan.world; ++hop) {
+    step landed;
+    landed.acquire = how_.landing(source_at_hop(plan.rank, hop, plan.world), plan.rank,
+                                  row_sums_plan::parts_landed, epoch);
+    emit(landed);
+  }
+}
+
+void row_sums_model::add(const part& p, std::optional<std::int64_t> product_row,
+                         const program::sink& emit) const {
+  const int rank = plan.rank;
+  const std::int64_t result = sum.target == reduce_target::everywhere ? 0 : plan.owned.first(rank);
+  for (int source = 0; source < plan.world; ++source)
+    emit(step{.what = action::add,
+              .first = source == 0,
+              .rows = p.rows.size,
+              .cols = p.cols.size,
+              .from = product_row && source == rank ? place{operand::product, rank, *product_row, 0}
+                                                    : place{operand::inbox, rank,
+                                                            source * plan.slab_rows + p.rows.begin -
+                                                                plan.owned.slab_begin(rank),
+                                                            p.cols.begin}});
+  for (int hop = plan.passes_on ? 1 : plan.world; hop <= plan.world; ++hop)
+    emit(step{.what = action::store,
+              .rows = p.rows.size,
+              .cols = p.cols.size,
+              .from = {operand::sum, rank, 0, 0},
+              .to = {operand::c, receiver_at_hop(rank, hop, plan.world), p.rows.begin - result,
+                     p.cols.begin}});
+}
+
+/// A share of the own rows, behind all that has landed.
+void row_sums_model::add(int me, const program::sink& emit) const {
+  const std::int64_t first = plan.owned.first(plan.rank);
+  const std::int64_t rows = plan.owned.end(plan.rank) - first;
+  const std::int64_t begin = first + rows * me / plan.adding;
+  const std::int64_t end = first + rows * (me + 1) / plan.adding;
+  for (const part& p : parts_of({begin, end - begin}, {})) {
+    for (std::int64_t col = 0; col < sum.n; col += tile().cols)
+      add({p.rows, {col, std::min(tile().cols, sum.n - col)}}, {}, emit);
+  }
+}
+
+/// Own rows of the tiles of a CTA that were not handed over as sums.
+void row_sums_model::add_rest(int cta, std::uint64_t epoch, const program::sink& emit) const {
+  acquire_parts(epoch, emit);
+  for (const cta_works::tile& tile : works_[static_cast<std::size_t>(cta)].tiles) {
+    for (const part& p : parts_of(tile.rows, tile.cols)) {
+      const std::int64_t begin = std::max<std::int64_t>(p.rows.begin, plan.owned.first(plan.rank));
+      const std::int64_t end = std::min<std::int64_t>(p.rows.end(), plan.owned.end(plan.rank));
+      if (begin < end && !is_sum({cta, tile.number}, p, epoch))
+        add({{begin, end - begin}, p.cols}, {}, emit);
     }
   }
 }
 
 /// Products of no columns of A.
-void row_sums_model::send_zeros(std::uint64_t epoch, const program::sink& emit) const {
-  each_tile({plan.owned.part, tile().cols}, {0, sum.m}, sum.n,
-            [&](const range& rows, const range& cols) {
-              emit(step{.what = action::multiply,
-                        .first = true,
-                        .last = true,
-                        .rows = rows.size,
-                        .cols = cols.size,
-                        .from = {operand::a, plan.rank, rows.begin, 0},
-                        .weights = {operand::b, plan.rank, cols.begin, 0},
-                        .to = {operand::product, plan.rank, 0, 0}});
-              store(rows, cols, epoch, emit);
-            });
-}
-
-/// (partial of rank 0 + partial of rank 1) + ..., into C: a share of the own rows. The kernel is
-/// behind all that has landed.
-void row_sums_model::add(int me, const program::sink& emit) const {
-  const int rank = plan.rank;
-  const std::int64_t first = plan.owned.first(rank);
-  const std::int64_t all = plan.owned.end(rank) - first;
-  const std::int64_t begin = first + all * me / plan.adding;
-  const std::int64_t end = first + all * (me + 1) / plan.adding;
-  const std::int64_t result = sum.target == reduce_target::everywhere ? 0 : first;
-  each_tile(tile(), {begin, end - begin}, sum.n, [&](const range& rows, const range& cols) {
-    for (int source = 0; source < plan.world; ++source)
-      emit(step{.what = action::add,
-                .first = source == 0,
-                .rows = rows.size,
-                .cols = cols.size,
-                .from = {operand::inbox, rank,
-                         source * plan.slab_rows + rows.begin - plan.owned.slab_begin(rank),
-                         cols.begin}});
-    for (int hop = plan.passes_on ? 1 : plan.world; hop <= plan.world; ++hop)
-      emit(step{.what = action::store,
-                .rows = rows.size,
-                .cols = cols.size,
-                .from = {operand::sum, rank, 0, 0},
-                .to = {operand::c, receiver_at_hop(rank, hop, plan.world), rows.begin - result,
-                       cols.begin}});
-  });
+std::vector<int> row_sums_model::add_zeros(schedule::lane_program& all,
+                                           const plan_check::gemm_lanes& gemm) const {
+  std::vector<int> ended;
+  for (int cta = 0; cta < plan.gemm.blocks(); ++cta) {
+    ended.push_back(all.add_flag());
+    const cta_works mine = works_[static_cast<std::size_t>(cta)];
+    all.add(
+        {},
+        [=, rank = plan.rank](std::uint64_t epoch, const program::sink& emit) {
+          for (int number = 0; number <= mine.count; ++number) {
+            gemm.before({cta, number}, epoch, emit);
+            for (const cta_works::tile& tile : mine.tiles) {
+              if (tile.number != number || tile.rows.size == 0 || tile.cols.size == 0) continue;
+              gemm.store({cta, number},
+                         step{.what = action::multiply,
+                              .first = true,
+                              .last = true,
+                              .rows = tile.rows.size,
+                              .cols = tile.cols.size,
+                              .from = {operand::a, rank, tile.rows.begin, 0},
+                              .weights = {operand::b, rank, tile.cols.begin, 0},
+                              .to = {operand::product, rank, 0, 0}},
+                         epoch, emit);
+            }
+          }
+        },
+        ended.back());
+  }
+  return ended;
 }
 
 schedule::lane_program row_sums_model::lanes() const {
   schedule::lane_program all(
       {plan.rank, plan.world, how_.counters(), {plan.world * plan.slab_rows, sum.n}, {}, tile()});
   all.begin_kernel("gemm", 0);
-  std::vector<int> multiplied;
-  if (depth() > 0) {
-    multiplied = plan_check::add_gemm(all, gemm());
-  } else {
-    multiplied.push_back(all.add_flag());
-    all.add(
-        {}, [this](std::uint64_t epoch, const program::sink& emit) { send_zeros(epoch, emit); },
-        multiplied.back());
-  }
+  std::vector<int> sent;
+  for (int cta = 0; cta < plan.gemm.blocks(); ++cta) sent.push_back(all.add_flag());
+  plan_check::gemm_lanes blocks = gemm();
+  blocks.before = [this, sent](const plan_check::cta_work& work, std::uint64_t epoch,
+                               const program::sink& emit) {
+    const cta_works& mine = works_[static_cast<std::size_t>(work.cta)];
+    if (work.number == mine.last_sent + 1)
+      emit(schedule::lane_program::raises(plan.rank, sent[static_cast<std::size_t>(work.cta)],
+                                          epoch));
+    if (work.number == mine.count && !plan.adds_behind) add_rest(work.cta, epoch, emit);
+  };
+  const std::vector<int> ended =
+      depth() > 0 ? plan_check::add_gemm(all, blocks) : add_zeros(all, blocks);
   all.add([this](std::uint64_t epoch, const program::sink& emit) { how_.open(0, epoch, emit); });
-  all.add(multiplied, [this](std::uint64_t epoch, const program::sink& emit) {
-    how_.close(row_sums_plan::parts_landed, epoch, emit);
-  });
-  all.begin_kernel("add", 1);
-  std::vector<int> added;
-  for (int me = 0; me < plan.adding; ++me) {
-    added.push_back(all.add_flag());
-    all.add(
-        {}, [this, me](std::uint64_t /*epoch*/, const program::sink& emit) { add(me, emit); },
-        added.back());
-  }
-  if (plan.passes_on)
-    all.add(added, [this](std::uint64_t epoch, const program::sink& emit) {
-      how_.close(row_sums_plan::sums_landed, epoch, emit);
+  const auto close = [this, &all](const std::vector<int>& behind, int output) {
+    all.add(behind, [this, output](std::uint64_t epoch, const program::sink& emit) {
+      how_.close(output, epoch, emit);
     });
+  };
+  close(sent, row_sums_plan::parts_landed);
+  std::vector<int> added = ended;
+  if (plan.adds_behind) {
+    all.begin_kernel("add", 1);
+    added.clear();
+    for (int me = 0; me < plan.adding; ++me) {
+      added.push_back(all.add_flag());
+      all.add(
+          {}, [this, me](std::uint64_t /*epoch*/, const program::sink& emit) { add(me, emit); },
+          added.back());
+    }
+  }
+  if (plan.passes_on) close(added, row_sums_plan::sums_landed);
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,41 @@ class row_sums_model {
   [[nodiscard]] std::int64_t depth() const;
   [[nodiscard]] extent tile() const { return plan_check::tile_extent(plan.gemm.config); }
   [[nodiscard]] plan_check::gemm_lanes gemm() const;
-  void store(const range& rows, const range& cols, std::uint64_t epoch,
-             const program::sink& emit) const;
-  void send_zeros(std::uint64_t epoch, const program::sink& emit) const;
+  void plan_works();
+  [[nodiscard]] std::vector<int> add_zeros(schedule::lane_program& all,
+                                           const plan_check::gemm_lanes& gemm) const;
+
+  /// A part of a tile, which TMA stores at once.
+  struct part {
+    range rows;
+    range cols;
+  };
+  [[nodiscard]] std::vector<part> parts_of(const range& rows, const range& cols) const;
+  [[nodiscard]] bool is_sum(const plan_check::cta_work& work, const part& p,
+                            std::uint64_t epoch) const;
+  void send(const part& p, std::int64_t product_row, std::uint64_t epoch,
+            const program::sink& emit) const;
+  void acquire_parts(std::uint64_t epoch, const program::sink& emit) const;
+  /// (partial of rank 0 + partial of rank 1) + ..., into C: of own rows, the own one from a row
+  /// of the product on, or from its slab.
+  void add(const part& p, std::optional<std::int64_t> product_row, const program::sink& emit) const;
   void add(int me, const program::sink& emit) const;
+  void add_rest(int cta, std::uint64_t epoch, const program::sink& emit) const;
 
   gemm_all_scatter_protocol how_;
   plan_check::operand_space memory_;
+  /// Of a CTA: what it finishes, and the last of these of which something goes to peers.
+  struct cta_works {
+    struct tile {
+      int number = 0;
+      range rows;
+      range cols;
+    };
+    std::vector<tile> tiles;
+    int count = 0;
+    int last_sent = -1;
+  };
+  std::vector<cta_works> works_;
 };
 
 }  // namespace untax

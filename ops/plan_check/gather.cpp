@@ -154,9 +154,8 @@ schedule::lane_program gather_model::lanes() const {
   gemm.read = [this](const gpu::cta_read& of, std::uint64_t epoch, const auto& visit) {
     read(of, epoch, visit);
   };
-  gemm.store = [](const step& completes, std::uint64_t, const program::sink& emit) {
-    emit(completes);
-  };
+  gemm.store = [](const cta_work&, const step& completes, std::uint64_t,
+                  const program::sink& emit) { emit(completes); };
   for (int source = 0; how.by_rows() && source < how.world(); ++source)
     gemm.rows_of_ranks.push_back(how.shard(source));
   const std::vector<int> done = add_gemm(all, gemm, behind);

@@ -19,8 +19,10 @@ class cta_lane {
       : gemm_(gemm), rank_(rank), sums_(sums), epoch_(epoch), emit_(emit) {}
 
   void run(int cta) {
+    work_.cta = cta;
     if (gemm_.plan->config.cluster_split_k > 1) return split(cta);
     gpu::each_read(*gemm_.plan, cta, [&](const gpu::cta_read& of) {
+      begin_work();
       read(of, of.finishes);
       if (!of.finishes) return leave_sums(cta);
       if (of.begin == 0) return;
@@ -33,9 +35,14 @@ class cta_lane {
       rest.end = of.begin;
       multiply(rest);
     });
+    begin_work();
   }
 
  private:
+  void begin_work() {
+    ++work_.number;
+    if (gemm_.before) gemm_.before(work_, epoch_, emit_);
+  }
   /// Of a cluster that splits k the first CTA along k finishes; the others read for it.
   void split(int cta) {
     const gpu::tile_config& c = gemm_.plan->config;
@@ -101,7 +108,7 @@ class cta_lane {
     s.to = f.c;
     if (!s.last) return emit_(s);
     corner_ = {-1, -1};
-    gemm_.store(s, epoch_, emit_);
+    gemm_.store(work_, s, epoch_, emit_);
   }
   /// What is taken into a panel at once is of one rank.
   void take_by_rank(const step& all, std::int64_t row) const {
@@ -123,6 +130,7 @@ class cta_lane {
   const std::vector<int>& sums_;  // by CTA: the flag of what it leaves to others
   std::uint64_t epoch_;
   const program::sink& emit_;
+  cta_work work_{.number = -1};
   std::set<int> acquired_;
   std::pair<std::int64_t, std::int64_t> corner_{-1, -1};  // of the tile at hand
   std::int64_t made_ = 0;                                 // how much of its k

@@ -77,6 +77,11 @@ class operand_space {
   std::vector<region> regions_;
 };
 
+/// Which of a CTA's works: see `gpu::each_read`.
+struct cta_work {
+  int cta = 0, number = 0;
+};
+
 /// The CTAs of a planned GEMM, as far as they depend on where A comes from and C goes to.
 struct gemm_lanes {
   const gpu::gemm_plan* plan = nullptr;
@@ -87,7 +92,11 @@ struct gemm_lanes {
                      const std::function<void(const factors&)>& visit)>
       read;
   /// Emits the step that completes a tile, and what the CTA does with the tile then.
-  std::function<void(const step& completes, std::uint64_t epoch, const program::sink& emit)> store;
+  std::function<void(const cta_work&, const step& completes, std::uint64_t epoch,
+                     const program::sink& emit)>
+      store;
+  /// Emits what a CTA does before a work, and behind the last one; none: nothing.
+  std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before;
   /// Rows of A that are of one rank each; none: all are.
   std::vector<range> rows_of_ranks;
 };

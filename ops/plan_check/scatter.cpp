@@ -163,7 +163,7 @@ std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
                         std::int64_t{of.end - of.begin} * gpu::block_k};
     visit(memory_.multiplied(of, a, of.a.begin, maps.b, c, of.a.begin, columns));
   };
-  gemm.store = [this](step tile, std::uint64_t epoch, const program::sink& emit) {
+  gemm.store = [this](const cta_work&, step tile, std::uint64_t epoch, const program::sink& emit) {
     const std::int64_t column = tile.to.col - own_.begin;
     if (plan.way == scatter_way::tile_flags)
       tile.publish = how.tile_flag(how.tile_at(tile.to.row, column), epoch);

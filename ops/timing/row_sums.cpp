@@ -13,8 +13,9 @@ namespace {
 
 using timing::signal_way;
 
-/// Clusters store tiles of partial results at the owners of their rows; a kernel behind all of them
-/// adds, and may pass the sums on.
+/// Clusters store tiles of partial results at the owners of their rows, and add their own ones: as
+/// they are multiplied where those of peers are there by then, at the end what is left, a tile
+/// each.
 class row_sums_lowering {
  public:
   row_sums_lowering(predictor& p, const device_sum& sum, int ranks)
@@ -33,7 +34,6 @@ class row_sums_lowering {
   timing::workload lower() {
     for (int rank = 0; rank < ranks_; ++rank) {
       add_gemm(rank);
-      add_sums(rank);
     }
     return std::move(work_);
   }
@@ -58,8 +58,8 @@ class row_sums_lowering {
     const std::int64_t wide = c.swap_ab ? std::int64_t{tile_rows(c)} * c.cluster : c.block_n;
     return std::clamp<std::int64_t>(sum_.n - (c.swap_ab ? at.m : at.n) * wide, 0, wide);
   }
-  // Counters of a rank: of each tile from each source, then of each source's sums.
-  [[nodiscard]] int sums_of(int source) const { return ranks_ * tiles_ + source; }
+  // Counters of a rank: of each tile from each source, then of each tile of each source's sums.
+  [[nodiscard]] int sums_of(int source) const { return (ranks_ + source) * tiles_; }
 
   void add_gemm(int rank) {
     const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
@@ -73,38 +73,43 @@ class row_sums_lowering {
       for (int tile = 0; source != rank && tile < tiles_; ++tile)
         if (rows_of(source, tile, rank) > 0) work_.wait({rank, source * tiles_ + tile, 1});
     }
-    work_.act({});
+    add_rest(rank);
+    if (plans_[static_cast<std::size_t>(rank)].passes_on) await_sums(rank);
   }
   void send(int rank, int tile) {
     for (int hop = 1; hop < ranks_; ++hop) {
       const int owner = receiver_at_hop(rank, hop, ranks_);
       const std::int64_t rows = rows_of(rank, tile, owner);
-      if (rows == 0) continue;
-      work_.raise({owner, rank * tiles_ + tile, 1});
-      work_.act({.bytes = bytes_of(rows * columns_of(rank, tile)),
-                 .from = rank,
-                 .to = owner,
-                 .detached = true});
+      if (rows > 0) store(rank, tile, owner, rows, rank * tiles_ + tile);
     }
-  }
-
-  /// One worker stands for all blocks that add.
-  void add_sums(int rank) {
-    const timing::machine_numbers& n = p_.numbers();
     const row_sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
-    const int kernel = work_.add_kernel(rank, 1, "add", n.launch_graph);
-    const std::int64_t rows = plan.owned.end(rank) - plan.owned.first(rank);
-    work_.add_worker(kernel);
-    work_.act({.busy = bytes_of(rows * sum_.n) * (ranks_ + 1) / n.memory_rate,
+    const std::int64_t own = rows_of(rank, tile, rank);
+    for (int hop = 1; plan.passes_on && own > 0 && hop < ranks_; ++hop)
+      store(rank, tile, receiver_at_hop(rank, hop, ranks_), own, sums_of(rank) + tile);
+  }
+  void store(int rank, int tile, int peer, std::int64_t rows, int counter) {
+    work_.raise({peer, counter, 1});
+    work_.act({.bytes = bytes_of(rows * columns_of(rank, tile)),
+               .from = rank,
+               .to = peer,
+               .detached = true});
+  }
+  /// One worker stands for all blocks.
+  void add_rest(int rank) {
+    const row_sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
+    const gpu::tile_config& c = plan.gemm.config;
+    const std::int64_t own = std::int64_t{plan.owned.end(rank) - plan.owned.first(rank)} * sum_.n;
+    const std::int64_t last =
+        std::int64_t{plan.gemm.schedule.clusters} * c.cluster * tile_rows(c) * c.block_n;
+    work_.act({.busy = bytes_of(plan.adds_behind ? own : std::min(own, last)) * (ranks_ + 1) /
+                       p_.numbers().memory_rate,
                .way = signal_way::at_once});
-    if (!plan.passes_on) return;
-    for (int hop = 1; hop < ranks_; ++hop) {
-      const int peer = receiver_at_hop(rank, hop, ranks_);
-      work_.raise({peer, sums_of(rank), 1});
-      work_.act({.bytes = bytes_of(rows * sum_.n), .from = rank, .to = peer, .detached = true});
+  }
+  void await_sums(int rank) {
+    for (int source = 0; source < ranks_; ++source) {
+      for (int tile = 0; source != rank && tile < tiles_; ++tile)
+        if (rows_of(source, tile, source) > 0) work_.wait({rank, sums_of(source) + tile, 1});
     }
-    for (int source = 0; source < ranks_; ++source)
-      if (source != rank) work_.wait({rank, sums_of(source), 1});
     work_.act({});
   }
   [[nodiscard]] double bytes_of(std::int64_t elements) const {

@@ -144,6 +144,37 @@ TEST(row_sums, slabs_have_room_for_any_rows_of_a_capacity) {
   }
 }
 
+TEST(row_sums, blocks_that_multiply_add_whole_tiles) {
+  const auto behind = [](std::int64_t m, int ranks, reduce_target target, int phases = 2) {
+    return row_sums_plans(sum_of(m, 8192, 8192, target, phases), ranks, 0, as_rows, {132})
+        .front()
+        .adds_behind;
+  };
+  for (const reduce_target target : {reduce_target::owner, reduce_target::everywhere}) {
+    for (const std::int64_t m : {1024, 2048, 4096, 8192, 16384}) {
+      for (const int ranks : {1, 2, 4, 8}) {
+        if (m / ranks < 512) continue;
+        EXPECT_FALSE(behind(m, ranks, target)) << m << " rows, " << ranks << " ranks";
+      }
+    }
+    EXPECT_TRUE(behind(2545, 2, target)) << "an owner's rows end within a tile";
+    EXPECT_TRUE(behind(512, 2, target)) << "own tiles are multiplied together with others";
+    EXPECT_TRUE(behind(64, 2, target)) << "weights are the M operand";
+    EXPECT_FALSE(behind(64, 1, target)) << "a rank that is alone has no rows of others";
+  }
+  EXPECT_TRUE(behind(4096, 2, reduce_target::everywhere, 1)) << "all rows go to all";
+}
+
+TEST(row_sums, who_adds_depends_on_the_rows_of_a_run) {
+  auto plan =
+      row_sums_plans(sum_of(4096, 8192, 8192, reduce_target::owner, 1), 2, 1, as_rows, {132})
+          .front();
+  plan.set_rows(4000);
+  EXPECT_TRUE(plan.adds_behind);
+  plan.set_rows(4096);
+  EXPECT_FALSE(plan.adds_behind);
+}
+
 TEST(row_sums, all_multiprocessors_add_where_there_is_enough) {
   const auto adding = [](std::int64_t m, reduce_target target, int phases) {
     return row_sums_plans(sum_of(m, 8192, 8192, target, phases), 2, 0, as_rows, {132})
@@ -177,7 +208,12 @@ TEST(row_sums, mutants_of_plans_are_found_out) {
   const device_sum of_owners = sum_of(300, 264, 328, reduce_target::owner, 1);
   const device_sum passed_on = sum_of(300, 264, 328, reduce_target::everywhere, 2);
   const device_sum at_once = sum_of(300, 264, 328, reduce_target::everywhere, 1);
-  for (const device_sum& sum : {of_owners, passed_on, at_once}) {
+  // Of whole tiles, which blocks that multiply add.
+  const device_sum whole = sum_of(1536, 520, 328, reduce_target::owner, 1);
+  const device_sum whole_passed_on = sum_of(1536, 520, 328, reduce_target::everywhere, 2);
+  for (const device_sum& sum : {whole, whole_passed_on})
+    EXPECT_FALSE(row_sums_plans(sum, 3, 1, as_rows, {few}).front().adds_behind);
+  for (const device_sum& sum : {of_owners, passed_on, at_once, whole, whole_passed_on}) {
     const auto none = changed(sum, 3, [](row_sums_model&) {});
     EXPECT_TRUE(none.faults.empty()) << none.faults.front();
     const auto killed = [&](const char* what, const auto& change) {
@@ -221,51 +257,58 @@ TEST(row_sums, mutants_of_plans_are_found_out) {
 
 /// A meeting of the ranks that is left out.
 TEST(row_sums, every_signal_is_needed) {
-  const device_sum sum = sum_of(130, 72, 200, reduce_target::everywhere, 2);
-  std::vector<row_sums_model> models;
-  for (int rank = 0; rank < 2; ++rank)
-    models.emplace_back(sum, row_sums_plans(sum, 2, rank, as_rows, {few}).front());
-  const auto problems = [&](const auto& keeps) {
-    device_schedule lanes;
-    std::vector<schedule::operand_extents> operands;
-    for (const row_sums_model& m : models) {
-      const auto whole = std::make_shared<schedule::lane_program>(m.lanes());
-      schedule::lane_program some({m.plan.rank,
-                                   2,
-                                   m.plan.meetings().counters(),
-                                   {2 * m.plan.slab_rows, sum.n},
-                                   {},
-                                   plan_check::tile_extent(m.plan.gemm.config)});
-      for (int flag = whole->counters(); flag > m.plan.meetings().counters(); --flag)
-        static_cast<void>(some.add_flag());
-      for (int i = 0; i < whole->kernels(); ++i) {
-        const kernel about = whole->kernel_at(i);
-        some.begin_kernel(about.name, about.stage);
-        for (int worker = 0; worker < about.workers; ++worker)
-          some.add([=](std::uint64_t epoch, const program::sink& emit) {
-            whole->program(i, worker, epoch, [&](step s) {
-              if (keeps(i, s)) emit(s);
+  // Another kernel adds, and blocks that multiply do.
+  for (const device_sum& sum : {sum_of(130, 72, 200, reduce_target::everywhere, 2),
+                                sum_of(1024, 520, 328, reduce_target::everywhere, 2)}) {
+    std::vector<row_sums_model> models;
+    for (int rank = 0; rank < 2; ++rank)
+      models.emplace_back(sum, row_sums_plans(sum, 2, rank, as_rows, {few}).front());
+    const auto problems = [&](const auto& keeps) {
+      device_schedule lanes;
+      std::vector<schedule::operand_extents> operands;
+      for (const row_sums_model& m : models) {
+        const auto whole = std::make_shared<schedule::lane_program>(m.lanes());
+        schedule::lane_program some({m.plan.rank,
+                                     2,
+                                     m.plan.meetings().counters(),
+                                     {2 * m.plan.slab_rows, sum.n},
+                                     {},
+                                     plan_check::tile_extent(m.plan.gemm.config)});
+        for (int flag = whole->counters(); flag > m.plan.meetings().counters(); --flag)
+          static_cast<void>(some.add_flag());
+        for (int i = 0; i < whole->kernels(); ++i) {
+          const kernel about = whole->kernel_at(i);
+          some.begin_kernel(about.name, about.stage);
+          for (int worker = 0; worker < about.workers; ++worker)
+            some.add([=](std::uint64_t epoch, const program::sink& emit) {
+              whole->program(i, worker, epoch, [&](step s) {
+                if (keeps(s)) emit(s);
+              });
             });
-          });
+        }
+        lanes.push_back(std::move(some));
+        operands.push_back(m.operands());
       }
-      lanes.push_back(std::move(some));
-      operands.push_back(m.operands());
-    }
-    device_findings found;
-    add_report(found, lanes, check_lanes(lanes, operands, 2));
-    return found.faults;
-  };
-  const auto between_ranks = [](const room& r) { return r.named() && r.producer != r.consumer; };
-  EXPECT_TRUE(problems([](int, const step&) { return true; }).empty());
-  const auto missing = [&](const char* what, const auto& is) {
-    EXPECT_FALSE(problems([&](int i, const step& s) { return !is(i, s); }).empty()) << what;
-  };
-  missing("that parts have landed",
-          [&](int i, const step& s) { return i == 0 && between_ranks(s.acquire); });
-  missing("that sums have landed",
-          [&](int i, const step& s) { return i == 1 && between_ranks(s.acquire); });
-  missing("that slabs are open",
-          [&](int i, const step& s) { return i == 0 && between_ranks(s.retire); });
+      device_findings found;
+      add_report(found, lanes, check_lanes(lanes, operands, 2));
+      return found.faults;
+    };
+    const auto between_ranks = [](const room& r) { return r.named() && r.producer != r.consumer; };
+    EXPECT_TRUE(problems([](const step&) { return true; }).empty());
+    const auto missing = [&](const char* what, const auto& is) {
+      EXPECT_FALSE(problems([&](const step& s) { return !is(s); }).empty()) << what;
+    };
+    const auto says = [&](const room& r, int output) {
+      return between_ranks(r) &&
+             r.ready ==
+                 models.front().plan.meetings().landing(r.producer, r.consumer, output, 1).ready;
+    };
+    missing("that parts have landed",
+            [&](const step& s) { return says(s.acquire, row_sums_plan::parts_landed); });
+    missing("that sums have landed",
+            [&](const step& s) { return says(s.acquire, row_sums_plan::sums_landed); });
+    missing("that slabs are open", [&](const step& s) { return between_ranks(s.retire); });
+  }
 }
 
 TEST(row_sums, have_16_bit_partials_alone) {
@@ -299,7 +342,9 @@ TEST(row_sums, are_usual_where_there_are_many_rows) {
   EXPECT_EQ(usual(384, reduce_target::everywhere, 2, 3), fused_warp_specialized);
   EXPECT_EQ(usual(256, reduce_target::everywhere, 1), fused_sequential);
   EXPECT_EQ(usual(4095, reduce_target::everywhere, 2), fused_warp_specialized);
-  EXPECT_EQ(usual(4096, reduce_target::everywhere, 2), fused_sequential);
+  EXPECT_EQ(usual(4096, reduce_target::everywhere, 2), fused_warp_specialized);
+  EXPECT_EQ(usual(4160, reduce_target::everywhere, 2), fused_sequential) << "no whole tiles";
+  EXPECT_EQ(usual(4096, reduce_target::everywhere, 2, 3), fused_sequential) << "the same";
   device_sum sum = sum_of(1024, 8192, 8192, reduce_target::owner, 1);
   sum.partials = dtype::f32;
   EXPECT_EQ(usual_pattern(sum, 2), fused_sequential);

@@ -29,6 +29,7 @@ enum class mutant {
   sums_reserve,      ///< partial sums are sent without asking their owner
   sums_retire,       ///< an owner does not say that it has taken partial sums
   sums_put_back,     ///< words of partial sums are not put back
+  sums_acquire,      ///< blocks add what peers have left before it has landed
   attend_lengths,    ///< lengths read before the kernels ahead ended are not read again
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda/atomic>
+
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/channel/mutant.hpp"
@@ -7,6 +9,16 @@
 #include "engines/gpu/gemm/io.hpp"
 
 namespace untax {
+
+/// Counts one more, after all that this thread has stored; acquires what others did who counted.
+[[nodiscard]] __device__ inline std::uint64_t count(std::uint64_t& word) {
+  return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(word).fetch_add(
+                 1, cuda::memory_order_acq_rel);
+}
+/// Both epilogue warps wait at the same time, with wait records of their own where there are any.
+[[nodiscard]] __device__ inline int slot_of_storing_warp() {
+  return static_cast<int>(blockIdx.x + (threadIdx.x / 32 == 2 ? gridDim.x : 0));
+}
 
 /// The verbs of one output on the copies of C, by a warp: lane i speaks to the rank i hops away.
 template <class Protocol>
@@ -29,6 +41,10 @@ class output_channel {
   [[nodiscard]] __device__ bool close() const {
     if (!gpu::left_out(gpu::mutant::scatter_publish))
       channel_.publish(world() - 1, [&](int i) { return landing_at(i); });
+    return acquire();
+  }
+  /// Waits for the counterparts alone.
+  [[nodiscard]] __device__ bool acquire() const {
     return channel_.acquire(world() - 1, [&](int i) { return landing_from(i, output_); });
   }
 
@@ -50,5 +66,18 @@ class output_channel {
   std::uint64_t epoch_;
   gpu::warp_channel channel_;
 };
+
+/// By a warp of each of so many blocks that has stored what it has for an output: the last one
+/// closes it, and returns that. `counted`: in this GPU's memory, of all runs.
+template <class Protocol>
+__device__ bool close_as_last(const output_channel<Protocol>& output, std::uint64_t& counted,
+                              unsigned blocks) {
+  const bool last = threadIdx.x % 32 == 0 && count(counted) % blocks == 0;
+  const bool closes = __any_sync(0xffffffffU, last) != 0;
+  __syncwarp();  // a vote orders no memory
+  // The host reports failed waits.
+  if (closes) (void)output.close();
+  return closes;
+}
 
 }  // namespace untax

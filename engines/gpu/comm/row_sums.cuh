@@ -2,15 +2,13 @@
 
 #include <cstdint>
 
-#include <cuda/atomic>
-
 #include <untax/tile/order.hpp>
 
 #include "engines/gpu/comm/output_channel.cuh"
 #include "engines/gpu/comm/row_sums.hpp"
 #include "engines/gpu/norm/elements.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
-#include "engines/gpu/trace/block_run.cuh"
+#include "engines/gpu/trace/kernel_events.cuh"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
@@ -80,46 +78,31 @@ class row_adder {
   const uint4* slab_;    // that of rank 0, from the own rows on
 };
 
-/// The last block to have stored its sums tells peers of those of all, and waits for theirs. By the
-/// first warp, behind all threads of the block.
-template <class Protocol>
-__device__ void close_sums(const row_sums<Protocol>& io, std::uint64_t epoch) {
-  bool last = false;
-  if (threadIdx.x == 0) {
-    const std::uint64_t before =
-        cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*io.done).fetch_add(
-            1, cuda::memory_order_acq_rel);
-    last = before + 1 == epoch * gridDim.x;
-  }
-  const bool closes = __any_sync(0xffffffffU, last) != 0;
-  __syncwarp();  // a vote orders no memory
-  // The host reports a failed wait.
-  if (closes) (void)output_channel<Protocol>(io, 1, epoch, 0).close();
-}
-
 template <class Protocol>
 __global__ void __launch_bounds__(gpu::row_sum_threads)
-    row_sum_kernel(const __grid_constant__ row_sums<Protocol> io, std::uint64_t* epochs) {
+    row_sum_kernel(const __grid_constant__ row_sums<Protocol> io) {
   if (io.dry()) return;
   gpu::griddepcontrol_wait();
   gpu::griddepcontrol_launch_dependents();
-  const gpu::block_run mine(io.moved.run, epochs[blockIdx.x], gpu::warp_role::adder);
+  const std::uint64_t epoch = *io.epoch;
+  const std::uint64_t before = epoch - 1;
+  gpu::note_kernel_begin_behind(io.moved.run, gpu::warp_role::adder, before);
   if (io.type == dtype::bf16) {
     row_adder<__nv_bfloat16, Protocol>(io).run();
   } else {
     row_adder<__half, Protocol>(io).run();
   }
   __syncthreads();
-  if (io.passes_on && threadIdx.x < 32) close_sums(io, mine.epoch());
+  if (io.passes_on && threadIdx.x < 32)
+    (void)close_as_last(output_channel<Protocol>(io, 1, epoch, 0), *io.done, gridDim.x);
   __syncthreads();
-  mine.end();
+  gpu::note_kernel_end(io.moved.run);
 }
 
 template <class Protocol>
-void add_rows(const row_sums<Protocol>& io, std::uint64_t* epochs, int blocks, bool early,
-              cudaStream_t stream) {
+void add_rows(const row_sums<Protocol>& io, int blocks, bool early, cudaStream_t stream) {
   gpu::start_pdl(early, row_sum_kernel<Protocol>, blocks, gpu::row_sum_threads, stream,
-                 "cannot start a sum over ranks", io, epochs);
+                 "cannot start a sum over ranks", io);
 }
 
 }  // namespace untax

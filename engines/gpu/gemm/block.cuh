@@ -39,6 +39,7 @@ struct block_memory {
                          [config.epilogue_buffers];  // epilogue warp -> consumer
   stage_barrier moved[storing_warpgroups(config)];   // of what epilogue warps move before
   ready_k_blocks arrived;                            // flag poller -> producer
+  peer_meeting meeting;                              // epilogue warps -> warp 3 -> consumers
 };
 
 /// Bytes to ask for, so that the memory can be moved to a multiple of 1024.

@@ -45,13 +45,21 @@ class epilogue_store {
     static_assert(config.epilogue_buffers >= subtiles_of(config));
     static_assert(config.cluster_split_k == 1, "who is told counts tiles of blocks");
     store_throttle throttle;
+    int number = -1;  // of work
+    int last_sent = number;
+    if constexpr (adding_sink<Sink>) last_sent = sink.last_sent(block_, group_);
     block_.each_tile([&](const work_tile& w) {
       throttle.count(w.end - w.begin);
+      if constexpr (adding_sink<Sink>) {
+        if (number++ == last_sent) sink.has_sent(block_.shared.meeting);
+      }
       if (stores_partial(w)) return;
       const corner tile = corner_of(w);
       const tile_note noted(block_, full(), full_.parity, action::copy);
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
         await_full();
+        if constexpr (adding_sink<Sink>)
+          sink.take_sums(block_.shared.meeting.first_sum[group_] <= number);
         const copy_hops copies = sink.copies_of(row_of(tile, subtile));
         if (subtile == 0)
           throttle.begin_tile(copies.peers(sink.world()) * subtiles_of(config),
@@ -72,6 +80,7 @@ class epilogue_store {
       sink.after_tile(block_.place(w));
     });
     tma_store_wait();
+    if constexpr (adding_sink<Sink>) sink.has_ended(block_.shared.meeting, number == last_sent);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include "engines/gpu/gemm/io.hpp"
+#include "engines/gpu/gemm/sinks/peer_meeting.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/trace/gemm_notes.cuh"
 
@@ -126,6 +127,23 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
   v.finish(stored);
 };
 
+/// A signalling sink that adds what ranks have of rows that this one owns.
+template <class V>
+concept adding_sink = signalling_sink<V> && requires(V& v, peer_meeting& meeting) {
+  /// A thread of an epilogue warp asks for `last_sent(block, group)`, the last work on a tile of
+  /// which parts go to peers, says whether a tile is one of sums, when it has sent, and stored,
+  /// all.
+  v.take_sums(true);
+  v.has_sent(meeting);
+  v.has_ended(meeting, true);
+  /// The fourth warp: tells peers when all blocks have sent, and waits for what they send.
+  v.meet(meeting);
+  /// For a thread of an MMA warpgroup: `next_work()`, `begin(block, work, group)` of a tile that it
+  /// hands over, `add<T, config>(subtile, rows)` of each of its sub-tiles behind what the warp has
+  /// written, and at the end `finish<T>(block, group)`.
+  { v.partials() } -> std::same_as<typename V::peers_partials>;
+};
+
 /// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
 template <class V>
 concept summing_sink = requires(V& v, int group) {
@@ -159,6 +177,7 @@ concept tile_senders =
 /// Results go to the epilogue.
 struct results_to_epilogue {
   static constexpr bool takes = false;
+  static constexpr bool adds = false;
 };
 /// Where the producer brings all of A, nobody else does.
 struct no_rows {

@@ -9,8 +9,8 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/comm/moved_operands.hpp"
-#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/schedule.hpp"
+#include "engines/gpu/gemm/sinks/owned_rows.hpp"
 
 namespace untax::gpu {
 

@@ -31,6 +31,7 @@ __device__ void init_barriers(block_memory<config>& shared) {
     }
     shared.moved[group].init(1);
   }
+  shared.meeting.init(storing_warpgroups(config));
   shared.arrived.init();
   shared.splits.init();
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
@@ -55,6 +56,10 @@ __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& blo
         .left(block);
   } else if constexpr (bringing_source<Source>) {
     mma_consumer<T, config, false, typename Source::rows>(block, group, source.rows_for(group))
+        .run();
+  } else if constexpr (adding_sink<Sink>) {
+    mma_consumer<T, config, has_ranges, no_rows, typename Sink::peers_partials>(block, group, {},
+                                                                                sink.partials())
         .run();
   } else {
     mma_consumer<T, config, has_ranges>(block, group).run();
@@ -133,8 +138,9 @@ __device__ __forceinline__ void run_roles(
     const block_view<config>& block, io_view<Io>& io,
     local_producer<config, typename io_view<Io>::source_view>& producer) {
   using source = typename io_view<Io>::source_view;
+  using sink = typename io_view<Io>::sink_view;
   constexpr register_shares registers =
-      summing_sink<typename io_view<Io>::sink_view> ? registers_with_sums : registers_with_peers;
+      summing_sink<sink> || adding_sink<sink> ? registers_with_sums : registers_with_peers;
   const int warp = warp_in_block();
   int fetched = 0;
   if constexpr (reads_early(config)) {
@@ -169,6 +175,9 @@ __device__ __forceinline__ void run_roles(
   }
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
+  }
+  if constexpr (adding_sink<sink>) {
+    if (warp == 3) io.sink.meet(block.shared.meeting);
   }
   run_storing_warp(block, io.sink, warp);
 }

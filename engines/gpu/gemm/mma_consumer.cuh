@@ -13,7 +13,7 @@ namespace untax::gpu {
 
 /// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
 /// registers from the first k-block to the last; where k has ranges, those of each range by
-/// themselves, if the kernel `has_ranges`. `Rows` may bring A, and `Results` take the sums.
+/// themselves, if the kernel `has_ranges`. `Rows` may bring A, `Results` take or add to the sums.
 template <class T, tile_config config, bool has_ranges, class Rows = no_rows,
           class Results = results_to_epilogue>
 class mma_consumer {
@@ -33,6 +33,7 @@ class mma_consumer {
     const tile_scheduler& schedule = block_.arguments.schedule;
     if constexpr (Results::takes) results_.begin();
     block_.each_tile([&](const work_tile& w) {
+      if constexpr (Results::adds) results_.next_work();
       const tile_note noted(block_, block_.shared.full[reading_.stage], reading_.parity);
       multiply_ranges(w);
       if constexpr (config.cluster_split_k > 1) {
@@ -47,10 +48,12 @@ class mma_consumer {
         if constexpr (Results::takes) {
           results_.template take<T, config>(block_, block_.place(w), sums_);
         } else {
+          if constexpr (Results::adds) results_.begin(block_, w, group_);
           stage_results(0);
         }
       }
     });
+    if constexpr (Results::adds) results_.template finish<T>(block_, group_);
     return results_;
   }
 
@@ -239,6 +242,7 @@ class mma_consumer {
       for (int j = 0; j + 8 < subtile_columns(config); j += 16) write_sixteen(rows, at, j);
       if constexpr (subtile_columns(config) % 16 != 0)
         write_eight(rows, at, subtile_columns(config) - 8);
+      if constexpr (Results::adds) results_.template add<T, config>(subtile, rows);
       // TMA reads what ordinary stores wrote.
       if (!left_out(mutant::results_proxy)) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
       shared.epi_full[group_][writing_.stage].arrive();

@@ -18,17 +18,11 @@ class all_copies<Protocol>::view {
   __device__ view(const Io& io, const gpu::gemm_arguments& /*given*/) : t_(io) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  [[nodiscard]] __device__ gpu::copy_hops copies_of(int row) const {
-    if (t_.way != scatter_way::store_to_peers) return {0, 1};
-    if (t_.owned.each == 0) return {0, going_ ? t_.how.world() : 1};
-    const gpu::owned_rows::owners owners = t_.owned.of_part(t_.turn.turned(row));
-    const int hop = owners.first - t_.how.rank();
-    return {hop < 0 ? hop + t_.how.world() : hop, going_ ? owners.count : 0};
+  [[nodiscard]] __device__ gpu::copy_hops copies_of(int /*row*/) const {
+    return {0, t_.way == scatter_way::store_to_peers && going_ ? t_.how.world() : 1};
   }
   [[nodiscard]] __device__ gpu::destination copy_of(int row, int hop) const {
-    if (t_.owned.each == 0) return {&t_.c[hop], t_.turn.turned(row)};
-    const int owner = receiver_at_hop(t_.how.rank(), hop, t_.how.world());
-    return {&t_.c[hop], t_.turn.turned(row) - t_.owned.slab_begin(owner)};
+    return {&t_.c[hop], row};
   }
   [[nodiscard]] __device__ int world() const { return t_.how.world(); }
   /// Whether the stores of a tile have to end before its place is used again.
@@ -52,28 +46,15 @@ class all_copies<Protocol>::view {
   [[nodiscard]] __device__ bool has_stored() const { return going_; }
   /// The last block that has stored all it stores says so, and waits for what others store here.
   /// Where a peer has not opened its C nothing was stored, and so nobody is told that it was.
-  __device__ void finish(bool stored) {
-    bool last = false;
-    if (threadIdx.x == 0 && t_.way == scatter_way::store_to_peers && stored)
-      last = count(*t_.done) == epoch_ * static_cast<std::uint64_t>(t_.multiplying);
-    const bool closes = __any_sync(0xffffffffU, last) != 0;
-    __syncwarp();  // a vote orders no memory
-    // The host reports failed waits.
-    if (closes) (void)output().close();
+  __device__ void finish(bool stored) const {
+    if (t_.way == scatter_way::store_to_peers && stored)
+      (void)close_as_last(output(), *t_.done, static_cast<unsigned>(t_.multiplying));
   }
 
  private:
   /// This warp, speaking for the blocks that multiply.
   [[nodiscard]] __device__ output_channel<Protocol> output() const {
-    // The two epilogue warps wait at the same time, and have records of their own as far as there
-    // are any.
-    const unsigned second = threadIdx.x / 32 == 2 ? gridDim.x : 0;
-    return {t_, 0, epoch_, static_cast<int>(blockIdx.x + second)};
-  }
-  /// Counts one more, after all that this thread has stored; acquires what the others did.
-  [[nodiscard]] __device__ static std::uint64_t count(std::uint64_t& word) {
-    return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(word).fetch_add(
-                   1, cuda::memory_order_acq_rel);
+    return {t_, 0, epoch_, slot_of_storing_warp()};
   }
 
   const Io& t_;

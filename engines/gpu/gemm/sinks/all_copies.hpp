@@ -12,7 +12,6 @@ namespace untax {
 template <class Protocol>
 struct all_copies {
   struct arguments {
-    gpu::owned_rows owned;          ///< where rows of C have owners, they alone get them
     bool in_turn = false;           ///< a block sends a tile before it goes on to the next
     int parts = 1;                  ///< of a tile, each stored by one thread
     std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks that have stored all, ever

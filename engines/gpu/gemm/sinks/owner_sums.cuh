@@ -42,6 +42,7 @@ struct handed_over {
 class sums_sender {
  public:
   static constexpr bool takes = true;
+  static constexpr bool adds = false;
 
   __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
       : t_(io), epoch_(epoch), group_(group) {}

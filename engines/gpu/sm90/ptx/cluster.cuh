@@ -51,6 +51,22 @@ __device__ inline void meet_warpgroup(int id) {
   asm volatile("bar.sync %0, 128;" : : "r"(id) : "memory");
 }
 
+/// The same. Whether all of them ask for it.
+[[nodiscard]] __device__ inline bool all_of_warpgroup(int id, bool asked) {
+  int all = 0;
+  asm volatile(
+      "{\n"
+      ".reg .pred p, q;\n"
+      "setp.ne.s32 p, %2, 0;\n"
+      "barrier.cta.red.and.aligned.pred q, %1, 128, p;\n"
+      "selp.s32 %0, 1, 0, q;\n"
+      "}\n"
+      : "=r"(all)
+      : "r"(id), "r"(asked ? 1 : 0)
+      : "memory");
+  return all != 0;
+}
+
 /// The threads of two warpgroups meet. `id` is one of the barriers 1 to 15 of the block.
 __device__ inline void named_barrier_sync(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <limits>
 
 #include <untax/core/host_device.hpp>
@@ -20,8 +19,8 @@ struct row_turn {
   }
 };
 
-inline constexpr int row_sum_threads = 256;  ///< of a block that adds what has come of own rows
-inline constexpr int row_words = 8;          ///< elements of a word of 16 bytes, which it adds
+inline constexpr int row_sum_threads = 256;  ///< of a block that adds own rows behind a GEMM
+inline constexpr int row_words = 8;          ///< elements of a word of 16 bytes, which is added
 
 /// Rows of C that belong to ranks, as many to each but the last ones, and slabs in the memory of an
 /// owner, in which each rank leaves what it has of the owner's rows. Parts of tiles are stored
@@ -62,6 +61,11 @@ struct owned_rows {
     if (begin >= end) return {};
     const int from = begin / each;
     return {from, (end - 1) / each - from + 1};
+  }
+  /// Whether all rows of a part are one owner's, and nobody else's.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_part(int owner, int begin) const noexcept {
+    return each > 0 && begin < m && begin >= first(owner) &&
+           (begin + part < m ? begin + part : m) <= end(owner);
   }
 };
 
