@@ -28,6 +28,7 @@ CARRIES = {
     "tma_store_commit": r"\btma_store_commit\s*\(",
     "raise": r"\braise_release\s*\(",
     "release": r"\b(?:warp_)?channel_?(?:\([^;()]*\))?\.(publish|retire)\s*\(",
+    "of_output": r"\boutput\(\w*\)\.(acquire)\s*\(",
     "order": r"\bmemory_order(?:_|::)(relaxed|acquire|release|acq_rel|seq_cst)\b",
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
