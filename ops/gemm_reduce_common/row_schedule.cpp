@@ -144,10 +144,10 @@ std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
 bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
                             std::uint64_t epoch) const {
   const auto row = static_cast<int>(p.rows.begin);
-  const auto number = static_cast<std::uint64_t>(work.number + row / plan.owned.part);
+  const int number = work.number + row / plan.owned.part;
   return !plan.adds_behind && plan.owned.has_part(plan.rank, row) &&
          work.number > works_[static_cast<std::size_t>(work.cta)].last_sent &&
-         (number + epoch) % 2 == 0;
+         (static_cast<std::uint64_t>(number) + epoch) % 2 == 0;
 }
 
 /// A part of a product: where TMA puts it, and as far as it does.
