@@ -15,7 +15,7 @@ using timing::signal_way;
 
 /// Clusters store tiles of partial results at the owners of their rows, and add their own ones: as
 /// they are multiplied where those of peers are there by then, at the end what is left, a tile
-/// each.
+/// each. Or a kernel behind all of them adds, and may pass the sums on.
 class row_sums_lowering {
  public:
   row_sums_lowering(predictor& p, const device_sum& sum, int ranks)
@@ -34,14 +34,18 @@ class row_sums_lowering {
   timing::workload lower() {
     for (int rank = 0; rank < ranks_; ++rank) {
       add_gemm(rank);
+      if (plan_of(rank).adds_behind) add_sums(rank);
     }
     return std::move(work_);
   }
 
  private:
+  [[nodiscard]] const row_sums_plan& plan_of(int rank) const {
+    return plans_[static_cast<std::size_t>(rank)];
+  }
   /// Rows of a tile of a cluster of `source` that are an owner's.
   [[nodiscard]] std::int64_t rows_of(int source, int tile, int owner) const {
-    const row_sums_plan& plan = plans_[static_cast<std::size_t>(source)];
+    const row_sums_plan& plan = plan_of(source);
     const gpu::tile_config& c = plan.gemm.config;
     const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
     const int high = c.swap_ab ? c.block_n : tile_rows(c) * c.cluster;
@@ -52,7 +56,7 @@ class row_sums_lowering {
   }
   /// Columns of it that there are.
   [[nodiscard]] std::int64_t columns_of(int source, int tile) const {
-    const row_sums_plan& plan = plans_[static_cast<std::size_t>(source)];
+    const row_sums_plan& plan = plan_of(source);
     const gpu::tile_config& c = plan.gemm.config;
     const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
     const std::int64_t wide = c.swap_ab ? std::int64_t{tile_rows(c)} * c.cluster : c.block_n;
@@ -64,7 +68,7 @@ class row_sums_lowering {
   void add_gemm(int rank) {
     const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
     timing::gemm_team team;
-    team.order = gpu::tile_scheduler(plans_[static_cast<std::size_t>(rank)].gemm.schedule);
+    team.order = gpu::tile_scheduler(plan_of(rank).gemm.schedule);
     team.seconds = seconds_;
     team.finished = [this, rank](int /*cluster*/, int tile) { send(rank, tile); };
     timing::add_gemm(work_, kernel, team);
@@ -73,8 +77,9 @@ class row_sums_lowering {
       for (int tile = 0; source != rank && tile < tiles_; ++tile)
         if (rows_of(source, tile, rank) > 0) work_.wait({rank, source * tiles_ + tile, 1});
     }
-    add_rest(rank);
-    if (plans_[static_cast<std::size_t>(rank)].passes_on) await_sums(rank);
+    if (plan_of(rank).adds_behind) return work_.act({});
+    add(rank, std::min(own(rank), last_tiles(rank)));
+    if (plan_of(rank).passes_on) await_sums(rank);
   }
   void send(int rank, int tile) {
     for (int hop = 1; hop < ranks_; ++hop) {
@@ -82,28 +87,43 @@ class row_sums_lowering {
       const std::int64_t rows = rows_of(rank, tile, owner);
       if (rows > 0) store(rank, tile, owner, rows, rank * tiles_ + tile);
     }
-    const row_sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
+    const row_sums_plan& plan = plan_of(rank);
     const std::int64_t own = rows_of(rank, tile, rank);
-    for (int hop = 1; plan.passes_on && own > 0 && hop < ranks_; ++hop)
+    const bool leaves = plan.passes_on && !plan.adds_behind && own > 0;
+    for (int hop = 1; leaves && hop < ranks_; ++hop)
       store(rank, tile, receiver_at_hop(rank, hop, ranks_), own, sums_of(rank) + tile);
   }
   void store(int rank, int tile, int peer, std::int64_t rows, int counter) {
+    send(rank, peer, rows * columns_of(rank, tile), counter);
+  }
+  void send(int rank, int peer, std::int64_t elements, int counter) {
     work_.raise({peer, counter, 1});
-    work_.act({.bytes = bytes_of(rows * columns_of(rank, tile)),
-               .from = rank,
-               .to = peer,
-               .detached = true});
+    work_.act({.bytes = bytes_of(elements), .from = rank, .to = peer, .detached = true});
+  }
+  /// Elements that a rank owns, and those of a tile of each block.
+  [[nodiscard]] std::int64_t own(int rank) const {
+    const gpu::owned_rows& owned = plan_of(rank).owned;
+    return std::int64_t{owned.end(rank) - owned.first(rank)} * sum_.n;
+  }
+  [[nodiscard]] std::int64_t last_tiles(int rank) const {
+    const gpu::gemm_plan& gemm = plan_of(rank).gemm;
+    return std::int64_t{gemm.blocks()} * tile_rows(gemm.config) * gemm.config.block_n;
   }
   /// One worker stands for all blocks.
-  void add_rest(int rank) {
-    const row_sums_plan& plan = plans_[static_cast<std::size_t>(rank)];
-    const gpu::tile_config& c = plan.gemm.config;
-    const std::int64_t own = std::int64_t{plan.owned.end(rank) - plan.owned.first(rank)} * sum_.n;
-    const std::int64_t last =
-        std::int64_t{plan.gemm.schedule.clusters} * c.cluster * tile_rows(c) * c.block_n;
-    work_.act({.busy = bytes_of(plan.adds_behind ? own : std::min(own, last)) * (ranks_ + 1) /
-                       p_.numbers().memory_rate,
+  void add(int rank, std::int64_t elements) {
+    work_.act({.busy = bytes_of(elements) * (ranks_ + 1) / p_.numbers().memory_rate,
                .way = signal_way::at_once});
+  }
+  void add_sums(int rank) {
+    const int kernel = work_.add_kernel(rank, 1, "add", p_.numbers().launch_graph);
+    work_.add_worker(kernel);
+    add(rank, own(rank));
+    if (!plan_of(rank).passes_on) return;
+    for (int hop = 1; hop < ranks_; ++hop)
+      send(rank, receiver_at_hop(rank, hop, ranks_), own(rank), sums_of(rank));
+    for (int source = 0; source < ranks_; ++source)
+      if (source != rank) work_.wait({rank, sums_of(source), 1});
+    work_.act({});
   }
   void await_sums(int rank) {
     for (int source = 0; source < ranks_; ++source) {
