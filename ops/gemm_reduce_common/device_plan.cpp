@@ -106,7 +106,7 @@ void sums_plan::set_rows(std::int64_t rows) {
 pattern usual_pattern(const device_sum& sum, int world) {
   const bool passes_on = sum.target == reduce_target::everywhere;
   const std::int64_t few_rows = passes_on ? 128 : 64;  // of an owner
-  // Of whole tiles sums leave while others are multiplied.
+  // Of whole tiles, those of clusters of 256 rows, sums leave while others are multiplied.
   const bool whole_tiles = sum.m % (256 * world) == 0;
   const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows * std::max(world, 2) &&
                        !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));

@@ -50,7 +50,8 @@ class device_row_sums final : public device_operator {
     gpu::whole_run all = launcher_.begin(on);
     void* const sums = plan_.passes_on ? result_.data : c;
     io_.moved.run.out = adds_.moved.run.out = static_cast<std::byte*>(sums);
-    if (const gemm_operands now{a, weights, sums}; now != operands_) describe_matrices(now);
+    if (const gemm_operands now{a, weights}; now != operands_) describe_matrices(now);
+    if (io_.adds && sums != sums_) describe_sums(sums);
     all([&] { gemm_.launch(matrices_, &io_, on); });
     if (plan_.adds_behind)
       all([&] { add_rows(adds_, plan_.adding, launcher_.starts_early(), on); });
@@ -65,6 +66,7 @@ class device_row_sums final : public device_operator {
     plan_.set_rows(rows);
     describe_rows();
     operands_ = {};
+    sums_ = nullptr;
   }
 
   [[nodiscard]] pattern how() const override { return how_; }
@@ -128,19 +130,21 @@ class device_row_sums final : public device_operator {
       const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
       if (slab.rows > 0) io_.c[hop] = map.c(slab);
     }
-    describe_sums(map, static_cast<const std::byte*>(operands.c));
     matrices_.c = matrices_.a;  // which nobody writes through
     operands_ = operands;
   }
   /// Own rows of C, or all rows of the results of all ranks.
-  void describe_sums(const gpu::gemm_maps& map, const std::byte* c) {
+  void describe_sums(const void* sums) {
+    const gpu::gemm_maps map{plan_.gemm, sum_.type};
     const int rank = plan_.rank;
     const int rows =
         plan_.passes_on ? plan_.owned.m : plan_.owned.end(rank) - plan_.owned.first(rank);
     for (int hop = 0; rows > 0 && hop < (plan_.passes_on ? plan_.world : 1); ++hop) {
       const int peer = receiver_at_hop(rank, hop, plan_.world);
-      io_.sums[hop] = map.c({c + (peer - rank) * result_.between, rows, sum_.n, sum_.n});
+      io_.sums[hop] = map.c({static_cast<const std::byte*>(sums) + (peer - rank) * result_.between,
+                             rows, sum_.n, sum_.n});
     }
+    sums_ = sums;
   }
 
   static constexpr std::int64_t zero_columns = 8;
@@ -154,7 +158,8 @@ class device_row_sums final : public device_operator {
   io io_;
   sums_io adds_;
   gpu::gemm_matrices matrices_;
-  gemm_operands operands_;  // what they describe
+  gemm_operands operands_;      // what they describe
+  const void* sums_ = nullptr;  // the same, of `io_.sums`
   const std::uint64_t* zeros_ = nullptr;
   gpu::operator_launcher launcher_;  // ends first
 };
