@@ -263,6 +263,7 @@ TEST(row_sums, every_signal_is_needed) {
     std::vector<row_sums_model> models;
     for (int rank = 0; rank < 2; ++rank)
       models.emplace_back(sum, row_sums_plans(sum, 2, rank, as_rows, {few}).front());
+    EXPECT_EQ(models.front().plan.adds_behind, sum.m == 130);
     const auto problems = [&](const auto& keeps) {
       device_schedule lanes;
       std::vector<schedule::operand_extents> operands;

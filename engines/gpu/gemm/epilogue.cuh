@@ -80,7 +80,7 @@ class epilogue_store {
       sink.after_tile(block_.place(w));
     });
     tma_store_wait();
-    if constexpr (adding_sink<Sink>) sink.has_ended(block_.shared.meeting, number == last_sent);
+    if constexpr (adding_sink<Sink>) sink.end_stores(block_.shared.meeting, number == last_sent);
   }
 
  private:

@@ -135,7 +135,7 @@ concept adding_sink = signalling_sink<V> && requires(V& v, peer_meeting& meeting
   /// all.
   v.take_sums(true);
   v.has_sent(meeting);
-  v.has_ended(meeting, true);
+  v.end_stores(meeting, true);
   /// The fourth warp: tells peers when all blocks have sent, and waits for what they send.
   v.meet(meeting);
   /// For a thread of an MMA warpgroup: `next_work()`, `begin(block, work, group)` of a tile that it

@@ -66,7 +66,7 @@ class row_partials<Protocol>::view {
     if (!going_) meeting.failed = 1;
     meeting.sent.arrive();
   }
-  __device__ void has_ended(gpu::peer_meeting& meeting, bool sends_until_then) const {
+  __device__ void end_stores(gpu::peer_meeting& meeting, bool sends_until_then) const {
     if (sends_until_then) has_sent(meeting);
     meeting.stored.arrive();
   }
