@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ float element(std::uint64_t what, std::int64_t row, std::int64_t col) {
   mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
   return static_cast<float>(static_cast<int>((mixed >> 33U) % 7) - 3);
 }
+std::vector<float> elements(std::uint64_t what, range rows, std::int64_t cols) {
+  std::vector<float> all;
+  for (std::int64_t row = rows.begin; row < rows.end(); ++row) {
+    for (std::int64_t col = 0; col < cols; ++col) all.push_back(element(what, row, col));
+  }
+  return all;
+}
 float scale_of(int rank) {
   constexpr int powers[] = {0, 9, -7, 13, -3, 6, 11, -9};
   return std::ldexp(1.0F, powers[rank % 8]);
@@ -66,13 +74,17 @@ class exact_sum {
     fill(a, 1, scale_of(w.rank()));
     fill(weights, 2, 1);
     const sharding depths{k, w.size(), untax::shard_granularity};
-    for (std::int64_t row = rows.begin; row < rows.end(); ++row) {
+    const std::vector<float> left = elements(1, rows, k);
+    const std::vector<float> right = elements(2, {0, n}, k);
+    for (std::int64_t row = 0; row < rows.size; ++row) {
       for (std::int64_t col = 0; col < n; ++col) {
         float sum = 0;
         for (int rank = 0; rank < w.size(); ++rank) {
-          float partial = 0;
-          for (std::int64_t i = depths.of(rank).begin; i < depths.of(rank).end(); ++i)
-            partial += element(1, row, i) * scale_of(rank) * element(2, col, i);
+          const range of = depths.of(rank);
+          const float products = std::inner_product(left.begin() + row * k + of.begin,
+                                                    left.begin() + row * k + of.end(),
+                                                    right.begin() + col * k + of.begin, 0.0F);
+          float partial = products * scale_of(rank);
           if (partials == dtype::bf16) partial = static_cast<float>(bf16(partial));
           sum = rank == 0 ? partial : sum + partial;
         }
@@ -224,6 +236,35 @@ TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
           for (const int workers : {0, 4})
             sums.expect_right({.how = pattern::fused_warp_specialized, .workers = workers}, count,
                               s);
+        }
+      },
+      roomy_world());
+}
+
+/// Where every owner's rows are whole tiles, the warps that multiply add what peers have left of
+/// one: in blocks that have a few tiles of each owner, one, and no other tile than their own.
+TEST(gpu_sums, added_as_they_are_multiplied_have_the_bits_of_rank_order) {
+  NEEDS_GPUS(1);
+  const int count = runs(10 * cases(10));
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        const std::int64_t tile = 256 * w.size();
+        const sum_shape whole[] = {{2 * tile, 520, 136}, {tile, 1032, 64}, {3 * tile, 264, 8}};
+        for (const sum_shape& shape : whole) {
+          const sums_of_16_bits sums(w, shape);
+          const operator_options by{.how = pattern::fused_warp_specialized, .workers = 8};
+          const untax::gemm_reduce_scatter asked(w,
+                                                 {.m = shape.m,
+                                                  .n = shape.n,
+                                                  .k = shape.k,
+                                                  .type = dtype::bf16,
+                                                  .partials = dtype::bf16},
+                                                 by);
+          EXPECT_NE(asked.explain().find("warps that multiply add"), std::string::npos)
+              << asked.explain();
+          sums.expect_right(by, count, s);
         }
       },
       roomy_world());
