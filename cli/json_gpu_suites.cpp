@@ -132,9 +132,16 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
   if (report.drawn) {
     out["seed"] = report.seed;
     out["left_out"] = report.left_out;
-    out["mean_ratio_few_rows"] = report.mean_ratio(true);
-    out["mean_ratio_many_rows"] = report.mean_ratio(false);
-    if (report.worst() != nullptr) out["least_ratio"] = report.worst()->ratio();
+    const auto bar = [&](std::string_view what, double value, double least) {
+      out["bars"].push_back(
+          {{"what", what}, {"value", value}, {"at_least", least}, {"met", value >= least}});
+    };
+    bar("cuBLASLt / time to 128 rows, geometric mean", report.mean_ratio(true),
+        report.mean_bar(true));
+    bar("cuBLASLt / time above 128 rows, geometric mean", report.mean_ratio(false),
+        report.mean_bar(false));
+    if (report.worst() != nullptr)
+      bar("cuBLASLt / time, least", report.worst()->ratio(), report.least_bar());
   }
   for (const bench::gemm_row& row : report.rows) {
     json one = {{"m", row.m},

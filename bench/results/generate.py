@@ -20,7 +20,7 @@ import seer
 import torch_layers
 from compared import (bars_of, beside_public, drawn_by, measured_how, measured_how_all, over_bound, overlap_title,
                       shape)
-from tables import table, timed
+from tables import bars, table, timed
 
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
@@ -207,7 +207,9 @@ def device_details(found):
         text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_rows(d)}\n"
                  f"{measured_how(d)}Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-gemm"]:
-        text += (f"\n## GEMM alone, {d['dtype']}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n{gemms(d)}\n"
+        drawn = f", {len(d['gemms'])} problems drawn from seed {d['seed']}" if "seed" in d else ""
+        text += (f"\n## GEMM alone, {d['dtype']}{drawn}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n"
+                 f"{bars(d)}\n{gemms(d)}\n"
                  f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-overlap"]:
         text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
@@ -277,7 +279,8 @@ def shown_problems(document):
 
 def gemms(document):
     rows = []
-    for g in document["gemms"]:
+    drawn = "seed" in document
+    for g in sorted(document["gemms"], key=lambda g: (g["m"], g["n"], g["k"]) if drawn else 0):
         mine, library = g["seconds"], g["library_seconds"]
         rate = (f"{1e-12 * 2 * g['n'] * g['k'] / mine['median']:.2f} TB/s of weights" if g["m"] <= 64 else
                 f"{1e-12 * 2 * g['m'] * g['n'] * g['k'] / mine['median']:.0f} TFLOP/s")
@@ -308,7 +311,9 @@ def summary(everything_found):
         (name, d) for name, d in everything_found["untax-bench-attention"] if "cudnn" in d["problems"][0]]
     # What is fast on a grid is judged between its points, wherever that was measured.
     drawn = [(name, d) for name, d in everything_found["untax-bench-overlap"] if "seed" in d]
-    judged = found | {"untax-bench-attention": decode, "untax-bench-overlap": found["untax-bench-overlap"] + drawn}
+    gemm = [(name, d) for name, d in everything_found["untax-bench-gemm"] if "seed" in d]
+    judged = found | {"untax-bench-attention": decode, "untax-bench-overlap": found["untax-bench-overlap"] + drawn,
+                      "untax-bench-gemm": gemm}
     text = f"\n## What is missed\n\n{front.missed(judged)}\n## In short\n\n"
     for _, d in found["untax-bench-overlap"]:
         command = d["operator"].replace("_", "-")

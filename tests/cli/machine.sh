@@ -112,8 +112,7 @@ for row in report["rows"]:
     sums = row["operator"] == "gemm_reduce_scatter"
     assert [step["id"] for step in row["steps"]] == ["E0", "E1"] + ([] if sums else ["E2"]) + ["E3", "E4"]
     assert row["derived"]["bound"] <= row["steps"][-1]["median"] * 1.02
-unknown = [note for note in report["notes"] if "No measured times stand behind" in note]
-assert len(unknown) == 1 and "behind fused_warp_specialized of gemm_reduce_scatter:" in unknown[0]
+assert not [note for note in report["notes"] if "No measured times stand behind" in note]
 PYTHON
 # Of what nobody measured it is said.
 cp $machine machines/h200.judgement.json "$folder"
