@@ -209,8 +209,7 @@ def device_details(found):
     for name, d in found["untax-bench-gemm"]:
         drawn = f", {len(d['gemms'])} problems drawn from seed {d['seed']}" if "seed" in d else ""
         text += (f"\n## GEMM alone, {d['dtype']}{drawn}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n"
-                 f"{bars(d)}\n{gemms(d)}\n"
-                 f"Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
+                 f"{bars(d)}\n{gemms(d)}\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-overlap"]:
         text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
                  f"{beside_public(d)}\nEvery figure:\n\n{overlap_figures(d)}\n{measured_how(d)}Medians of {d['repeats']} runs; the link sends "
