@@ -118,7 +118,7 @@ TEST(this_machine, has_memory_and_cores) {
 
 nlohmann::json result(const char* name) {
   return nlohmann::json::parse(
-      std::ifstream(std::string(UNTAX_SOURCE_DIR "/bench/results/h200-2-2026-11-22-") + name));
+      std::ifstream(std::string(UNTAX_SOURCE_DIR "/bench/results/h200-2-2026-11-") + name));
 }
 spread spread_in(const nlohmann::json& figure) {
   const auto& s = figure.at("seconds");
@@ -130,7 +130,7 @@ spread spread_in(const nlohmann::json& figure) {
 TEST(own_machine, numbers_are_those_of_the_reports) {
   bench::rma_report verbs;
   const std::vector<std::string> tables = {"blocks", "sizes", "pairs", "all", "latency"};
-  const nlohmann::json of_verbs = result("rma.json");
+  const nlohmann::json of_verbs = result("22-rma.json");
   for (const auto& list : of_verbs) {
     if (!list.is_array()) continue;
     for (const auto& f : list) {
@@ -146,7 +146,7 @@ TEST(own_machine, numbers_are_those_of_the_reports) {
     }
   }
   bench::collective_report collectives;
-  const nlohmann::json of_collectives = result("collectives.json");
+  const nlohmann::json of_collectives = result("28-collectives.json");
   for (const auto& row : of_collectives.at("collectives")) {
     bench::collective_row& one = collectives.rows.emplace_back();
     for (const bench::collective_kind kind : bench::all_collective_kinds()) {
