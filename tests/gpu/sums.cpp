@@ -242,7 +242,7 @@ TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
 }
 
 /// Where every owner's rows are whole tiles, the warps that multiply add what peers have left of
-/// one: in blocks that have a few tiles of each owner, one, and no other tile than their own.
+/// one. Some tiles of each owner to a block, and one; ranks that have nothing of k.
 TEST(gpu_sums, added_as_they_are_multiplied_have_the_bits_of_rank_order) {
   NEEDS_GPUS(1);
   const int count = runs(10 * cases(10));
