@@ -54,6 +54,25 @@ TEST(trace_json, arrows_go_from_each_signal_to_its_wait) {
   EXPECT_GE(arrows, waits * 9 / 10);
 }
 
+/// Ends one event halfway through an event that lies within it. The pair is looked up: where in
+/// a kernel's time its work lies depends on the scheduler.
+void end_within_the_next(json& events) {
+  json* outer = nullptr;
+  for (json& event : events) {
+    if (event.at("ph") != "X" || event.at("cat") == "signal") continue;
+    const double begin = event.at("ts");
+    const double length = event.at("dur");
+    if (outer != nullptr && (*outer)["args"]["op"] == event["args"]["op"] &&
+        (*outer)["tid"] == event["tid"] && length > 0.01 &&
+        begin + length <= (*outer)["ts"].get<double>() + (*outer)["dur"].get<double>()) {
+      (*outer)["dur"] = begin + length / 2 - (*outer)["ts"].get<double>();
+      return;
+    }
+    outer = &event;
+  }
+  FAIL() << "no event lies within another";
+}
+
 TEST(trace_json, what_is_damaged_is_refused) {
   const json whole = json::parse(to_trace_json(sample()));
   const auto first_of = [&](json& in, const char* phase, const char* category) -> json& {
@@ -78,10 +97,7 @@ TEST(trace_json, what_is_damaged_is_refused) {
   refused("an arrow that ends before it begins",
           [&](json& d) { first_of(d, "f", "signal")["ts"] = 0; });
   refused("a length that is negative", [&](json& d) { first_of(d, "X", "kernel")["dur"] = -1; });
-  refused("two events that overlap", [&](json& d) {
-    json& kernel = first_of(d, "X", "kernel");
-    kernel["dur"] = kernel["dur"].get<double>() / 2;
-  });
+  refused("two events that overlap", [](json& d) { end_within_the_next(d.at("traceEvents")); });
   refused("events out of order", [&](json& d) { first_of(d, "X", "kernel")["ts"] = 8e12; });
   EXPECT_THROW((void)trace_from_json("[]"), error);
   EXPECT_THROW((void)trace_from_json("{"), error);
