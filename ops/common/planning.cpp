@@ -143,13 +143,12 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
   const auto is_wide = [](const gpu::gemm_plan& p) {
     return p.config.swap_ab && p.config.block_n > few_rows;
   };
-  auto plans =
-      compiled_of(kernels, few ? gpu::gemm_plans(shape, gpu.num_sms) : gpu::plans_alone(shape, gpu),
-                  [&](const gpu::gemm_plan& p) {
-                    if (p.schedule.range_k_blocks > 0 && !adds_ranges(p.config, shares))
-                      return false;
-                    return is_wide(p) ? !few : !gpu::rereads_weights(p);
-                  });
+  auto plans = compiled_of(
+      kernels, few ? gpu::gemm_plans(shape, gpu.num_sms) : gpu::plans_by_model(shape, gpu),
+      [&](const gpu::gemm_plan& p) {
+        if (p.schedule.range_k_blocks > 0 && !adds_ranges(p.config, shares)) return false;
+        return is_wide(p) ? !few : !gpu::rereads_weights(p);
+      });
   // Beside what is moved they took so much longer, between two H100: blocks that read for
   // themselves, and those that share what they read.
   constexpr double longer_alone = 1.1;

@@ -6,7 +6,6 @@
 
 #include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
-#include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"

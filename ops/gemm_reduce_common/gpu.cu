@@ -9,9 +9,9 @@
 
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/comm/sum_kernels.hpp"
-#include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
+#include "engines/gpu/gemm_alone/gemm.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "ops/common/kernel_start.hpp"

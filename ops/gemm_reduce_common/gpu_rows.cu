@@ -7,7 +7,6 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/comm/row_sums.hpp"
-#include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"

@@ -197,9 +197,9 @@ TEST(invariant_plans, costs_what_the_model_expects) {
   drawn.problems = 200;
   for (const bench::gemm_row& row : bench::gemm_shapes(drawn)) {
     gpu::gemm_shape shape{row.m, row.n, row.k};
-    const double free = gpu::plans_alone(shape, {num_sms}).front().cycles;
+    const double free = gpu::plans_by_model(shape, {num_sms}).front().cycles;
     shape.invariant = true;
-    alone.add(row.m, gpu::plans_alone(shape, {num_sms}).front().cycles, free);
+    alone.add(row.m, gpu::plans_by_model(shape, {num_sms}).front().cycles, free);
     const auto compare = [&](costs& to, pattern how, const auto& cycles) {
       operator_options options;
       options.how = how;

@@ -9,9 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "engines/gpu/gemm/gemm.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
+#include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm_alone/gemm.hpp"
+#include "engines/gpu/gemm_alone/plans.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"
 

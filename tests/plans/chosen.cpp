@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "engines/gpu/gemm_alone/plans.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/wanted_lines.hpp"
@@ -60,8 +61,8 @@ void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
     for (const std::int64_t m : rows) {
       for (const auto& [n, k] : {std::pair<int, int>{3584, 8192}, {7424, 1024}, {520, 264}}) {
         std::string text;
-        for (const gpu::gemm_plan& p :
-             alone ? gpu::plans_alone({m, n, k}, {places}) : gpu::gemm_plans({m, n, k}, places)) {
+        for (const gpu::gemm_plan& p : alone ? gpu::plans_by_model({m, n, k}, {places})
+                                             : gpu::gemm_plans({m, n, k}, places)) {
           text += fmt::format(" {:.7g}", p.cycles);
           EXPECT_TRUE(!alone || p.cycles == gpu::plan_cycles({m, n, k}, p, {places}));
         }
@@ -70,6 +71,26 @@ void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
       }
     }
   }
+}
+
+/// What trees make of the model: the cycles of all plans. They say nothing of few rows, of other
+/// GPUs, of bits that may not depend on rows, and of plans far behind.
+void add_trees(lines& all) {
+  const auto one = [&](const gpu::gemm_shape& s, const gpu::gpu_model& gpu) {
+    std::string text;
+    for (const gpu::gemm_plan& p : gpu::plans_alone(s, gpu))
+      text += fmt::format(" {:.7g}", p.cycles);
+    all.push_back(fmt::format("gemm by trees {} x {} x {}{}, {} SMs{}, cycles:{}", s.m, s.n, s.k,
+                              s.invariant ? ", invariant" : "", gpu.num_sms,
+                              gpu.costs == gpu::gemm_costs::h100 ? " of an H100" : "", text));
+  };
+  for (const std::int64_t m : {128, 129, 419, 573, 1019, 3566}) {
+    for (const auto& [n, k] : {std::pair<int, int>{1280, 8192}, {6144, 4096}, {384, 5120}})
+      for (const auto costs : {gpu::gemm_costs::h200, gpu::gemm_costs::h100})
+        one({m, n, k}, {num_sms, costs});
+  }
+  one({419, 1280, 8192}, {num_sms - 1});
+  one({.m = 419, .n = 1280, .k = 8192, .invariant = true}, {num_sms});
 }
 
 void add_gathers(lines& all) {
@@ -183,6 +204,7 @@ TEST(chosen, what_was_measured) {
   add_small(all);
   add_edges(all);
   add_expectations(all, true, {132, 78, 16}, {1, 40, 64, 100, 129, 256, 700, 2048, 9000});
+  add_trees(all);
   untax_test::expect_wanted_lines("tests/plans/chosen.txt", all);
 }
 

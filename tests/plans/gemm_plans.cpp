@@ -11,6 +11,7 @@
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm_alone/plans.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -209,7 +210,8 @@ TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
   EXPECT_EQ(costs_of(std::size_t{50} << 20), gemm_costs::h100);
 }
 
-/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
+/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits, and
+/// with what its trees say.
 TEST(gemm_costs, of_random_problems) {
   constexpr int problems = 60;
   numbers number(9);
@@ -217,16 +219,21 @@ TEST(gemm_costs, of_random_problems) {
   for (int i = 0; i < problems; ++i) {
     const gemm_shape s{number(1, std::int64_t{1} << number(0, 13)), 8 * number(1, 2000),
                        8 * number(1, 2000)};
-    const gemm_costs costs = i % 2 == 0 ? gemm_costs::h200 : gemm_costs::h100;
-    for (const gemm_plan& p : plans_alone(s, {num_sms, costs})) {
+    const gpu_model gpu{num_sms, i % 2 == 0 ? gemm_costs::h200 : gemm_costs::h100};
+    const std::vector<gemm_plan> plans = plans_by_model(s, gpu);
+    std::vector<gemm_plan> corrected = plans;
+    correct_by_trees(corrected, s, gpu);
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      const gemm_plan& p = plans[at];
       const tile_config& c = p.config;
       const tile_schedule& order = p.schedule;
       ASSERT_GT(p.cycles, 0);
-      text += fmt::format("{} {} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n",
-                          static_cast<int>(costs), s.m, s.n, s.k, c.block_n, c.cluster, c.stages,
-                          c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k, c.cluster_split_k,
-                          order.m_tiles, order.n_tiles, order.clusters, order.stream_k_tiles,
-                          order.raster_group, p.cycles);
+      ASSERT_GT(corrected[at].cycles, 0);
+      text += fmt::format("{} {} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g} {:.17g}\n",
+                          static_cast<int>(gpu.costs), s.m, s.n, s.k, c.block_n, c.cluster,
+                          c.stages, c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k,
+                          c.cluster_split_k, order.m_tiles, order.n_tiles, order.clusters,
+                          order.stream_k_tiles, order.raster_group, p.cycles, corrected[at].cycles);
     }
   }
   RecordProperty("plans", text);

@@ -146,7 +146,7 @@ double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int n
   return cycles_at(of_operators, shape, plan, num_sms, 1, evenly);
 }
 
-std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu) {
+std::vector<gemm_plan> plans_by_model(const gemm_shape& shape, const gpu_model& gpu) {
   std::vector<gemm_plan> plans = gemm_plans(shape, gpu.num_sms);
   // There are narrower ones than those whose columns would mostly be beyond the rows of A.
   std::erase_if(plans, [&](const gemm_plan& p) {

@@ -19,6 +19,11 @@ void require_hopper() {
                           major, attribute_here(cudaDevAttrComputeCapabilityMinor)));
 }
 
+gpu_model gpu_here() {
+  const int l2_bytes = attribute_here(cudaDevAttrL2CacheSize);
+  return {num_sms_here(), costs_of(static_cast<std::size_t>(l2_bytes))};
+}
+
 gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant,
                              int comm_ctas, const kernel_start& start)
     : plan_(plan),

@@ -49,4 +49,7 @@ class gemm_launcher {
 /// Throws `unsupported`, with what it is, if the current device is no GPU of Hopper.
 void require_hopper();
 
+/// The current device as the model of the GEMM knows it.
+[[nodiscard]] gpu_model gpu_here();
+
 }  // namespace untax::gpu

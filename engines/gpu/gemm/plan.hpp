@@ -126,7 +126,7 @@ struct operand_end {
 /// Those of `gemm_plans` for a GEMM with nothing beside it, by these cycles, the quickest first,
 /// without tiles that are much wider than A has rows, in raster groups that read little. Gathers go
 /// by `gemm_plans`: the tables of `automatic` were measured with the plans that these choose.
-[[nodiscard]] std::vector<gemm_plan> plans_alone(const gemm_shape& shape, const gpu_model& gpu);
+[[nodiscard]] std::vector<gemm_plan> plans_by_model(const gemm_shape& shape, const gpu_model& gpu);
 
 /// Of an operator for which there is no plan: throws `unsupported`. Kernels for many rows come in
 /// clusters of two blocks, and blocks that move are pairs, so what is too few is what somebody

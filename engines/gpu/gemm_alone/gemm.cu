@@ -1,4 +1,4 @@
-#include "engines/gpu/gemm/gemm.hpp"
+#include "engines/gpu/gemm_alone/gemm.hpp"
 
 #include <optional>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
+#include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -98,11 +99,6 @@ class gemm::launcher {
   std::optional<padded_matrix> b_;
   std::optional<padded_matrix> c_;
 };
-
-gpu_model gpu_here() {
-  const int l2_bytes = attribute_here(cudaDevAttrL2CacheSize);
-  return {num_sms_here(), costs_of(static_cast<std::size_t>(l2_bytes))};
-}
 
 gemm::gemm(const gemm_shape& shape) : gemm(shape, plans_alone(padded(shape), gpu_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)

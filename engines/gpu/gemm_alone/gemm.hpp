@@ -35,7 +35,4 @@ class gemm {
   std::shared_ptr<const launcher> launcher_;
 };
 
-/// The current device as the model of the GEMM knows it.
-[[nodiscard]] gpu_model gpu_here();
-
 }  // namespace untax::gpu
