@@ -88,7 +88,7 @@ void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit)
                 .cols = how().hidden,
                 .from = {operand::a, how().rank(), row, 0},
                 .to = in_inbox(how().rank(), owner, row, epoch),
-                .reserve = reserves && how().asks() ? filled : room{},
+                .reserve = reserves && how().reserves() ? filled : room{},
                 .publish = filled});
     }
   }
@@ -117,7 +117,7 @@ void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) c
 /// By the last block.
 void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
-  if (!how().asks()) return;
+  if (!how().reserves()) return;
   for (int hop = 1; hop < how().world(); ++hop)
     emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
   if (!how().passes_on || !closes) return;

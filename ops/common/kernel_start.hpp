@@ -14,7 +14,7 @@ namespace untax {
                                                 bool wait_for_chunks) {
   gpu::kernel_start start{.early = w.ranks_per_gpu() == 1};
   if (options.constant_weights && options.how != pattern::bulk_synchronous)
-    start.stages = wait_for_chunks ? gpu::asked_before_moving : 6;
+    start.stages = wait_for_chunks ? gpu::loaded_before_moving : 6;
   return start;
 }
 

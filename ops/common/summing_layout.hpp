@@ -41,7 +41,7 @@ class summing_layout {
   /// Whether a source asks for permission to fill a room again. Where the sum
   /// is wanted everywhere, what a rank gets in a run says already that its
   /// peers have emptied the rooms that it fills in the next run.
-  [[nodiscard]] constexpr bool asks() const noexcept { return target_ == reduce_target::owner; }
+  [[nodiscard]] constexpr bool reserves() const noexcept { return target_ == reduce_target::owner; }
   /// The rows that `owner` adds.
   [[nodiscard]] constexpr range rows_for(int owner) const noexcept {
     return straight() ? range{0, result_.rows} : rows_.of(owner);
@@ -83,7 +83,7 @@ class summing_layout {
             .consumer = owner,
             .number = ready,
             .ready = ready,
-            .free = asks() ? free_.at(set, owner) : -1,
+            .free = reserves() ? free_.at(set, owner) : -1,
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
@@ -106,7 +106,7 @@ class summing_layout {
         rows_{result.rows, plan.world},
         sets_{passes_on() ? 1 : plan.sets},
         ready_(counters_.take(sets_.sets, plan.world, most_tiles())),
-        free_(counters_.take(asks() ? sets_.sets : 0, plan.world, plan.workers)),
+        free_(counters_.take(reserves() ? sets_.sets : 0, plan.world, plan.workers)),
         landed_(counters_.take(1, plan.world, passes_on() ? passers : 0)),
         barrier_{plan.rank, plan.world, counters_.take(1, plan.world, 1)},
         closing_{plan.rank, plan.world, counters_.take(1, plan.world, passes_on() ? 1 : 0)} {}

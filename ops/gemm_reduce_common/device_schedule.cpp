@@ -88,7 +88,7 @@ class fragment_check {
     std::map<std::pair<int, int>, int> tiles;
     gpu::each_read(plan_.gemm, [&](const gpu::cta_read& of) {
       if (!of.finishes) return;
-      const int row = how_.turned(of.a.begin);
+      const int row = how_.rotated(of.a.begin);
       expect(row % how_.tile_m == 0 && of.b.begin % how_.tile_n == 0,
              fmt::format("a block has {}, {}", row, of.b.begin));
       ++tiles[{row / how_.tile_m, of.b.begin / how_.tile_n}];
@@ -180,7 +180,7 @@ plan_check::gemm_lanes sums_model::gemm() const {
   all.plan = &plan.gemm;
   all.k = depth();
   all.read = [this](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
-    const int row = how().turned(of.a.begin);
+    const int row = how().rotated(of.a.begin);
     const range rows = common(row, row + of.a.count, 0, how().m);
     const range cols = common(of.b.begin, of.b.begin + of.b.count, 0, how().n);
     const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
@@ -206,18 +206,19 @@ void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
   const int rank = how().rank();
   for (int hop = 1; hop <= how().world(); ++hop) {
     const int owner = receiver_at_hop(rank, hop, how().world());
-    each_strip(how(), owner, static_cast<int>(rows.begin) / how().tile_m,
-               static_cast<int>(cols.begin) / how().tile_n, [&](const sum_strip& s) {
-                 const room filled = slot(rank, owner, s, epoch);
-                 emit(step{.what = action::store,
-                           .rows = s.rows.size,
-                           .cols = s.cols.size,
-                           .from = {operand::product, rank, s.rows.begin - rows.begin,
-                                    s.cols.begin - cols.begin},
-                           .to = in_inbox(rank, owner, s, epoch),
-                           .reserve = owner == rank || !reserves || !how().asks() ? room{} : filled,
-                           .publish = filled});
-               });
+    each_strip(
+        how(), owner, static_cast<int>(rows.begin) / how().tile_m,
+        static_cast<int>(cols.begin) / how().tile_n, [&](const sum_strip& s) {
+          const room filled = slot(rank, owner, s, epoch);
+          emit(step{.what = action::store,
+                    .rows = s.rows.size,
+                    .cols = s.cols.size,
+                    .from = {operand::product, rank, s.rows.begin - rows.begin,
+                             s.cols.begin - cols.begin},
+                    .to = in_inbox(rank, owner, s, epoch),
+                    .reserve = owner == rank || !reserves || !how().reserves() ? room{} : filled,
+                    .publish = filled});
+        });
   }
 }
 
@@ -273,7 +274,7 @@ void sums_model::add_share(int me, int adders, std::uint64_t epoch,
 void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& emit) const {
   gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& of) {
     if (of.finishes)
-      each_strip(how(), how().rank(), how().turned(of.a.begin) / how().tile_m,
+      each_strip(how(), how().rank(), how().rotated(of.a.begin) / how().tile_m,
                  of.b.begin / how().tile_n, [&](const sum_strip& s) { add_strip(s, epoch, emit); });
   });
 }
@@ -281,7 +282,7 @@ void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& em
 void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
   const int peers = how().world() - 1;
-  if (!how().asks()) return;
+  if (!how().reserves()) return;
   for (int hop = 1; hop <= peers; ++hop)
     emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
   if (!how().passes_on) return;

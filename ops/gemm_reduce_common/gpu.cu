@@ -62,8 +62,8 @@ class device_sums final : public device_operator {
     sum_.m = rows;
     plan_.set_rows(rows);
     io_.how = plan_.how;
-    io_.turn = plan_.how.turn();
-    io_.lands = lands();
+    io_.rotation = plan_.how.rotation();
+    io_.lands_by_tma = lands();
     operands_ = {};
   }
 
@@ -88,17 +88,17 @@ class device_sums final : public device_operator {
   void allocate() {
     const gpu::sum_fragments& how = plan_.how;
     io_.how = how;
-    io_.turn = how.turn();
+    io_.rotation = how.rotation();
     io_.type = sum_.type;
     io_.slab_bytes = how.slab_bytes();
     io_.adding_warps = plan_.adding_warps(gemm_.has_value());
     io_.comm_ctas = plan_.comm_ctas;
-    io_.adds_itself = plan_.comm_ctas == 0 && !plan_.beside;
-    io_.keeps = io_.adds_itself && how.halves && how.world() == 2;
+    io_.mma_ctas_add = plan_.comm_ctas == 0 && !plan_.beside;
+    io_.own_in_registers = io_.mma_ctas_add && how.halves && how.world() == 2;
     // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
-    io_.stages = how.halves && !how.everywhere && !has_one_tile();
-    io_.lands = lands();
-    io_.looks = looks();
+    io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
+    io_.lands_by_tma = lands();
+    io_.polls = looks();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     gpu::run_arguments& run = io_.moved.run;
@@ -124,8 +124,8 @@ class device_sums final : public device_operator {
   /// A block of one tile has nothing else to do, but to put own sums off into memory. Where all add
   /// everything, nothing has come when a tile ends.
   [[nodiscard]] int looks() const {
-    if (!io_.adds_itself) return 0;
-    if (has_one_tile()) return io_.keeps ? patience : 0;
+    if (!io_.mma_ctas_add) return 0;
+    if (has_one_tile()) return io_.own_in_registers ? patience : 0;
     return plan_.how.everywhere ? 0 : 1;
   }
 
@@ -133,8 +133,9 @@ class device_sums final : public device_operator {
   /// if it is narrow, all words of a peer are sooner in registers.
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
-    if (io_.keeps && has_one_tile() && how.parts <= most_parts_in_registers) return false;
-    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && io_.adds_itself &&
+    if (io_.own_in_registers && has_one_tile() && how.parts <= most_parts_in_registers)
+      return false;
+    return gpu::can_stage(plan_.gemm.config) && how.halves && !how.everywhere && io_.mma_ctas_add &&
            how.world() > 1 && own_rows() > 0 && how.n % 8 == 0;
   }
   [[nodiscard]] std::int64_t own_rows() const {
@@ -149,7 +150,7 @@ class device_sums final : public device_operator {
     maps_.c = maps_.a;
     const gpu::sum_fragments& how = io_.how;
     const std::int64_t first = how.passes_on ? how.first_row(how.rank()) * sum_.n * 2 : 0;
-    for (int hop = 0; io_.lands && hop < (how.passes_on ? how.world() : 1); ++hop) {
+    for (int hop = 0; io_.lands_by_tma && hop < (how.passes_on ? how.world() : 1); ++hop) {
       const int peer = receiver_at_hop(how.rank(), hop, how.world());
       const auto* const c =
           static_cast<const std::byte*>(operands.c) + first + (peer - how.rank()) * result_.between;

@@ -102,7 +102,7 @@ class device_row_sums final : public device_operator {
     zeros_ = launcher_.own_words(static_cast<int>(words));
   }
   void describe_rows() {
-    io_.turn = plan_.turn;
+    io_.rotation = plan_.rotation;
     io_.owned = plan_.owned;
     io_.adds = !plan_.adds_behind;
     adds_.owned = plan_.owned;

@@ -107,7 +107,7 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
       compute_for_others(worker, epoch, emit);
       compute_and_reduce(worker, epoch, emit);
     }
-    if (!asks() || adds_nothing(rank())) return;
+    if (!reserves() || adds_nothing(rank())) return;
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.retire = slot(source_at_hop(rank(), hop, world()), rank(), 0, epoch),
                 .reader = worker});

@@ -55,14 +55,15 @@ row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gem
   plan.passes_on = all && sum.phases == 2 && world > 1;
   const gpu::tile_config& c = gemm.config;
   gpu::tile_schedule& order = plan.gemm.schedule;
-  plan.owned.part = c_tma_tile_rows(c);
+  plan.owned.part_rows = c_tma_tile_rows(c);
   plan.set_rows(sum.m);
   if (!c.swap_ab && !plan.everywhere) {
     order.raster_group = raster_group_of(plan.owned, gemm, world);
     plan.set_rows(sum.m);
   }
   plan.slab_rows = plan.owned.slab_rows();
-  const std::int64_t words = (plan.everywhere ? sum.m : plan.owned.each) * sum.n / gpu::row_words;
+  const std::int64_t words =
+      (plan.everywhere ? sum.m : plan.owned.owner_rows) * sum.n / gpu::row_words;
   plan.adding = static_cast<int>(std::clamp<std::int64_t>(words / gpu::row_sum_threads, 1,
                                                           blocks_of_a_multiprocessor * num_sms));
   return plan;
@@ -72,13 +73,13 @@ row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gem
 
 void row_sums_plan::set_rows(std::int64_t rows) {
   owned.m = static_cast<int>(rows);
-  owned.each = everywhere ? 0 : ceil_div(owned.m, world);
+  owned.owner_rows = everywhere ? 0 : ceil_div(owned.m, world);
   adds_behind = world > 1 && (everywhere || gemm.config.swap_ab);
   // With swap_ab there are few row tiles, and columns are gone through first.
   if (everywhere || gemm.config.swap_ab) return;
   const int cluster_rows = cluster_rows_of(gemm);
-  turn.all = gemm.schedule.m_tiles * cluster_rows;
-  turn.first = ceil_div(owned.end(rank), cluster_rows) % gemm.schedule.m_tiles * cluster_rows;
+  rotation.all = gemm.schedule.m_tiles * cluster_rows;
+  rotation.first = ceil_div(owned.end(rank), cluster_rows) % gemm.schedule.m_tiles * cluster_rows;
   if (world == 1) return;
   const gpu::tile_schedule& order = gemm.schedule;
   for (int owner = 0; owner < world; ++owner) {
@@ -101,7 +102,7 @@ std::string row_sums_plan::text() const {
 std::vector<std::string> row_sums_plan::agreed() const {
   return {fmt::format("m {}, rows of an owner {}, rows of a part {}, rows of a slab {}, passes on "
                       "{}, CTAs that add {}",
-                      owned.m, owned.each, owned.part, slab_rows, passes_on, adding),
+                      owned.m, owned.owner_rows, owned.part_rows, slab_rows, passes_on, adding),
           fields_of(gemm)};
 }
 

@@ -26,7 +26,7 @@ namespace untax {
 struct row_sums_plan {
   gpu::gemm_plan gemm;
   gpu::owned_rows owned;
-  gpu::row_turn turn;  ///< own rows are multiplied last
+  gpu::row_rotation rotation;  ///< own rows are multiplied last
   int rank = 0;
   int world = 1;
   bool everywhere = false;   ///< everybody adds all rows

@@ -34,7 +34,7 @@ void row_sums_model::plan_works() {
     cta_works& mine = works_[static_cast<std::size_t>(cta)];
     gpu::each_read(plan.gemm, cta, [&](const gpu::cta_read& of) {
       const int number = mine.count++;
-      const std::int64_t row = plan.turn.turned(static_cast<int>(of.a.begin));
+      const std::int64_t row = plan.rotation.rotated(static_cast<int>(of.a.begin));
       const range rows{row, std::clamp<std::int64_t>(sum.m - row, 0, of.a.count)};
       const std::int64_t col = of.b.begin;
       const range cols{col, std::clamp<std::int64_t>(sum.n - col, 0, of.b.count)};
@@ -61,17 +61,17 @@ std::vector<std::string> row_sums_model::faults() const {
   const int high = c.swap_ab ? c.block_n : tile_rows(c) * c.cluster;
   const gpu::tile_schedule& order = plan.gemm.schedule;
   const int all = (c.swap_ab ? order.n_tiles : order.m_tiles) * high;
-  expect(plan.owned.part == c_tma_tile_rows(c) && high % plan.owned.part == 0,
-         fmt::format("tiles of {} rows are stored in parts of {}", high, plan.owned.part));
+  expect(plan.owned.part_rows == c_tma_tile_rows(c) && high % plan.owned.part_rows == 0,
+         fmt::format("tiles of {} rows are stored in parts of {}", high, plan.owned.part_rows));
   expect(all >= sum.m && plan.owned.m == sum.m, "tiles do not cover the rows");
   std::vector<int> stored(static_cast<std::size_t>(plan.world));
   std::vector<bool> seen(static_cast<std::size_t>(std::max(all, 0)));
-  for (int row = 0; row < all; row += plan.owned.part) {
-    const int at = plan.turn.turned(row);
+  for (int row = 0; row < all; row += plan.owned.part_rows) {
+    const int at = plan.rotation.rotated(row);
     if (at < 0 || at >= all || seen[static_cast<std::size_t>(at)])
       return {fmt::format("row {} is multiplied twice, or never", at)};
     seen[static_cast<std::size_t>(at)] = true;
-    const int end = std::min(at + plan.owned.part, plan.owned.m);
+    const int end = std::min(at + plan.owned.part_rows, plan.owned.m);
     if (plan.everywhere) continue;
     const auto owners = plan.owned.of_part(at);
     for (int owner = owners.first; owner < owners.first + owners.count; ++owner) {
@@ -105,7 +105,7 @@ plan_check::gemm_lanes row_sums_model::gemm() const {
   all.plan = &plan.gemm;
   all.k = depth();
   all.read = [this](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
-    const std::int64_t row = plan.turn.turned(static_cast<int>(of.a.begin));
+    const std::int64_t row = plan.rotation.rotated(static_cast<int>(of.a.begin));
     const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
     const std::int64_t end = std::min(std::int64_t{of.end} * gpu::block_k, depth());
     visit(plan_check::factors{.rows = std::clamp<std::int64_t>(sum.m - row, 0, of.a.count),
@@ -134,8 +134,8 @@ plan_check::gemm_lanes row_sums_model::gemm() const {
 std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
                                                            const range& cols) const {
   std::vector<part> parts;
-  for (std::int64_t row = rows.begin; row < rows.end(); row += plan.owned.part)
-    parts.push_back({{row, std::min<std::int64_t>(plan.owned.part, rows.end() - row)}, cols});
+  for (std::int64_t row = rows.begin; row < rows.end(); row += plan.owned.part_rows)
+    parts.push_back({{row, std::min<std::int64_t>(plan.owned.part_rows, rows.end() - row)}, cols});
   return parts;
 }
 
@@ -144,7 +144,7 @@ std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
 bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
                             std::uint64_t epoch) const {
   const auto row = static_cast<int>(p.rows.begin);
-  const int number = work.number + row / plan.owned.part;
+  const int number = work.number + row / plan.owned.part_rows;
   return !plan.adds_behind && plan.owned.has_part(plan.rank, row) &&
          work.number > works_[static_cast<std::size_t>(work.cta)].last_sent &&
          (static_cast<std::uint64_t>(number) + epoch) % 2 == 0;
@@ -160,7 +160,7 @@ void row_sums_model::send(const part& p, std::int64_t product_row, std::uint64_t
     const int hop = (owner - plan.rank + plan.world) % plan.world;
     const gpu::matrix_at& slab = slabs[static_cast<std::size_t>(hop)];
     const std::int64_t at = p.rows.begin - plan.owned.slab_begin(owner);
-    const std::int64_t high = std::min<std::int64_t>(plan.owned.part, slab.rows - at);
+    const std::int64_t high = std::min<std::int64_t>(plan.owned.part_rows, slab.rows - at);
     emit(step{.what = action::store,
               .rows = high,
               .cols = p.cols.size,

@@ -49,7 +49,7 @@ class row_sums_lowering {
     const gpu::tile_config& c = plan.gemm.config;
     const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
     const int high = c.swap_ab ? c.block_n : tile_rows(c) * c.cluster;
-    const int first = plan.turn.turned((c.swap_ab ? at.n : at.m) * high);
+    const int first = plan.rotation.rotated((c.swap_ab ? at.n : at.m) * high);
     return std::max(
         std::min(first + high, plan.owned.end(owner)) - std::max(first, plan.owned.first(owner)),
         0);

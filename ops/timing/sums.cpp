@@ -86,7 +86,7 @@ class sums_lowering {
     const auto at = gpu::tile_scheduler(plan.gemm.schedule).at(tile);
     for (int block = 0; block < c.cluster; ++block) {
       const int along_m = at.m * c.cluster + block;
-      const int row_tile = f.turned((f.swap_ab ? at.n : along_m) * f.tile_m) / f.tile_m;
+      const int row_tile = f.rotated((f.swap_ab ? at.n : along_m) * f.tile_m) / f.tile_m;
       const int col_tile = f.swap_ab ? along_m : at.n;
       const range rows = range{std::int64_t{row_tile} * f.tile_m, f.tile_m};
       const std::int64_t cols =

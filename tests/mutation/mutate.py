@@ -26,7 +26,7 @@ HOST = ["src/symmetric/*.*pp", "src/flow/*.*pp", "src/world/*.*pp", "include/unt
         "ops/collectives_common/*.*pp", "ops/choice/*.*pp", "ops/broadcast/direct_relay.hpp", "ops/*/operator.cpp",
         "ops/flash_decode/planning.cpp", "ops/flash_decode/host.cpp", "ops/merge_partial_attention/planning.cpp",
         "ops/merge_partial_attention/host.cpp", "ops/merge_partial_attention/packing.cpp", "ops/attention_common/*.*pp"]  # fmt: skip
-PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/channel/*.hpp", "engines/gpu/copy/*.hpp", "engines/gpu/comm/*.hpp",
+PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/gemm_alone/*.cpp", "engines/gpu/channel/*.hpp", "engines/gpu/copy/*.hpp", "engines/gpu/comm/*.hpp",
          "engines/gpu/collectives/*.hpp", "engines/gpu/packets/*.hpp", "engines/gpu/gemm/sources/*.hpp",
          "ops/*/device_plan*", "ops/*/row_plan.*", "ops/all_gather_gemm/chunking.cpp",
          "ops/collectives_common/device_choice.cpp"]  # fmt: skip

@@ -73,8 +73,7 @@ void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
   }
 }
 
-/// What trees make of the model: the cycles of all plans. They say nothing of few rows, of other
-/// GPUs, of bits that may not depend on rows, and of plans far behind.
+/// The cycles of all plans as trees correct them; also where they say nothing.
 void add_trees(lines& all) {
   const auto one = [&](const gpu::gemm_shape& s, const gpu::gpu_model& gpu) {
     std::string text;

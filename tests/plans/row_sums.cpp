@@ -92,8 +92,8 @@ TEST(row_sums, parts_belong_to_the_owners_of_their_rows) {
         for (int begin = 0; begin < m + part; begin += part) {
           std::vector<int> owners;
           for (int row = begin; row < std::min(begin + part, m); ++row)
-            if (owners.empty() || owners.back() != row / owned.each)
-              owners.push_back(row / owned.each);
+            if (owners.empty() || owners.back() != row / owned.owner_rows)
+              owners.push_back(row / owned.owner_rows);
           const auto found = owned.of_part(begin);
           ASSERT_EQ(static_cast<std::size_t>(found.count), owners.size());
           if (owners.empty()) continue;
@@ -115,8 +115,8 @@ TEST(row_sums, own_rows_are_multiplied_last) {
             plans, [](const row_sums_plan& p) { return !p.gemm.config.swap_ab; });
         ASSERT_NE(by_rows, plans.end());
         const int cluster_rows = by_rows->gemm.config.cluster * tile_rows(by_rows->gemm.config);
-        const int first = by_rows->turn.turned(0);
-        const int last = by_rows->turn.turned(by_rows->turn.all - cluster_rows);
+        const int first = by_rows->rotation.rotated(0);
+        const int last = by_rows->rotation.rotated(by_rows->rotation.all - cluster_rows);
         const auto& owned = by_rows->owned;
         EXPECT_TRUE(first == 0 || first >= owned.end(rank)) << first;
         EXPECT_TRUE(!owned.owns_some(rank) ||
@@ -228,7 +228,7 @@ TEST(row_sums, mutants_of_plans_are_found_out) {
       --(m.plan.gemm.config.swap_ab ? m.plan.gemm.schedule.m_tiles : m.plan.gemm.schedule.n_tiles);
     });
     killed("k-blocks less", [](model& m) { --m.plan.gemm.schedule.k_blocks; });
-    killed("other parts", [](model& m) { m.plan.owned.part /= 2; });
+    killed("other parts", [](model& m) { m.plan.owned.part_rows /= 2; });
     killed("another rank", [](model& m) { m.plan.rank = (m.plan.rank + 1) % 3; });
     killed("a slab at another place", [](model& m) {
       m.slabs[1].data = static_cast<const std::byte*>(m.slabs[1].data) + m.slabs[1].stride * 2;
@@ -238,19 +238,19 @@ TEST(row_sums, mutants_of_plans_are_found_out) {
     killed("slabs farther apart", [](model& m) {
       if (m.plan.rank == 1) ++m.plan.slab_rows;
     });
-    killed("rows begin elsewhere", [](model& m) { m.plan.turn = {64, 1 << 20}; });
+    killed("rows begin elsewhere", [](model& m) { m.plan.rotation = {64, 1 << 20}; });
     if (sum.target == reduce_target::everywhere) {
       killed("sums stay with their owners, or go to all",
              [](model& m) { m.plan.passes_on = !m.plan.passes_on; });
     }
     if (sum.target == reduce_target::everywhere && sum.phases == 1) continue;
-    killed("owners of a row less", [](model& m) { --m.plan.owned.each; });
+    killed("owners of a row less", [](model& m) { --m.plan.owned.owner_rows; });
     killed("owners of more rows, at one rank", [](model& m) {
-      if (m.plan.rank == 1) m.plan.owned.each += 16;
+      if (m.plan.rank == 1) m.plan.owned.owner_rows += 16;
     });
     killed("everybody adds everything", [](model& m) {
       m.plan.everywhere = true;
-      m.plan.owned.each = 0;
+      m.plan.owned.owner_rows = 0;
     });
   }
 }

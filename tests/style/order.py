@@ -33,7 +33,7 @@ CARRIES = {
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
     # Words that are their own signal: who has taken them makes them what says that none has come.
-    "put_back": r"\.put_back\s*\(",
+    "reset_words": r"\.reset_words\s*\(",
     "asm": r"\basm\s+volatile\s*\(",
 }
 # Of inline instructions, those that carry order.

@@ -16,7 +16,7 @@ GIVES_WAY = re.compile(r"\b(?:pause|_mm_pause|__builtin_ia32_pause|sched_yield|p
                        r"clock_nanosleep|usleep|sleep|sleep_for|sleep_until|yield|futex|SYS_futex)\s*\(")
 LOADS = re.compile(r"\bload\s*\(|\bload_acquire\s*\(|\batomic_load\w*\s*\(|\b__atomic_load\w*\s*\(")
 # What kernels look at memory with, beside that: packets, barriers in shared memory, parts of a wait, bits of A.
-LOOKS = re.compile(r"\b(?:look|come|come_soon|have_come|first_missing|has_ended|load_packet\w*|"
+LOOKS = re.compile(r"\b(?:look|arrived_until|arrived_soon|have_arrived|first_missing|has_ended|load_packet\w*|"
                    r"\w*(?:try|test)_wait\w*|__ld(?:cv|cg|volatile)|ld_\w+)\s*\(|\bvolatile\s+\w+\s*\*")
 KERNELS = (".cu", ".cuh")
 # In the text of an instruction.
@@ -151,7 +151,7 @@ BAD = [
     ("ops/x/a.cu", "__device__ void f() { for (;;) { if (load_packet(p).epoch >= e) return; } }\n"),
     ("ops/x/a.cuh", "__device__ void f() { while (!cuda::ptx::mbarrier_try_wait_parity(&w, 0)) {} }\n"),
     ("ops/x/a.cuh", "__device__ void f() { while (*static_cast<volatile int*>(p) == 0) {} }\n"),
-    ("ops/x/a.cuh", "__device__ void f() { for (int i = 0; i < 9999; ++i) { if (traffic.come(row) > 0) return; } }\n"),
+    ("ops/x/a.cuh", "__device__ void f() { for (int i = 0; i < 9999; ++i) { if (traffic.arrived_until(row) > 0) return; } }\n"),
 ]
 GOOD = [
     ("include/untax/flow/wait.hpp", "void f() { while (flag.load() < 3) M::pause(1); }\n"),

@@ -21,7 +21,7 @@ namespace untax::gpu {
 ///
 /// Marks rely on more: every packet of a row is written in every epoch, also those of an empty
 /// sequence, and a kernel that ends well has seen each word come. Loads of later kernels see
-/// nothing older than that, so there is the set's use before, or this one. A wait that ended badly
+/// nothing older than that, so there is the set's use before, or this one. A wait that failed
 /// leaves words that nobody saw, and epochs of blocks that differ; but then world::check throws for
 /// good, and what is replayed all the same counts for nothing.
 template <class Element, class Wire>

@@ -9,27 +9,27 @@
 #endif
 
 // Kernels with one thing left out, for tests/gpu/mutants.sh, which compiles the library with
-// -DUNTAX_MUTANTS, chooses a mutant for each run of the tests (tests/gpu/mutants.cu), and wants
-// them to fail. In every other build nothing is left out, and the compiler removes the question.
+// -DUNTAX_MUTANTS, chooses a mutant for each run of the tests (tests/gpu/mutants.cu), and expects
+// them to fail. In every other build nothing is left out, and the compiler removes the check.
 namespace untax::gpu {
 
 /// What is left out.
 enum class mutant {
   none,
-  gather_publish,    ///< a piece of A is not told of
-  gather_reserve,    ///< a room is written without asking its readers
-  gather_retire,     ///< readers do not say that they have read
-  gather_tma_wait,   ///< a TMA tile of an epilogue warp is told of before it is written
+  gather_publish,    ///< a chunk of A is not published
+  gather_reserve,    ///< a room is written without a reserve
+  gather_retire,     ///< readers do not retire what they have read
+  gather_tma_wait,   ///< a TMA tile of an epilogue warp is published before it is written
   gather_proxy,      ///< TMA reads A without a proxy fence
-  scatter_open,      ///< nobody is let write into C
-  scatter_publish,   ///< a publisher does not say that its tiles are complete
+  scatter_open,      ///< C is not opened for peers
+  scatter_publish,   ///< a publisher does not publish its tiles
   scatter_tma_wait,  ///< a tile is flagged before it is written
   scatter_proxy,     ///< TMA reads flagged tiles without a proxy fence
   results_proxy,     ///< TMA reads results without a proxy fence
-  sums_reserve,      ///< partial sums are sent without asking their owner
-  sums_retire,       ///< an owner does not say that it has taken partial sums
-  sums_put_back,     ///< words of partial sums are not put back
-  sums_acquire,      ///< blocks add what peers have left before it has landed
+  sums_reserve,      ///< partial sums are sent without a reserve
+  sums_retire,       ///< an owner does not retire partial sums
+  sums_reset,        ///< words of partial sums are not reset
+  sums_acquire,      ///< blocks add peers' partials before they have arrived
   attend_lengths,    ///< lengths read before the kernels ahead ended are not read again
 };
 

@@ -12,8 +12,9 @@
 
 namespace untax::gpu {
 
-/// Waits until all owners have taken what this rank sent in the set of an epoch. By all lanes of a
-/// warp, whose wait record is `slot`; false if that ended badly: then nothing may be sent.
+/// Waits until all owners have taken what this rank sent before in the set of this epoch. By all
+/// lanes of a warp, whose wait record is `slot`; false if the wait failed: then nothing may be
+/// sent.
 [[nodiscard]] __device__ inline bool reserve_slabs(const run_arguments& run, const peer_slabs& how,
                                                    std::uint64_t epoch, int slot) {
   if (left_out(mutant::sums_reserve)) return true;
@@ -22,12 +23,12 @@ namespace untax::gpu {
   });
 }
 
-/// A part of a rank, of `parts`, has taken all it takes, and has written all it writes. The last
-/// one says so to all ranks; and, where owners write into everybody's results, waits until they
-/// have. By all lanes of a warp that has met the other threads of its part. `done`: in this GPU's
-/// memory, parts that have done all, ever.
-__device__ inline void end_slabs(const run_arguments& run, const peer_slabs& how,
-                                 std::uint64_t& done, int parts, std::uint64_t epoch, int slot) {
+/// By each of the `parts` of a rank when it has taken all its words and stored all its results: the
+/// last one retires the slabs of all ranks; and, where owners pass results on, publishes its own
+/// and waits for those of all others. By all lanes of a warp that has met the other threads of its
+/// part. `done`: in this GPU's memory, how many parts have ended, ever.
+__device__ inline void retire_slabs(const run_arguments& run, const peer_slabs& how,
+                                    std::uint64_t& done, int parts, std::uint64_t epoch, int slot) {
   __syncwarp();
   bool last = false;
   if (device_warp::thread_rank() == 0) {

@@ -7,14 +7,14 @@
 
 namespace untax::gpu {
 
-/// Slabs of an inbox, one of each rank, in two sets by the parity of epochs, whose words are their
-/// own signal: none that is sent is zero, which stands where nothing has come, and whoever takes
-/// words puts zeros back. So there is one counter for each pair of ranks and set, by which an owner
-/// says that it has done so. Plain arithmetic, the same in kernels and on the host.
+/// Slabs of an inbox, one of each rank, in two sets by the parity of epochs. Words are their own
+/// signal: zero means not arrived, no word that is sent is zero, and the owner resets words to zero
+/// when it has taken them. So one counter for each pair of ranks and set is enough, by which the
+/// owner signals that it has. Plain arithmetic, the same in kernels and on the host.
 struct peer_slabs {
   int own_rank = 0;
   int ranks = 1;
-  bool passes_on = false;  ///< the owner writes what it makes into the results of everybody
+  bool passes_on = false;  ///< owners store what they make in the results of all ranks
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {2}; }
 
@@ -32,12 +32,12 @@ struct peer_slabs {
     r.producer = source;
     r.consumer = owner;
     r.number = slab_of(source, epoch);
-    r.ready = 0;  // which nobody raises: words tell of themselves
+    r.ready = 0;  // never raised: words are their own signal
     r.free = sets().set_of(epoch) * ranks + owner;
     r.use = sets().use_of(epoch);
     return r;
   }
-  /// Says that all that `owner` passes on lies in the results of rank `to`.
+  /// By which `owner` signals that everything that it passes on is in the results of rank `to`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to,
                                                         std::uint64_t epoch) const noexcept {
     room r;

@@ -20,7 +20,7 @@ struct pending_wait {
   int room;
   verb what;
 
-  /// 1 if it has come, else 0.
+  /// 1 if it has arrived, else 0.
   [[nodiscard]] __device__ std::uint64_t look() {
     if (counter == nullptr) return 1;
     seen = cuda_memory::load_acquire(*counter);
@@ -29,14 +29,14 @@ struct pending_wait {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// A watch that is asked by all lanes of a warp together.
+/// A watch that all lanes of a warp call together.
 template <class Watch>
 concept looks_in_step = requires(Watch& watch) {
   watch.leave_in_step();
 };
 
-/// Looks after the wait of a warp whose lanes wait for different things: the record names what the
-/// first lane misses that misses anything. A part tells `peer`, `room`, `what`, `expected`, `seen`.
+/// Watches the wait of a warp whose lanes wait for different counters: the record names what the
+/// first lane waits for that still waits. A part has `peer`, `room`, `what`, `expected`, `seen`.
 template <class Counter, class Watch>
 class parts_watch {
  public:
@@ -80,8 +80,8 @@ class parts_watch {
   const Counter& counter_;
 };
 
-/// Waits until the parts of all lanes of the calling warp have come. `Watch` is device_watch, or
-/// looks like it.
+/// Waits until the parts of all lanes of the calling warp have arrived. `Watch` is device_watch, or
+/// has its interface.
 template <class Part, class Watch>
 [[nodiscard]] __device__ wait_outcome wait_for_parts(Part& mine, Watch& watch,
                                                      const launch_trace& trace,
@@ -96,8 +96,8 @@ template <class Part, class Watch>
   return outcome;
 }
 
-/// Waits that a control warp has put off until something depends on them: then they are looked at
-/// together, a lane each, which takes as long as one. By all lanes of its warp.
+/// Waits that a control warp defers until something depends on them: then they are polled together,
+/// a lane each, which takes as long as one. By all lanes of its warp.
 class pending_waits {
  public:
   static constexpr int most = 32;
@@ -108,7 +108,7 @@ class pending_waits {
     if (device_warp::thread_rank() == count_) mine_ = wait;
     ++count_;
   }
-  /// Whether all have come already.
+  /// Whether all have arrived already.
   [[nodiscard]] __device__ bool are_over() {
     const bool over = mine_.look() != 0;
     return !device_warp::any(!over);
@@ -125,15 +125,14 @@ class pending_waits {
   int count_ = 0;
 };
 
-/// A device_watch that looks seldom, by a call of all lanes of a warp: its code would otherwise
-/// stand between the instructions of every wait, and so keeps rarely run code out of the
-/// instruction cache of the wait.
+/// A device_watch that is called rarely, by all lanes of a warp, and is not inlined: so its code
+/// does not occupy the instruction cache of every wait.
 class lazy_watch {
  public:
   __device__ explicit lazy_watch(const device_watch& watch) : watch_(watch) {}
 
-  /// After some 10 ms for the first time. Many warps wait as a matter of course, for as long as
-  /// others read or multiply; what they would tell the host meanwhile concerns nobody.
+  /// After some 10 ms for the first time. Many warps wait regularly, for as long as others load or
+  /// multiply, and the host need not know of that.
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
     return polls % polls_between_looks == polls_between_looks - 1;
   }

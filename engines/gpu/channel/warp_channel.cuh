@@ -6,7 +6,7 @@
 
 namespace untax::gpu {
 
-/// What a lane waits for that reserves a room: that worker `reader` of its consumer has left the
+/// What a lane waits for that reserves a room: that worker `reader` of its consumer has retired the
 /// previous use. There is one: `needed_free` is not 0.
 [[nodiscard]] __device__ inline pending_wait reserving(const run_arguments& run, const room& r,
                                                        int reader = 0) {
@@ -27,26 +27,26 @@ namespace untax::gpu {
           verb::acquire};
 }
 
-/// The four verbs of flow/channel.hpp by a warp, for lists of rooms: lane i takes room number i,
-/// which `room_of(i)` says, one without a name being none, so that all waits last as long as the
+/// The four verbs of flow/channel.hpp by a warp, for lists of rooms. Lane i takes room
+/// `room_of(i)`, and nothing if that has no name. So all waits together last as long as the
 /// longest, and one release serves several peers. All lanes call with the same count.
 ///
-/// A wait returns false if it ended badly, which the host reports.
+/// A wait returns false if it failed, which the host reports.
 class warp_channel {
  public:
   /// `slot` names the wait record of the warp.
   __device__ warp_channel(const run_arguments& run, int slot) : run_(run), slot_(slot) {}
 
-  /// Producer: waits until the readers have left the previous use of all of them.
+  /// Producer: waits until the readers have retired the previous use of all rooms.
   template <class RoomOf>
   [[nodiscard]] __device__ bool reserve(int count, const RoomOf& room_of) const {
     return await(count, [&](int i) { return wait_to_reserve(room_of(i)); });
   }
-  /// The same, with one look before the wait: for rooms that usually are free.
+  /// The same, with one poll before the wait: for rooms that usually are free.
   template <class RoomOf>
   [[nodiscard]] __device__ bool reserve_free(int count, const RoomOf& room_of) const {
     const auto part = [&](int i) { return wait_to_reserve(room_of(i)); };
-    return come(count, part) || await(count, part);
+    return have_arrived(count, part) || await(count, part);
   }
   /// Consumer: waits for the bytes. Acquire, for all lanes.
   template <class RoomOf>
@@ -56,14 +56,15 @@ class warp_channel {
       return r.named() ? acquiring(run_, r) : pending_wait{};
     });
   }
-  /// Producer: the bytes are there. Release, of what the lane has written or synchronised with.
+  /// Producer: the bytes have been written. Release, of what the lane has written or synchronised
+  /// with.
   template <class RoomOf>
   __device__ void publish(int count, const RoomOf& room_of) const {
     const int lane = device_warp::thread_rank();
     if (lane < count) publish(room_of(lane));
     __syncwarp();
   }
-  /// Consumer: its one reader will not touch this use again. Release.
+  /// Consumer: its only reader will not read this use again. Release.
   template <class RoomOf>
   __device__ void retire(int count, const RoomOf& room_of) const {
     const int lane = device_warp::thread_rank();
@@ -77,8 +78,8 @@ class warp_channel {
     if (r.free >= 0) raise(r.producer, r.free, r.use);
   }
 
-  /// The first of so many rooms of this rank that cannot be acquired, or `count`: counter number
-  /// `ready_of(i)` has not come to `use`. Acquire, for all lanes, of those before it.
+  /// The first of so many rooms of this rank that has not arrived, or `count`: counter number
+  /// `ready_of(i)` is below `use`. Acquire, for all lanes, of those before it.
   template <class ReadyOf>
   [[nodiscard]] __device__ int first_missing(int count, std::uint64_t use,
                                              const ReadyOf& ready_of) const {
@@ -92,8 +93,7 @@ class warp_channel {
     }
     return count;
   }
-  /// Waits for what lanes have put off, `part(i)` for number i; false if one ended badly. Acquire,
-  /// for all lanes.
+  /// Waits for deferred waits, `part(i)` for number i; false if one failed. Acquire, for all lanes.
   template <class Part>
   [[nodiscard]] __device__ bool await(int count, const Part& part) const {
     for (int first = 0; first < count; first += 32) {
@@ -111,9 +111,9 @@ class warp_channel {
     return r.free < 0 || r.needed_free() == 0 ? pending_wait{} : reserving(run_, r);
   }
 
-  /// Whether all have come already. Acquire, for all lanes.
+  /// Whether all have arrived already. Acquire, for all lanes.
   template <class Part>
-  [[nodiscard]] __device__ static bool come(int count, const Part& part) {
+  [[nodiscard]] __device__ static bool have_arrived(int count, const Part& part) {
     bool all = true;
     for (int first = 0; first < count && all; first += 32) {
       pending_wait mine = part_of_lane(first, count, part);

@@ -13,7 +13,7 @@
 
 namespace untax::gpu {
 
-/// A copy engine takes a step that only moves, on a stream.
+/// Has a copy engine execute a step that only moves, on a stream.
 inline void copy_by_dma(const moved_operands& operands, const step& s, cudaStream_t stream) {
   const copied_rows c = operands.rows_of(s);
   const cudaError_t result =
@@ -23,17 +23,17 @@ inline void copy_by_dma(const moved_operands& operands, const step& s, cudaStrea
   require(result, "a copy engine cannot move");
 }
 
-/// Has copy engines take the steps of senders that only move, behind what the stream `on` has, on
-/// the launcher's side streams from number 1 on: no multiprocessor does it. `send(sender, take)`
-/// hands the steps of a sender to `take`. What a rank sends to itself goes on `on`, before the
-/// kernel that is behind it: a copy within a GPU may need a multiprocessor, and that kernel takes
+/// Has copy engines execute the moving steps of senders, without a multiprocessor: after what is in
+/// stream `on`, on the launcher's side streams from number 1 on. `send(sender, take)` hands the
+/// steps of a sender to `take`. What a rank sends to itself is copied in `on` itself, before the
+/// kernel that follows: a copy within a GPU may need a multiprocessor, and that kernel occupies
 /// them all.
 ///
 /// The signal of a copy is another copy, of eight bytes, which begins when the first has arrived.
-/// It takes as long as a small copy takes, so it has a stream of its own, and the next chunk does
-/// not wait for it. Its value, `use`, is read from device memory when it is sent, so a captured
-/// graph can be replayed. Copy engines do not wait: whoever raises that value has made sure before
-/// that rooms are free.
+/// It takes as long as a small copy, so it has a stream of its own, and the next chunk does not
+/// wait for it. Its value, `use`, is read from device memory when it is sent, so a captured graph
+/// can be replayed. Copy engines do not wait: rooms are known to be free before that value is
+/// raised.
 template <class Send>
 void start_dma_senders(const operator_launcher& launcher, const moved_operands& operands,
                        const std::uint64_t* use, int senders, cudaStream_t on, const Send& send) {

@@ -14,8 +14,8 @@
 
 namespace untax {
 
-/// By all lanes of a warp: waits for what others send that falls to a sender, so that the kernel
-/// behind this one may read it, with TMA, too. The wait record has the sender's number.
+/// By all lanes of a warp: waits for a sender's share of the chunks that peers send, so that the
+/// next kernel may read them, by TMA, too. The wait record has the sender's number.
 __device__ inline void await_incoming(const receiving_grid& incoming, strided share,
                                       const gpu::run_arguments& run, const room_sets& sets,
                                       std::uint64_t epoch) {
@@ -35,12 +35,13 @@ __device__ inline void await_incoming(const receiving_grid& incoming, strided sh
   cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
 }
 
-/// By all threads of a block: `run(block, epoch)` between the kernels before and the GEMM.
+/// By all threads of a block: calls `run(block, epoch)` after the kernels before, and before the
+/// GEMM.
 template <class Run>
 __device__ void gather_in_block(const gpu::launch_trace& trace, std::uint64_t* epochs,
                                 const Run& run) {
   gpu::griddepcontrol_wait();
-  // Now the GEMM may get ready. Earlier, its blocks would wait in places of what is before.
+  // Now the GEMM may launch. Earlier, its blocks would occupy SMs that kernels before still need.
   gpu::griddepcontrol_launch_dependents();
   const auto block = static_cast<int>(blockIdx.x);
   const gpu::block_run mine(trace, epochs[block]);
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(tma_push<Protocol>::threads, 1)
   gather_in_block(io.moved.run, epochs, [&](int block, std::uint64_t epoch) {
     const bool sent =
         push::run(io, *reinterpret_cast<typename push::memory*>(shared), block, epoch, block);
-    // While the other warp tells of the last TMA tiles.
+    // While the other warp publishes the last TMA tiles.
     if (sent && threadIdx.x < 32)
       await_incoming(incoming, {block, io.senders}, io.moved.run, io.how.sets(), epoch);
   });

@@ -14,15 +14,15 @@
 
 namespace untax {
 
-/// What all kernels of a gather are given.
+/// Arguments of all kernels of a gather.
 template <class Protocol>
 struct gather_run : gpu::with_peers<Protocol> {
   sent_shard shard;
 };
 
-/// Senders of a rank's own shard to the inboxes of all ranks, in chunks. Where they are is the
-/// placement of a pattern: communication CTAs, warps beside those that multiply, or a grid of their
-/// own.
+/// Senders of a rank's own shard to the inboxes of all ranks, in chunks. The placement of a pattern
+/// says where they run: in communication CTAs, in warps beside the MMA warpgroups, or in a grid of
+/// their own.
 template <class Protocol>
 struct shard_senders {
   using run = gather_run<Protocol>;
@@ -48,11 +48,11 @@ struct packet_senders {
   class view;
 };
 
-/// What a kernel is given that only sends a rank's shard.
+/// Arguments of a kernel that only sends a rank's shard.
 template <class Protocol>
 using shard_io = gpu::comm_io<shard_senders<Protocol>>;
 
-/// What all kernels of a scatter are given.
+/// Arguments of all kernels of a scatter.
 template <class Protocol>
 struct scatter_run : gpu::with_peers<Protocol> {
   scatter_way way = scatter_way::store_to_peers;
@@ -61,8 +61,8 @@ struct scatter_run : gpu::with_peers<Protocol> {
   CUtensorMap c[gpu::most_ranks];
 };
 
-/// Senders of tiles of C to all ranks, as these are flagged: communication CTAs, or a grid of their
-/// own. Where the epilogue stores to all copies itself, a warp only opens C for the others.
+/// Senders of flagged tiles of C to all ranks: communication CTAs, or a grid of their own. Where
+/// the epilogue stores to all copies itself, one warp opens C for the peers, and nothing else.
 template <class Protocol>
 struct tile_senders {
   using run = scatter_run<Protocol>;
@@ -75,7 +75,7 @@ struct tile_senders {
   class view;
 };
 
-/// What a kernel is given that only sends tiles of C.
+/// Arguments of a kernel that only sends tiles of C.
 template <class Protocol>
 using tile_io = gpu::comm_io<tile_senders<Protocol>>;
 
@@ -86,9 +86,9 @@ template <class Protocol>
 void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
-/// The same, where nothing is beside it, and what others send here is awaited, too: when the kernel
-/// has ended, all of A is there. A block for each sender, and a word of `epochs`. With `early` it
-/// takes places as the kernel before it leaves them.
+/// The same with nothing beside it. It also waits for what peers send: when the kernel has ended,
+/// all of A has arrived. A block for each sender, and a word of `epochs`. `early`: programmatic
+/// dependent launch.
 void gather_all(const bulk_gather& what, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
 /// And where chunks are TMA tiles, by an even number of blocks.
@@ -103,14 +103,14 @@ template <class Protocol>
 void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
 
-/// The same behind the GEMM, where tiles are kept until all of them are there: all at once, by as
-/// many blocks as there are senders. With `early` they take places as the GEMM leaves them.
+/// The same after the GEMM: all tiles at once, by as many blocks as there are senders. `early`:
+/// programmatic dependent launch.
 template <class Protocol>
 void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream);
 
-/// Meetings of all ranks, as kernels: one ends when all have opened C, the other when everything
-/// has landed. A word counts the epochs of each.
+/// Barriers of all ranks, as kernels: one ends when all have opened C, the other when everything
+/// has arrived. A word counts the epochs of each.
 enum class scatter_meeting : bool { closes, opens };
 template <class Protocol>
 void meet_scattered(const tile_io<Protocol>& io, scatter_meeting what, std::uint64_t* epoch,

@@ -11,18 +11,18 @@
 
 namespace untax {
 
-/// What senders of `all_gather_gemm_protocol::push` go by beside their lists, as plain numbers: the
-/// protocol computes in 64 bits, step by step.
+/// What senders of `all_gather_gemm_protocol::push` need beside their lists, as plain 32-bit
+/// numbers: the protocol computes in 64 bits, step by step.
 struct sent_shard {
-  bool counted = true;  ///< readers say that they have read, see `counts_readers`
+  bool counted = true;  ///< readers retire what they have read, see `counts_readers`
   int rows = 0;
   int columns = 0;
-  int inbox_row = 0;  ///< in everybody's inbox, in set 0
+  int inbox_row = 0;  ///< in the inbox of every rank, in set 0
   int inbox_column = 0;
   int set_rows = 0;  ///< of the inbox
   int ready = 0;     ///< counter of the first chunk at every consumer, in set 0
   int ready_set = 0;
-  /// What is to be added to the counters of lists, which were made for the most rows of any run.
+  /// To be added to the counters of lists, which were made for the most rows of any run.
   int listed_from = 0;
   int free = 0;  ///< counter of rank 0 as a consumer, at this rank, in set 0
   int free_set = 0;
@@ -50,8 +50,8 @@ struct sent_shard {
     return shard;
   }
 
-  /// The room of a chunk in the inbox of `consumer`, by the counter that its list names. The
-  /// producer is left out: it is who asks.
+  /// The room of a chunk in the inbox of `consumer`, by the counter that its list names, without
+  /// the producer, which is this rank.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int set, int consumer, int listed,
                                                             std::uint64_t use) const noexcept {
     room r;
@@ -62,7 +62,8 @@ struct sent_shard {
     r.use = use;
     return r;
   }
-  /// Rows that there are of those that a list names: it was made for the most rows of any run.
+  /// How many of the rows that a list names exist in this run: it was made for the most rows of
+  /// any.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(const comm::transfer& p) const noexcept {
     return p.row + p.rows <= rows ? p.rows : p.row < rows ? rows - p.row : 0;
   }
@@ -79,17 +80,18 @@ struct sent_shard {
 /// A chunk that another rank sends, or this one to itself.
 struct incoming_chunk {
   int source = 0;
-  int ready = -1;  ///< the counter that tells of it; negative: there is no such chunk
+  int ready = -1;  ///< the counter that signals it; negative: there is no such chunk
 };
 
-/// What comes to a rank, as plain numbers, assigned to senders like what goes out: a sender waits
-/// for the chunks that its counterparts send, who wait for nothing that comes after.
+/// The chunks that arrive at a rank, as plain numbers, assigned to its senders like those that
+/// leave: a sender waits for the chunks of the senders of the same number at peers, which wait for
+/// nothing later.
 struct receiving_grid {
   int rank = 0;
   int ranks = 1;
   int first_hop = 1;
   int hops = 0;
-  int last_source = 0;  ///< whose shard is not empty
+  int last_source = 0;  ///< the last rank whose shard is not empty
   int chunks = 0;       ///< of a full shard
   int last_chunks = 0;  ///< of that of `last_source`
   int ready = 0;        ///< counter of the first chunk of rank 0, in set 0
@@ -112,7 +114,7 @@ struct receiving_grid {
     return grid;
   }
 
-  /// How many waits fall to a sender, at most: that is how many numbers `at` takes.
+  /// How many waits a sender has at most: as many numbers as `at` takes.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count(strided share) const noexcept {
     return hops * share.share_of(chunks);
   }
@@ -126,8 +128,7 @@ struct receiving_grid {
   }
 };
 
-/// What a kernel is given that gathers all of A before a GEMM starts, where chunks are no TMA
-/// tiles.
+/// Arguments of a kernel that gathers all of A before a GEMM starts, where chunks are no TMA tiles.
 struct bulk_gather {
   gpu::moved_operands moved;
   room_sets sets;

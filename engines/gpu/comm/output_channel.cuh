@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Counts one more, after all that this thread has stored; acquires what others did who counted.
+/// Counts one more, after all stores of this thread; acquires those of all that counted before.
 [[nodiscard]] __device__ inline std::uint64_t count(std::uint64_t& word) {
   return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(word).fetch_add(
                  1, cuda::memory_order_acq_rel);
@@ -20,55 +20,56 @@ namespace untax {
   return static_cast<int>(blockIdx.x + (threadIdx.x / 32 == 2 ? gridDim.x : 0));
 }
 
-/// The verbs of one output on the copies of C, by a warp: lane i speaks to the rank i hops away.
+/// The verbs of one output on the copies of C, by a warp: lane i is for the rank i + 1 hops away.
 template <class Protocol>
 class output_channel {
  public:
   __device__ output_channel(const gpu::with_peers<Protocol>& io, int output, std::uint64_t epoch,
                             int slot)
-      : t_(io), output_(output), epoch_(epoch), channel_(io.moved.run, slot) {}
+      : io_(io), output_(output), epoch_(epoch), channel_(io.moved.run, slot) {}
 
-  /// Lets everybody write into this rank's C.
+  /// Signals to all peers that they may write into this rank's C.
   __device__ void open() const {
     if (gpu::left_out(gpu::mutant::scatter_open)) return;
     channel_.retire(world() - 1, [&](int i) { return landing_from(i, 0); });
   }
-  /// Waits until everybody has let this rank write.
+  /// Waits until this rank may write into C of all peers.
   [[nodiscard]] __device__ bool reserve() const {
     return channel_.reserve(world() - 1, [&](int i) { return landing_at(i); });
   }
-  /// Says that this output's tiles are complete everywhere, and waits for its counterparts.
+  /// Signals that this output's tiles are complete at all ranks, and waits for the peers' outputs.
   [[nodiscard]] __device__ bool close() const {
     if (!gpu::left_out(gpu::mutant::scatter_publish))
       channel_.publish(world() - 1, [&](int i) { return landing_at(i); });
     return channel_.acquire(world() - 1, [&](int i) { return landing_from(i, output_); });
   }
-  /// Waits for the counterparts alone.
+  /// Waits for the peers' outputs only.
   [[nodiscard]] __device__ bool acquire() const {
     return channel_.acquire(world() - 1, [&](int i) { return landing_from(i, output_); });
   }
 
  private:
-  [[nodiscard]] __device__ int world() const { return t_.how.world(); }
+  [[nodiscard]] __device__ int world() const { return io_.how.world(); }
   /// Where this rank's tiles lie at the rank i + 1 hops away.
   [[nodiscard]] __device__ room landing_at(int i) const {
-    const int rank = t_.how.rank();
-    return t_.how.landing(rank, receiver_at_hop(rank, i + 1, world()), output_, epoch_);
+    const int rank = io_.how.rank();
+    return io_.how.landing(rank, receiver_at_hop(rank, i + 1, world()), output_, epoch_);
   }
   /// Where tiles of that rank lie here.
   [[nodiscard]] __device__ room landing_from(int i, int output) const {
-    const int rank = t_.how.rank();
-    return t_.how.landing(source_at_hop(rank, i + 1, world()), rank, output, epoch_);
+    const int rank = io_.how.rank();
+    return io_.how.landing(source_at_hop(rank, i + 1, world()), rank, output, epoch_);
   }
 
-  const gpu::with_peers<Protocol>& t_;
+  const gpu::with_peers<Protocol>& io_;
   int output_;
   std::uint64_t epoch_;
   gpu::warp_channel channel_;
 };
 
-/// By a warp of each of so many blocks that has stored what it has for an output: the last one
-/// closes it, and returns that. `counted`: in this GPU's memory, of all runs.
+/// By a warp of each of so many blocks when the block has stored its part of an output: the last
+/// one closes the output. Returns whether it did. `counted`: in this GPU's memory, blocks of all
+/// runs.
 template <class Protocol>
 __device__ bool close_as_last(const output_channel<Protocol>& output, std::uint64_t& counted,
                               unsigned blocks) {

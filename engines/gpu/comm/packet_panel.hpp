@@ -38,15 +38,15 @@ struct packet_panel {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int column) const noexcept {
     return (column / gpu::block_k * rows + row) * across + column % gpu::block_k / elements;
   }
-  /// Who sends a row.
+  /// The rank that sends a row.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_of(int row) const noexcept {
     return row / shard_rows;
   }
 };
 
-/// Which packets of the rank's own shard a thread sends: every n-th of all, so that the
-/// threads of a warp, whose numbers begin with a multiple of 32, have neighbours. To find them
-/// takes divisions, so they are found before anybody waits for them.
+/// Which packets of the rank's own shard a thread sends: every n-th, so that the threads of a warp,
+/// whose numbers begin with a multiple of 32, have neighbours. That takes divisions, so it is
+/// computed before any rank waits for the packets.
 class packet_share {
  public:
   packet_share() = default;
@@ -62,7 +62,7 @@ class packet_share {
     step_ = {threads / across_, threads % across_};
   }
 
-  /// How many fall to the first thread of the warp; to others it may be one less.
+  /// How many the first thread of the warp sends; others may have one less.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns() const { return turns_; }
   struct place {
     int row = -1;  ///< in the shard; -1: there is none

@@ -12,7 +12,8 @@ namespace untax {
 
 static_assert(sizeof(packet) == packet_panel::bytes);
 
-/// A thread that sends packets to all ranks, nearest first and itself last. By all lanes of a warp.
+/// A thread that sends packets to all ranks, the nearest first and its own last. By all lanes of a
+/// warp.
 template <class Io>
 class packet_sender {
  public:
@@ -30,7 +31,7 @@ class packet_sender {
         at[i] = mine.take();
         data[i] = at[i].row < 0 ? 0 : load(at[i]);
       }
-      // What is sent is on its way here while the readers are asked.
+      // A is loaded while the reserve is waited for.
       if (!sender_.reserve(0, ranks)) return;
       for (int hop = 1; hop <= ranks; ++hop) {
         packet* const to =
@@ -60,7 +61,7 @@ class packet_sender {
   shard_sender<typename Io::protocol> sender_;
 };
 
-/// What a thread of the GEMM kernel has to do with sending the rank's shard as packets.
+/// A thread's part in sending the rank's shard as packets, within the GEMM kernel.
 template <class Protocol>
 template <class Io>
 class packet_senders<Protocol>::view {

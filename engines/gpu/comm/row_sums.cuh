@@ -13,13 +13,13 @@
 
 namespace untax {
 
-/// A block that adds, with elements of a type. The own rows lie one behind the other in every slab
-/// and in every result, so they are words in a row, of which each thread takes some.
+/// A block that adds, with elements of type T. Own rows are contiguous in every slab and in every
+/// result, so they are one array of words, of which each thread takes some.
 template <class T, class Protocol>
 class row_adder {
  public:
   explicit __device__ row_adder(const row_sums<Protocol>& io)
-      : t_(io), step_(static_cast<std::int64_t>(gridDim.x) * gpu::row_sum_threads) {
+      : io_(io), step_(static_cast<std::int64_t>(gridDim.x) * gpu::row_sum_threads) {
     const int rank = io.how.rank();
     const std::int64_t words_of_row = io.moved.c_stride / gpu::row_words;
     const int first = io.owned.first(rank);
@@ -36,14 +36,14 @@ class row_adder {
   }
 
  private:
-  static constexpr int together = 4;  // words of a slab that a thread asks for at once
+  static constexpr int together = 4;  // words of a slab that a thread loads at once
   using eight = gpu::eight<T>;
 
-  /// The words from one on, a step apart.
+  /// Some words from `at` on, a step apart.
   __device__ void add(std::int64_t at) const {
     eight sums[together];
     take(at, 0, [&](int i, const eight& first) { sums[i] = first; });
-    for (int source = 1; source < t_.how.world(); ++source)
+    for (int source = 1; source < io_.how.world(); ++source)
       take(at, source, [&](int i, const eight& more) { sums[i].add(more); });
 #pragma unroll
     for (int i = 0; i < together; ++i) {
@@ -52,7 +52,7 @@ class row_adder {
   }
   template <class Visit>
   __device__ void take(std::int64_t at, int source, const Visit& visit) const {
-    const uint4* const slab = slab_ + source * (t_.slab_bytes / std::int64_t{sizeof(uint4)});
+    const uint4* const slab = slab_ + source * (io_.slab_bytes / std::int64_t{sizeof(uint4)});
     uint4 seen[together];
 #pragma unroll
     for (int i = 0; i < together; ++i)
@@ -60,18 +60,18 @@ class row_adder {
 #pragma unroll
     for (int i = 0; i < together; ++i) visit(i, eight::of(seen[i]));
   }
-  /// The own result last: who is far waits longest.
+  /// To the farthest rank first, to this one last.
   __device__ void store(std::int64_t at, const uint4& word) const {
-    const int rank = t_.how.rank();
-    const int world = t_.how.world();
-    for (int hop = t_.passes_on ? 1 : world; hop <= world; ++hop) {
+    const int rank = io_.how.rank();
+    const int world = io_.how.world();
+    for (int hop = io_.passes_on ? 1 : world; hop <= world; ++hop) {
       std::byte* const result =
-          t_.moved.run.out + (receiver_at_hop(rank, hop, world) - rank) * t_.moved.run.between;
+          io_.moved.run.out + (receiver_at_hop(rank, hop, world) - rank) * io_.moved.run.between;
       reinterpret_cast<uint4*>(result)[result_ + at] = word;
     }
   }
 
-  const row_sums<Protocol>& t_;
+  const row_sums<Protocol>& io_;
   std::int64_t step_;
   std::int64_t words_;
   std::int64_t result_;  // the first word of the own rows

@@ -65,12 +65,12 @@ template <class Protocol>
 class scattering_block {
  public:
   __device__ scattering_block(const tile_io<Protocol>& io, std::uint64_t epoch)
-      : t_(io), me_(static_cast<int>(blockIdx.x)), output_(io, me_, epoch, me_) {}
+      : io_(io), me_(static_cast<int>(blockIdx.x)), output_(io, me_, epoch, me_) {}
 
   __device__ void run() {
     const bool speaks = threadIdx.x < 32;
     if (speaks && me_ == 0) output_.open();
-    if (t_.how.world() > 1) send();
+    if (io_.how.world() > 1) send();
     __syncthreads();
     // The host reports failed waits.
     if (speaks && going_) (void)output_.close();
@@ -78,8 +78,8 @@ class scattering_block {
 
  private:
   __device__ void send() {
-    const tile_grid tiles = t_.how.tiles();
-    const strided share{me_, t_.senders};
+    const tile_grid tiles = io_.how.tiles();
+    const strided share{me_, io_.senders};
     for (int i = 0; i < share.share_of(tiles.count()); ++i) {
       const int tile = share.at(i);
       send(tiles.rows_of(tile), tiles.cols_of(tile));
@@ -87,10 +87,10 @@ class scattering_block {
   }
 
   __device__ void send(range rows, range columns) {
-    const int rank = t_.how.rank();
-    const int ranks = t_.how.world();
-    const gpu::moved_operands& moved = t_.moved;
-    // What is read is on its way while the others open their C.
+    const int rank = io_.how.rank();
+    const int ranks = io_.how.world();
+    const gpu::moved_operands& moved = io_.moved;
+    // Tiles are loaded while peers open their C.
     gpu::block_copy words({moved.at({operand::c, rank, rows.begin, columns.begin}), moved.c_stride,
                            moved.c_stride, static_cast<int>(rows.size),
                            static_cast<int>(columns.size)});
@@ -102,10 +102,10 @@ class scattering_block {
       return moved.at({operand::c, peer, rows.begin, columns.begin});
     });
   }
-  /// By the first warp; all of a rank's tiles go to the same peers, so once is enough.
+  /// By the first warp. All tiles of a rank go to the same peers, so one wait is enough.
   [[nodiscard]] __device__ bool reserve() const { return threadIdx.x >= 32 || output_.reserve(); }
 
-  const tile_io<Protocol>& t_;
+  const tile_io<Protocol>& io_;
   int me_;
   output_channel<Protocol> output_;
   bool reserved_ = false;

@@ -6,8 +6,8 @@
 
 namespace untax::comm {
 
-/// The list of one sender, in a kernel. Nobody writes it while the operator lives, so it is read
-/// through the cache of the multiprocessor, and before the kernels ahead have ended.
+/// The transfer list of one sender, in a kernel. It is constant while the operator lives, so it is
+/// read through L1, and before the kernels ahead have ended.
 class sender_list {
  public:
   sender_list() = default;
@@ -32,7 +32,7 @@ class sender_list {
     t.before = what.w;
     return t;
   }
-  /// Calls `send` for each entry; the next one is on its way meanwhile.
+  /// Calls `send` for each entry; the next one is loaded meanwhile.
   template <class Send>
   __device__ void each(Send&& send) const {
     if (count_ == 0) return;

@@ -15,34 +15,34 @@
 
 namespace untax {
 
-/// What all who send chunks of the rank's shard do in their warp: who the peers are, the reserve
-/// before a chunk and the publish behind it.
+/// What all warps that send chunks of the rank's shard have in common: the order of peers, the
+/// reserve before a chunk and the publish after it.
 template <class Protocol>
 class shard_sender {
  public:
   /// `slot` names the wait record of the warp.
   __device__ shard_sender(const gather_run<Protocol>& io, std::uint64_t epoch, int slot)
-      : t_(io),
+      : io_(io),
         use_(io.how.sets().use_of(epoch)),
         set_(io.how.sets().set_of(epoch)),
         channel_(io.moved.run, slot) {}
 
   [[nodiscard]] __device__ int set() const { return set_; }
   [[nodiscard]] __device__ int peer(int hop) const {
-    const int ranks = t_.moved.run.world.ranks;
-    const int to = t_.moved.run.world.rank + hop;
+    const int ranks = io_.moved.run.world.ranks;
+    const int to = io_.moved.run.world.rank + hop;
     return to < ranks ? to : to - ranks;
   }
 
-  /// Waits until what these peers read two epochs ago may be written; false after a wait that ended
-  /// badly, also an earlier one. A rank's readers are the same for all of its rooms, so it asks
-  /// once for each round. What a rank sends to itself is ordered by the end of the run.
+  /// Waits until these peers have read what was sent to them two epochs ago; false if this wait or
+  /// an earlier one failed. A rank has the same readers for all of its rooms, so there is one wait
+  /// for each round of peers. What a rank sends to itself is ordered by the end of the run.
   [[nodiscard]] __device__ bool reserve(int hop, int hops) {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
-    const sent_shard& shard = t_.shard;
-    // Asked here and not of each room, which costs registers: nobody has read a set before its
-    // first use.
+    const sent_shard& shard = io_.shard;
+    // No set has been read before its first use. Checked once here: for each room it would cost
+    // registers.
     if (!shard.counted || use_ == 1) return true;
     if (gpu::left_out(gpu::mutant::gather_reserve)) return true;
     going_ = channel_.reserve_free(hops, [&](int i) {
@@ -52,14 +52,14 @@ class shard_sender {
     return going_;
   }
 
-  /// By one thread: the chunk lies at the peer that is so many hops away. A release.
+  /// By one thread: publishes a chunk to the peer that is so many hops away. A release.
   __device__ void publish(const comm::transfer& chunk, int hop) const {
-    if (gpu::left_out(gpu::mutant::gather_publish) || t_.shard.rows_of(chunk) == 0) return;
-    channel_.publish(t_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
+    if (gpu::left_out(gpu::mutant::gather_publish) || io_.shard.rows_of(chunk) == 0) return;
+    channel_.publish(io_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
   }
 
  private:
-  const gather_run<Protocol>& t_;
+  const gather_run<Protocol>& io_;
   std::uint64_t use_;
   int set_;
   gpu::warp_channel channel_;
@@ -67,23 +67,23 @@ class shard_sender {
   bool going_ = true;
 };
 
-/// A warp that pushes chunks of the rank's shard, one after the other: what goes through its
-/// list. For each chunk the verbs of the protocol: reserve, move, publish.
+/// A warp that pushes the chunks of its list, one after the other. For each chunk the verbs of the
+/// protocol: reserve, move, publish.
 template <class Protocol, class Copier>
 class chunk_sender {
  public:
   /// `slot` names the wait record of the warp.
   __device__ chunk_sender(const shard_io<Protocol>& io, std::uint64_t epoch, const Copier& copier,
                           int slot)
-      : t_(io), copier_(copier), sender_(io, epoch, slot) {}
+      : io_(io), copier_(copier), sender_(io, epoch, slot) {}
 
   __device__ void operator()(const comm::transfer& p) {
     const int hop = p.first_hop;
     const int hops = p.hops;
-    const int rows = t_.shard.rows_of(p);
+    const int rows = io_.shard.rows_of(p);
     if (rows == 0 || !sender_.reserve(hop, hops)) return;
-    const gpu::moved_operands& moved = t_.moved;
-    const sent_shard& shard = t_.shard;
+    const gpu::moved_operands& moved = io_.moved;
+    const sent_shard& shard = io_.shard;
     const auto* const from =
         reinterpret_cast<const std::uint16_t*>(moved.run.in) + p.row * moved.a_stride + p.col;
     const std::int64_t there =
@@ -104,25 +104,24 @@ class chunk_sender {
   }
 
  private:
-  const shard_io<Protocol>& t_;
+  const shard_io<Protocol>& io_;
   Copier copier_;
   shard_sender<Protocol> sender_;
 };
 
-/// An epilogue warp that pushes chunks of the rank's shard as TMA tiles, before it has
-/// anything to store: what goes through its list. For each chunk the verbs of the protocol:
-/// reserve, move, publish.
+/// An epilogue warp that pushes the chunks of its list as TMA tiles, before it has results to
+/// store. For each chunk the verbs of the protocol: reserve, move, publish.
 ///
-/// All blocks have a few, which together would fill the link at once, so that the first would come
-/// with the last. So each goes when those before it, in the order in which tiles need them, will
-/// have left.
+/// Every block has a few chunks. If all started at once, they would share the link, and the first
+/// would arrive with the last. So each starts when those before it, in the order in which tiles
+/// need them, should have been sent.
 template <class Protocol>
 class epilogue_sender {
  public:
   /// `slot` names the wait record of the warp.
   __device__ epilogue_sender(const shard_io<Protocol>& io, const gpu::epilogue_smem& own,
                              std::uint64_t epoch, int slot)
-      : t_(io), own_(own), sender_(io, epoch, slot), start_(cuda_memory::now()) {}
+      : io_(io), own_(own), sender_(io, epoch, slot), start_(cuda_memory::now()) {}
 
   /// Before the kernels ahead have ended.
   static __device__ void prepare(const shard_io<Protocol>& io) {
@@ -144,22 +143,22 @@ class epilogue_sender {
   static constexpr unsigned look_nanoseconds = 100;
 
   __device__ void move(const comm::transfer& p) {
-    const auto bytes = static_cast<unsigned>(t_.shard.chunk_bytes);
+    const auto bytes = static_cast<unsigned>(io_.shard.chunk_bytes);
     own_.moved->arrive_and_expect(bytes);
-    gpu::tma_load_layer(own_.bytes, t_.shard_tma_tiles, {p.col, p.row, 0}, *own_.moved);
+    gpu::tma_load_layer(own_.bytes, io_.shard_tma_tiles, {p.col, p.row, 0}, *own_.moved);
     const std::uint64_t before = std::uint64_t{bytes} * static_cast<unsigned>(p.before);
-    const std::uint64_t turn = start_ + before / static_cast<unsigned>(t_.rate_limit);
+    const std::uint64_t turn = start_ + before / static_cast<unsigned>(io_.rate_limit);
     own_.moved->wait(parity_);
     parity_ ^= 1;
     while (cuda_memory::now() < turn) __nanosleep(look_nanoseconds);
     for (int i = 0; i < p.hops; ++i)
-      gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(p.first_hop + i)],
+      gpu::tma_store_layer(io_.inbox_tma_tiles[sender_.peer(p.first_hop + i)],
                            {p.col, p.row, sender_.set()}, own_.bytes);
     gpu::tma_store_commit();
     if (!gpu::left_out(gpu::mutant::gather_tma_wait)) gpu::tma_store_wait();
   }
 
-  const shard_io<Protocol>& t_;
+  const shard_io<Protocol>& io_;
   gpu::epilogue_smem own_;
   shard_sender<Protocol> sender_;
   std::uint64_t start_;

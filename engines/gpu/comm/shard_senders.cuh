@@ -42,7 +42,7 @@ template <class Protocol>
 inline constexpr int moving_bytes =
     std::max(gpu::sender_bytes, static_cast<int>(sizeof(typename tma_push<Protocol>::memory)));
 
-/// What falls to the thread's warp of such a block. That of TMA tiles is nobody's in particular.
+/// The part of the thread's warp in such a block. With TMA tiles no warp has a part of its own.
 template <class Protocol>
 [[nodiscard]] __device__ comm::sender_list moving_part(const shard_io<Protocol>& io, int block) {
   if (io.tma_tiles || io.how.pulls()) return {};
@@ -52,7 +52,7 @@ template <class Protocol>
 }
 
 /// The senders of a block that only moves, by all of its threads. Wait records of senders begin at
-/// `first_slot`. `mine` is what falls to the thread's warp, see `moving_part`.
+/// `first_slot`. `mine` is the part of the thread's warp, see `moving_part`.
 template <class Protocol>
 __device__ void run_senders(const shard_io<Protocol>& io, const comm::sender_list& mine,
                             std::byte* shared, int block, std::uint64_t epoch, int first_slot) {
@@ -76,7 +76,7 @@ __device__ void run_senders(const shard_io<Protocol>& io, const comm::sender_lis
   });
 }
 
-/// What a thread of the GEMM kernel has to do with sending the rank's shard.
+/// A thread's part in sending the rank's shard, within the GEMM kernel.
 template <class Protocol>
 template <class Io>
 class shard_senders<Protocol>::view {
@@ -86,7 +86,7 @@ class shard_senders<Protocol>::view {
   explicit __device__ view(const Io& io) : io_(io), by_rows_(io.arrivals.by_rows) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  /// What there is to send is computed while the kernels ahead end.
+  /// Computes what to send, while the kernels ahead end.
   __device__ void prepare_comm() { mine_ = moving_part(io_, static_cast<int>(blockIdx.x)); }
   __device__ void prepare_beside(int warp) {
     const int me = sender_beside(moving(), number(), warp);
@@ -100,7 +100,7 @@ class shard_senders<Protocol>::view {
     run_senders(io_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
                 static_cast<int>(gridDim.x));
   }
-  /// They push: a pull takes blocks for itself.
+  /// These warps push: a pull has blocks of its own.
   __device__ void beside(int warp, const gpu::epilogue_smem& own) {
     const int me = sender_beside(moving(), number(), warp);
     if (me >= io_.senders) return;

@@ -12,9 +12,9 @@
 
 namespace untax::gpu {
 
-/// A warp that carries out the steps of a program that only move: verbs around copies.
+/// A warp that executes the moving steps of a program: copies, with verbs around them.
 ///
-/// Signals of small pieces are put off, so that one release serves several peers, until so many
+/// Signals of small chunks are deferred, so that one release serves several peers, until so many
 /// bytes have been moved or the warp would have to wait.
 template <class Copier>
 class step_sender {
@@ -23,7 +23,7 @@ class step_sender {
   __device__ step_sender(const moved_operands& operands, const Copier& copier, int slot)
       : operands_(operands), run_(operands.run), copier_(copier), waits_(operands.run, slot) {}
 
-  /// Takes a step: what programs emit to.
+  /// Executes a step: programs emit to this.
   __device__ void operator()(const step& s) {
     if (!going_) return;
     const unsigned bit = s.reserve.named() ? 1U << s.reserve.consumer : 0;
@@ -58,7 +58,7 @@ class step_sender {
   static constexpr std::int64_t prompt_bytes = 64 << 10;
   static constexpr int most_held = 32;
 
-  /// Before the next action all of them are looked at together.
+  /// All of them are waited for together, before the next action.
   __device__ void hold(const pending_wait& what) {
     if (pending_waits_.full()) wait();
     pending_waits_.add(what);
@@ -100,7 +100,7 @@ class step_sender {
   pending_waits pending_waits_;
   std::uint64_t* held_counter_ = nullptr;
   std::uint64_t held_value_ = 0;
-  std::int64_t unsignalled_ = 0;  // bytes that peers have not been told of
+  std::int64_t unsignalled_ = 0;  // bytes that are not published yet
   int held_ = 0;
   unsigned reserved_ = 0;  // a bit for each rank
   bool going_ = true;

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const block_run mine(io.moved.run, epochs[blockIdx.x], warp_role::adder);
   const std::uint64_t epoch = mine.epoch();
   const int me = slot_of_warp();
-  if (io.sends_zeros && (!io.how.asks() || reserve_slabs(io.moved.run, io.how, epoch, me))) {
+  if (io.sends_zeros && (!io.how.reserves() || reserve_slabs(io.moved.run, io.how, epoch, me))) {
     if (io.how.halves) {
       send_zeros<partial_words<__half, true>>(io, me, epoch);
     } else {

@@ -15,8 +15,8 @@
 
 namespace untax {
 
-/// A warp that is a sender of the protocol: it sends tiles as these are flagged, each read once and
-/// stored to all peers, as TMA tiles that follow each other without a gap as long as there are
+/// A warp that is a sender of the protocol: it sends tiles as these are flagged. Each is read once
+/// and stored to all peers, as TMA tiles that follow each other without a gap while there are
 /// tiles.
 template <class Protocol>
 class tile_sender {
@@ -50,8 +50,8 @@ class tile_sender {
         channel_(io.moved.run, slot),
         tma_tiles_(shared, io.how.world() - 1) {}
 
-  /// Returns when everything is written at the peers; false after a wait that ended badly. What a
-  /// lane releases then covers it.
+  /// Returns when everything is written at the peers, so that a release by any lane covers it;
+  /// false after a failed wait.
   [[nodiscard]] __device__ bool send() {
     const int peers = t_.how.world() - 1;
     const auto store = [&](const gpu::tma_layer_coord& to, const std::byte* from) {
@@ -65,14 +65,14 @@ class tile_sender {
       if (turn == there) {
         there += tile_flags_from(turn);
         if (turn == there) {
-          // What is already here does not wait with it.
+          // Tiles that have been loaded are sent before that.
           if (leads) tma_tiles_.drain(store, stored);
           __syncwarp();
           going = await(turn);
           if (!going) break;
           ++there;
         }
-        // TMA reads what the flags tell of.
+        // TMA reads what the flags have published.
         if (leads && !gpu::left_out(gpu::mutant::scatter_proxy))
           cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
       }
@@ -88,7 +88,7 @@ class tile_sender {
     return going;
   }
 
-  /// How many tiles, one after the other, lie there from this turn on. Acquire, for all lanes.
+  /// How many tiles in a row are flagged from this turn on. Acquire, for all lanes.
   [[nodiscard]] __device__ int tile_flags_from(int turn) const {
     constexpr int at_a_look = 32;
     const int left = list_.count() - turn;
@@ -112,7 +112,7 @@ class tile_sender {
   stream tma_tiles_;
 };
 
-/// What a thread of the GEMM kernel has to do with sending tiles.
+/// A thread's part in sending tiles, within the GEMM kernel.
 template <class Protocol>
 template <class Io>
 class tile_senders<Protocol>::view {
@@ -131,7 +131,7 @@ class tile_senders<Protocol>::view {
     using sender = tile_sender<Protocol>;
     sender::run(io_, *reinterpret_cast<typename sender::memory*>(shared), me, epoch_, me);
   }
-  /// One warp of the rank opens C for the others.
+  /// One warp of the rank opens C for the peers.
   __device__ void beside(int warp, const gpu::epilogue_smem& /*own*/) {
     const auto block = static_cast<int>(blockIdx.x);
     if (io_.way == scatter_way::store_to_peers && block == io_.comm_ctas && warp == 3)

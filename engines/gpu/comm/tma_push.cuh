@@ -34,7 +34,7 @@ class tma_push {
 
   /// By all threads of the block, two warps at least. It is number `me` of `io.senders`; `slot`
   /// names its wait record, which warp 0 uses alone. Each warp returns when it has done its own
-  /// part; warp 0 with false after a wait that ended badly.
+  /// part; warp 0 with false after a failed wait.
   static __device__ bool run(const shard_io<Protocol>& io, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (threadIdx.x == 0) {
@@ -53,24 +53,25 @@ class tma_push {
  private:
   __device__ tma_push(const shard_io<Protocol>& io, memory& shared, int me, std::uint64_t epoch,
                       int slot)
-      : t_(io), shared_(shared), list_(io.lists, me), sender_(io, epoch, slot) {}
+      : io_(io), shared_(shared), list_(io.lists, me), sender_(io, epoch, slot) {}
 
   __device__ bool move() {
     const bool leads = device_warp::thread_rank() == 0;
     gpu::tma_copy_ring<sent_tma_tile> stream(shared_.tma_tiles, list_.hops());
     const auto store = [&](const sent_tma_tile& tma_tile, const std::byte* from) {
       for (int i = 0; i < tma_tile.hops; ++i)
-        gpu::tma_store_layer(t_.inbox_tma_tiles[sender_.peer(tma_tile.hop + i)], tma_tile.to, from);
+        gpu::tma_store_layer(io_.inbox_tma_tiles[sender_.peer(tma_tile.hop + i)], tma_tile.to,
+                             from);
     };
     int arrived = 0;
     const auto stored = [&] { shared_.arrived.add(arrived++); };
     bool going = true;
-    const auto bytes = static_cast<std::uint32_t>(t_.shard.chunk_bytes);
+    const auto bytes = static_cast<std::uint32_t>(io_.shard.chunk_bytes);
     list_.each([&](const comm::transfer& p) {
       going = going && sender_.reserve(p.first_hop, p.hops);
       if (!going || !leads) return;
       stream.move(sent_tma_tile{{p.col, p.row, sender_.set()}, p.first_hop, p.hops},
-                  t_.shard_tma_tiles, {p.col, p.row, 0}, bytes, store, stored);
+                  io_.shard_tma_tiles, {p.col, p.row, 0}, bytes, store, stored);
     });
     if (leads) {
       stream.finish(store, stored);
@@ -91,7 +92,7 @@ class tma_push {
     });
   }
 
-  const shard_io<Protocol>& t_;
+  const shard_io<Protocol>& io_;
   memory& shared_;
   comm::sender_list list_;
   shard_sender<Protocol> sender_;

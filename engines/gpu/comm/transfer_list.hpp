@@ -40,7 +40,7 @@ struct alignas(16) transfer {
   std::int32_t rows = 0;
   std::int32_t cols = 0;
   std::int32_t acquire = -1;   ///< counter here that says that it may be read; -1: none
-  std::int32_t publish = -1;   ///< counter at each peer that says that it has come; -1: none
+  std::int32_t publish = -1;   ///< counter at each peer that signals its arrival; -1: none
   std::int16_t first_hop = 0;  ///< ranks from this one on; 0 is the rank itself
   std::int16_t hops = 0;
   std::int32_t before = 0;  ///< what goes out before it, by all senders, counted by hops

@@ -12,8 +12,7 @@
 
 namespace untax::gpu {
 
-/// A word in rows of them, and the one `step` words further on: what a thread goes through that
-/// takes one of each `step` words.
+/// The words of a thread that takes one of every `step` words, in rows of words.
 template <int step>
 struct word_cursor {
   int words;
@@ -38,8 +37,8 @@ struct word_cursor {
   }
 };
 
-/// Rows of 16-byte words that a warp moves with ordinary loads and stores: a few registers, so that
-/// it can do so beside tensor cores. Nobody is synchronised.
+/// Rows of 16-byte words that a warp moves with ordinary loads and stores, in few registers, so
+/// that it can do so beside tensor cores. It synchronises nothing.
 class warp_copy {
  public:
   /// Reads once and writes to `copies` places: copy i lies at `place_of(i)`, an address of 16-bit
@@ -81,8 +80,8 @@ class warp_copy {
 
  private:
   static constexpr int elements = 8;  // of a word
-  /// Words of a thread that are on their way together: 132 warps that wait 1.2 us for theirs read
-  /// 450 GB/s then, more than the link takes.
+  /// Words that a thread has in flight: 132 warps with a latency of 1.2 us read 450 GB/s then, more
+  /// than the link takes.
   static constexpr int at_once = 8;
 };
 
@@ -131,8 +130,9 @@ struct rows_of_block {
   int columns = 0;
 };
 
-/// Rows that a block moves with ordinary loads and stores of its `copying_threads` threads. Reading
-/// begins at once, so that the block can ask for leave to write meanwhile. Nobody is synchronised.
+/// Rows that a block moves with ordinary loads and stores of its `copying_threads` threads. Loads
+/// are issued at once, so that the block can wait for its reserve meanwhile. It synchronises
+/// nothing.
 class block_copy {
  public:
   explicit __device__ block_copy(const rows_of_block& what)
@@ -165,8 +165,8 @@ class block_copy {
 
  private:
   static constexpr int elements = 8;  // of a word
-  /// Words of a thread that are on their way together: 132 blocks have 4 MB under way then, many
-  /// times what a link takes while one of them comes.
+  /// Words that a thread has in flight: 132 blocks have 4 MB in flight then, many times what a link
+  /// carries within the latency of one.
   static constexpr int at_once = 8;
   using cursor = word_cursor<copying_threads>;
 

@@ -10,17 +10,16 @@
 
 namespace untax::gpu {
 
-/// Most stages are being read into while the others leave: beside a GEMM, reading takes longer than
-/// leaving does.
+/// Most stages are being loaded while the others are stored: beside a GEMM, a load takes longer.
 inline constexpr int ring_stages = 6;
 
-/// TMA tiles of matrices on their way from anywhere to anywhere, through TMA: each takes one
-/// instruction to read and one for each place that it goes to. One thread drives it, always the
-/// same one. `Tile` is what that thread remembers of a TMA tile.
+/// A ring of stages through which TMA moves tiles from one memory to others: one instruction to
+/// load a tile, and one for each place where it is stored. One thread drives it, always the same
+/// one. `Tile` is what that thread remembers of a TMA tile.
 template <class Tile>
 class tma_copy_ring {
  public:
-  /// What the block provides, at a multiple of 128 bytes.
+  /// Shared memory of the block, at a multiple of 128 bytes.
   struct alignas(128) memory {
     std::byte stages[ring_stages][tma_tile_bytes];
     stage_barrier full[ring_stages];
@@ -32,19 +31,19 @@ class tma_copy_ring {
     }
   };
 
-  /// Each TMA tile goes to so many places.
+  /// Each TMA tile is stored to so many places.
   __device__ tma_copy_ring(memory& shared, int places)
       : shared_(shared), most_on_the_way_(tma_tiles_on_the_way(places)) {}
 
-  /// Asks for a TMA tile of `bytes`, what lies outside of the matrix included, and sends on one
-  /// that has come. `store(TMA tile, from)` asks for all stores of a TMA tile that lies at `from`.
-  /// `stored()` is called for each TMA tile, in their order, when it is written everywhere: a
-  /// release that follows covers it, by whoever is synchronised with this thread.
+  /// Issues the load of a TMA tile of `bytes`, with what lies outside of the matrix, and stores one
+  /// that has been loaded. `store(TMA tile, from)` issues all stores of a TMA tile that lies at
+  /// `from`. `stored()` is called for each TMA tile, in order, when it is written everywhere: a
+  /// release after that, by any thread that is synchronised with this one, covers it.
   template <class Store, class Stored>
   __device__ void move(const Tile& tma_tile, const CUtensorMap& matrix, tma_layer_coord from,
                        std::uint32_t bytes, const Store& store, const Stored& stored) {
     if (loaded_ - sent_ == in_front) send(store, stored);
-    // The TMA tile that was there before has left, though it may still be on its way.
+    // The TMA tile that was there before has been read, though it may not be written yet.
     tma_store_wait_read<ring_stages - in_front>();
     const auto stage = static_cast<int>(loaded_ % ring_stages);
     shared_.tma_tiles[stage] = tma_tile;
@@ -53,7 +52,7 @@ class tma_copy_ring {
     ++loaded_;
   }
 
-  /// Sends on what has been asked for, as when there is nothing to ask for yet.
+  /// Stores what has been loaded, when there is nothing to load yet.
   template <class Store, class Stored>
   __device__ void drain(const Store& store, const Stored& stored) {
     while (sent_ < loaded_) send(store, stored);
@@ -71,16 +70,16 @@ class tma_copy_ring {
 
  private:
   static constexpr int in_front = 4;
-  /// Stores of TMA tiles that have left, but may not be there: beside a GEMM the way to a peer and
-  /// back takes several times as long as reading does.
+  /// Stores of TMA tiles in flight: beside a GEMM the round trip to a peer takes several times as
+  /// long as a load.
   static constexpr int stores_on_the_way = 7;
 
-  /// Two at least: while one is on its way, another one leaves.
+  /// Two at least: while one is in flight, another one is read.
   [[nodiscard]] static __device__ int tma_tiles_on_the_way(int places) {
     return places * 2 > stores_on_the_way ? 2 : stores_on_the_way / (places > 0 ? places : 1);
   }
 
-  /// The first TMA tiles are waited for sooner, as who waits for them has nothing else to do.
+  /// The first TMA tiles are waited for sooner, since their receivers have nothing else to do.
   template <class Store, class Stored>
   __device__ void send(const Store& store, const Stored& stored) {
     const auto stage = static_cast<int>(sent_ % ring_stages);
@@ -94,7 +93,7 @@ class tma_copy_ring {
     ++written_;
     stored();
   }
-  /// Until `left` at most, of those that have left, are not yet written.
+  /// Waits until `left` stores at most are in flight.
   template <int most>
   __device__ void await_all_but(int left) {
     if (left >= most) {

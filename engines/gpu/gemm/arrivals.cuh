@@ -4,13 +4,13 @@
 
 namespace untax::gpu {
 
-/// What the producer knows of how far A has come: from a flag poller, or by looking itself.
-/// In k-blocks of one window, for the rows that it reads for the work at hand; by all of its lanes.
+/// How far A has arrived, for the producer: a flag poller counts, or the producer polls itself. In
+/// k-blocks of one window, for the rows that it loads for the current work; by all of its lanes.
 template <tile_config config, class Source>
 class arrivals {
  public:
   __device__ arrivals(const block_view<config>& block, Source& source)
-      : block_(block), source_(source), told_(source.polls()) {}
+      : block_(block), source_(source), has_poller_(source.polls()) {}
 
   /// Work whose rows of A begin at `row`.
   __device__ void begin(const work_tile& w, int row) {
@@ -19,42 +19,42 @@ class arrivals {
   }
   __device__ void end(const work_tile& w) { before_ += w.end - w.begin; }
 
-  /// Up to which k-block, from `k_block` to `end`.
-  [[nodiscard]] __device__ int come(int k_block, int end) {
-    if (!told_) return source_.come(row_, block_.a_rows(), k_block, end);
-    const int there = block_.shared.arrived.count() - before_ + begin_;
-    // A flag poller that moves first has not looked yet; what is the rank's own is there all the
-    // same.
-    if (there <= k_block) return source_.is_there(row_, k_block) ? end : k_block;
-    return there < end ? there : end;
+  /// Up to which k-block A has arrived, from `k_block` to `end`.
+  [[nodiscard]] __device__ int arrived_until(int k_block, int end) {
+    if (!has_poller_) return source_.arrived_until(row_, block_.a_rows(), k_block, end);
+    const int arrived = block_.shared.arrived.count() - before_ + begin_;
+    // A flag poller that moves chunks first has not polled yet; but own A needs no arrival.
+    if (arrived <= k_block) return source_.is_own_window(row_, k_block) ? end : k_block;
+    return arrived < end ? arrived : end;
   }
-  /// The same, some looks later if nothing has.
-  [[nodiscard]] __device__ int come_soon(int k_block, int end) {
-    if (told_) block_.shared.arrived.await(number_of(k_block + 1), looks);
-    return come(k_block, end);
+  /// The same, after some polls if nothing has.
+  [[nodiscard]] __device__ int arrived_soon(int k_block, int end) {
+    if (has_poller_) block_.shared.arrived.await(number_of(k_block + 1), polls);
+    return arrived_until(k_block, end);
   }
-  /// Stages of weights to ask for before each look but the first. A look of its own takes longer.
-  [[nodiscard]] __device__ int asked_for_each_look() const { return told_ ? 1 : 2; }
+  /// Stages of weights to load before each poll but the first. A poll of flags by the producer
+  /// itself takes longer than a look at the poller's count.
+  [[nodiscard]] __device__ int stages_per_poll() const { return has_poller_ ? 1 : 2; }
   __device__ void await(int k_block, int end) {
-    if (!told_) return source_.await(row_, block_.a_rows(), k_block, end);
+    if (!has_poller_) return source_.await(row_, block_.a_rows(), k_block, end);
     block_.shared.arrived.await(number_of(end));
   }
 
  private:
-  static constexpr poll_count looks = 4;
+  static constexpr poll_count polls = 4;
 
-  /// How many have come when that k-block is the first that has not.
+  /// How many have arrived when that k-block is the first that has not.
   [[nodiscard]] __device__ int number_of(int k_block) const { return before_ + k_block - begin_; }
 
   const block_view<config>& block_;
   Source& source_;
-  bool told_;
-  int before_ = 0;  // k-blocks of the work that is over
-  int row_ = 0;     // of the work at hand, like the next one
+  bool has_poller_;
+  int before_ = 0;  // k-blocks of all work before the current one
+  int row_ = 0;     // of the current work, like the next one
   int begin_ = 0;
 };
 
-/// Where all of A is there.
+/// Of a source whose A is ready from the start.
 template <tile_config config, class Source>
 requires(!awaited_source<Source>) class arrivals<config, Source> {
  public:
@@ -63,8 +63,8 @@ requires(!awaited_source<Source>) class arrivals<config, Source> {
   __device__ void end(const work_tile& /*w*/) {}
 };
 
-/// One warp that looks for A ahead of the producer, in the same order. A look takes as long as the
-/// consumer takes for several k-blocks, and the producer has better to do.
+/// A warp that polls the flags of A ahead of the producer, in the same order. A poll takes as long
+/// as the consumer takes for several k-blocks, and would hold the producer up.
 template <tile_config config, class Source>
 class flag_poller {
  public:
@@ -86,7 +86,7 @@ class flag_poller {
         if (k_block == end)
           k_block = w.begin + round_up(k_block - w.begin, k_blocks_per_stage(config));
         const int count = before_ + k_block - w.begin;
-        // What was acquired, and made known to TMA, by all lanes.
+        // All lanes have acquired, and have fenced for TMA.
         __syncwarp();
         if (leads_) block_.shared.arrived.raise(count);
       }
@@ -95,17 +95,17 @@ class flag_poller {
   }
 
  private:
-  /// Looks without a pause, by all blocks, would hold up those who raise what is looked at.
+  /// Polls of all blocks without a pause would slow down the writes that they poll for.
   static constexpr unsigned pause_nanoseconds = 300;
-  /// After so many a wait that is looked after begins; a trace knows those waits only.
+  /// After so many a bounded wait begins; a trace records those waits only.
   static constexpr int most_pauses = 256;
 
-  /// Up to which k-block A has come: one more at least.
+  /// Up to which k-block A has arrived: one more at least.
   __device__ int find(int row, int k_block, int end) {
     const int rows = block_.a_rows();
     for (int i = is_recorded(block_) ? most_pauses - 1 : 0; i < most_pauses; ++i) {
-      const int there = source_.come(row, rows, k_block, end);
-      if (there > k_block) return there;
+      const int arrived = source_.arrived_until(row, rows, k_block, end);
+      if (arrived > k_block) return arrived;
       __nanosleep(pause_nanoseconds);
     }
     source_.await(row, rows, k_block, k_block + 1);
@@ -115,8 +115,8 @@ class flag_poller {
   const block_view<config>& block_;
   Source& source_;
   bool leads_;
-  int before_ = 0;  // k-blocks of the work that is over
-  int tile_ = -1;   // of the work at hand, and where its rows of A begin
+  int before_ = 0;  // k-blocks of all work before the current one
+  int tile_ = -1;   // of the current work, and where its rows of A begin
   int row_ = 0;
 };
 

@@ -46,7 +46,7 @@ struct block_memory {
 template <tile_config config>
 inline constexpr std::size_t shared_bytes = sizeof(block_memory<config>) + 1024;
 
-/// What all roles of a block know.
+/// The block as all its roles see it.
 template <tile_config config>
 struct block_view : launch_trace {
   block_memory<config>& shared;
@@ -54,9 +54,9 @@ struct block_view : launch_trace {
   int cluster;                 // the number of the cluster, of those that multiply
   std::uint32_t m_place;       // the number of the block along M, in the cluster
   std::uint32_t split;         // which part of the k-blocks it has
-  work_tile first_of_cluster;  // of what the cluster has to do, where it was found before
+  work_tile first_of_cluster;  // the cluster's first work, if it was found before
 
-  /// What this block reads k-blocks of, in the order in which all roles do it.
+  /// The work of this block: the k-blocks that it reads, in the same order for all roles.
   [[nodiscard]] __device__ work_tile first() const {
     if constexpr (config.cluster_split_k > 1)
       return arguments.schedule.first_of_split(cluster, static_cast<int>(split),
@@ -67,18 +67,18 @@ struct block_view : launch_trace {
     if constexpr (config.cluster_split_k > 1) return arguments.schedule.next_of_split(last);
     return arguments.schedule.next(cluster, last);
   }
-  /// Of what is multiplied next.
+  /// K-blocks of the work after `w`; 0 if there is none.
   [[nodiscard]] __device__ int k_blocks_after(const work_tile& w) const {
     const work_tile after = next(w);
     return after.valid() ? after.end - after.begin : 0;
   }
-  /// Calls `visit(work)` for all of that.
+  /// Calls `visit(work)` for all work.
   template <class Visit>
   __device__ void each_work(const Visit& visit) const {
     for (work_tile w = first(); w.valid(); w = next(w)) visit(w);
   }
-  /// The same, once for each tile: as if k-blocks of one that the blocks of a cluster share
-  /// followed each other. Of several parts only their number is right then, not which they are.
+  /// The same, once for each tile: as if the k-blocks of a tile that the blocks of a cluster share
+  /// followed each other. Then only their number is right, not which they are.
   template <class Visit>
   __device__ void each_tile(const Visit& visit) const {
     if constexpr (config.cluster_split_k == 1) return each_work(visit);

@@ -65,7 +65,7 @@ inline constexpr int most_k_blocks_per_stage = mma_warpgroups;
 
 /// Stages of weights that are asked for before sub-tiles of A are moved, where few are: sub-tiles
 /// come through the same memory. Measured on two H200.
-inline constexpr int asked_before_moving = 3;
+inline constexpr int loaded_before_moving = 3;
 
 /// Whether weights may be asked for while the kernels ahead end. Measured on two H200: with up to
 /// 16 rows that is worth 2 to 4 %; from 32 rows on it holds up what brings A.

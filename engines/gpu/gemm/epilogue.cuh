@@ -6,17 +6,16 @@
 
 namespace untax::gpu {
 
-/// One thread for each MMA warpgroup: stores to C what that one put into its buffers, while the
-/// warpgroup goes on.
+/// One thread for each MMA warpgroup: stores to C what the warpgroup wrote into its epilogue
+/// buffers, while it multiplies the next tile.
 template <tile_config config>
 class epilogue_store {
  public:
   __device__ epilogue_store(const block_view<config>& block, int group)
       : block_(block), group_(group) {}
 
-  /// C of this rank alone. There are fewer places than a tile has sub-tiles: all that there are
-  /// leave, and are then given back, each as soon as it has been read, so that the consumer finds
-  /// them free.
+  /// To C of this rank alone. There are fewer buffers than a tile has sub-tiles: all of them are
+  /// stored, and then released one by one, each as soon as TMA has read it.
   template <class Sink>
   __device__ void store_here(const Sink& sink) {
     block_.each_tile([&](const work_tile& w) {
@@ -39,11 +38,12 @@ class epilogue_store {
     });
   }
 
-  /// All copies of C. A whole tile has its place, and keeps it until it has left.
+  /// To all copies of C. There is a buffer for each sub-tile of a tile, released when all have been
+  /// read.
   template <class Sink>
   __device__ void store_everywhere(Sink& sink) {
     static_assert(config.epilogue_buffers >= subtiles_of(config));
-    static_assert(config.cluster_split_k == 1, "who is told counts tiles of blocks");
+    static_assert(config.cluster_split_k == 1, "receivers count tiles of blocks");
     store_throttle throttle;
     int number = -1;  // of work
     int last_sent = number;
@@ -93,8 +93,8 @@ class epilogue_store {
     return block_.shared.epi_full[group_][full_.stage];
   }
   __device__ void await_full() { full().wait(full_.parity); }
-  /// Where this warpgroup's part of a tile begins. Known before the tile is there, since finding
-  /// that out takes longer than handing a sub-tile on.
+  /// Where this warpgroup's part of a tile begins. Computed before the tile is complete, since that
+  /// takes longer than storing a sub-tile.
   struct corner {
     int m;
     int n;
@@ -117,7 +117,7 @@ class epilogue_store {
                                                       const Sink& sink, int hop) {
     return sink.copy_of(row_of(tile, subtile), hop);
   }
-  /// Asks for a sub-tile to be stored.
+  /// Issues the store of a sub-tile.
   __device__ void store(const corner& tile, int subtile, const destination& to) const {
     tma_store(*to.c, {config.swap_ab ? tile.m : n_of(tile, subtile), to.row},
               &block_.shared.epilogue_buffers[group_][full_.stage]);
@@ -126,7 +126,7 @@ class epilogue_store {
     tma_store_commit();
     full_.template advance<config.epilogue_buffers>();
   }
-  /// The places of the last sub-tiles, the first of them first.
+  /// Releases the buffers of the last `count` sub-tiles, the first of them first.
   template <int count>
   __device__ void release_as_read() {
     if constexpr (count > 0) {
@@ -135,7 +135,7 @@ class epilogue_store {
       release_as_read<count - 1>();
     }
   }
-  /// The place that was given longest ago may be written, again if it has been.
+  /// The warpgroup may write the next buffer.
   __device__ void release() {
     block_.shared.epi_empty[group_][empty_.stage].arrive();
     empty_.template advance<config.epilogue_buffers>();
@@ -147,7 +147,7 @@ class epilogue_store {
   ring_cursor empty_;
 };
 
-/// The first places for results, by the thread that will store them.
+/// Releases all epilogue buffers for the first time, by the thread that will store from them.
 template <tile_config config>
 __device__ void release_buffers(const block_view<config>& block, int group) {
   for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();

@@ -52,8 +52,8 @@ struct copy_hops {
   }
 };
 
-/// What an epilogue warp has until its first sub-tile comes: the memory for that, to move
-/// other things through.
+/// What an epilogue warp may use until its first sub-tile: the epilogue buffers, to move other
+/// things through.
 struct epilogue_smem {
   std::byte* bytes = nullptr;      ///< at a multiple of 1024; none of a warp that stores nothing
   stage_barrier* moved = nullptr;  ///< of one arrival, in its first phase
@@ -66,25 +66,26 @@ concept source_view = requires(V& v, int row, int k_block) {
   /// only what it says of B holds.
   { v.window_of(row, k_block) } -> std::same_as<operand_window>;
 };
-/// A source of operands that are there.
+/// A source of operands that are ready from the start.
 template <class V>
 concept present_source = source_view<V> && requires(V& v, int row) {
   /// The row of A that lies at `row` in the order of the GEMM.
-  { v.turned(row) } -> std::same_as<int>;
+  { v.rotated(row) } -> std::same_as<int>;
 };
 /// A source whose k-blocks arrive while the kernel runs.
 template <class V>
 concept awaited_source = source_view<V> && requires(V& v, int row, int rows, int begin, int end) {
-  /// A warp: up to which k-block these rows have come, of k-blocks of one window. Acquires them.
-  { v.come(row, rows, begin, end) } -> std::same_as<int>;
+  /// By a warp: up to which k-block these rows have arrived, of k-blocks of one window. Acquires
+  /// them.
+  { v.arrived_until(row, rows, begin, end) } -> std::same_as<int>;
   /// Waits for all of them.
   v.await(row, rows, begin, end);
-  /// Whether the fourth warp calls these two, ahead of the producer. The producer then asks
-  /// `is_there`: whether nothing has to come for a window.
+  /// Whether the fourth warp calls these two, ahead of the producer. Then the producer calls
+  /// `is_own_window`: whether a window is this rank's own, so that nothing has to arrive.
   { v.polls() } -> std::same_as<bool>;
-  { v.is_there(row, begin) } -> std::same_as<bool>;
+  { v.is_own_window(row, begin) } -> std::same_as<bool>;
 };
-/// A source that is told when it has been read.
+/// A source that signals when it has been read.
 template <class V>
 concept retired_source = source_view<V> && requires(V& v) {
   /// Whether it is, in this launch.
@@ -92,14 +93,14 @@ concept retired_source = source_view<V> && requires(V& v) {
   /// The producer, when the CTA has read what it needs.
   v.retire();
 };
-/// A source that brings A to the MMA warpgroups itself, past the producer: all threads of one call
-/// its `rows`.
+/// A source that loads A into the ring itself, past the producer: all threads of an MMA warpgroup
+/// call its `rows`.
 template <class V>
 concept bringing_source = source_view<V> && requires(V& v, int group) {
-  /// `rows::stages`: for how many stages they are brought together. `ask(k_block, count)` asks for
-  /// those of so many of the group's k-blocks; what it returns goes to `settle(asked, count,
-  /// place)`, which waits for them and writes those of k-block i to `place(i)`, as the tensor
-  /// cores take them. Rows beyond those of A may be left as they are.
+  /// `rows::stages`: how many stages are loaded together. `request(k_block, count)` starts to load
+  /// the rows of so many of the group's k-blocks; what it returns goes to `settle(requested, count,
+  /// place)`, which waits for them and writes those of k-block i to `place(i)`, as the tensor cores
+  /// read them. Rows beyond those of A may be left as they are.
   { v.rows_for(group) } -> std::same_as<typename V::rows>;
 };
 
@@ -109,7 +110,7 @@ concept sink_view = requires(V& v, int row, int hop) {
   /// Where a part of a tile goes that begins at a row, in the copy of C so many hops away.
   { v.copy_of(row, hop) } -> std::same_as<destination>;
 };
-/// A sink that tells others of what has been stored.
+/// A sink that signals to peers what has been stored.
 template <class V>
 concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile, bool stored) {
   /// An epilogue warp, before its first store.
@@ -119,36 +120,36 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
   { v.world() } -> std::same_as<int>;
   /// Whether a tile is stored before its place is used again.
   { v.in_turn() } -> std::same_as<bool>;
-  /// A thread of an epilogue warp, when it has asked for all stores of its half of a tile.
+  /// By a thread of an epilogue warp, when it has issued all stores of its half of a tile.
   v.after_tile(tile);
-  /// All threads, at the end: whether this one stored what it had to; then, with whether all did,
-  /// those of the first warp.
+  /// By all threads at the end: whether this one stored what it had to. Then `finish` by the first
+  /// warp, with whether all did.
   { v.has_stored() } -> std::same_as<bool>;
   v.finish(stored);
 };
 
-/// A signalling sink that adds what ranks have of rows that this one owns.
+/// A signalling sink that adds the partial results of all ranks for the rows that this one owns.
 template <class V>
 concept adding_sink = signalling_sink<V> && requires(V& v, peer_meeting& meeting) {
-  /// A thread of an epilogue warp asks for `last_sent(block, group)`, the last work on a tile of
-  /// which parts go to peers, says whether a tile is one of sums, when it has sent, and stored,
-  /// all.
+  /// By a thread of an epilogue warp: `last_sent(block, group)` is the last work on a tile of which
+  /// parts go to peers. Then it says of each tile whether it is one of sums, and when everything
+  /// has been sent, and when everything has been stored.
   v.take_sums(true);
   v.has_sent(meeting);
   v.end_stores(meeting, true);
-  /// The fourth warp: tells peers when all blocks have sent, and waits for what they send.
+  /// By the fourth warp: signals to peers when all blocks have sent, and waits for what peers send.
   v.meet(meeting);
-  /// For a thread of an MMA warpgroup: `next_work()`, `begin(block, work, group)` of a tile that it
-  /// hands over, `add<T, config>(subtile, rows)` of each of its sub-tiles behind what the warp has
-  /// written, and at the end `finish<T>(block, group)`.
+  /// For a thread of an MMA warpgroup: `next_work()`; `begin(block, work, group)` of a tile that it
+  /// hands to the epilogue; `add<T, config>(subtile, rows)` after it has written a sub-tile; and at
+  /// the end `finish<T>(block, group)`.
   { v.partials() } -> std::same_as<typename V::peers_partials>;
 };
 
 /// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
 template <class V>
 concept summing_sink = requires(V& v, int group) {
-  /// Takes them, for a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of
-  /// each of its tiles, then `left(block)`, which it hands to `after_results(block, group, left)`.
+  /// For a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of each of its
+  /// tiles, then `left(block)`, whose result goes to `after_results(block, group, left)`.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 
@@ -179,7 +180,7 @@ struct results_to_epilogue {
   static constexpr bool takes = false;
   static constexpr bool adds = false;
 };
-/// Where the producer brings all of A, nobody else does.
+/// Of a source of which the producer loads all of A.
 struct no_rows {
   static constexpr int stages = 0;
 };
@@ -188,15 +189,15 @@ template <class Io>
 class local_source::view {
  public:
   __device__ view(const Io& io, const gemm_arguments& given)
-      : turn_(io.turn), a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
+      : rotation_(io.rotation), a_(given.a), b_(given.b), k_blocks_(given.schedule.k_blocks) {}
   __device__ void begin(std::uint64_t /*epoch*/) {}
-  [[nodiscard]] __device__ int turned(int row) const { return turn_.turned(row); }
+  [[nodiscard]] __device__ int rotated(int row) const { return rotation_.rotated(row); }
   [[nodiscard]] __device__ operand_window window_of(int row, int /*k_block*/) const {
-    return {&a_, turned(row), &b_, 0, k_blocks_};
+    return {&a_, rotated(row), &b_, 0, k_blocks_};
   }
 
  private:
-  const row_turn& turn_;
+  const row_rotation& rotation_;
   const CUtensorMap& a_;
   const CUtensorMap& b_;
   int k_blocks_;

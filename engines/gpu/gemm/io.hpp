@@ -14,7 +14,7 @@
 
 namespace untax::gpu {
 
-/// What stands where no sum has come yet: one of the NaNs.
+/// What marks a sum that has not arrived: one of the NaNs.
 inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 
 /// What there is of an operand in the last tile along it.
@@ -93,7 +93,7 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
 /// A and B of this GPU alone, which are there.
 struct local_source {
   struct arguments {
-    row_turn turn;
+    row_rotation rotation;
   };
   template <class Io>
   class view;

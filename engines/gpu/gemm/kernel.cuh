@@ -161,7 +161,7 @@ __device__ __forceinline__ void run_roles(
     // What senders read is not held up by so few.
     if (warp == 0 && fetched == 0)
       fetched =
-          tma_producer<config, source>(block, io.source).load_early_weights(asked_before_moving);
+          tma_producer<config, source>(block, io.source).load_early_weights(loaded_before_moving);
   }
   io.senders.beside(warp, epilogue_smem_of(block, warp));
   if constexpr (reads_present<config, Io>) {

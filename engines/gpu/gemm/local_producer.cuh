@@ -85,9 +85,9 @@ class local_producer {
     const gemm_arguments& given = block_.arguments;
     const int m = block_.m_begin(at);
     const int n = block_.n_begin(at);
-    m_ = {config.swap_ab ? &given.b : &given.a, config.swap_ab ? m : source_.turned(m),
+    m_ = {config.swap_ab ? &given.b : &given.a, config.swap_ab ? m : source_.rotated(m),
           tile_rows(config)};
-    n_ = {config.swap_ab ? &given.a : &given.b, config.swap_ab ? source_.turned(n) : n,
+    n_ = {config.swap_ab ? &given.a : &given.b, config.swap_ab ? source_.rotated(n) : n,
           given.multicast_rows};
     bytes_ = static_cast<std::uint32_t>(given.stage_bytes);
     const operand_tail& m_tail = given.m_tail;

@@ -96,16 +96,16 @@ class mma_consumer {
       multiply_k_blocks(w.begin, w.end);
     } else {
       rows_window window = window_at(w.begin, w.end);
-      auto first = rows_.ask(window.k_block + group_, window.stages);
+      auto first = rows_.request(window.k_block + group_, window.stages);
       settle(first, window.stages);
 #pragma unroll 1
       for (;;) {
         const rows_window next = window_at(window.end(), w.end);
-        // They come while these are multiplied.
-        auto asked = rows_.ask(next.k_block + group_, next.stages);
+        // They arrive while these are multiplied.
+        auto requested = rows_.request(next.k_block + group_, next.stages);
         multiply_k_blocks(window.k_block, window.end());
         if (next.stages == 0) return;
-        settle(asked, next.stages);
+        settle(requested, next.stages);
         window = next;
       }
     }
@@ -123,12 +123,12 @@ class mma_consumer {
   [[nodiscard]] __device__ static rows_window window_at(int k_block, int end) {
     return {k_block, min((end - k_block) / k_blocks_per_stage(config), Rows::stages)};
   }
-  /// Writes what was asked for to the next stages.
-  template <class Asked>
-  __device__ void settle(Asked& asked, int stages) {
+  /// Writes the rows that were requested to the next stages.
+  template <class Requested>
+  __device__ void settle(Requested& requested, int stages) {
     // Other warps may not have ended the multiplications before the last ones.
     static_assert(config.warpgroup_split_k && 2 * Rows::stages <= config.stages);
-    rows_.settle(asked, stages, [&](int i) {
+    rows_.settle(requested, stages, [&](int i) {
       const std::uint32_t next = reading_.stage + static_cast<std::uint32_t>(i);
       return block_.shared.stages[next < config.stages ? next : next - config.stages]
           .n_operand[group_];

@@ -7,9 +7,8 @@
 
 namespace untax::gpu {
 
-/// Of a wait for what comes in any case, from a role of the same block, or from blocks of the same
-/// launch that have started before: nobody has to be named. It may look a number of times only, and
-/// ends as `timeout` then.
+/// Of a wait that cannot fail: for a role of the same block, or for blocks of the same launch that
+/// have started before. So it names no suspect. It may end as `timeout` after a number of polls.
 struct bounded_watch {
   static constexpr poll_count no_bound = ~poll_count{0};
 
@@ -23,8 +22,8 @@ struct bounded_watch {
   __device__ void leave() const {}
 };
 
-/// In shared memory: how many k-blocks of A have come, of all that a block reads, in the order in
-/// which it does. One warp counts, the producer looks.
+/// In shared memory: how many k-blocks of A have arrived, of all that a block reads, in the order
+/// in which it does. The flag poller counts, the producer reads.
 class ready_k_blocks {
  public:
   /// By one thread, before the block is synchronised.
@@ -39,9 +38,9 @@ class ready_k_blocks {
     const auto seen = static_cast<int>(block_counters::load_acquire(count_));
     return __shfl_sync(0xffffffffU, seen, 0);
   }
-  /// Waits until there are so many, or until it has looked `looks` times.
-  __device__ void await(int count, poll_count looks = bounded_watch::no_bound) const {
-    bounded_watch watch{looks};
+  /// Waits until there are so many, or for `polls` polls.
+  __device__ void await(int count, poll_count polls = bounded_watch::no_bound) const {
+    bounded_watch watch{polls};
     const wait_site site{.expected = static_cast<std::uint64_t>(count)};
     (void)wait_until<block_counters>(const_cast<std::uint64_t&>(count_), site, watch);
   }

@@ -6,7 +6,7 @@
 
 namespace untax::gpu {
 
-/// When an epilogue warp asks for the next TMA tile of a tile that goes to peers.
+/// When an epilogue warp issues the next TMA store of a tile that goes to peers.
 ///
 /// TMA takes its instructions in turn. Where all blocks ask for all
 /// stores of their tiles at once, the link takes them as slowly as it can, and what the producers

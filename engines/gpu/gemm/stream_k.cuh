@@ -12,7 +12,7 @@
 
 namespace untax::gpu {
 
-/// What stands where no sum has come yet: one of the NaNs.
+/// What marks a sum that has not arrived: one of the NaNs.
 [[nodiscard]] __device__ inline float no_sum() { return __uint_as_float(no_sum_bits); }
 /// The same number, but never that NaN.
 [[nodiscard]] __device__ inline float as_sum(float f) {
@@ -23,8 +23,8 @@ namespace untax::gpu {
          __float_as_uint(f.z) != no_sum_bits && __float_as_uint(f.w) != no_sum_bits;
 }
 
-/// A look at sums of a thread that lie `contributor_step` apart for `contributors` clusters,
-/// backwards, and `part_step` apart for each of them.
+/// The sums of a thread that some clusters have left: `contributor_step` apart from cluster to
+/// cluster, backwards, and `part_step` apart within one.
 template <int most_contributors, int parts>
 struct sums_view {
   float4* from;
@@ -38,8 +38,8 @@ struct sums_view {
   }
 };
 
-/// Memory whose counters are such views: 1 when all sums have come. They are taken from the very
-/// loads that found them, so that nothing else has to be ordered.
+/// Memory whose counters are such views: 1 when all sums have arrived. A sum is data and signal at
+/// once, so no other load has to be ordered behind it.
 template <int most_contributors, int parts>
 struct sums_memory : cuda_memory {
   using counter = sums_view<most_contributors, parts>;
@@ -64,9 +64,9 @@ struct sums_memory : cuda_memory {
   __device__ static void raise_release(counter& /*c*/, std::uint64_t /*value*/) noexcept {}
 };
 
-/// Sums of a tile that several clusters share travel through global memory, in the order in which
-/// threads hold them, and are their own signal. They are added in the order of the clusters, so
-/// results are reproducible.
+/// Fix-up of tiles that several clusters share: partial sums go through global memory, in the order
+/// in which threads hold them, and are their own signal. They are added in the order of the
+/// clusters, so results are reproducible.
 template <tile_config config>
 class stream_k_fixup {
  public:
@@ -75,7 +75,7 @@ class stream_k_fixup {
   __device__ stream_k_fixup(const block_view<config>& block, int group)
       : block_(block), group_(group), thread_(static_cast<int>(threadIdx.x) % warpgroup_threads) {}
 
-  /// Leaves the sums of this warpgroup behind for a later cluster.
+  /// Stores the partial sums of this warpgroup for a later cluster.
   __device__ void leave(const float (&sums)[count]) const {
     float4* to = sums_of(block_.cluster);
 #pragma unroll
@@ -85,7 +85,7 @@ class stream_k_fixup {
                                       as_sum(sums[4 * i + 2]), as_sum(sums[4 * i + 3])));
   }
 
-  /// Adds what the clusters from `first` up to the one before this left behind.
+  /// Adds the partial sums of the clusters from `first` up to the one before this.
   __device__ void add(float (&sums)[count], int first) const {
     for (int last = block_.cluster - 1; last >= first; last -= contributors_together) {
 #pragma unroll
@@ -96,7 +96,7 @@ class stream_k_fixup {
   }
 
  private:
-  // A thread looks at 128 bytes together, or a little less.
+  // A thread loads 128 bytes together, or a little less.
   static constexpr int parts_at_once = []() {
     int parts = 8;
     while (count / 4 % parts != 0) --parts;
@@ -117,7 +117,7 @@ class stream_k_fixup {
 #pragma unroll
       for (int i = 0; i < parts_at_once; ++i) {
         add_four(sums + 4 * (part + i), view.seen[h][i]);
-        // For the next launch.
+        // Reset for the next launch.
         store_shared_floats(view.at(h, i), make_float4(no_sum(), no_sum(), no_sum(), no_sum()));
       }
     }

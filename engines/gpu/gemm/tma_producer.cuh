@@ -8,30 +8,30 @@
 
 namespace untax::gpu {
 
-/// Stages of weights that are asked for at once while A has not come; then it is one or two for
-/// each look. What brings A goes through the same memory, and would queue behind more of them.
-inline constexpr int asked_at_once = 5;
-/// Prefetch this many stages into L2 when the ring is full: 35 MB of it, by all blocks, of tiles of
-/// which a stage has 16 KB of weights. That takes the memory 8 us, and A has come by then.
+/// Stages of weights that are loaded before the first poll for A; later one or two before each.
+/// More of them would delay A, which comes through the same memory.
+inline constexpr int stages_before_poll = 5;
+/// Stages of weights that are prefetched into L2 when the ring is full: 35 MB, by all blocks, where
+/// a stage has 16 KB of weights. That takes the memory 8 us, by when A has arrived.
 inline constexpr int most_prefetched = 16;
 
-/// One warp, of which one thread copies: brings k-blocks of both operands into the ring, ahead of
-/// the consumer. Each block reads its own rows of the M operand, and its share of the rows of the N
-/// operand for all that share them. Where a stage takes the consumer little time, every instruction
-/// for it counts.
+/// The producer warp, of which one thread copies: loads k-blocks of both operands into the ring,
+/// ahead of the consumers. Each block loads its own rows of the M operand, and its share of the
+/// rows of the N operand for all blocks that share them. Where the tensor cores need little time
+/// for a stage, every instruction of the producer counts.
 ///
-/// Weights are there before anybody's A is: while A has not come, the ring is filled with them, and
-/// where the M operand is weights, which takes as long as these take to read, some of L2; with the
-/// first ones, where nobody writes them, already while the kernels ahead end.
+/// Weights are ready before A is: until A arrives, the ring is filled with them, and, where they
+/// are the M operand, whose reading takes the time, so is some of L2. Where nobody writes weights,
+/// the first stages of them are loaded while the kernels before this one end.
 template <tile_config config, class Source>
 class tma_producer {
  public:
-  /// `fetched`: what `load_early_weights` of another one said.
+  /// `fetched`: what `load_early_weights` of another object returned.
   __device__ tma_producer(const block_view<config>& block, Source& source, int fetched = 0)
       : block_(block), source_(source), arrivals_(block, source), ahead_(fetched) {}
 
-  /// Asks for the weights of the first stages, `most` at most, and touches nothing else. Returns of
-  /// how many.
+  /// Starts to load the weights of the first stages, `most` at most, and touches nothing else.
+  /// Returns of how many.
   [[nodiscard]] __device__ int load_early_weights(int most) {
     ring_cursor to = at_;
     for (work_tile w = block_.first(); w.valid() && ahead_ < most; w = block_.next(w)) {
@@ -71,22 +71,22 @@ class tma_producer {
   static constexpr bool waits = awaited_source<Source>;
   static constexpr bool retires = retired_source<Source>;
   static constexpr bool brings = bringing_source<Source>;
-  /// Whether all lanes take part, of which one copies.
+  /// Whether all lanes take part, though one copies.
   static constexpr bool together = waits || retires;
   static constexpr int per_stage = k_blocks_per_stage(config);
   static_assert(!brings || config.swap_ab, "rows of A are the N operand");
-  /// Plans take care that what is awaited, or comes past the producer, comes in the order of k.
+  /// Plans see to it that A that is awaited, or bypasses the producer, arrives in the order of k.
   static constexpr bool pairs_ranges = per_stage > 1 && !waits && !brings;
-  /// Of a stage, where they are all that comes by TMA.
+  /// Of a stage, where TMA loads nothing else.
   static constexpr std::uint32_t weight_bytes = per_stage * tile_rows(config) * block_k * 2;
-  /// Stages whose A has come that are still to be fetched when the producer looks for more: a look
-  /// takes as long as the consumer takes for some of them.
+  /// Stages whose A has arrived and that are not loaded yet when the producer polls again: a poll
+  /// takes as long as the consumer takes for some stages.
   static constexpr int in_hand = 4;
 
   [[nodiscard]] __device__ static bool leads() { return !together || elect_one(); }
 
-  /// Calls `visit(range)` for work whose stages have a k-block of each of two ranges, and once for
-  /// work of any other.
+  /// Calls `visit(range)` for each range of work whose stages have a k-block of each of two ranges,
+  /// and once for other work.
   template <class Visit>
   __device__ void each_range(const work_tile& w, const Visit& visit) {
     if constexpr (!pairs_ranges) {
@@ -117,44 +117,44 @@ class tma_producer {
     for (int k_block = w.begin; k_block < w.end;) {
       const operand_window from = source_.window_of(a_row, k_block);
       const int end = from.end < w.end ? from.end : w.end;
-      int there = end;
-      if constexpr (waits) there = come(from, b_row, k_block, end);
-      while (k_block < there) {
-        int stages = (there - k_block + per_stage - 1) / per_stage;
+      int arrived = end;
+      if constexpr (waits) arrived = arrived_until(from, b_row, k_block, end);
+      while (k_block < arrived) {
+        int stages = (arrived - k_block + per_stage - 1) / per_stage;
         if constexpr (waits) {
-          if (there < end) stages = stages > in_hand ? stages - in_hand : 1;
+          if (arrived < end) stages = stages > in_hand ? stages - in_hand : 1;
         }
         const int known = ahead_ < stages ? ahead_ : stages;
         if (leads()) fetch_both(from, b_row, k_block, stages, known);
         ahead_ -= known;
         k_block += stages * per_stage;
         if constexpr (waits) {
-          if (k_block < there && there < end)
-            there = whole_stages(arrivals_.come(there, end), there, end);
+          if (k_block < arrived && arrived < end)
+            arrived = whole_stages(arrivals_.arrived_until(arrived, end), arrived, end);
         }
       }
     }
     arrivals_.end(w);
   }
 
-  /// Up to which k-block A has come: at least that of a stage. Asks for weights while it has not.
-  __device__ int come(const operand_window& from, int b_row, int k_block, int end) {
-    int there = whole_stages(arrivals_.come(k_block, end), k_block, end);
-    int before_look = asked_at_once;
-    while (there == k_block && ask_for_weights(from, b_row, k_block, end)) {
-      if (--before_look > 0) continue;
-      there = whole_stages(arrivals_.come_soon(k_block, end), k_block, end);
-      before_look = arrivals_.asked_for_each_look();
+  /// Returns up to which k-block A has arrived, at least a stage of it. Loads weights until then.
+  __device__ int arrived_until(const operand_window& from, int b_row, int k_block, int end) {
+    int arrived = whole_stages(arrivals_.arrived_until(k_block, end), k_block, end);
+    int until_poll = stages_before_poll;
+    while (arrived == k_block && load_more_weights(from, b_row, k_block, end)) {
+      if (--until_poll > 0) continue;
+      arrived = whole_stages(arrivals_.arrived_soon(k_block, end), k_block, end);
+      until_poll = arrivals_.stages_per_poll();
     }
-    if (there > k_block) return there;
-    there = k_block + per_stage < end ? k_block + per_stage : end;
-    arrivals_.await(k_block, there);
-    return there;
+    if (arrived > k_block) return arrived;
+    arrived = k_block + per_stage < end ? k_block + per_stage : end;
+    arrivals_.await(k_block, arrived);
+    return arrived;
   }
-  /// Those of the first stage from `k_block` on that has not been asked for: into the ring, or,
-  /// when that is full, into L2. The stage before these stays with the consumer until it has the
-  /// next one whole. False if there are enough.
-  __device__ bool ask_for_weights(const operand_window& from, int b_row, int k_block, int end) {
+  /// Loads the weights of the first stage from `k_block` on that is not loaded yet: into the ring,
+  /// or, when that is full, into L2. One stage of the ring stays with the consumer until the next
+  /// one is complete. False if there are enough.
+  __device__ bool load_more_weights(const operand_window& from, int b_row, int k_block, int end) {
     int next = k_block + ahead_ * per_stage;
     if (next >= end) return false;
     if (ahead_ < config.stages - 1) {
@@ -174,8 +174,8 @@ class tma_producer {
       return false;
     }
   }
-  [[nodiscard]] __device__ static int whole_stages(int there, int k_block, int end) {
-    return there == end ? end : k_block + (there - k_block) / per_stage * per_stage;
+  [[nodiscard]] __device__ static int whole_stages(int arrived, int k_block, int end) {
+    return arrived == end ? end : k_block + (arrived - k_block) / per_stage * per_stage;
   }
 
   __device__ void fetch_ahead(const operand_window& from, int b_row, int k_block) {
@@ -185,7 +185,7 @@ class tma_producer {
     fetch_weights(to, from, b_row, k_block);
   }
 
-  /// So many stages, of which the first `known` have their weights already.
+  /// Loads so many stages, of which the first `known` have their weights already.
   __device__ void fetch_both(const operand_window& from, int b_row, int k_block, int stages,
                              int known) {
     for (int i = 0; i < known; ++i, k_block += per_stage) {
@@ -200,14 +200,14 @@ class tma_producer {
     }
   }
 
-  /// Until everything that was fetched has been read.
+  /// Waits until everything that was loaded has been read.
   __device__ void await_consumers() {
     for (int i = 0; i < config.stages; ++i) {
       block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
       at_.template advance<config.stages>();
     }
   }
-  /// Gets a stage ready for what is fetched into it.
+  /// Waits until a stage is free, and tells its barrier how many bytes will arrive.
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
     block_.shared.full[at.stage].arrive_and_expect(
@@ -217,7 +217,7 @@ class tma_producer {
                                 int k_block) {
     fetch<!config.swap_ab>(to, *from.b, k_block - from.first, row);
   }
-  /// The same as near as L2.
+  /// The same into L2.
   __device__ void prefetch_weights(const operand_window& from, int row, int k_block) {
 #pragma unroll
     for (int i = 0; i < per_stage; ++i)
@@ -248,11 +248,10 @@ class tma_producer {
   Source& source_;
   arrivals<config, Source> arrivals_;
   ring_cursor at_;
-  int ahead_;  // stages from here on that have their weights already
-  int prefetched_ =
-      0;  // weights before this k-block, where they are the M operand, are in L2 or on their way
-  stage_order stages_;  // of the k-blocks at hand
-  int tile_ = -1;       // of the work at hand, and where it begins: found once, by divisions
+  int ahead_;           // stages from here on that have their weights already
+  int prefetched_ = 0;  // weights, as M operand, before this k-block are in L2 or on their way
+  stage_order stages_;  // of the current k-blocks
+  int tile_ = -1;       // of the current work, and where it begins: found once, by divisions
   int a_row_ = 0;
   int b_row_ = 0;
 };

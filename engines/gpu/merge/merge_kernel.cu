@@ -33,23 +33,23 @@ struct parts_of_others {
     packet found[others];
 #pragma unroll
     for (int i = 0; i < others; ++i) {
-      const std::int64_t away = at.rank_of(i) * at.apart;
+      const std::int64_t away = at.rank_of(i) * at.stride;
       found[i] = load_packet_if(i < at.count, first_statistic + away);
-      words[i] = load_sum_words_if(i < at.count, at.first + away);
+      words[i] = load_sum_words_if(i < at.count, at.base + away);
     }
     int rank = -1;
 #pragma unroll
     for (int i = others - 1; i >= 0; --i) {
       statistics[i] = __uint_as_float(static_cast<std::uint32_t>(found[i].data));
-      if (found[i].epoch < at.epoch || !chunks::have_come(words[i])) rank = at.rank_of(i);
+      if (found[i].epoch < at.epoch || !chunks::have_arrived(words[i])) rank = at.rank_of(i);
     }
     return rank;
   }
   /// For the epoch after the next.
-  __device__ void put_back() const {
+  __device__ void reset_words() const {
 #pragma unroll
     for (int i = 0; i < others; ++i) {
-      if (i < at.count) store_sum_words(at.first + at.rank_of(i) * at.apart, chunks::nothing());
+      if (i < at.count) store_sum_words(at.base + at.rank_of(i) * at.stride, chunks::nothing());
     }
   }
 };
@@ -88,7 +88,7 @@ class merge_block {
 
  public:
   __device__ merge_block(const merge_arguments& given, std::uint64_t epoch)
-      : t_(given),
+      : io_(given),
         how_(given.how),
         epoch_(epoch),
         warps_(static_cast<int>(blockDim.x) / 32),
@@ -98,14 +98,14 @@ class merge_block {
 
   __device__ void run() {
     const bool speaks = threadIdx.x < 32;
-    // After a wait that ended badly, which the host reports, nobody is told anything.
-    if (__syncthreads_and(speaks ? reserve_slabs(t_.run, how_, epoch_, slot_) : 1) == 0) return;
+    // After a failed wait, which the host reports, nothing is signalled.
+    if (__syncthreads_and(speaks ? reserve_slabs(io_.run, how_, epoch_, slot_) : 1) == 0) return;
     send();
     bool merged = true;
     const int turns = how_.turns_of(how_.own_rank);
     for (int turn = first_turn(); turn < turns && merged; turn += all_warps()) merged = take(turn);
     if (__syncthreads_and(merged ? 1 : 0) != 0 && speaks)
-      end_slabs(t_.run, how_, *t_.done, static_cast<int>(gridDim.x), epoch_, slot_);
+      retire_slabs(io_.run, how_, *io_.done, static_cast<int>(gridDim.x), epoch_, slot_);
   }
 
  private:
@@ -118,7 +118,7 @@ class merge_block {
 
   /// To who merges it, the next rank's first.
   __device__ void send() const {
-    const action_note noted(t_.run, action::copy);
+    const action_note noted(io_.run, action::copy);
     if (!how_.own_heads) return send_to(1, how_.ranks - 1);
     for (int hop = 1; hop < how_.ranks; ++hop) send_to(hop, 1);
   }
@@ -143,9 +143,9 @@ class merge_block {
     }
   }
 
-  /// What all ranks have of 32 chunks. False after a wait that ended badly.
+  /// What all ranks have of 32 chunks. False after a failed wait.
   [[nodiscard]] __device__ bool take(int turn) {
-    const action_note noted(t_.run, action::merge);
+    const action_note noted(io_.run, action::merge);
     const int i = turn * merge_rows::lanes + lane_;
     const bool mine = i < how_.chunks_of(how_.own_rank);
     const auto c = how_.chunk_of(how_.own_rank, mine ? i : 0);
@@ -154,8 +154,8 @@ class merge_block {
     const float own_log = own_statistic(c);
 
     slab_place<partial_words<float, false>> at;
-    at.first = inbox(how_.own_rank) + how_.chunk_place(0, i, epoch_);
-    at.apart = how_.in_slab();
+    at.base = inbox(how_.own_rank) + how_.chunk_place(0, i, epoch_);
+    at.stride = how_.in_slab();
     at.skipped = how_.own_rank;
     at.count = mine ? how_.ranks - 1 : 0;
     at.epoch = epoch_;
@@ -164,7 +164,7 @@ class merge_block {
     parts.at = at;
     parts.first_statistic = packets(how_.own_rank) + how_.statistic_place(0, c.owner_row, epoch_);
     if (!await(parts)) return false;
-    if (!left_out(mutant::sums_put_back)) parts.put_back();
+    if (!left_out(mutant::sums_reset)) parts.reset_words();
 
     float high = own_log;
 #pragma unroll
@@ -190,16 +190,16 @@ class merge_block {
   /// By all lanes of a warp; false if that ended badly.
   [[nodiscard]] __device__ bool await(parts_of_others<others>& parts) const {
     if (__any_sync(0xffffffffU, parts.missing() >= 0 ? 1 : 0) == 0) return true;
-    lazy_watch watch(device_watch(t_.run.world, slot_));
+    lazy_watch watch(device_watch(io_.run.world, slot_));
     wait_for_others mine(parts);
-    return wait_for_parts(mine, watch, t_.run, t_.run.operator_name()) == wait_outcome::ok;
+    return wait_for_parts(mine, watch, io_.run, io_.run.operator_name()) == wait_outcome::ok;
   }
 
   /// Of a part that is empty the elements may be anything.
   __device__ void add(float log, float high, const uint4& bits, float& total,
                       float (&sum)[elements]) const {
     if (log == log_of_nothing()) return;
-    const float weight = power_of_2((log - reference_of(high)) * t_.to_base_2);
+    const float weight = power_of_2((log - reference_of(high)) * io_.to_base_2);
     const std::uint32_t from[4] = {bits.x, bits.y, bits.z, bits.w};
     total += weight;
 #pragma unroll
@@ -218,29 +218,29 @@ class merge_block {
 #pragma unroll
     for (float& s : sum) s *= share;
     const int head = c.head - how_.first_head(how_.own_rank);
-    reinterpret_cast<uint4*>(t_.run.out)[c.owner_row * t_.out_stride + c.at] =
+    reinterpret_cast<uint4*>(io_.run.out)[c.owner_row * io_.out_stride + c.at] =
         make_uint4(words::narrow(sum), words::narrow(sum + words::each),
                    words::narrow(sum + 2 * words::each), words::narrow(sum + 3 * words::each));
     if (c.at == 0) {
-      t_.out_lse[c.token * t_.out_lse_stride + head] =
-          high == log_of_nothing() ? high : high + log2f(total) * t_.from_base_2;
+      io_.out_lse[c.token * io_.out_lse_stride + head] =
+          high == log_of_nothing() ? high : high + log2f(total) * io_.from_base_2;
     }
   }
 
   [[nodiscard]] __device__ uint4 own_chunk(const merge_rows::chunk& c) const {
-    return reinterpret_cast<const uint4*>(t_.run.in)[how_.given_row(c) * t_.in_stride + c.at];
+    return reinterpret_cast<const uint4*>(io_.run.in)[how_.given_row(c) * io_.in_stride + c.at];
   }
   [[nodiscard]] __device__ float own_statistic(const merge_rows::chunk& c) const {
-    return t_.in_lse[c.token * t_.in_lse_stride + c.head];
+    return io_.in_lse[c.token * io_.in_lse_stride + c.head];
   }
   [[nodiscard]] __device__ uint4* inbox(int rank) const {
-    return reinterpret_cast<uint4*>(t_.run.inbox.at(rank));
+    return reinterpret_cast<uint4*>(io_.run.inbox.at(rank));
   }
   [[nodiscard]] __device__ packet* packets(int rank) const {
-    return reinterpret_cast<packet*>(t_.run.inbox.at(rank));
+    return reinterpret_cast<packet*>(io_.run.inbox.at(rank));
   }
 
-  const merge_arguments& t_;
+  const merge_arguments& io_;
   const merge_rows& how_;
   std::uint64_t epoch_;
   int warps_;

@@ -25,7 +25,7 @@ template <class T, int chunks>
 class norm_block {
  public:
   __device__ norm_block(const norm_arguments& given, row_number_memory& shared)
-      : t_(given),
+      : io_(given),
         how_(given.how),
         part_(static_cast<int>(blockIdx.x) % how_.spread),
         worker_(static_cast<int>(blockIdx.x) / how_.spread),
@@ -46,10 +46,10 @@ class norm_block {
     epoch_ = epoch;
     numbers_.meet_others();
     const bool speaks = threadIdx.x < 32;
-    // After a wait that ended badly, which the host reports, nobody is told anything. Where
+    // After a failed wait, which the host reports, nothing is signalled. Where
     // everybody adds everything all hear of each other in every epoch: nobody needs to ask.
-    if (how_.asks() &&
-        __syncthreads_and(speaks ? reserve_slabs(t_.run, how_, epoch_, slot_) : 1) == 0)
+    if (how_.reserves() &&
+        __syncthreads_and(speaks ? reserve_slabs(io_.run, how_, epoch_, slot_) : 1) == 0)
       return;
     send();
     bool added = true;
@@ -57,8 +57,8 @@ class norm_block {
       if (row != first_) ask(row);
       added = take(row);
     }
-    if (how_.asks() && __syncthreads_and(added ? 1 : 0) != 0 && speaks)
-      end_slabs(t_.run, how_, *t_.done, static_cast<int>(gridDim.x), epoch_, slot_);
+    if (how_.reserves() && __syncthreads_and(added ? 1 : 0) != 0 && speaks)
+      retire_slabs(io_.run, how_, *io_.done, static_cast<int>(gridDim.x), epoch_, slot_);
   }
 
  private:
@@ -75,22 +75,22 @@ class norm_block {
   [[nodiscard]] __device__ int readable(int k) const { return min(at(k), how_.chunks() - 1); }
 
   [[nodiscard]] __device__ uint4 weight_at(int k) const {
-    return static_cast<const uint4*>(t_.weight)[readable(k)];
+    return static_cast<const uint4*>(io_.weight)[readable(k)];
   }
   [[nodiscard]] __device__ uint4 residual_at(int row, int k) const {
-    return row_of(t_.residual, row)[readable(k)];
+    return row_of(io_.residual, row)[readable(k)];
   }
 
   __device__ void ask(int row) {
 #pragma unroll
-    for (int k = 0; k < chunks; ++k) own_[k] = row_of(t_.run.in, row)[readable(k)];
+    for (int k = 0; k < chunks; ++k) own_[k] = row_of(io_.run.in, row)[readable(k)];
 #pragma unroll
     for (int k = 0; k < chunks && holds_residual; ++k) residual_[k] = residual_at(row, k);
   }
 
   /// Rows of the own input to who adds them, the next rank's first.
   __device__ void send() const {
-    const action_note noted(t_.run, action::copy);
+    const action_note noted(io_.run, action::copy);
     if (!how_.passes_on) {
       for (int row = worker_; row < how_.tokens; row += workers_) send_row(row, 1, how_.ranks - 1);
       return;
@@ -105,7 +105,7 @@ class norm_block {
 #pragma unroll
     for (int k = 0; k < chunks; ++k) {
       if (!has(k)) break;
-      const uint4 words = as_words(row == first_ ? own_[k] : row_of(t_.run.in, row)[at(k)]);
+      const uint4 words = as_words(row == first_ ? own_[k] : row_of(io_.run.in, row)[at(k)]);
       for (int hop = first_hop; hop < first_hop + hops; ++hop) {
         const int owner = receiver_at_hop(how_.own_rank, hop, how_.ranks);
         store_sum_words(slab_row(owner, how_.own_rank, row) + at(k), words);
@@ -113,9 +113,9 @@ class norm_block {
     }
   }
 
-  /// A row, from all ranks. False after a wait that ended badly.
+  /// A row, from all ranks. False after a failed wait.
   [[nodiscard]] __device__ bool take(int row) {
-    const action_note noted(t_.run, action::normalise);
+    const action_note noted(io_.run, action::normalise);
     uint4 x[chunks];
     float squares[chunks];
     bool going = true;
@@ -130,7 +130,7 @@ class norm_block {
       if (!has(k) || !going) continue;
       sums.add(eight<T>::of(residual));
       x[k] = sums.pairs();
-      each_copy(t_.x, [&](void* to) { row_of(to, row)[at(k)] = x[k]; });
+      each_copy(io_.x, [&](void* to) { row_of(to, row)[at(k)] = x[k]; });
       const eight<T> rounded = eight<T>::of(x[k]);
 #pragma unroll
       for (const float v : rounded.v) squares[k] += v * v;
@@ -139,7 +139,7 @@ class norm_block {
     if (!numbers_.combined(
             squares, going, [](float a, float b) { return a + b; }, sum))
       return false;
-    normalise(row, x, 1.0F / sqrtf(sum / static_cast<float>(how_.hidden) + t_.epsilon));
+    normalise(row, x, 1.0F / sqrtf(sum / static_cast<float>(how_.hidden) + io_.epsilon));
     return true;
   }
 
@@ -157,16 +157,16 @@ class norm_block {
       }
     };
     slab_place<partial_words<T, false>> from;
-    from.first = slab_row(how_.own_rank, 0, row) + at(chunk);
-    from.apart = how_.in_slab() / norm_rows::elements;
+    from.base = slab_row(how_.own_rank, 0, row) + at(chunk);
+    from.stride = how_.in_slab() / norm_rows::elements;
     from.skipped = how_.own_rank;
     from.epoch = epoch_;
     from.room = how_.slab_of(0, epoch_);
     for (from.begin = 0; from.begin < others; from.begin += together) {
       from.count = has(chunk) ? min(others - from.begin, together) : 0;
       slab_words<partial_words<T, false>, together> words(from);
-      if (!words.await(t_.run, slot_)) return false;
-      if (!left_out(mutant::sums_put_back)) words.put_back();
+      if (!words.await(io_.run, slot_)) return false;
+      if (!left_out(mutant::sums_reset)) words.reset_words();
 #pragma unroll
       for (int k = 0; k < together; ++k) {
         if (k >= from.count) break;
@@ -179,8 +179,8 @@ class norm_block {
   }
 
   __device__ void normalise(int row, const uint4 (&x)[chunks], float inverse) {
-    float scale = t_.scale;
-    if (t_.output == norm_output::e4m3_per_token) {
+    float scale = io_.scale;
+    if (io_.output == norm_output::e4m3_per_token) {
       float largest[chunks] = {};
 #pragma unroll
       for (int k = 0; k < chunks; ++k) {
@@ -194,18 +194,18 @@ class norm_block {
           largest, true, [](float a, float b) { return fmaxf(a, b); }, most);
       scale = most > 0 ? most / 448.0F : 1.0F;
       if (threadIdx.x == 0 && part_ == 0)
-        each_copy(t_.scales, [&](void* to) { static_cast<float*>(to)[row] = scale; });
+        each_copy(io_.scales, [&](void* to) { static_cast<float*>(to)[row] = scale; });
     }
 #pragma unroll
     for (int k = 0; k < chunks; ++k) {
       if (!has(k)) break;
       const eight<T> normed = normed_at(x, k, inverse);
-      if (t_.output == norm_output::same) {
+      if (io_.output == norm_output::same) {
         const uint4 pairs = normed.pairs();
-        each_copy(t_.out, [&](void* to) { row_of(to, row)[at(k)] = pairs; });
+        each_copy(io_.out, [&](void* to) { row_of(to, row)[at(k)] = pairs; });
       } else {
         const uint2 bytes = narrowed(normed, scale);
-        each_copy(t_.out, [&](void* to) {
+        each_copy(io_.out, [&](void* to) {
           static_cast<uint2*>(to)[std::int64_t{row} * how_.chunks() + at(k)] = bytes;
         });
       }
@@ -237,7 +237,7 @@ class norm_block {
     return static_cast<uint4*>(matrix) + std::int64_t{row} * how_.chunks();
   }
   [[nodiscard]] __device__ uint4* slab_row(int owner, int source, int row) const {
-    return reinterpret_cast<uint4*>(t_.run.inbox.at(owner) +
+    return reinterpret_cast<uint4*>(io_.run.inbox.at(owner) +
                                     2 * how_.place_of(source, owner, row, epoch_));
   }
   /// `write(to)` for the own result, or that of all ranks, this one's first.
@@ -247,11 +247,11 @@ class norm_block {
     if (!how_.passes_on) return;
     for (int hop = 1; hop < how_.ranks; ++hop) {
       const int peer = receiver_at_hop(how_.own_rank, hop, how_.ranks);
-      write(static_cast<std::byte*>(own) + (peer - how_.own_rank) * t_.run.between);
+      write(static_cast<std::byte*>(own) + (peer - how_.own_rank) * io_.run.between);
     }
   }
 
-  const norm_arguments& t_;
+  const norm_arguments& io_;
   const norm_rows& how_;
   int part_;    ///< of a row that is this block's, where blocks of a cluster share it
   int worker_;  ///< block, or cluster

@@ -50,8 +50,8 @@ struct norm_rows : peer_slabs {
   /// Whether a rank asks owners before it sends, who say when they have taken what came before.
   /// Where everybody adds everything, all hear of each other in each epoch, which says so, too:
   /// the words of the one before were put back by then. Where owners pass on they meet anyway,
-  /// and a rank whose wait ended badly spoils nobody's results.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool asks() const noexcept { return passes_on; }
+  /// and a rank whose wait failed spoils no other rank's results.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool reserves() const noexcept { return passes_on; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
     return std::int64_t{slab_rows} * hidden;
   }

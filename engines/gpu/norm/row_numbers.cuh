@@ -92,7 +92,7 @@ class row_numbers {
                      address_in_block(&shared_.come[turn_ & 1].word, block));
     }
   }
-  /// Returns when all numbers of this turn have come.
+  /// Returns when all numbers of this turn have arrived.
   __device__ void await() {
     stage_barrier& come = shared_.come[turn_ & 1];
     const std::uint32_t parity = turn_ / 2 & 1;

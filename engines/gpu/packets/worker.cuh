@@ -38,7 +38,7 @@ struct packet_column : packet_batch<depth> {
   verb what = verb::acquire;
   std::uint64_t data[most] = {};
 
-  /// 1 if all have come, else 0.
+  /// 1 if all have arrived, else 0.
   [[nodiscard]] __device__ std::uint64_t look() {
     std::uint64_t come = 1;
 #pragma unroll

@@ -58,7 +58,7 @@ struct event_word {
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word end(trace_kind kind) noexcept {
     return {of(kind, 0) | end_bit};
   }
-  /// `counter`: an address; 0 if data tell of themselves.
+  /// `counter`: an address; 0 if data are their own signal.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word at_counter(
       trace_kind kind, std::uint64_t counter, std::uint64_t value) noexcept {
     return {of(kind, 0) | field(counter >> 3, 44) << 4 | field(value, 16) << 48};

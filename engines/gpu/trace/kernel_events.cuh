@@ -231,7 +231,7 @@ class trace_ref_of<true> {
 };
 using trace_ref = trace_ref_of<kernels_are_traced>;
 
-/// A part of a wait that has a counter; others wait for data that tell of themselves.
+/// A part of a wait that has a counter; others wait for data that are their own signal.
 template <class Part>
 concept waits_for_counter = requires(const Part& part) {
   part.counter;

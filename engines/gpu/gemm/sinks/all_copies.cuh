@@ -15,51 +15,51 @@ template <class Protocol>
 template <class Io>
 class all_copies<Protocol>::view {
  public:
-  __device__ view(const Io& io, const gpu::gemm_arguments& /*given*/) : t_(io) {}
+  __device__ view(const Io& io, const gpu::gemm_arguments& /*given*/) : io_(io) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
   [[nodiscard]] __device__ gpu::copy_hops copies_of(int /*row*/) const {
-    return {0, t_.way == scatter_way::store_to_peers && going_ ? t_.how.world() : 1};
+    return {0, io_.way == scatter_way::store_to_peers && reserved_ ? io_.how.world() : 1};
   }
   [[nodiscard]] __device__ gpu::destination copy_of(int row, int hop) const {
-    return {&t_.c[hop], row};
+    return {&io_.c[hop], row};
   }
-  [[nodiscard]] __device__ int world() const { return t_.how.world(); }
+  [[nodiscard]] __device__ int world() const { return io_.how.world(); }
   /// Whether the stores of a tile have to end before its place is used again.
-  [[nodiscard]] __device__ bool in_turn() const { return t_.in_turn; }
+  [[nodiscard]] __device__ bool in_turn() const { return io_.in_turn; }
 
   /// By an epilogue warp. Peers' C is not touched before they have opened it; where that
   /// does not happen, it is not touched at all.
   __device__ void before_store() {
-    if (t_.way == scatter_way::store_to_peers) going_ = output().reserve();
+    if (io_.way == scatter_way::store_to_peers) reserved_ = output().reserve();
   }
   /// The last part of a tile to be stored says that the tile lies there.
   __device__ void after_tile(const gpu::tile_place& tile) {
-    if (t_.way != scatter_way::tile_flags) return;
+    if (io_.way != scatter_way::tile_flags) return;
     if (!gpu::left_out(gpu::mutant::scatter_tma_wait)) gpu::tma_store_wait();
-    const int index = t_.how.tile_at(tile.row, tile.column);
-    if (index < 0 || count(t_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(t_.parts))
+    const int index = io_.how.tile_at(tile.row, tile.column);
+    if (index < 0 || count(io_.parts_done[index]) != epoch_ * static_cast<std::uint64_t>(io_.parts))
       return;
-    gpu::warp_channel(t_.moved.run, 0).publish(t_.how.tile_flag(index, epoch_));
+    gpu::warp_channel(io_.moved.run, 0).publish(io_.how.tile_flag(index, epoch_));
   }
 
-  [[nodiscard]] __device__ bool has_stored() const { return going_; }
+  [[nodiscard]] __device__ bool has_stored() const { return reserved_; }
   /// The last block that has stored all it stores says so, and waits for what others store here.
   /// Where a peer has not opened its C nothing was stored, and so nobody is told that it was.
   __device__ void finish(bool stored) const {
-    if (t_.way == scatter_way::store_to_peers && stored)
-      (void)close_as_last(output(), *t_.done, static_cast<unsigned>(t_.multiplying));
+    if (io_.way == scatter_way::store_to_peers && stored)
+      (void)close_as_last(output(), *io_.done, static_cast<unsigned>(io_.multiplying));
   }
 
  private:
   /// This warp, speaking for the blocks that multiply.
   [[nodiscard]] __device__ output_channel<Protocol> output() const {
-    return {t_, 0, epoch_, slot_of_storing_warp()};
+    return {io_, 0, epoch_, slot_of_storing_warp()};
   }
 
-  const Io& t_;
+  const Io& io_;
   std::uint64_t epoch_ = 0;
-  bool going_ = true;
+  bool reserved_ = true;
 };
 
 }  // namespace untax

@@ -6,14 +6,14 @@
 
 namespace untax::gpu {
 
-/// In which order a GEMM goes through the rows of A: from the `first` on, and behind the last of
-/// `all`, which are those of whole tiles, from row 0.
-struct row_turn {
+/// The order in which a GEMM goes through the rows of A: from row `first` on to the last of `all`,
+/// which are those of whole tiles, then from row 0 on.
+struct row_rotation {
   int first = 0;
   int all = std::numeric_limits<int>::max();
 
   /// The row of A that lies at `row` in the order of the GEMM.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rotated(int row) const noexcept {
     const int at = row + first;
     return at < all ? at : at - all;
   }
@@ -22,21 +22,22 @@ struct row_turn {
 inline constexpr int row_sum_threads = 256;  ///< of a block that adds own rows behind a GEMM
 inline constexpr int row_words = 8;          ///< elements of a word of 16 bytes, which is added
 
-/// Rows of C that belong to ranks, as many to each but the last ones, and slabs in the memory of an
-/// owner, in which each rank leaves what it has of the owner's rows. Parts of tiles are stored
-/// whole to all owners of some of their rows. So a slab begins with the part in which the owner's
-/// first row lies, and has rows of the rank before it in front of that.
+/// Which rank owns which rows of C, and the slabs in the memory of an owner: one of each rank, for
+/// its partial results of the owner's rows. Every owner has `owner_rows` of them, the last ones
+/// fewer. The epilogue stores parts of tiles, of `part_rows` each, whole, to every rank that owns
+/// some of their rows. So a slab begins with the part in which the owner's first row lies, and may
+/// have rows of the owner before in front of that.
 struct owned_rows {
   int m = 0;
-  int each = 0;  ///< rows of an owner; 0: all belong to everybody
-  int part = 1;  ///< rows of the parts that are stored; parts begin at multiples
+  int owner_rows = 0;  ///< 0: every rank owns all rows
+  int part_rows = 1;   ///< of a part; parts begin at multiples
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first(int owner) const noexcept {
-    const int row = owner * each;
+    const int row = owner * owner_rows;
     return row < m ? row : m;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int end(int owner) const noexcept {
-    const int row = each == 0 ? m : first(owner) + each;
+    const int row = owner_rows == 0 ? m : first(owner) + owner_rows;
     return row < m ? row : m;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool owns_some(int owner) const noexcept {
@@ -44,28 +45,28 @@ struct owned_rows {
   }
   /// The row with which the slabs of an owner begin.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slab_begin(int owner) const noexcept {
-    return first(owner) / part * part;
+    return first(owner) / part_rows * part_rows;
   }
   /// Of a slab, at most.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slab_rows() const noexcept {
-    return each == 0 ? m : each + part - 1;
+    return owner_rows == 0 ? m : owner_rows + part_rows - 1;
   }
 
-  /// Owners of some of the rows of a part.
+  /// The ranks that own some of the rows of a part.
   struct owners {
     int first = 0;
     int count = 0;
   };
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr owners of_part(int begin) const noexcept {
-    const int end = begin + part < m ? begin + part : m;
+    const int end = begin + part_rows < m ? begin + part_rows : m;
     if (begin >= end) return {};
-    const int from = begin / each;
-    return {from, (end - 1) / each - from + 1};
+    const int from = begin / owner_rows;
+    return {from, (end - 1) / owner_rows - from + 1};
   }
   /// Whether all rows of a part are one owner's, and nobody else's.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_part(int owner, int begin) const noexcept {
-    return each > 0 && begin < m && begin >= first(owner) &&
-           (begin + part < m ? begin + part : m) <= end(owner);
+    return owner_rows > 0 && begin < m && begin >= first(owner) &&
+           (begin + part_rows < m ? begin + part_rows : m) <= end(owner);
   }
 };
 

@@ -11,7 +11,7 @@
 
 namespace untax::gpu {
 
-/// The number of a warp of a block, for wait records: all that wait have one.
+/// The number of a warp among all blocks, which names its wait record.
 [[nodiscard]] __device__ inline int slot_of_warp() {
   constexpr int warps = block_threads / 32;
   return static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
@@ -29,62 +29,64 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
-/// What has become of the sums of all tiles of a warp.
+/// What an MMA warp tells its successor about the sums of all its tiles.
 struct handed_over {
-  bool given_up = false;  ///< a wait ended badly, which the host reports: nobody is told anything
-  owed_tiles owed;
+  bool failed = false;  ///< a wait failed, which the host reports: nothing may be signalled
+  deferred_tiles deferred;
 };
 
-/// A warp of an MMA warpgroup, which sends its partial sums, own ones too. Where no CTA does
-/// nothing but add, it adds what of its tiles is for this rank: behind each tile what has come by
-/// then from all ranks, and the rest at the end. Before it has sent everything it waits for peers
-/// for a bounded time at most, so no cycle of waits can arise, in whatever order ranks multiply.
+/// An MMA warp that sends its partial sums to their owners, own ones too. Where MMA warps add, it
+/// adds what this rank owns of its tiles: of each tile what has arrived from all ranks when it has
+/// been multiplied, and the rest at the end. Before it has sent everything it only polls, for a
+/// bounded time, so no cycle of waits can arise, in whatever order ranks multiply.
 class sums_sender {
  public:
   static constexpr bool takes = true;
   static constexpr bool adds = false;
 
   __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
-      : t_(io), epoch_(epoch), group_(group) {}
+      : io_(io), epoch_(epoch), group_(group) {}
 
   __device__ void begin() {
-    going_ = !t_.how.asks() || reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
+    reserved_ =
+        !io_.how.reserves() || reserve_slabs(io_.moved.run, io_.how, epoch_, slot_of_warp());
   }
 
   /// The sums of a tile, whose first row and column are given in the order of the GEMM.
   template <class T, tile_config config>
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
-    owed_.begin_tile();
+    deferred_.begin_tile();
     if constexpr (can_stage(config)) {
-      const int owner = buffered_owner<config>(t_, tile.row, tile.column, group_);
-      if (owner == t_.how.rank()) return add_landed<T>(block, tile, sums);
+      const int owner = buffered_owner<config>(io_, tile.row, tile.column, group_);
+      if (owner == io_.how.rank()) return add_landed<T>(block, tile, sums);
       if (owner >= 0) return stage<T>(block, sums);
     }
-    if (!going_) return;
+    if (!reserved_) return;
     const sum_fragment first = first_of<config>(tile);
-    if (t_.how.halves) {
+    if (io_.how.halves) {
       send<T, partial_words<T, true>, config>(first, sums);
     } else {
       send<T, partial_words<T, false>, config>(first, sums);
     }
-    if (t_.keeps) return;
-    if (t_.looks == 0 || !sum_adder(t_, epoch_, slot_of_warp()).try_strip<T, config.swap_ab>(first))
-      owed_.add();
+    if (io_.own_in_registers) return;
+    if (io_.polls == 0 ||
+        !sum_adder(io_, epoch_, slot_of_warp()).try_tile<T, config.swap_ab>(first))
+      deferred_.add();
   }
   /// Behind the last tile.
   template <tile_config config>
   [[nodiscard]] __device__ handed_over left(const block_view<config>& block) const {
     // Until what was added has left nothing behind in slabs.
     if constexpr (can_stage(config)) {
-      if (t_.lands) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
+      if (io_.lands_by_tma) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
     }
-    return {!going_, owed_};
+    return {!reserved_, deferred_};
   }
 
  private:
-  /// For the epilogue warp, which sends. Zeros change nothing in a slab that is free: where none
-  /// is, nothing is sent.
+  /// Through the epilogue buffers: the epilogue warp sends them. Where slabs could not be reserved
+  /// nothing is sent; the zeros that are written then would change nothing in a free slab.
   template <class T, tile_config config>
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2]) {
@@ -97,14 +99,14 @@ class sums_sender {
 #pragma unroll
       for (int part = 0; part < parts; ++part)
         words[part * sum_fragments::lanes] =
-            going_ ? to::of(sums + (subtile * parts + part) * 4) : to::nothing();
+            reserved_ ? to::of(sums + (subtile * parts + part) * 4) : to::nothing();
       hand_on(block);
     }
   }
 
-  /// The same of own rows: the epilogue warp has brought peers' words, which are added in the order
-  /// of the ranks, and stores the sums. Where some of a sub-tile had not come, the own words go to
-  /// this rank's slab, and all are added at the end.
+  /// The same of own rows: the epilogue warp loads peers' words into the buffers, these are added
+  /// in the order of the ranks, and it stores the sums. If some words of a sub-tile have not
+  /// arrived, the own ones go to this rank's slab, and the sub-tile is deferred.
   template <class T, tile_config config>
   __device__ __forceinline__ void add_landed(const block_view<config>& block,
                                              const tile_place& tile,
@@ -117,14 +119,14 @@ class sums_sender {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       const float* const own = sums + subtile * parts * 4;
       float4 added[parts];
-      // To which any first summand adds up to itself.
+      // Minus zero: the first summand is added to it unchanged.
 #pragma unroll
       for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
-      bool there = going_;
-      int peers = t_.how.world() - 1;
+      bool arrived = reserved_;
+      int peers = io_.how.world() - 1;
 #pragma unroll 1
-      for (int rank = 0; rank < t_.how.world(); ++rank) {
-        if (rank == t_.how.rank()) {
+      for (int rank = 0; rank < io_.how.world(); ++rank) {
+        if (rank == io_.how.rank()) {
 #pragma unroll
           for (int part = 0; part < parts; ++part)
             sum_adder::add_to(added[part], rounded<T>(own + 4 * part), false);
@@ -135,30 +137,30 @@ class sums_sender {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
           const uint2 word = words[part * sum_fragments::lanes];
-          there = there && to::have_come(word);
+          arrived = arrived && to::have_arrived(word);
           sum_adder::add_to(added[part], to::sums_of(word), false);
         }
         if (--peers == 0) continue;
         block.shared.epi_full[group_][writing_.stage].arrive();
         writing_.template advance<config.epilogue_buffers>();
       }
-      // Behind this all lanes have read what results take the place of.
-      there = __all_sync(0xffffffffU, there ? 1 : 0) != 0;
+      // After this all lanes have read the words that results overwrite.
+      arrived = __all_sync(0xffffffffU, arrived ? 1 : 0) != 0;
       __syncwarp();
-      if (there) {
+      if (arrived) {
         auto* const rows = reinterpret_cast<std::byte*>(words_in<config>(block) - lane);
 #pragma unroll
         for (int part = 0; part < parts; part += 2)
           write_results<T>(rows, part, added[part], added[part + 1]);
-      } else if (going_) {
-        owed_.add();
-        uint2* const mine = place_at<to>(t_, t_.how.rank(), first, epoch_);
+      } else if (reserved_) {
+        deferred_.add();
+        uint2* const mine = place_at<to>(io_, io_.how.rank(), first, epoch_);
 #pragma unroll
         for (int part = 0; part < parts; ++part)
           store_sum_words(mine + (subtile * parts + part) * sum_fragments::lanes,
                           to::of(own + 4 * part));
       }
-      if (lane == 0) landed_in(block).added[group_][writing_.stage][first.warp] = there;
+      if (lane == 0) landed_in(block).added[group_][writing_.stage][first.warp] = arrived;
       hand_on(block);
     }
   }
@@ -168,8 +170,7 @@ class sums_sender {
     const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
     return make_float4(first.x, first.y, second.x, second.y);
   }
-  /// Two fragments side by side, of a sub-tile, of which `rows` are this warp's: as TMA stores
-  /// them.
+  /// Writes two fragments side by side of a sub-tile as TMA stores them; `rows` are this warp's.
   template <class T>
   __device__ static void write_results(std::byte* rows, int part, const float4& left,
                                        const float4& right) {
@@ -181,7 +182,7 @@ class sums_sender {
                           two_halves(right.x, right.y, T{}), two_halves(right.z, right.w, T{}));
   }
 
-  /// Where this lane's words of the sub-tile lie that is written next.
+  /// This lane's words in the epilogue buffer that is written next.
   template <tile_config config>
   [[nodiscard]] __device__ uint2* words_in(const block_view<config>& block) const {
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
@@ -199,22 +200,22 @@ class sums_sender {
   [[nodiscard]] __device__ sum_fragment first_of(const tile_place& tile) const {
     constexpr int tile_m = config.swap_ab ? config.block_n : tile_rows(config);
     constexpr int tile_n = config.swap_ab ? tile_rows(config) : config.block_n;
-    return {t_.how.turned(tile.row) / tile_m, tile.column / tile_n, group_,
+    return {io_.how.rotated(tile.row) / tile_m, tile.column / tile_n, group_,
             static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0};
   }
 
   template <class T, class Words, tile_config config>
   __device__ __forceinline__ void send(const sum_fragment& first,
                                        const float (&sums)[config.block_n / 2]) {
-    const sum_fragments& how = t_.how;
+    const sum_fragments& how = io_.how;
     constexpr int parts = config.block_n / 8;
-    // Nearest first. Rows of a warp are mostly one owner's.
+    // The nearest owner first. Mostly one owner has all rows of a warp.
 #pragma unroll 1
-    for (int hop = 1; hop <= how.world() - (t_.keeps ? 1 : 0); ++hop) {
+    for (int hop = 1; hop <= how.world() - (io_.own_in_registers ? 1 : 0); ++hop) {
       const int owner = receiver_at_hop(how.rank(), hop, how.world());
       const unsigned wanted = how.mask_of(how.first_row(owner), how.end_row(owner), first, parts);
       if (wanted == 0) continue;
-      auto* const to = place_at<Words>(t_, owner, first, epoch_);
+      auto* const to = place_at<Words>(io_, owner, first, epoch_);
 #pragma unroll
       for (int part = 0; part < parts; ++part) {
         if ((wanted >> part & 1U) != 0)
@@ -222,17 +223,17 @@ class sums_sender {
       }
     }
     if constexpr (sizeof(typename Words::words) == 8) {
-      if (t_.keeps && !sum_adder(t_, epoch_, slot_of_warp())
-                           .try_kept<T, Words, config.swap_ab, parts>(first, sums))
-        owed_.add();
+      if (io_.own_in_registers && !sum_adder(io_, epoch_, slot_of_warp())
+                                       .try_with_own<T, Words, config.swap_ab, parts>(first, sums))
+        deferred_.add();
     }
   }
 
-  const sums_run& t_;
+  const sums_run& io_;
   std::uint64_t epoch_;
   int group_;
-  bool going_ = true;
-  owed_tiles owed_;
+  bool reserved_ = true;
+  deferred_tiles deferred_;
   ring_cursor writing_;
 };
 
@@ -241,36 +242,36 @@ class owner_sums::view {
  public:
   using results = sums_sender;
 
-  __device__ view(const Io& io, const gemm_arguments& /*given*/) : t_(io), copies_(io.c) {}
+  __device__ view(const Io& io, const gemm_arguments& /*given*/) : io_(io), copies_(io.c) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  /// For a warp of an MMA warpgroup.
-  [[nodiscard]] __device__ sums_sender results_of(int group) const { return {t_, epoch_, group}; }
-  /// The same, with what that has left.
+  /// What an MMA warp hands its sums to.
+  [[nodiscard]] __device__ sums_sender results_of(int group) const { return {io_, epoch_, group}; }
+  /// By an MMA warp after its last tile: adds what is deferred.
   template <tile_config config>
   __device__ void after_results(const block_view<config>& block, int group,
                                 const handed_over& sums) const {
-    if (!t_.adds_itself || sums.given_up) return;
-    if (sums.owed.none()) return end_sums(t_, epoch_, slot_of_warp());
-    const sums_list left(t_, block.arguments.schedule, block.cluster, config.cluster,
-                         static_cast<int>(block.m_place), group, sums.owed);
-    add_sums(t_, left, epoch_, slot_of_warp());
+    if (!io_.mma_ctas_add || sums.failed) return;
+    if (sums.deferred.none()) return end_sums(io_, epoch_, slot_of_warp());
+    const sums_list left(io_, block.arguments.schedule, block.cluster, config.cluster,
+                         static_cast<int>(block.m_place), group, sums.deferred);
+    add_sums(io_, left, epoch_, slot_of_warp());
   }
 
   /// An epilogue warp.
   template <tile_config config>
   __device__ void send_buffered(const block_view<config>& block, int group) const {
     if constexpr (can_stage(config)) {
-      if (!t_.stages && !t_.lands) return;
-      const bool going = reserve_slabs(t_.moved.run, t_.how, epoch_, slot_of_warp());
+      if (!io_.sends_by_tma && !io_.lands_by_tma) return;
+      const bool reserved = reserve_slabs(io_.moved.run, io_.how, epoch_, slot_of_warp());
       clear(landed_in(block));
       if (threadIdx.x % 32 == 0)
-        sums_epilogue<config>(block, t_, copies_, epoch_, group, going).run();
+        sums_epilogue<config>(block, io_, copies_, epoch_, group, reserved).run();
     }
   }
 
  private:
-  const sums_run& t_;
+  const sums_run& io_;
   const CUtensorMap* copies_;
   std::uint64_t epoch_ = 0;
 };
@@ -280,7 +281,7 @@ class sum_adders::view {
  public:
   static constexpr std::size_t comm_smem_bytes = 0;
 
-  explicit __device__ view(const Io& io) : t_(io) {}
+  explicit __device__ view(const Io& io) : io_(io) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
   __device__ void prepare_comm() {}
   __device__ void prepare_beside(int /*warp*/) {}
@@ -288,12 +289,12 @@ class sum_adders::view {
   /// All warps add.
   __device__ void run_comm(std::byte* /*shared*/) {
     const int me = slot_of_warp();
-    add_sums(t_, {t_, me}, epoch_, me);
+    add_sums(io_, {io_, me}, epoch_, me);
   }
   __device__ void beside(int /*warp*/, const epilogue_smem& /*own*/) {}
 
  private:
-  const sums_run& t_;
+  const sums_run& io_;
   std::uint64_t epoch_ = 0;
 };
 

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-// Sums of a lane on their way, as words none of which is zero: their bits turned over, so that zero
-// stands for one of the NaNs, which becomes another one.
+// Partial sums of a lane as words that are never zero: their bits are inverted, so that zero would
+// be one of the NaNs, which is sent as another NaN.
 
 [[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) { return max(~bits, 1U); }
 [[nodiscard]] __device__ inline uint4 as_words(const uint4& bits) {
@@ -18,7 +18,7 @@ namespace untax::gpu {
   return make_uint4(~w.x, ~w.y, ~w.z, ~w.w);
 }
 
-/// Four sums of a lane as they travel: fp32, or elements of type T.
+/// Four partial sums of a lane as they are sent: fp32, or elements of type T.
 template <class T, bool halves>
 struct partial_words;
 
@@ -34,7 +34,7 @@ struct partial_words<T, false> {
     return make_float4(__uint_as_float(~w.x), __uint_as_float(~w.y), __uint_as_float(~w.z),
                        __uint_as_float(~w.w));
   }
-  [[nodiscard]] __device__ static bool have_come(const uint4& w) {
+  [[nodiscard]] __device__ static bool have_arrived(const uint4& w) {
     return w.x != 0 && w.y != 0 && w.z != 0 && w.w != 0;
   }
   [[nodiscard]] __device__ static uint4 nothing() { return make_uint4(0, 0, 0, 0); }
@@ -53,7 +53,7 @@ struct partial_words<T, true> {
     const float2 second = two_floats(~w.y, T{});
     return make_float4(first.x, first.y, second.x, second.y);
   }
-  [[nodiscard]] __device__ static bool have_come(const uint2& w) { return w.x != 0 && w.y != 0; }
+  [[nodiscard]] __device__ static bool have_arrived(const uint2& w) { return w.x != 0 && w.y != 0; }
   [[nodiscard]] __device__ static uint2 nothing() { return make_uint2(0, 0); }
 };
 

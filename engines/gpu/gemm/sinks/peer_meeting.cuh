@@ -7,14 +7,14 @@
 
 namespace untax::gpu {
 
-/// How the roles of a block exchange partial results with peers while they multiply.
+/// The barriers of a block by which its roles exchange partial results with peers.
 struct peer_meeting {
-  stage_barrier sent;    ///< epilogue warps -> the fourth warp: all is stored at peers
-  stage_barrier landed;  ///< the fourth warp -> consumers: so is what peers store here
-  stage_barrier stored;  ///< epilogue warps -> consumers: so is what stays here
-  int first_sum[2];      ///< of an MMA warpgroup: the first of its tiles that it hands over as sums
+  stage_barrier sent;    ///< epilogue warps -> the fourth warp: everything is stored at peers
+  stage_barrier landed;  ///< the fourth warp -> consumers: peers have stored everything here
+  stage_barrier stored;  ///< epilogue warps -> consumers: own partials are in the own slab
+  int first_sum[2];      ///< of an MMA warpgroup: its first tile that is stored as sums
   static constexpr int no_sums = std::numeric_limits<int>::max();
-  std::uint32_t failed;  ///< an epilogue warp has not stored, since a peer had not opened its C
+  std::uint32_t failed;  ///< an epilogue warp stored nothing: a peer has not opened its memory
 
   /// By one thread, before anybody else uses it.
   __device__ void init(std::uint32_t epilogue_warps) {

@@ -11,18 +11,18 @@
 
 namespace untax::gpu {
 
-/// Where a lane's words lie that some ranks have for it: in slabs of the same form
-/// (engines/gpu/channel/peer_slabs.hpp), at the same place of each.
+/// Where the words of some ranks for a lane lie: in slabs of the same layout
+/// (engines/gpu/channel/peer_slabs.hpp), at the same offset in each.
 template <class Words>
 struct slab_place {
   using words = typename Words::words;
 
-  words* first = nullptr;  ///< in the slab of rank 0
-  std::int64_t apart = 0;  ///< words from a slab to the next
-  int skipped = -1;        ///< a rank that has none here; -1: all have
-  int begin = 0;           ///< the first rank, without that one
-  int count = 0;           ///< of ranks
-  unsigned wanted = 1;     ///< a bit for each word of a rank that there is
+  words* base = nullptr;    ///< in the slab of rank 0
+  std::int64_t stride = 0;  ///< words from a slab to the next
+  int skipped = -1;         ///< a rank that sends nothing here; -1: all do
+  int begin = 0;            ///< the first rank, counted without that one
+  int count = 0;            ///< of ranks
+  unsigned wanted = 1;      ///< a bit for each word of a rank
   std::uint64_t epoch = 0;
   int room = -1;  ///< of rank 0
 
@@ -32,7 +32,7 @@ struct slab_place {
   }
 };
 
-/// A word that a lane misses, or none.
+/// A word that has not arrived for a lane, or none.
 template <class Words>
 struct missing_word {
   const typename Words::words* word = nullptr;
@@ -43,13 +43,13 @@ struct missing_word {
   verb what = verb::acquire;
 
   [[nodiscard]] __device__ std::uint64_t look() const {
-    return Words::have_come(load_sum_words_if(word != nullptr, word)) ? 1 : 0;
+    return Words::have_arrived(load_sum_words_if(word != nullptr, word)) ? 1 : 0;
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// Waits for the words that the lanes of a warp miss; false if that ended badly. A function of its
-/// own, since code that is rarely run and lies between what mostly is has to be fetched, too.
+/// Waits for the words that have not arrived for the lanes of a warp; false if the wait failed. Not
+/// inlined: rarely run code among other code has to be fetched with it.
 template <class Words>
 [[nodiscard]] __device__ __noinline__ bool await_missing(const run_arguments& run,
                                                          missing_word<Words> mine, int slot) {
@@ -57,9 +57,9 @@ template <class Words>
   return wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
 }
 
-/// What a lane waits for: `together` words of `ranks` ranks at most. They are asked for all at once
-/// before the first one is looked at. Data are taken from the very loads that found them, so that
-/// nothing else has to be ordered.
+/// What a lane waits for: `together` words of `ranks` ranks at most. All are loaded before the
+/// first one is looked at. A word that has arrived is data and signal at once, so no other load has
+/// to be ordered behind it.
 template <class Words, int ranks, int together = 1>
 struct slab_words {
   using words = typename Words::words;
@@ -78,27 +78,27 @@ struct slab_words {
   __device__ explicit slab_words(const slab_place<Words>& where)
       : at(where), expected(where.epoch), seen(where.epoch > 2 ? where.epoch - 2 : 0) {}
 
-  [[nodiscard]] __device__ bool asks(int i, int part) const {
+  [[nodiscard]] __device__ bool wants(int i, int part) const {
     return i < at.count && (at.wanted >> part & 1U) != 0;
   }
   [[nodiscard]] __device__ words* word(int i, int part) const {
-    return at.first + at.rank_of(i) * at.apart + part * lanes;
+    return at.base + at.rank_of(i) * at.stride + part * lanes;
   }
-  __device__ void ask() {
+  __device__ void fetch() {
 #pragma unroll
     for (int i = 0; i < ranks; ++i) {
 #pragma unroll
       for (int part = 0; part < together; ++part)
-        found[i][part] = load_sum_words_if(asks(i, part), word(i, part));
+        found[i][part] = load_sum_words_if(wants(i, part), word(i, part));
     }
   }
-  [[nodiscard]] __device__ bool have_come() {
+  [[nodiscard]] __device__ bool have_arrived() {
     bool came = true;
 #pragma unroll
     for (int i = ranks - 1; i >= 0; --i) {
 #pragma unroll
       for (int part = 0; part < together; ++part) {
-        if (Words::have_come(found[i][part])) continue;
+        if (Words::have_arrived(found[i][part])) continue;
         came = false;
         peer = at.rank_of(i);
         room = at.room + peer;
@@ -107,59 +107,58 @@ struct slab_words {
     return came;
   }
   [[nodiscard]] __device__ std::uint64_t look() {
-    ask();
-    return have_come() ? 1 : 0;
+    fetch();
+    return have_arrived() ? 1 : 0;
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 
-  /// A bit for each word of a rank, of one rank, that has come, or has not been asked for.
-  [[nodiscard]] __device__ unsigned have_come_of_lanes() const {
+  /// Of one rank: a bit for each word that has arrived, or was not loaded, for any lane.
+  [[nodiscard]] __device__ unsigned have_arrived_of_lanes() const {
     static_assert(ranks == 1);
     unsigned came = 0;
 #pragma unroll
     for (int part = 0; part < together; ++part)
-      if (Words::have_come(found[0][part])) came |= 1U << part;
+      if (Words::have_arrived(found[0][part])) came |= 1U << part;
     return __reduce_and_sync(0xffffffffU, came);
   }
 
-  /// Whether those of all lanes of the warp have come, as far as one look tells.
-  [[nodiscard]] __device__ bool are_there() {
-    ask();
-    return __any_sync(0xffffffffU, have_come() ? 0 : 1) == 0;
+  /// One poll: loads all words; true if they have arrived for all lanes of the warp.
+  [[nodiscard]] __device__ bool poll() {
+    fetch();
+    return __any_sync(0xffffffffU, have_arrived() ? 0 : 1) == 0;
   }
-  /// Waits until those of all lanes of the warp have come; false if that ended badly.
+  /// Waits until they have arrived for all lanes of the warp; false if the wait failed.
   [[nodiscard]] __device__ bool await(const run_arguments& run, int slot) {
-    if (are_there()) return true;
+    if (poll()) return true;
     lazy_watch watch(device_watch(run.world, slot));
     return wait_for_parts(*this, watch, run, run.operator_name()) == wait_outcome::ok;
   }
-  /// The same of words that have been asked for already, and are still wanted, in little code and
-  /// few registers: some looks at all of them, and then a wait for one.
+  /// The same of words that have been loaded once already, in little code and few registers: some
+  /// polls of all of them, then a wait for one.
   [[nodiscard]] __device__ bool compact_await(const run_arguments& run, int slot) {
     for (int looks = 1; __any_sync(0xffffffffU, misses_some() ? 1 : 0) != 0; ++looks) {
       if (looks % patience == 0 && !await_missing(run, missing(), slot)) return false;
-      ask();
+      fetch();
     }
     return true;
   }
-  /// For the epoch after the next.
-  __device__ void put_back() const {
+  /// Marks them as not arrived, for the epoch after the next, which has the same slabs.
+  __device__ void reset_words() const {
 #pragma unroll
     for (int i = 0; i < ranks; ++i) {
 #pragma unroll
       for (int part = 0; part < together; ++part) {
-        if (asks(i, part)) store_sum_words(word(i, part), Words::nothing());
+        if (wants(i, part)) store_sum_words(word(i, part), Words::nothing());
       }
     }
   }
 
  private:
-  /// Looks, of most of a microsecond each. A trace notes waits, and so does not know what is found
-  /// by looking.
+  /// Polls, of most of a microsecond each. A trace records waits, and knows nothing of polls.
   static constexpr int patience = kernels_are_traced ? 1 : 64;
 
   [[nodiscard]] __device__ bool misses(int i, int part) const {
-    return asks(i, part) && !Words::have_come(found[i][part]);
+    return wants(i, part) && !Words::have_arrived(found[i][part]);
   }
   [[nodiscard]] __device__ bool misses_some() const {
     bool some = false;
@@ -170,7 +169,7 @@ struct slab_words {
     }
     return some;
   }
-  /// The last of those that are wanted which has not come: mostly the others come before it.
+  /// The last of those that have not arrived: mostly the others arrive before it.
   [[nodiscard]] __device__ missing_word<Words> missing() const {
     missing_word<Words> one;
     one.expected = expected;

@@ -13,16 +13,16 @@
 
 namespace untax::gpu {
 
-/// The tiles of which a warp has some left to add at the end: the last 31 that it finished by
-/// themselves, and all before them together. (In one register: an MMA warpgroup has no more.)
-class owed_tiles {
+/// Which tiles of a warp have sums that are deferred to the end: a bit for each of the last 31 that
+/// it multiplied, and one for all before them. (One register: an MMA warpgroup has no more.)
+class deferred_tiles {
  public:
-  /// The warp finishes another tile.
+  /// The warp has multiplied another tile.
   __device__ void begin_tile() { bits_ = bits_ >> 1U | (bits_ & 1U); }
-  /// Some of it is left.
+  /// Some of its sums are deferred.
   __device__ void add() { bits_ |= 1U << newest; }
   [[nodiscard]] __device__ bool none() const { return bits_ == 0; }
-  /// Whether some may be left of the tile behind which the warp finished `later` others.
+  /// Whether some may be deferred of the tile after which the warp multiplied `later` others.
   [[nodiscard]] __device__ bool has(int later) const {
     return (bits_ >> max(newest - later, 0) & 1U) != 0;
   }
@@ -32,44 +32,44 @@ class owed_tiles {
   unsigned bits_ = 0;
 };
 
-/// A warp that adds fragments of this rank, in the order of the ranks.
+/// A warp that adds the fragments that this rank owns, in the order of the ranks.
 class sum_adder {
  public:
   static constexpr int stored = stored_together;
 
   /// `slot` names the warp's wait record.
   __device__ sum_adder(const sums_run& io, std::uint64_t epoch, int slot)
-      : t_(io),
+      : io_(io),
         epoch_(epoch),
         slot_(slot),
         first_row_(io.how.first_row(io.how.rank())),
         end_row_(io.how.end_row(io.how.rank())) {}
 
-  /// The first summand replaces what is there.
+  /// `first`: the first summand, which replaces `sums`.
   __device__ static void add_to(float4& sums, const float4& more, bool first) {
     sums = first ? more
                  : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
-  /// Some fragments side by side that this rank wants of, from `first` on: a bit for each.
+  /// Of some fragments side by side, from `first` on: a bit for each that this rank adds.
   template <int together>
   [[nodiscard]] __device__ unsigned wanted_of(const sum_fragment& first) const {
-    return t_.how.mask_of(first_row_, end_row_, first, together);
+    return io_.how.mask_of(first_row_, end_row_, first, together);
   }
 
-  /// Adds up what has come from all ranks of a strip of fragments: what a warp has of a tile, from
-  /// `first` on. False if something is left. It calls nothing, so it may stand between the tiles of
-  /// an MMA warpgroup.
+  /// Adds the fragments that a warp has of a tile, from `first` on, as far as those of all ranks
+  /// have arrived. False if some have not. It calls no function, so it may stand between the tiles
+  /// of an MMA warpgroup.
   template <class T, bool swap_ab>
-  [[nodiscard]] __device__ __forceinline__ bool try_strip(const sum_fragment& first) const {
-    return t_.how.halves ? try_words<T, partial_words<T, true>, swap_ab>(first)
-                         : try_words<T, partial_words<T, false>, swap_ab>(first);
+  [[nodiscard]] __device__ __forceinline__ bool try_tile(const sum_fragment& first) const {
+    return io_.how.halves ? try_words<T, partial_words<T, true>, swap_ab>(first)
+                          : try_words<T, partial_words<T, false>, swap_ab>(first);
   }
-  /// The same between two ranks, of which one is this: own sums are still in registers, and go to
-  /// memory where those of the other have not come.
+  /// The same between two ranks: own partials are still in registers, and go to memory where the
+  /// peer's have not arrived.
   template <class T, class Words, bool swap_ab, int parts>
-  [[nodiscard]] __device__ __forceinline__ bool try_kept(const sum_fragment& first,
-                                                         const float (&own)[parts * 4]) const {
+  [[nodiscard]] __device__ __forceinline__ bool try_with_own(const sum_fragment& first,
+                                                             const float (&own)[parts * 4]) const {
     constexpr int most = 128 / static_cast<int>(sizeof(typename Words::words));
     constexpr int together = parts < stored ? stored : parts < most ? parts : most;
     bool all = true;
@@ -79,17 +79,17 @@ class sum_adder {
       const unsigned wanted = wanted_of<together>(f);
       if (wanted == 0) continue;
       slab_place<Words> at = place_of<Words>(f, wanted);
-      at.skipped = t_.how.rank();
+      at.skipped = io_.how.rank();
       at.count = 1;
       slab_words<Words, 1, together> words(at);
-      bool there = t_.looks > 0 && words.are_there();
+      bool arrived = io_.polls > 0 && words.poll();
       // Wider tiles leave no registers for a loop around so many words.
       if constexpr (parts <= 16) {
 #pragma unroll 1
-        for (int look = 1; look < t_.looks && !there; ++look) there = words.are_there();
+        for (int polls = 1; polls < io_.polls && !arrived; ++polls) arrived = words.poll();
       }
-      if (there) {
-        if (!left_out(mutant::sums_put_back)) words.put_back();
+      if (arrived) {
+        if (!left_out(mutant::sums_reset)) words.reset_words();
 #pragma unroll
         for (int four = 0; four < together; four += stored) {
           float4 sums[stored];
@@ -100,7 +100,7 @@ class sum_adder {
             const int mine = begin + four + part;
             if (mine < parts) add_to(sums[part], Words::sums_of(Words::of(own + 4 * mine)), false);
           }
-          sum_results<T>(t_, first_row_, end_row_)
+          sum_results<T>(io_, first_row_, end_row_)
               .template store<swap_ab>(beside(f, four), wanted >> four, sums);
         }
       } else {
@@ -108,15 +108,14 @@ class sum_adder {
 #pragma unroll
         for (int part = 0; part < together && begin + part < parts; ++part) {
           if ((wanted >> part & 1U) != 0)
-            store_sum_words(at.first + t_.how.rank() * at.apart + part * sum_fragments::lanes,
+            store_sum_words(at.base + io_.how.rank() * at.stride + part * sum_fragments::lanes,
                             Words::of(own + 4 * (begin + part)));
         }
       }
     }
     return all;
   }
-  /// Adds up all that a list of fragments goes through. By all lanes; false after a wait that ended
-  /// badly.
+  /// Adds all fragments of a list. By all lanes; false after a wait that failed.
   template <class List>
   [[nodiscard]] __device__ bool add_all(List& list) const {
 #pragma unroll 1
@@ -133,26 +132,26 @@ class sum_adder {
     return f;
   }
 
-  /// As many words are asked for at once as registers hold, since each look takes the way to
-  /// memory: of two ranks those of many fragments, of more ranks fewer.
+  /// As many words are loaded at once as registers hold, since each poll is a round trip to memory:
+  /// of two ranks those of many fragments, of more ranks fewer.
   template <class T, class Words, bool swap_ab>
   [[nodiscard]] __device__ __forceinline__ bool try_words(const sum_fragment& first) const {
     constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
-    if (t_.how.world() <= 2) return try_words_of<T, Words, swap_ab, 2, words / 2>(first);
+    if (io_.how.world() <= 2) return try_words_of<T, Words, swap_ab, 2, words / 2>(first);
     return try_words_of<T, Words, swap_ab, words / stored, stored>(first);
   }
   template <class T, class Words, bool swap_ab, int ranks, int together>
   [[nodiscard]] __device__ __forceinline__ bool try_words_of(sum_fragment f) const {
-    if (t_.how.world() > ranks) return false;
+    if (io_.how.world() > ranks) return false;
     bool all = true;
 #pragma unroll 1
-    for (; t_.how.parts > f.part; f.part += together) {
+    for (; io_.how.parts > f.part; f.part += together) {
       const unsigned wanted = wanted_of<together>(f);
       if (wanted == 0) continue;
       slab_place<Words> at = place_of<Words>(f, wanted);
-      at.count = t_.how.world();
+      at.count = io_.how.world();
       slab_words<Words, ranks, together> words(at);
-      if (words.are_there()) {
+      if (words.poll()) {
         add_found<T, swap_ab>(f, wanted, words);
       } else {
         all = false;
@@ -160,11 +159,11 @@ class sum_adder {
     }
     return all;
   }
-  /// All ranks' words of some fragments, into C.
+  /// Adds all ranks' words of some fragments, and stores the sums in C.
   template <class T, bool swap_ab, class Words, int ranks, int together>
   __device__ __forceinline__ void add_found(const sum_fragment& first, unsigned wanted,
                                             const slab_words<Words, ranks, together>& words) const {
-    if (!left_out(mutant::sums_put_back)) words.put_back();
+    if (!left_out(mutant::sums_reset)) words.reset_words();
 #pragma unroll
     for (int begin = 0; begin < together; begin += stored) {
       float4 sums[stored];
@@ -175,43 +174,44 @@ class sum_adder {
         for (int part = 0; part < stored; ++part)
           add_to(sums[part], Words::sums_of(words.found[i][begin + part]), i == 0);
       }
-      sum_results<T>(t_, first_row_, end_row_)
+      sum_results<T>(io_, first_row_, end_row_)
           .template store<swap_ab>(beside(first, begin), wanted >> begin, sums);
     }
   }
 
-  /// Adds fragments side by side up, into C, of which some may have been added already.
+  /// Adds fragments side by side, of which some may have been added already, and stores the sums in
+  /// C.
   [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted,
                                     bool some_added) const {
-    if (t_.type == dtype::f16)
-      return t_.how.halves ? add<__half, true>(first, wanted, some_added)
-                           : add<__half, false>(first, wanted, some_added);
-    return t_.how.halves ? add<__nv_bfloat16, true>(first, wanted, some_added)
-                         : add<__nv_bfloat16, false>(first, wanted, some_added);
+    if (io_.type == dtype::f16)
+      return io_.how.halves ? add<__half, true>(first, wanted, some_added)
+                            : add<__half, false>(first, wanted, some_added);
+    return io_.how.halves ? add<__nv_bfloat16, true>(first, wanted, some_added)
+                          : add<__nv_bfloat16, false>(first, wanted, some_added);
   }
-  /// (partial of rank 0 + partial of rank 1) + ... This runs behind the last tile, where its
-  /// instructions come from memory, through which a GEMM went: they take longer than words do. So
-  /// there are few, in a function that has no others in between.
+  /// (partial of rank 0 + partial of rank 1) + ... This runs after the last tile, and the GEMM has
+  /// flushed its instructions out of L2: fetching them takes longer than the words do. So there are
+  /// few, and no others in between.
   template <class T, bool halves>
   [[nodiscard]] __device__ __forceinline__ bool add(const sum_fragment& first, unsigned wanted,
                                                     bool some_added) const {
     using to = partial_words<T, halves>;
     constexpr int ranks = halves ? 4 : 2;
     slab_words<to, ranks, stored> words(place_of<to>(first, wanted));
-    words.at.count = min(t_.how.world(), ranks);
+    words.at.count = min(io_.how.world(), ranks);
     slab_words<to, 1, stored> own(words.at);
-    own.at.begin = t_.how.rank();
+    own.at.begin = io_.how.rank();
     own.at.count = some_added ? 1 : 0;
-    own.ask();
-    words.ask();
-    // Who adds takes the own words, too: those that are still there have not been added.
-    words.at.wanted &= own.have_come_of_lanes();
+    own.fetch();
+    words.fetch();
+    // Adding resets the own words, too: fragments whose own words are still there were not added.
+    words.at.wanted &= own.have_arrived_of_lanes();
     if (words.at.wanted == 0) return true;
     float4 sums[stored];
 #pragma unroll 1
     for (;;) {
-      if (!words.compact_await(t_.moved.run, slot_)) return false;
-      if (!left_out(mutant::sums_put_back)) words.put_back();
+      if (!words.compact_await(io_.moved.run, slot_)) return false;
+      if (!left_out(mutant::sums_reset)) words.reset_words();
 #pragma unroll
       for (int i = 0; i < ranks; ++i) {
         if (i >= words.at.count) break;
@@ -220,12 +220,12 @@ class sum_adder {
           add_to(sums[part], to::sums_of(words.found[i][part]), words.at.begin + i == 0);
       }
       words.at.begin += ranks;
-      if (words.at.begin >= t_.how.world()) break;
-      words.at.count = min(t_.how.world() - words.at.begin, ranks);
-      words.ask();
+      if (words.at.begin >= io_.how.world()) break;
+      words.at.count = min(io_.how.world() - words.at.begin, ranks);
+      words.fetch();
     }
-    const sum_results<T> results(t_, first_row_, end_row_);
-    if (t_.how.swap_ab) {
+    const sum_results<T> results(io_, first_row_, end_row_);
+    if (io_.how.swap_ab) {
       results.template store<true>(first, words.at.wanted, sums);
     } else {
       results.template store<false>(first, words.at.wanted, sums);
@@ -233,33 +233,33 @@ class sum_adder {
     return true;
   }
 
-  /// Where the words of fragments side by side lie.
+  /// Where the words of fragments side by side lie in the inbox.
   template <class Words>
   [[nodiscard]] __device__ slab_place<Words> place_of(const sum_fragment& first,
                                                       unsigned wanted) const {
     slab_place<Words> at;
-    at.apart = t_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
+    at.stride = io_.slab_bytes / static_cast<std::int64_t>(sizeof(typename Words::words));
     at.wanted = wanted;
     at.epoch = epoch_;
-    at.room = t_.how.slab_of(0, epoch_);
-    at.first = reinterpret_cast<typename Words::words*>(t_.moved.run.inbox.local()) +
-               at.room * at.apart + t_.how.slot_of(t_.how.rank(), first) * sum_fragments::lanes +
-               device_warp::thread_rank();
+    at.room = io_.how.slab_of(0, epoch_);
+    at.base = reinterpret_cast<typename Words::words*>(io_.moved.run.inbox.local()) +
+              at.room * at.stride + io_.how.slot_of(io_.how.rank(), first) * sum_fragments::lanes +
+              device_warp::thread_rank();
     return at;
   }
 
-  const sums_run& t_;
+  const sums_run& io_;
   std::uint64_t epoch_;
   int slot_;
   int first_row_;
   int end_row_;
 };
 
-/// What a warp adds, some fragments side by side at a time.
+/// The fragments that a warp adds, some side by side at a time.
 class sums_list {
  public:
   sum_fragment first;
-  bool some_added = false;  ///< those that are not left are passed over
+  bool some_added = false;  ///< some were added already, and are passed over
 
   /// The share of warp `me` of `io.adding_warps`, in the order of the owner.
   __device__ sums_list(const sums_run& io, int me)
@@ -270,18 +270,18 @@ class sums_list {
         going_(at_ < io.how.fragments_of(io.how.rank())) {
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
   }
-  /// What a warp of a group has left of the tiles that its block has multiplied, of those that are
-  /// `owed`: number `m_place` of `cluster_tiles` in a cluster.
+  /// What is `deferred` of the tiles that a warp of a group has multiplied, in block `m_place` of
+  /// the `cluster_tiles` of a cluster.
   __device__ sums_list(const sums_run& io, const tile_scheduler& order, int cluster,
-                       int cluster_tiles, int m_place, int group, owed_tiles owed)
-      : some_added(io.looks > 0 || io.lands),
+                       int cluster_tiles, int m_place, int group, deferred_tiles deferred)
+      : some_added(io.polls > 0 || io.lands_by_tma),
         how_(io.how),
         order_(&order),
         cluster_(cluster),
         cluster_tiles_(cluster_tiles),
         m_place_(m_place),
         group_(group),
-        owed_(owed) {
+        deferred_(deferred) {
     const work_tile first_tile = finished_from(order.first(cluster));
     for (work_tile w = first_tile; w.valid(); w = finished_from(order.next(cluster, w))) ++later_;
     begin_tile(first_tile);
@@ -304,20 +304,20 @@ class sums_list {
     first = f;
     end_ = f.part + parts;
   }
-  /// The first tile from `w` on that the block finishes.
+  /// The first tile from `w` on whose sums the block has: other clusters finish those before.
   [[nodiscard]] __device__ work_tile finished_from(work_tile w) const {
     while (w.valid() && order_->stores_partial(w)) w = order_->next(cluster_, w);
     return w;
   }
-  /// The first from `w` on of which something is left.
+  /// The first from `w` on of which something is deferred.
   __device__ void begin_tile(work_tile w) {
-    while (w.valid() && !owed_.has(--later_)) w = finished_from(order_->next(cluster_, w));
+    while (w.valid() && !deferred_.has(--later_)) w = finished_from(order_->next(cluster_, w));
     going_ = w.valid();
     if (!going_) return;
     tile_ = w;
     const tile_scheduler::coord at = order_->at(w.tile);
     const int m = at.m * cluster_tiles_ + m_place_;
-    const int row_tile = how_.turned((how_.swap_ab ? at.n : m) * how_.tile_m) / how_.tile_m;
+    const int row_tile = how_.rotated((how_.swap_ab ? at.n : m) * how_.tile_m) / how_.tile_m;
     begin({row_tile, how_.swap_ab ? m : at.n, group_,
            static_cast<int>(threadIdx.x) / 32 % sum_fragments::warps, 0},
           how_.parts);
@@ -333,23 +333,23 @@ class sums_list {
   int cluster_tiles_ = 1;
   int m_place_ = 0;
   int group_ = 0;
-  owed_tiles owed_;
+  deferred_tiles deferred_;
   int later_ = 0;  // tiles that are finished behind the next one
   int end_ = 0;
   bool going_ = false;
 };
 
-/// A warp adds what a list says. Once in a kernel: inlined in two roles that have different numbers
-/// of registers, its copies would be made one, which has none of both.
+/// A warp adds what a list names. Not inlined: two roles call it that have different numbers of
+/// registers, and the compiler would merge the copies into one that fits neither.
 static __device__ __noinline__ void add_sums(const sums_run& io, sums_list list,
                                              std::uint64_t epoch, int slot) {
-  // After a wait that ended badly, which the host reports, nobody is told anything.
-  if (sum_adder(io, epoch, slot).add_all(list) && io.how.asks())
-    end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
+  // After a failed wait, which the host reports, nothing is signalled.
+  if (sum_adder(io, epoch, slot).add_all(list) && io.how.reserves())
+    retire_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
-/// The same of a warp that has nothing left.
+/// The same of a warp of which nothing is deferred.
 static __device__ __noinline__ void end_sums(const sums_run& io, std::uint64_t epoch, int slot) {
-  if (io.how.asks()) end_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
+  if (io.how.reserves()) retire_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
 
 }  // namespace untax::gpu

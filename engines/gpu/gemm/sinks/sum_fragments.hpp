@@ -12,9 +12,9 @@
 
 namespace untax::gpu {
 
-/// Whether tiles can pass through the places of the epilogue, a whole tile at a time: out to a
-/// peer, and what peers have of own ones in. With swap_ab the latter took longer than loads into
-/// registers, between two H100.
+/// Whether a whole tile fits into the epilogue buffers, through which partials then leave to a
+/// peer, and peers' partials of own rows arrive. With swap_ab the latter took longer than loads
+/// into registers, between two H100.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool can_stage(const tile_config& c) {
   return !c.swap_ab && c.cluster_split_k == 1 && !c.warpgroup_split_k &&
          c.epilogue_buffers >= subtiles_of(c);
@@ -24,24 +24,24 @@ namespace untax::gpu {
   return subtile_columns(c) / 8;
 }
 
-/// The least that is sent of a partial result: what four floats of each lane of a warp are. They
-/// lie in 16 rows of the M operand and 8 of the N operand.
+/// The unit in which partial results are sent: four fp32 sums of each lane of a warp, which are 16
+/// rows of the M operand by 8 of the N operand.
 struct sum_fragment {
   int row_tile = 0;  ///< of A, in tiles of blocks
   int col_tile = 0;  ///< of the weights
-  int group = 0;     ///< of the MMA warpgroups that end up with sums
+  int group = 0;     ///< MMA warpgroup, of those that have sums at the end
   int warp = 0;      ///< of the warpgroup
   int part = 0;      ///< along the N operand
 
   friend bool operator==(const sum_fragment&, const sum_fragment&) = default;
 };
 
-/// Sums of a GEMM over ranks, in fragments: who adds which, and where those of each rank lie until
-/// then. Plain arithmetic, the same in kernels and on the host.
+/// Which rank adds which fragments of C, and where those of each rank wait in its inbox. Plain
+/// arithmetic, the same in kernels and on the host.
 ///
-/// An owner adds the rows of C that are its own; or everybody adds all (`everywhere`). A rank sends
-/// an owner the fragments that touch the owner's rows, into a slab of its own, in the order in
-/// which threads hold them.
+/// An owner adds the rows of C that it owns; or every rank adds all of C (`everywhere`). A rank
+/// sends an owner the fragments that touch the owner's rows: into its own slab there, in the order
+/// in which threads hold them.
 struct sum_fragments : peer_slabs {
   int m = 0;
   int n = 0;
@@ -62,11 +62,12 @@ struct sum_fragments : peer_slabs {
 
   static constexpr int warps = 4;  ///< of a warpgroup
   static constexpr int lanes = 32;
-  /// Whether a rank asks if slabs are free. Where everybody adds everything, all hear of each other
-  /// in each epoch, which says so, too: the words of the one before were put back by then.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool asks() const noexcept { return !everywhere; }
+  /// Whether a rank reserves slabs before it sends. Where every rank adds all of C it need not: it
+  /// receives from all peers in each epoch, and these have reset the words of the epoch before by
+  /// then.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool reserves() const noexcept { return !everywhere; }
 
-  // Who adds what.
+  // Which rank adds what.
 
   /// Gives owners multiples of `step` rows, a power of two. On the host, whenever `m` has changed:
   /// kernels divide as little as they can.
@@ -109,7 +110,7 @@ struct sum_fragments : peer_slabs {
     return slab_tiles > 0 ? slab_tiles : most_tiles();
   }
 
-  // What a fragment is of C.
+  // Which part of C a fragment is.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_of(const sum_fragment& f) const noexcept {
     return f.row_tile * tile_m + (swap_ab ? f.part * 8 : f.group * warpgroup_rows + f.warp * 16);
@@ -127,14 +128,14 @@ struct sum_fragments : peer_slabs {
                                                         const sum_fragment& f) const noexcept {
     return wanted_of(first_row(owner), end_row(owner), f);
   }
-  /// The same by who has rows [first, end).
+  /// The same by the owner's rows [first, end).
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool wanted_of(int first, int end,
                                                            const sum_fragment& f) const noexcept {
     return mask_of(first, end, f, 1) != 0;
   }
-  /// Of so many fragments side by side, 32 at most, from `f` on: a bit for each that who has rows
-  /// [first, end) wants. By this they are sent and taken: what is sent is put back by who takes it,
-  /// so nothing goes to who has no rows.
+  /// Of so many fragments side by side, 32 at most, from `f` on: a bit for each that the owner of
+  /// rows [first, end) adds. Senders and adders use the same mask, since every word that is sent
+  /// has to be reset by the rank that takes it.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr unsigned mask_of(int first, int end,
                                                              const sum_fragment& f,
                                                              int together) const noexcept {
@@ -184,7 +185,7 @@ struct sum_fragments : peer_slabs {
     const std::int64_t tile = std::int64_t{f.row_tile - first_tile(owner)} * col_tiles + f.col_tile;
     return ((tile * groups + f.group) * warps + f.warp) * parts + f.part;
   }
-  // In which order an owner adds.
+  // The order in which an owner adds.
 
   /// Fragments of an owner, also such that are not wanted.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int fragments_of(int owner) const noexcept {
@@ -205,14 +206,14 @@ struct sum_fragments : peer_slabs {
     return f;
   }
 
-  // In which order a rank multiplies: the rows of the next rank first, its own last.
+  // The order in which a rank multiplies: the rows of the next rank first, its own last.
 
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr row_turn turn() const noexcept {
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr row_rotation rotation() const noexcept {
     return {first_row_tile * tile_m, row_tiles * tile_m};
   }
   /// The first row of A of a tile that lies at `row` in the order of the GEMM.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turned(int row) const noexcept {
-    return turn().turned(row);
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rotated(int row) const noexcept {
+    return rotation().rotated(row);
   }
 };
 

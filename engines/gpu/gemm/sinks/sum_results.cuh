@@ -27,15 +27,14 @@ namespace untax::gpu {
 
 inline constexpr int stored_together = 4;  ///< fragments side by side
 
-/// This rank's rows of C, or of that of all ranks, as fragments are stored there from registers.
+/// Stores sums from registers in this rank's rows of C, or in those of all ranks.
 template <class T>
 class sum_results {
  public:
   __device__ sum_results(const sums_run& io, int first_row, int end_row)
-      : t_(io), how_(io.how), first_row_(first_row), end_row_(end_row) {}
+      : io_(io), how_(io.how), first_row_(first_row), end_row_(end_row) {}
 
-  /// Those from `first` on, of which some are wanted, of a GEMM with or without swap_ab. By all
-  /// lanes of a warp.
+  /// Fragments side by side from `first` on, those that are wanted. By all lanes of a warp.
   template <bool swap_ab>
   __device__ void store(const sum_fragment& first, unsigned wanted,
                         const float4 (&sums)[stored_together]) const {
@@ -55,7 +54,7 @@ class sum_results {
 #pragma unroll
         for (int part = 0; part < stored_together; ++part) {
           if ((wanted >> part & 1U) == 0) continue;
-          auto* const to = reinterpret_cast<std::uint32_t*>(c + part * 8 * t_.moved.c_stride * 2);
+          auto* const to = reinterpret_cast<std::uint32_t*>(c + part * 8 * io_.moved.c_stride * 2);
           if (col < how_.n) to[0] = left[part];
           if (col + 8 < how_.n) to[4] = right[part];
         }
@@ -75,7 +74,7 @@ class sum_results {
       if ((wanted >> part & 1U) == 0 || col >= how_.n) return;
       each_copy(row, col, [&](std::byte* c) {
         if (is_own(row)) *reinterpret_cast<uint4*>(c) = upper;
-        if (is_own(row + 8)) *reinterpret_cast<uint4*>(c + 8 * t_.moved.c_stride * 2) = lower;
+        if (is_own(row + 8)) *reinterpret_cast<uint4*>(c + 8 * io_.moved.c_stride * 2) = lower;
       });
     }
   }
@@ -84,22 +83,23 @@ class sum_results {
   [[nodiscard]] __device__ bool is_own(int row) const {
     return row >= first_row_ && row < end_row_;
   }
-  /// Where an element lies in this rank's C, and, if sums are passed on, in that of each peer.
+  /// Calls `store` with the address of an element in this rank's C and, if sums are passed on, in
+  /// that of each peer.
   template <class Store>
   __device__ void each_copy(int row, int col, const Store& store) const {
     const std::int64_t in_c = row - (how_.passes_on ? 0 : first_row_);
-    std::byte* const own = t_.moved.run.out + (in_c * t_.moved.c_stride + col) * 2;
+    std::byte* const own = io_.moved.run.out + (in_c * io_.moved.c_stride + col) * 2;
     int left = how_.passes_on ? how_.world() : 1;
     // In the order of receiver_at_hop, without its division.
     int peer = how_.rank();
 #pragma unroll 1
     do {
-      store(own + (peer - how_.rank()) * t_.moved.run.between);
+      store(own + (peer - how_.rank()) * io_.moved.run.between);
       peer = peer + 1 < how_.world() ? peer + 1 : 0;
     } while (--left > 0);
   }
 
-  const sums_run& t_;
+  const sums_run& io_;
   const sum_fragments& how_;
   int first_row_;
   int end_row_;

@@ -14,16 +14,16 @@
 
 namespace untax::gpu {
 
-/// The rank that has all rows of a group in a tile, which then passes through the places of the
-/// epilogue; -1 if there is no such rank, or if it is this one and its rows do not.
+/// The rank that owns all rows of a warpgroup in a tile, whose partials then pass through the
+/// epilogue buffers; -1 if there is none, or if partials of its rows do not pass through them.
 template <tile_config config>
 [[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
   constexpr int rows = warpgroup_rows;
-  const int first = how.turned(row) + group * rows;
+  const int first = how.rotated(row) + group * rows;
   const int owner = first / how.full_rows();
   if (first + rows > how.m || (first + rows - 1) / how.full_rows() != owner ||
-      !(owner == how.rank() ? io.lands : io.stages) || column + how.tile_n > how.n)
+      !(owner == how.rank() ? io.lands_by_tma : io.sends_by_tma) || column + how.tile_n > how.n)
     return -1;
   return owner;
 }
@@ -33,7 +33,8 @@ template <tile_config config>
   return *reinterpret_cast<landed_sums<config>*>(&block.shared + 1);
 }
 
-/// By the lanes of a warp that will put zeros back; others may do the same meanwhile.
+/// Zeros, from which words are reset, by all lanes of a warp. Other warps may do the same
+/// meanwhile.
 template <tile_config config>
 __device__ void clear(landed_sums<config>& landed) {
   auto* const all = reinterpret_cast<uint4*>(landed.zeros);
@@ -43,39 +44,40 @@ __device__ void clear(landed_sums<config>& landed) {
   __syncwarp();
 }
 
-/// A thread for each MMA warpgroup, over the time of its next tile. What the warpgroup leaves in
-/// the places of the epilogue goes to the peer that owns it. Of own rows the thread brings there
-/// what peers have sent, while the tile is multiplied; the warpgroup adds its sums, which the
-/// thread stores, and puts zeros back for the epoch after the next. TMA moves everything: warps
-/// that read and wrote words themselves, beside a GEMM, took longer than a tile does.
+/// The epilogue of an MMA warpgroup, by one thread, while the warpgroup multiplies its next tile. A
+/// tile that a peer owns: the thread sends what the warpgroup has left in the epilogue buffers. A
+/// tile that this rank owns: the thread loads what peers have sent into the buffers while the tile
+/// is multiplied, the warpgroup adds to it, and the thread stores the sums; then it resets the
+/// words, for the epoch after the next. TMA moves everything: warps that fetched and stored words
+/// themselves beside a GEMM took longer than a tile does.
 template <tile_config config>
 class sums_epilogue {
  public:
-  /// `going`: whether slabs of peers are free. If not, nothing is moved.
+  /// `reserved`: whether slabs of peers were reserved. If not, nothing is moved.
   __device__ sums_epilogue(const block_view<config>& block, const sums_run& io,
-                           const CUtensorMap* copies, std::uint64_t epoch, int group, bool going)
+                           const CUtensorMap* copies, std::uint64_t epoch, int group, bool reserved)
       : block_(block),
-        t_(io),
+        io_(io),
         copies_(copies),
         how_(io.how),
         epoch_(epoch),
         group_(group),
-        going_(going),
+        reserved_(reserved),
         began_(cuda_memory::now()) {}
 
   __device__ void run() {
-    // Slabs that are written were put back by ordinary stores of their owner.
+    // Their owner has reset the slabs that are written by ordinary stores.
     cuda::ptx::fence_proxy_async();
     block_.each_tile([&](const work_tile& w) {
       throttle_.count(w.end - w.begin);
       const tile_place tile = block_.place(w);
       const int owner = block_.arguments.schedule.stores_partial(w)
                             ? -1
-                            : buffered_owner<config>(t_, tile.row, tile.column, group_);
+                            : buffered_owner<config>(io_, tile.row, tile.column, group_);
       measures_ = measures_ && owner >= 0;
       if (owner < 0) return;
       sum_fragment first;
-      first.row_tile = how_.turned(tile.row) / how_.tile_m;
+      first.row_tile = how_.rotated(tile.row) / how_.tile_m;
       first.col_tile = tile.column / how_.tile_n;
       first.group = group_;
       if (owner != how_.rank()) {
@@ -85,9 +87,9 @@ class sums_epilogue {
       }
       tma_store_wait_read<0>();
     });
-    put_back();
+    reset_words();
     tma_store_wait();
-    if (t_.lands) empty().arrive();
+    if (io_.lands_by_tma) empty().arrive();
   }
 
  private:
@@ -96,7 +98,7 @@ class sums_epilogue {
 
   __device__ void send(const work_tile& w, int owner, sum_fragment f) {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
-    put_back();
+    reset_words();
 #pragma unroll 1
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       full().wait(full_.parity);
@@ -106,10 +108,10 @@ class sums_epilogue {
       }
       throttle_.await();
       f.part = subtile * parts;
-      for (f.warp = 0; going_ && f.warp < sum_fragments::warps; ++f.warp)
+      for (f.warp = 0; reserved_ && f.warp < sum_fragments::warps; ++f.warp)
         cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared,
-                                 words_of(t_.moved.run.inbox.at(owner), how_.rank(), owner, f),
-                                 place(full_) + f.warp * warp_bytes, warp_bytes);
+                                 words_of(io_.moved.run.inbox.at(owner), how_.rank(), owner, f),
+                                 buffer_at(full_) + f.warp * warp_bytes, warp_bytes);
       tma_store_commit();
       full_.template advance<config.epilogue_buffers>();
     }
@@ -119,9 +121,9 @@ class sums_epilogue {
     const int peers = how_.world() - 1;
     const int uses = subtiles_of(config) * peers;  // of places
     await_words(w, first);
-    int brought = 0;
-    while (brought < min(uses, config.epilogue_buffers)) bring(first, brought++);
-    put_back();
+    int fetched = 0;
+    while (fetched < min(uses, config.epilogue_buffers)) fetch(first, fetched++);
+    reset_words();
 #pragma unroll 1
     for (int use = 0; use < uses; ++use) {
       full().wait(full_.parity);
@@ -132,42 +134,41 @@ class sums_epilogue {
       const bool sums = (use + 1) % peers == 0;
       if (sums) store(first, use / peers);
       full_.template advance<config.epilogue_buffers>();
-      if (brought == uses) continue;
+      if (fetched == uses) continue;
       if (sums) tma_store_wait_read<0>();
-      bring(first, brought++);
+      fetch(first, fetched++);
     }
     added_up_ = first;
   }
 
-  /// Words of peers have mostly come long before. Where they are on their way, they are looked for
-  /// while the tile is multiplied; behind the last one, for longer. A look at one word of each peer
-  /// says what is likely: who adds looks at all.
+  /// Peers' words have mostly arrived long before. If not, this polls while the tile is multiplied,
+  /// and longer for the last tile. One word of each peer is a hint only: adding checks all of them.
   __device__ void await_words(const work_tile& w, sum_fragment f) {
     const std::uint64_t most = block_.next(w).valid()
                                    ? began_ + k_block_ * static_cast<unsigned>(w.end - w.begin)
                                    : cuda_memory::now() + patience;
     f.warp = sum_fragments::warps - 1;
     f.part = how_.parts - 1;
-    for (int i = 0; going_ && i < how_.world() - 1; ++i) {
+    for (int i = 0; reserved_ && i < how_.world() - 1; ++i) {
       const auto* const last = reinterpret_cast<const uint2*>(own_words(peer(i), f));
       while (load_sum_words_if(true, last).x == 0 && cuda_memory::now() < most)
         __nanosleep(look_nanoseconds);
     }
   }
-  /// What a peer has of a sub-tile, sub-tile after sub-tile.
-  __device__ void bring(sum_fragment f, int use) {
+  /// Loads a peer's words of a sub-tile: for each sub-tile those of all peers.
+  __device__ void fetch(sum_fragment f, int use) {
     const int peers = how_.world() - 1;
-    if (!going_) return release();
+    if (!reserved_) return release();
     empty().arrive_and_expect(subtile_bytes(config));
     f.part = use / peers * parts;
 #pragma unroll
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp)
       cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
-                               place(empty_) + f.warp * warp_bytes, own_words(peer(use % peers), f),
-                               warp_bytes, &empty().word);
+                               buffer_at(empty_) + f.warp * warp_bytes,
+                               own_words(peer(use % peers), f), warp_bytes, &empty().word);
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// The sums of a sub-tile, of those warps that have some.
+  /// Stores the sums of a sub-tile, of the warps that have complete ones.
   __device__ void store(sum_fragment f, int subtile) {
     f.part = subtile * parts;
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
@@ -175,17 +176,17 @@ class sums_epilogue {
       added_ |= bit_of(subtile, f.warp);
       for (int hop = how_.passes_on ? how_.world() - 1 : 0; hop >= 0; --hop)
         tma_store(copies_[hop], {how_.col_of(f), how_.row_of(f) - how_.first_row(how_.rank())},
-                  place(full_) + f.warp * warp_bytes);
+                  buffer_at(full_) + f.warp * warp_bytes);
     }
     tma_store_commit();
   }
-  /// Zeros in place of what the sums of the tile before were made from, beside the next one: of a
-  /// warp that has all of them at once, since TMA takes as long for several copies as for longer
-  /// ones.
-  __device__ void put_back() {
+  /// Writes zeros over the words of the tile that was added last, while the next one is multiplied.
+  /// A warp's words of all sub-tiles go in one copy where possible: several short copies take
+  /// longer.
+  __device__ void reset_words() {
     if (added_ == 0) return;
     sum_fragment f = added_up_;
-    for (f.warp = 0; !left_out(mutant::sums_put_back) && f.warp < sum_fragments::warps; ++f.warp) {
+    for (f.warp = 0; !left_out(mutant::sums_reset) && f.warp < sum_fragments::warps; ++f.warp) {
       unsigned all = 0;
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile)
         all |= bit_of(subtile, f.warp);
@@ -208,16 +209,16 @@ class sums_epilogue {
     return 1U << (subtile * sum_fragments::warps + warp);
   }
 
-  /// In rank order, without this one.
+  /// Peer number i in rank order.
   [[nodiscard]] __device__ int peer(int i) const { return i < how_.rank() ? i : i + 1; }
-  /// Where words of fragments of an owner lie that a rank has, in the memory of the owner.
+  /// Where a rank's words of a fragment lie in the inbox of its owner.
   [[nodiscard]] __device__ std::byte* words_of(std::byte* inbox, int rank, int owner,
                                                const sum_fragment& f) const {
-    return inbox + how_.slab_of(rank, epoch_) * t_.slab_bytes +
+    return inbox + how_.slab_of(rank, epoch_) * io_.slab_bytes +
            how_.slot_of(owner, f) * how_.fragment_bytes();
   }
   [[nodiscard]] __device__ std::byte* own_words(int rank, const sum_fragment& f) const {
-    return words_of(t_.moved.run.inbox.local(), rank, how_.rank(), f);
+    return words_of(io_.moved.run.inbox.local(), rank, how_.rank(), f);
   }
 
   [[nodiscard]] __device__ stage_barrier& full() const {
@@ -226,18 +227,18 @@ class sums_epilogue {
   [[nodiscard]] __device__ stage_barrier& empty() const {
     return block_.shared.epi_empty[group_][empty_.stage];
   }
-  [[nodiscard]] __device__ std::byte* place(const ring_cursor& at) const {
+  [[nodiscard]] __device__ std::byte* buffer_at(const ring_cursor& at) const {
     return block_.shared.epilogue_buffers[group_][at.stage].rows;
   }
-  /// The next place may be written.
+  /// The warpgroup may write the next buffer.
   __device__ void release() {
     empty().arrive();
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// A tile has been multiplied. Those that do not pass here are not heard of.
+  /// Measures how long a tile took. Tiles that do not pass through the buffers are not seen.
   __device__ void measure(const work_tile& w) {
     const std::uint64_t now = cuda_memory::now();
-    // What a block that was stopped took says nothing.
+    // The block may have been stopped meanwhile, so there is a limit.
     const std::uint64_t took = (now - began_) / static_cast<unsigned>(w.end - w.begin);
     if (measures_) k_block_ = min(took, most_k_block);
     measures_ = true;
@@ -250,18 +251,18 @@ class sums_epilogue {
   static constexpr std::uint64_t patience = 300'000;
 
   const block_view<config>& block_;
-  const sums_run& t_;
+  const sums_run& io_;
   const CUtensorMap* copies_;  // of C: this rank's, and those of peers in the order of hops
   const sum_fragments& how_;
   std::uint64_t epoch_;
   int group_;
-  bool going_;
-  bool measures_ = true;  // no tile has passed by since one began here
+  bool reserved_;
+  bool measures_ = true;  // no tile has been missed since one began here
   store_throttle throttle_;
-  std::uint64_t began_;        // the tile that is multiplied
-  std::uint64_t k_block_ = 0;  // nanoseconds that one took of the tile before
-  sum_fragment added_up_;      // with which the tile begins that has been added up last
-  unsigned added_ = 0;         // of it: a bit for each sub-tile and warp, until zeros are back
+  std::uint64_t began_;        // when the current tile did
+  std::uint64_t k_block_ = 0;  // nanoseconds that a k-block of the tile before took
+  sum_fragment added_up_;      // the first fragment of the tile that was added last
+  unsigned added_ = 0;         // of it: a bit for each sub-tile and warp whose words are not reset
   ring_cursor full_;
   ring_cursor empty_;
 };

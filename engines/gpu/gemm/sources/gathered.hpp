@@ -16,7 +16,7 @@ namespace untax {
 template <class Protocol>
 struct gathered {
   struct arguments {
-    bool awaited = false;  ///< all of A has come before any of it is read
+    bool awaited = false;  ///< all of A has arrived before any of it is read
     bool polled = false;   ///< another warp than the one that loads looks for what comes of A
     std::uint64_t* done =
         nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever

@@ -15,7 +15,7 @@
 namespace untax {
 
 /// What a thread takes of `k_blocks` k-blocks: of each the packets of one place in so many core
-/// matrices of 8 rows. They are asked for all at once before the first one is looked at.
+/// matrices of 8 rows. All are loaded before the first one is looked at.
 template <int k_blocks, int core_matrices>
 struct packets_of_k_blocks {
   static constexpr int every = gpu::mma_warpgroups;  ///< of so many k-blocks one
@@ -48,7 +48,7 @@ struct packets_of_k_blocks {
             first + i * step + core_matrix * (8 * packet_panel::across), nothing());
     }
   }
-  [[nodiscard]] __device__ bool have_come() {
+  [[nodiscard]] __device__ bool have_arrived() {
     bool came = true;
 #pragma unroll
     for (int i = k_blocks - 1; i >= 0; --i) {
@@ -64,7 +64,7 @@ struct packets_of_k_blocks {
   }
   [[nodiscard]] __device__ std::uint64_t look() {
     ask();
-    if (have_come()) return 1;
+    if (have_arrived()) return 1;
     const int at_row = row + oldest % core_matrices * 8;
     const int at_column = column + oldest / core_matrices * (every * gpu::block_k);
     peer = panel->source_of(at_row);
@@ -79,7 +79,7 @@ struct packets_of_k_blocks {
 
 /// A as packets, brought to an MMA warpgroup by its threads: see engines/gpu/gemm/io.cuh. A
 /// thread has the same place in every k-block: four columns of rows r and r + 8. Nothing but the
-/// epoch in a packet says that it has come.
+/// epoch in a packet says that it has arrived.
 template <class Io>
 class packet_rows {
   static constexpr int core_matrices = 2;  // of 8 rows, after which the swizzle repeats
@@ -87,7 +87,7 @@ class packet_rows {
 
  public:
   static constexpr int stages = 2;
-  using asked = packets_of_k_blocks<stages, core_matrices>;
+  using requested = packets_of_k_blocks<stages, core_matrices>;
 
   /// `slot` names the wait record of the first warp of a warpgroup; others have the next ones.
   __device__ packet_rows(const Io& gather, std::uint64_t epoch, int group, int slot)
@@ -101,10 +101,10 @@ class packet_rows {
         inbox_(reinterpret_cast<const packet*>(g_.moved.run.inbox.local()) +
                g_.how.sets().set_of(epoch) * g_.panel.in_set + g_.panel.at(row_, column_)) {}
 
-  [[nodiscard]] __device__ asked ask(int k_block, int count) const {
-    asked rows;
+  [[nodiscard]] __device__ requested request(int k_block, int count) const {
+    requested rows;
     rows.first = inbox_ + k_block * g_.panel.rows * packet_panel::across;
-    rows.step = asked::every * g_.panel.rows * packet_panel::across;
+    rows.step = requested::every * g_.panel.rows * packet_panel::across;
     rows.panel = &g_.panel;
     rows.row = row_;
     rows.column = k_block * gpu::block_k + column_;
@@ -112,7 +112,7 @@ class packet_rows {
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
       // The last k-blocks may reach beyond k.
-      const int column = rows.column + i * asked::every * gpu::block_k;
+      const int column = rows.column + i * requested::every * gpu::block_k;
 #pragma unroll
       for (int core_matrix = 0; core_matrix < core_matrices; ++core_matrix) {
         if (i < count && column < g_.panel.columns && has(core_matrix))
@@ -123,8 +123,8 @@ class packet_rows {
     return rows;
   }
   template <class Place>
-  __device__ void settle(asked& rows, int count, const Place& place) {
-    if (going_ && __any_sync(0xffffffffU, rows.have_come() ? 0 : 1) != 0) going_ = await(rows);
+  __device__ void settle(requested& rows, int count, const Place& place) {
+    if (going_ && __any_sync(0xffffffffU, rows.have_arrived() ? 0 : 1) != 0) going_ = await(rows);
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
 #pragma unroll
@@ -144,9 +144,9 @@ class packet_rows {
     return row_ + 8 * core_matrix < g_.panel.rows;
   }
 
-  /// False after a wait that ended badly. Then the consumer goes on with whatever is there: see
+  /// False after a failed wait. Then the consumer goes on with whatever is there: see
   /// `gathered::view::await`.
-  [[nodiscard]] __device__ bool await(asked& mine) const {
+  [[nodiscard]] __device__ bool await(requested& mine) const {
     const gpu::run_arguments& run = g_.moved.run;
     const device_watch of_warp(run.world, slot_);
     // Both warpgroups wait for the same ranks.

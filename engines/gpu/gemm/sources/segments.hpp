@@ -31,8 +31,8 @@ struct awaited_chunks {
   }
 };
 
-/// Which counters tell what of A has come, as plain numbers: the producer asks on its way, and the
-/// layout computes in 64 bits. Chunks form one grid with gather = rows, and one for each source
+/// Which counters say how far A has arrived, as plain numbers: the producer asks on its way, and
+/// the layout computes in 64 bits. Chunks form one grid with gather = rows, and one for each source
 /// with gather = k.
 struct arrival_grid {
   bool by_rows = true;
