@@ -197,12 +197,15 @@ class sums_of_16_bits {
                   dtype::bf16),
         all_rows_(w, shape.m, shape.n, shape.k, {0, shape.m}, dtype::bf16) {}
 
-  void expect_right(operator_options by, int count, const stream& s) const {
+  /// `explained`: words of the plan of gemm_reduce_scatter.
+  void expect_right(operator_options by, int count, const stream& s,
+                    const std::string& explained = "") const {
     const auto& [m, n, k] = shape_;
     SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} workers", w_.rank(), w_.size(), m,
                              n, k, name_of(by.how), by.workers));
     untax::gemm_reduce_scatter scatter(
         w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, by);
+    EXPECT_NE(scatter.explain().find(explained), std::string::npos) << scatter.explain();
     expect_same_bits(w_, scatter, own_rows_, own_rows_.c, count, s);
     for (by.phases = 1; by.phases <= 2; ++by.phases) {
       SCOPED_TRACE(fmt::format("all reduced in {} phases", by.phases));
@@ -220,76 +223,63 @@ class sums_of_16_bits {
   exact_sum all_rows_;
 };
 
+/// Calls `check(sums, stream)` at each rank, for each of the shapes that `shapes_of(ranks)`
+/// returns.
+template <class Shapes, class Check>
+void each_sum_of_16_bits(const Shapes& shapes_of, const Check& check) {
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        for (const sum_shape& shape : shapes_of(w.size())) check(sums_of_16_bits(w, shape), s);
+      },
+      roomy_world());
+}
+
 /// Sent as rows, by parts of tiles that may be of several owners.
 TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
   NEEDS_GPUS(1);
-  constexpr sum_shape more[] = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
-  std::vector<sum_shape> all(std::begin(shapes), std::end(shapes));
-  all.insert(all.end(), std::begin(more), std::end(more));
+  std::vector<sum_shape> all = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
+  all.insert(all.end(), std::begin(shapes), std::end(shapes));
   const int count = runs(10 * cases(10));
-  untax::run_gpus(
-      gpus(),
-      [&](world& w) {
-        const stream s;
-        for (const sum_shape& shape : all) {
-          const sums_of_16_bits sums(w, shape);
-          for (const int workers : {0, 4})
-            sums.expect_right({.how = pattern::fused_warp_specialized, .workers = workers}, count,
-                              s);
-        }
-      },
-      roomy_world());
+  each_sum_of_16_bits(
+      [&](int /*ranks*/) { return all; },
+      [&](const sums_of_16_bits& sums, const stream& s) {
+        for (const int workers : {0, 4})
+          sums.expect_right({.how = pattern::fused_warp_specialized, .workers = workers}, count, s);
+      });
 }
 
-/// Where every owner's rows are whole tiles, the warps that multiply add what peers have left of
-/// one. Some tiles of each owner to a block, and one; ranks that have nothing of k.
+/// Where every owner's rows are whole tiles, the MMA warps add the partials of peers that have
+/// arrived. Some tiles of each owner to a block, and one; ranks without a shard of k.
 TEST(gpu_sums, added_as_they_are_multiplied_have_the_bits_of_rank_order) {
   NEEDS_GPUS(1);
   const int count = runs(10 * cases(10));
-  untax::run_gpus(
-      gpus(),
-      [&](world& w) {
-        const stream s;
-        const std::int64_t tile = 256 * w.size();
-        const sum_shape whole[] = {{2 * tile, 520, 136}, {tile, 1032, 64}, {3 * tile, 264, 8}};
-        for (const sum_shape& shape : whole) {
-          const sums_of_16_bits sums(w, shape);
-          const operator_options by{.how = pattern::fused_warp_specialized, .workers = 8};
-          const untax::gemm_reduce_scatter asked(w,
-                                                 {.m = shape.m,
-                                                  .n = shape.n,
-                                                  .k = shape.k,
-                                                  .type = dtype::bf16,
-                                                  .partials = dtype::bf16},
-                                                 by);
-          EXPECT_NE(asked.explain().find("warps that multiply add"), std::string::npos)
-              << asked.explain();
-          sums.expect_right(by, count, s);
-        }
-      },
-      roomy_world());
+  const auto whole_tiles = [](int ranks) {
+    const std::int64_t tile = std::int64_t{256} * ranks;
+    return std::array<sum_shape, 3>{{{2 * tile, 520, 136}, {tile, 1032, 64}, {3 * tile, 264, 8}}};
+  };
+  each_sum_of_16_bits(whole_tiles, [&](const sums_of_16_bits& sums, const stream& s) {
+    sums.expect_right({.how = pattern::fused_warp_specialized, .workers = 8}, count, s,
+                      "warps that multiply add");
+  });
 }
 
-/// Partial results of 16 bits, which pass through shared memory where rows of a warpgroup are one
-/// owner's. Some tiles to a block and one; rows and columns that end within a tile, owners that
+/// Partial results of 16 bits, which pass through shared memory where one owner has all rows of a
+/// warpgroup. Some tiles to a block and one; rows and columns that end within a tile, owners that
 /// meet in one.
 TEST(gpu_sums, of_16_bit_partials_have_the_bits_of_rank_order) {
   NEEDS_GPUS(1);
-  constexpr sum_shape many_tiles[] = {{384, 768, 72}, {256, 1032, 64}, {390, 512, 136}};
+  const auto many_tiles = [](int /*ranks*/) {
+    return std::array<sum_shape, 3>{{{384, 768, 72}, {256, 1032, 64}, {390, 512, 136}}};
+  };
   const int count = runs(10 * cases(4));
-  untax::run_gpus(
-      gpus(),
-      [&](world& w) {
-        const stream s;
-        for (const sum_shape& shape : many_tiles) {
-          const sums_of_16_bits sums(w, shape);
-          for (const pattern how : own_patterns) {
-            for (const int workers : {0, 2, 4, 8})
-              sums.expect_right({.how = how, .workers = workers}, count, s);
-          }
-        }
-      },
-      roomy_world());
+  each_sum_of_16_bits(many_tiles, [&](const sums_of_16_bits& sums, const stream& s) {
+    for (const pattern how : own_patterns) {
+      for (const int workers : {0, 2, 4, 8})
+        sums.expect_right({.how = how, .workers = workers}, count, s);
+    }
+  });
 }
 
 TEST(gpu_sums, of_gemm_all_reduce_have_the_bits_of_rank_order) {
