@@ -33,8 +33,8 @@ template <tile_config config>
   return *reinterpret_cast<landed_sums<config>*>(&block.shared + 1);
 }
 
-/// Zeros, from which words are reset, by all lanes of a warp. Other warps may do the same
-/// meanwhile.
+/// Writes the zeros with which words are reset, by all lanes of a warp; other warps may do the
+/// same.
 template <tile_config config>
 __device__ void clear(landed_sums<config>& landed) {
   auto* const all = reinterpret_cast<uint4*>(landed.zeros);
@@ -48,7 +48,7 @@ __device__ void clear(landed_sums<config>& landed) {
 /// tile that a peer owns: the thread sends what the warpgroup has left in the epilogue buffers. A
 /// tile that this rank owns: the thread loads what peers have sent into the buffers while the tile
 /// is multiplied, the warpgroup adds to it, and the thread stores the sums; then it resets the
-/// words, for the epoch after the next. TMA moves everything: warps that fetched and stored words
+/// words, for the epoch after the next. TMA moves everything: warps that loaded and stored words
 /// themselves beside a GEMM took longer than a tile does.
 template <tile_config config>
 class sums_epilogue {
@@ -119,7 +119,7 @@ class sums_epilogue {
 
   __device__ void add_up(const work_tile& w, const sum_fragment& first) {
     const int peers = how_.world() - 1;
-    const int uses = subtiles_of(config) * peers;  // of places
+    const int uses = subtiles_of(config) * peers;  // of buffers
     await_words(w, first);
     int fetched = 0;
     while (fetched < min(uses, config.epilogue_buffers)) fetch(first, fetched++);
@@ -155,7 +155,7 @@ class sums_epilogue {
         __nanosleep(look_nanoseconds);
     }
   }
-  /// Loads a peer's words of a sub-tile: for each sub-tile those of all peers.
+  /// Loads the words of one peer for one sub-tile: `use` counts the peers of each sub-tile.
   __device__ void fetch(sum_fragment f, int use) {
     const int peers = how_.world() - 1;
     if (!reserved_) return release();
