@@ -4,7 +4,7 @@
 
 namespace untax::gpu {
 
-/// What a kernel variant is compiled for.
+/// The parameters of a kernel variant.
 ///
 /// The tensor cores multiply an M operand, of which each MMA warpgroup has 64 rows, by the
 /// transpose of an N operand. In C = A * B^T, M is A where there are many rows of it. Where there
@@ -13,9 +13,9 @@ namespace untax::gpu {
 struct tile_config {
   int block_n = 256;         ///< rows of the N operand in a tile: 16 to 256
   int cluster = 2;           ///< blocks side by side along M, that share the N operand by multicast
-  int stages = 4;            ///< how many stages are on their way, or being multiplied
+  int stages = 4;            ///< of the ring: being loaded, or being multiplied
   bool swap_ab = false;      ///< A and B change places: M is B, N is A
-  int epilogue_buffers = 2;  ///< sub-tiles of results on their way out, for each MMA warpgroup
+  int epilogue_buffers = 2;  ///< sub-tiles of results that are being stored, of each MMA warpgroup
   /// Tiles have 64 rows of the M operand, and a stage has two k-blocks: each MMA warpgroup
   /// multiplies one. There are twice as many tiles, so fewer of them have to be cut.
   bool warpgroup_split_k = false;
@@ -30,7 +30,7 @@ inline constexpr int block_k = 64;  // elements of a row in a k-block: 128 bytes
 inline constexpr int mma_warpgroups = 2;
 inline constexpr int warpgroup_threads = 128;
 inline constexpr int warpgroup_rows = 64;  // rows of the M operand that an MMA warpgroup multiplies
-inline constexpr int subtile_side = 64;    // results leave in squares of 64 x 64, or smaller parts
+inline constexpr int subtile_side = 64;    // results are stored in squares of 64 x 64, or less
 
 /// One warpgroup moves data, and two multiply.
 inline constexpr int block_threads = (1 + mma_warpgroups) * warpgroup_threads;
@@ -42,18 +42,17 @@ struct register_shares {
 };
 inline constexpr register_shares registers_alone{40, 232};
 inline constexpr register_shares registers_with_peers{104, 200};
-/// Nobody moves beside a producer, and MMA warpgroups add what others have sent between their
-/// tiles.
+/// No sender runs beside the producer, and MMA warpgroups add peers' partials between their tiles.
 inline constexpr register_shares registers_with_sums{56, 224};
 
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int cluster_blocks(const tile_config& c) {
   return c.cluster * c.cluster_split_k;
 }
-/// MMA warpgroups that end up with sums, of 64 rows of the M operand each.
+/// MMA warpgroups that have sums at the end, of 64 rows of the M operand each.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int storing_warpgroups(const tile_config& c) {
   return c.warpgroup_split_k ? 1 : mma_warpgroups;
 }
-/// Rows of x in a tile.
+/// Rows of the M operand in a tile.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int tile_rows(const tile_config& c) {
   return storing_warpgroups(c) * warpgroup_rows;
 }
@@ -63,12 +62,12 @@ inline constexpr register_shares registers_with_sums{56, 224};
 }
 inline constexpr int most_k_blocks_per_stage = mma_warpgroups;
 
-/// Stages of weights that are asked for before sub-tiles of A are moved, where few are: sub-tiles
+/// Stages of weights that are loaded before sub-tiles of A are moved, where few are moved: these
 /// come through the same memory. Measured on two H200.
 inline constexpr int loaded_before_moving = 3;
 
-/// Whether weights may be asked for while the kernels ahead end. Measured on two H200: with up to
-/// 16 rows that is worth 2 to 4 %; from 32 rows on it holds up what brings A.
+/// Whether weights may be loaded while the kernels ahead end. Measured on two H200: with up to 16
+/// rows that saves 2 to 4 %; from 32 rows on it delays A.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool reads_early(const tile_config& c) {
   return c.swap_ab && c.block_n == 16;
 }

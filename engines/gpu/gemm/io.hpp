@@ -17,7 +17,7 @@ namespace untax::gpu {
 /// What marks a sum that has not arrived: one of the NaNs.
 inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 
-/// What there is of an operand in the last tile along it.
+/// The rows of an operand in its last tile.
 struct operand_tail {
   CUtensorMap map;                              ///< TMA tiles of `rows` rows
   int begin = std::numeric_limits<int>::max();  ///< the row where a tile begins that is not full
@@ -29,20 +29,20 @@ struct gemm_matrices {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
   CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, the same
   CUtensorMap c;  ///< TMA tiles of `c_tma_tile_rows` rows, `c_tma_tile_columns` elements wide
-  /// What is read of tiles that are not full, of operands that are there. TMA takes several times
-  /// as long for a row that does not exist as for one that does. What of a stage is not read stays
-  /// as it was: it ends up in no element of C.
+  /// Of tiles that are not full, for operands that are ready from the start. TMA takes several
+  /// times as long for a row that does not exist as for one that does. The part of a stage that is
+  /// not loaded keeps what it had, which affects no element of C.
   operand_tail m_tail;
   operand_tail n_tail;
 };
 
-/// What a launch is given, apart from its `gemm_io`.
+/// Arguments of a launch, apart from its `gemm_io`.
 struct gemm_arguments : gemm_matrices {
   tile_scheduler schedule;
   float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
   dtype type = dtype::bf16;   ///< of the elements of A, B and C
   int multicast_rows = 0;     ///< of the N operand, that each block reads and multicasts
-  int stage_bytes = 0;        ///< that come to each block for a stage
+  int stage_bytes = 0;        ///< that TMA loads into each block for a stage
   int early_stages = 0;       ///< whose weights are read while the kernels ahead end
 };
 
@@ -69,18 +69,18 @@ struct with_peers {
   [[nodiscard]] UNTAX_HOST_DEVICE int comm_cta_count() const { return comm_ctas; }
 };
 
-/// What a kernel is given that only sends.
+/// Arguments of a kernel that only sends.
 template <class Senders>
 struct comm_io : Senders::run, Senders::arguments {};
 
-/// What the GEMM kernel is given beside its matrices: where A comes from, where C goes to, and who
+/// Arguments of the GEMM kernel beside its matrices: where A comes from, where C goes to, and who
 /// sends. Each of the three is a class with
 ///
-///   struct arguments           what is passed by value
-///   template <class Io> view   what each thread makes of it: see io.cuh for the form
+///   struct arguments           passed by value
+///   template <class Io> view   made of it by each thread: see the concepts in io.cuh
 ///
 /// A Sink may have `own_bytes<config>` of shared memory, behind that of the pipeline. Senders have
-/// a `run`, which all three share: `alone`, or what a launch between ranks is given.
+/// a `run`, which all three share: `alone`, or the arguments of a launch between ranks.
 template <class Source, class Sink, class Senders>
 struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using source_type = Source;
@@ -90,7 +90,7 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using comm = comm_io<Senders>;
 };
 
-/// A and B of this GPU alone, which are there.
+/// A source: A and B in this GPU's memory, ready from the start.
 struct local_source {
   struct arguments {
     row_rotation rotation;
@@ -98,13 +98,13 @@ struct local_source {
   template <class Io>
   class view;
 };
-/// C of this GPU alone.
+/// A sink: C in this GPU's memory.
 struct local_sink {
   struct arguments {};
   template <class Io>
   class view;
 };
-/// Nobody sends.
+/// No senders.
 struct no_senders {
   using run = alone;
   struct arguments {};

@@ -43,7 +43,7 @@ template <tile_config config>
   return {block.shared.epilogue_buffers[warp - 1][0].rows, &block.shared.moved[warp - 1]};
 }
 
-/// What an MMA warpgroup does, with elements of a type; what a sink that takes sums has left.
+/// Runs an MMA warpgroup with elements of type T. Returns what a summing sink defers.
 template <class T, tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& block, Source& source,
                                                    Sink& sink, int group) {
@@ -65,7 +65,7 @@ __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& blo
     mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
-/// The same with those that there are. A kernel for each would take half as long again to compile.
+/// The same for either type. A kernel for each type would take half as long again to compile.
 template <tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
@@ -82,7 +82,7 @@ __device__ __forceinline__ void run_consumer(const block_view<config>& block, So
   }
 }
 
-/// What the warps do that store.
+/// Runs an epilogue warp.
 template <tile_config config, class Sink>
 __device__ __forceinline__ void run_storing_warp(const block_view<config>& block, Sink& sink,
                                                  int warp) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void run_storing_warp(const block_view<config>& block
   }
 }
 
-/// The roles of a block where no other rank takes part: what touches no matrix is done while the
+/// The roles of a block of a GEMM alone. Everything that touches no matrix is done while the
 /// kernels ahead end.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles_alone(
@@ -125,8 +125,8 @@ __device__ __forceinline__ void run_roles_alone(
   producer.run();
 }
 
-/// Whether operands are there when the kernels ahead end, and nothing is read before. Who adds sums
-/// of ranks leaves the producer too few registers.
+/// Whether operands are ready when the kernels ahead have ended, and nothing is read before. A
+/// summing sink leaves the producer too few registers for that.
 template <tile_config config, class Io>
 inline constexpr bool reads_present = present_source<typename io_view<Io>::source_view> &&
                                       !(io_view<Io>::has_peers && reads_early(config)) &&
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   }
   note_kernel_end(block);
 
-  // Nobody leaves while another block may still write to its shared memory or arrive there.
+  // No block exits while another may still write to its shared memory or arrive at its barriers.
   if constexpr (cluster_ctas > 1) cluster_sync();
 }
 

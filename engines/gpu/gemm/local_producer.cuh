@@ -4,26 +4,26 @@
 
 namespace untax::gpu {
 
-/// The producer of a GEMM whose operands are there: brings k-blocks of both into the ring, ahead of
-/// the consumer. Each block reads its own rows of the M operand, and its share of
-/// the rows of the N operand for all that share them. Of a tile that is not full it reads what
-/// there is of it.
+/// The producer of a GEMM whose operands are ready from the start: loads k-blocks of both into the
+/// ring, ahead of the consumers. Each block loads its own rows of the M operand, and its share of
+/// the rows of the N operand for all blocks that share them. Of a tile that is not full it loads
+/// only the rows that exist.
 ///
-/// Where the first tile lies is found, and its first stages are made ready, before the kernels
-/// ahead end. Once they have ended, TMA is asked within a few instructions.
+/// It locates the first tile, and prepares its first stages, before the kernels ahead have ended.
+/// After that the first TMA load is a few instructions away.
 template <tile_config config, class Source>
 class local_producer {
  public:
   __device__ local_producer(const block_view<config>& block, const Source& source)
       : block_(block), source_(source) {}
 
-  /// A warp, before the kernels ahead end: finds what is multiplied first.
+  /// By a warp, before the kernels ahead have ended: locates what is multiplied first.
   __device__ void locate_first() {
     work_ = block_.first();
     if (work_.valid()) locate(work_);
     begin_range(work_.begin);
   }
-  /// The same, when barriers are there: gets the first stages ready.
+  /// The same, when barriers are initialised: prepares the first stages.
   __device__ void open_first() {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
@@ -32,7 +32,7 @@ class local_producer {
     __syncwarp();
   }
 
-  /// One thread, when they have ended.
+  /// By one thread, when the kernels ahead have ended.
   __device__ void run() {
     if (!work_.valid()) return;
     int k_block = range_.begin;

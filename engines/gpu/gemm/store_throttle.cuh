@@ -8,31 +8,31 @@ namespace untax::gpu {
 
 /// When an epilogue warp issues the next TMA store of a tile that goes to peers.
 ///
-/// TMA takes its instructions in turn. Where all blocks ask for all
-/// stores of their tiles at once, the link takes them as slowly as it can, and what the producers
-/// ask for waits behind them: nothing is multiplied meanwhile. So TMA tiles go out one by one, over
-/// most of the time that what follows takes, by what k-blocks have taken up to now. Behind the last
-/// tile nothing is multiplied, and they go as fast as they can.
+/// TMA executes its instructions in order. If all blocks issued all stores of their tiles at once,
+/// the loads of the producers would queue behind stores that the link limits, and nothing would be
+/// multiplied meanwhile. So stores are spread over most of the time of the next tile, which is
+/// estimated from the k-blocks up to now. After the last tile nothing is multiplied, and stores are
+/// issued at once.
 class store_throttle {
  public:
   __device__ store_throttle() : before_(cuda_memory::now()) {}
 
-  /// So many k-blocks are multiplied, of a tile or of a part of one.
+  /// Counts k-blocks that are multiplied, of a tile or of a part of one.
   __device__ void count(int k_blocks) { since_ += static_cast<unsigned>(k_blocks); }
-  /// A tile, the k-blocks of which have been counted, begins to leave, in so many TMA tiles for
-  /// peers, while so many k-blocks are multiplied: 0 if it is the last one.
+  /// Begins to store a tile whose k-blocks have been counted: so many TMA tiles for peers, while so
+  /// many k-blocks of the next one are multiplied, 0 after the last one.
   __device__ void begin_tile(int tma_tiles, int k_blocks) {
     const std::uint64_t now = cuda_memory::now();
-    // A block that was stopped does not stop its peers for as long again.
+    // The block may have been stopped meanwhile, so there is a limit.
     const std::uint64_t k_block = least((now - before_) / since_, most_k_block_nanoseconds);
     const std::uint64_t time = k_block * static_cast<unsigned>(k_blocks);
     gap_ = tma_tiles > 0 ? time * percent / 100 / static_cast<unsigned>(tma_tiles) : 0;
     before_ = now;
     since_ = 0;
-    // Blocks whose tiles end together do not send together.
+    // Blocks whose tiles end together send at different times.
     next_ = now + gap_ * (blockIdx.x % phases) / phases;
   }
-  /// Until the next TMA tile may go.
+  /// Waits until the next TMA tile may be stored.
   __device__ void await() {
     if (gap_ == 0) return;
     while (cuda_memory::now() < next_) __nanosleep(look_nanoseconds);

@@ -17,8 +17,8 @@
 namespace untax::gpu {
 namespace {
 
-/// A chunk of each other rank, and the statistics of its row, which a lane waits for. They are
-/// asked for all at once before the first one is looked at, and that is the last.
+/// A chunk of each other rank, and the statistics of its row, for which a lane waits. All are
+/// loaded before the first one is looked at, the last first.
 template <int others>
 struct parts_of_others {
   using chunks = partial_words<float, false>;
@@ -28,7 +28,7 @@ struct parts_of_others {
   uint4 words[others];
   float statistics[others];
 
-  /// The first rank of which something has not come; -1: all has.
+  /// The first rank of which something has not arrived; -1: there is none.
   [[nodiscard]] __device__ int missing() {
     packet found[others];
 #pragma unroll
@@ -54,7 +54,7 @@ struct parts_of_others {
   }
 };
 
-/// What a wait for them tells of itself. They stay where they are: a wait copies what it is given.
+/// The wait for them. It refers to them, since a wait copies its argument.
 template <class Parts>
 struct wait_for_others {
   Parts* parts;
@@ -116,7 +116,7 @@ class merge_block {
   }
   [[nodiscard]] __device__ int all_warps() const { return warps_ * static_cast<int>(gridDim.x); }
 
-  /// To who merges it, the next rank's first.
+  /// To the rank that merges it, the next rank's first.
   __device__ void send() const {
     const action_note noted(io_.run, action::copy);
     if (!how_.own_heads) return send_to(1, how_.ranks - 1);

@@ -10,17 +10,17 @@
 
 namespace untax::gpu {
 
-/// Partial results of attention that are merged over ranks: who merges which rows, and where those
-/// of each rank lie until then. Plain arithmetic, the same in kernels and on the host.
+/// Which rank merges which rows of partial attention, and where those of each rank wait in its
+/// inbox. Plain arithmetic, the same in kernels and on the host.
 ///
 /// A row is what one head of a token has, its elements in chunks of 16 bytes, and its statistic:
-/// the logarithm of its sum of exponentials. Everybody merges all heads, or an owner its own. The
+/// the logarithm of its sum of exponentials. Every rank merges all heads, or an owner its own. The
 /// chunks of all rows of an owner are counted through, by token, then by head; a warp takes 32 of
 /// them in a turn, whatever rows they are of.
 ///
-/// Chunks go to slabs as words that are their own signal. The statistic of a row is read by all who
-/// have chunks of it, who do not know of each other, so nobody could put it back: it goes as a
-/// packet, which carries its epoch.
+/// Chunks are sent as words that are their own signal. The statistic of a row is read by all warps
+/// that have chunks of it, so no warp knows when it may be reset: it is sent as a packet, which
+/// carries its epoch.
 struct merge_rows : peer_slabs {
   int tokens = 0;
   int heads = 0;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr unsigned everybody = 0xffffffffU;
 
-/// A block: sends its rows, or its part of them, then adds and normalises others. Each thread has
-/// `chunks` times eight elements of a row. What it has itself of the first row that it adds is
-/// asked for before everything else: all loads of memory then take as long as one.
+/// A block: sends its rows, or its part of them, then adds and normalises rows. Each thread has
+/// `chunks` times eight elements of a row. This rank's own part of the first row is loaded before
+/// everything else, so that all loads overlap.
 template <class T, int chunks>
 class norm_block {
  public:
@@ -35,7 +35,7 @@ class norm_block {
         slot_(static_cast<int>(blockIdx.x) * norm_warps + static_cast<int>(threadIdx.x) / 32),
         numbers_(shared, how_.spread, part_) {}
 
-  /// Asks for what this rank itself has of the first row, whatever the epoch.
+  /// Starts to load this rank's own part of the first row, which needs no epoch.
   __device__ void begin() {
     if (first_ >= end_) return;
     ask(first_);
@@ -46,8 +46,7 @@ class norm_block {
     epoch_ = epoch;
     numbers_.meet_others();
     const bool speaks = threadIdx.x < 32;
-    // After a failed wait, which the host reports, nothing is signalled. Where
-    // everybody adds everything all hear of each other in every epoch: nobody needs to ask.
+    // After a failed wait, which the host reports, nothing is signalled.
     if (how_.reserves() &&
         __syncthreads_and(speaks ? reserve_slabs(io_.run, how_, epoch_, slot_) : 1) == 0)
       return;
@@ -88,7 +87,7 @@ class norm_block {
     for (int k = 0; k < chunks && holds_residual; ++k) residual_[k] = residual_at(row, k);
   }
 
-  /// Rows of the own input to who adds them, the next rank's first.
+  /// Sends rows of the own input to the ranks that add them, the next rank's first.
   __device__ void send() const {
     const action_note noted(io_.run, action::copy);
     if (!how_.passes_on) {

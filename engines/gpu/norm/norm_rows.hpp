@@ -14,11 +14,11 @@ namespace untax::gpu {
 inline constexpr int norm_threads = 512;
 inline constexpr int most_normed = 16384;  ///< elements of a row
 
-/// Rows that are summed over ranks and normalised: who does it for which, and where those of each
-/// rank lie until then. Plain arithmetic, the same in kernels and on the host.
+/// Which rank sums and normalises which rows, and where those of each rank wait in its inbox. Plain
+/// arithmetic, the same in kernels and on the host.
 ///
-/// Everybody does it for all rows, or an owner for its own, who then writes both results into those
-/// of everybody. Rows go to slabs as pairs of elements, which are words.
+/// Every rank does it for all rows; or an owner for its own, and stores both results at all ranks.
+/// Rows are sent as words of two elements.
 struct norm_rows : peer_slabs {
   int tokens = 0;
   int hidden = 0;     ///< a multiple of 8
@@ -47,10 +47,10 @@ struct norm_rows : peer_slabs {
     while (all * norm_threads < chunks()) all *= 2;
     return all;
   }
-  /// Whether a rank asks owners before it sends, who say when they have taken what came before.
-  /// Where everybody adds everything, all hear of each other in each epoch, which says so, too:
-  /// the words of the one before were put back by then. Where owners pass on they meet anyway,
-  /// and a rank whose wait failed spoils no other rank's results.
+  /// Whether a rank reserves slabs before it sends. Where every rank adds all rows it need not: it
+  /// receives from all peers in each epoch, and these have reset the words of the epoch before by
+  /// then. Where owners pass results on they synchronise anyway, and a rank whose wait failed
+  /// spoils no other rank's results.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool reserves() const noexcept { return passes_on; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
     return std::int64_t{slab_rows} * hidden;

@@ -12,8 +12,8 @@ namespace untax::gpu {
 
 inline constexpr int norm_warps = norm_threads / 32;
 
-/// Where the blocks that share a row tell each other of it: a number of each warp and part. Two
-/// places take turns, so that nobody writes where others still read.
+/// Through which the blocks that share a row exchange a number of each warp and part. There are two
+/// buffers in turn, so that no block writes where another still reads.
 struct row_number_memory {
   static constexpr int most = most_row_parts * norm_warps;
 
@@ -21,9 +21,9 @@ struct row_number_memory {
   stage_barrier come[2];
 };
 
-/// Combines what all threads have of a row that a block has, or a cluster shares. Stores to other
-/// blocks count themselves at a barrier there: a release for the cluster would wait for all that
-/// was sent to peers.
+/// Combines the numbers of all threads for a row, of a block or of the blocks of a cluster. Stores
+/// to other blocks are counted by a barrier there: a release at cluster scope would wait for
+/// everything that was sent to peers.
 template <int chunks>
 class row_numbers {
  public:
@@ -40,7 +40,7 @@ class row_numbers {
     }
     cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
   }
-  /// By all threads, once, before they tell anything: all blocks of the cluster are there.
+  /// By all threads, once, before they store anything: waits until all blocks of the cluster run.
   __device__ void meet_others() const {
     if (spread_ > 1) cuda::ptx::barrier_cluster_wait();
   }
@@ -102,8 +102,8 @@ class row_numbers {
       return;
     }
     come.wait_for_cluster(parity);
-    // Nobody tells anything there again before all threads of the cluster have come here, and have
-    // told their numbers of the other place.
+    // The buffer is written again only after all threads of the cluster have passed here, and have
+    // stored their numbers in the other one.
     if (threadIdx.x == 0) come.arrive_and_expect(bytes());
   }
   [[nodiscard]] __device__ std::uint32_t bytes() const {

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Where a thread's part of C goes, and whom it tells of it.
+/// Where a thread's part of C goes, and the counters by which it signals that to peers.
 template <class Protocol>
 template <class Io>
 class all_copies<Protocol>::view {
@@ -25,15 +25,15 @@ class all_copies<Protocol>::view {
     return {&io_.c[hop], row};
   }
   [[nodiscard]] __device__ int world() const { return io_.how.world(); }
-  /// Whether the stores of a tile have to end before its place is used again.
+  /// Whether the stores of a tile have to complete before its epilogue buffers are used again.
   [[nodiscard]] __device__ bool in_turn() const { return io_.in_turn; }
 
-  /// By an epilogue warp. Peers' C is not touched before they have opened it; where that
-  /// does not happen, it is not touched at all.
+  /// By an epilogue warp. It stores to peers only when they have opened their C; if the wait for
+  /// that fails, it stores nothing to them.
   __device__ void before_store() {
     if (io_.way == scatter_way::store_to_peers) reserved_ = output().reserve();
   }
-  /// The last part of a tile to be stored says that the tile lies there.
+  /// Whichever thread stores the last part of a tile flags the tile.
   __device__ void after_tile(const gpu::tile_place& tile) {
     if (io_.way != scatter_way::tile_flags) return;
     if (!gpu::left_out(gpu::mutant::scatter_tma_wait)) gpu::tma_store_wait();
@@ -44,8 +44,8 @@ class all_copies<Protocol>::view {
   }
 
   [[nodiscard]] __device__ bool has_stored() const { return reserved_; }
-  /// The last block that has stored all it stores says so, and waits for what others store here.
-  /// Where a peer has not opened its C nothing was stored, and so nobody is told that it was.
+  /// The last block that has stored everything publishes the output, and waits for what peers store
+  /// here. If a peer has not opened its C, nothing was stored, and nothing is published.
   __device__ void finish(bool stored) const {
     if (io_.way == scatter_way::store_to_peers && stored)
       (void)close_as_last(output(), *io_.done, static_cast<unsigned>(io_.multiplying));

@@ -6,9 +6,9 @@
 
 namespace untax {
 
-/// This rank's columns of C, in the copies of all ranks. Where the epilogue stores to all of them,
-/// the CTAs that multiply are also the one output of the protocol; elsewhere senders are told of
-/// tiles, or what follows the kernel sends them.
+/// A sink: this rank's columns of C in the copies of all ranks. If the epilogue stores to all of
+/// them, the CTAs that multiply are the one output of the protocol. If not, tiles are flagged for
+/// senders, or the kernel that follows sends them.
 template <class Protocol>
 struct all_copies {
   struct arguments {

@@ -11,21 +11,21 @@
 
 namespace untax {
 
-/// A of all ranks. It is read in segments, one for each rank: rows of tiles with gather = rows,
-/// k-blocks with gather = k; or, where all of A is collected in the inbox, in one.
+/// A source: A of all ranks, in segments, one for each rank: rows of tiles with gather = rows,
+/// k-blocks with gather = k. Or in one segment, if all of A is collected in the inbox.
 template <class Protocol>
 struct gathered {
   struct arguments {
     bool awaited = false;  ///< all of A has arrived before any of it is read
-    bool polled = false;   ///< another warp than the one that loads looks for what comes of A
+    bool polled = false;   ///< a flag poller polls the flags of A, not the producer
     std::uint64_t* done =
-        nullptr;  ///< in this GPU's memory: blocks that have read all they read, ever
-    /// With copy engines, in this GPU's memory: what they say when they have moved something. It is
-    /// raised when the peers have read all that came before.
+        nullptr;  ///< in this GPU's memory: blocks that have read all of A that they need, ever
+    /// With copy engines, in this GPU's memory: the value that they signal when they have moved a
+    /// chunk. It is raised when peers have read everything of the use before.
     std::uint64_t* next_use = nullptr;
     arrival_grid arrivals;
     gather_segments segments;
-    packet_panel panel;              ///< of what comes in packets
+    packet_panel panel;              ///< where A arrives in packets
     CUtensorMap a[gpu::most_ranks];  ///< by segment: the rank's own shard, or the inbox
     CUtensorMap
         b_or_c[gpu::most_ranks];  ///< by segment: B where it is k-blocks, C where it is rows
@@ -34,9 +34,9 @@ struct gathered {
   class view;
 };
 
-/// A of so few rows that what a rank sends is packets, and the consumer takes them as they are:
-/// nobody tells of chunks, and nothing is written to memory and read again before it is multiplied.
-/// The protocol is the same; what a chunk is to it, with its signal, is one packet.
+/// A source: A of few rows, which ranks send as packets. MMA warpgroups read the packets
+/// themselves: there are no flags, and A is not written to memory and read again before it is
+/// multiplied. The protocol is the same; a packet is a chunk of it together with its signal.
 template <class Protocol>
 struct gathered_packets {
   using arguments = typename gathered<Protocol>::arguments;
@@ -44,18 +44,17 @@ struct gathered_packets {
   class view;
 };
 
-/// C of a gather: its rows lie where those of A did, so a tile goes by the segment that it was
-/// multiplied of.
+/// A sink: C of a gather. Its rows are those of A, so the segment of A says where a tile goes.
 struct segmented_result {
   struct arguments {};
   template <class Io>
   class view;
 };
 
-/// What the GEMM is given that gathers with a protocol.
+/// Arguments of the GEMM that gathers with a protocol.
 template <class Protocol>
 using gather_io = gpu::gemm_io<gathered<Protocol>, segmented_result, shard_senders<Protocol>>;
-/// The same where A comes in packets.
+/// The same where A arrives in packets.
 template <class Protocol>
 using packet_gather_io =
     gpu::gemm_io<gathered_packets<Protocol>, segmented_result, packet_senders<Protocol>>;

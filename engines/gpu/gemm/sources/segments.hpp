@@ -31,9 +31,9 @@ struct awaited_chunks {
   }
 };
 
-/// Which counters say how far A has arrived, as plain numbers: the producer asks on its way, and
-/// the layout computes in 64 bits. Chunks form one grid with gather = rows, and one for each source
-/// with gather = k.
+/// Which counters say how far A has arrived, as plain 32-bit numbers: the producer computes them as
+/// it goes, and the layout computes in 64 bits. Chunks form one grid with gather = rows, and one
+/// for each source with gather = k.
 struct arrival_grid {
   bool by_rows = true;
   int base = 0;              ///< counter of the first chunk, in set 0
@@ -45,7 +45,7 @@ struct arrival_grid {
   int chunk_rows = 1;
   int chunk_k_blocks = 1;
   int in_row = 1;       ///< chunks of a full shard, side by side
-  int last_source = 0;  ///< whose shard is not empty
+  int last_source = 0;  ///< the last rank whose shard is not empty
   int last_in_row = 1;  ///< chunks of that, side by side
 
   template <class Layout>
@@ -101,15 +101,15 @@ struct arrival_grid {
   }
 };
 
-/// In which segment rows of tiles and k-blocks lie, where that lies in memory, and what it waits
-/// for: plain arithmetic, the same for every role and on the host. There is a segment for each
-/// source, rows of tiles with gather = rows, k-blocks with gather = k; or one, where all of A is
-/// collected.
+/// In which segment rows of tiles and k-blocks are, where the segment is in memory, and which
+/// counters it waits for. Plain arithmetic, the same for every role and on the host. There is a
+/// segment for each source, rows of tiles with gather = rows, k-blocks with gather = k; or one, if
+/// all of A is collected.
 struct gather_segments {
   int rows = 0;                       ///< of tiles, where a segment is rows; 0 elsewhere
   int k_blocks = 0;                   ///< where it is k-blocks; all of them elsewhere
   int sources[gpu::most_ranks] = {};  ///< of the segments
-  /// Where row 0 of a segment lies in set 0 of the inbox; -1: it is the rank's own and not there.
+  /// Row 0 of a segment in set 0 of the inbox; -1: the segment is the rank's own shard.
   int inbox_rows[gpu::most_ranks] = {};
 
   template <class Plan, class Layout>
