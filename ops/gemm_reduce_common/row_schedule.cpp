@@ -29,6 +29,10 @@ row_sums_model::row_sums_model(const device_sum& what, const row_sums_plan& plan
 
 /// As the epilogue goes through them.
 void row_sums_model::plan_works() {
+  const auto peers_own_some = [&](const part& p) {
+    const auto owners = plan.owned.of_part(static_cast<int>(p.rows.begin));
+    return owners.count > 1 || owners.first != plan.rank;
+  };
   works_.assign(static_cast<std::size_t>(plan.gemm.blocks()), {});
   for (int cta = 0; cta < plan.gemm.blocks(); ++cta) {
     cta_works& mine = works_[static_cast<std::size_t>(cta)];
@@ -40,9 +44,7 @@ void row_sums_model::plan_works() {
       const range cols{col, std::clamp<std::int64_t>(sum.n - col, 0, of.b.count)};
       if (of.finishes) mine.tiles.push_back({number, rows, cols});
       for (const part& p : parts_of(rows, cols)) {
-        const auto owners = plan.owned.of_part(static_cast<int>(p.rows.begin));
-        if (plan.everywhere || owners.count > 1 || owners.first != plan.rank)
-          mine.last_sent = number;
+        if (plan.everywhere || peers_own_some(p)) mine.last_sent = number;
       }
     });
   }

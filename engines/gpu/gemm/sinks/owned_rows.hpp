@@ -52,7 +52,7 @@ struct owned_rows {
     return owner_rows == 0 ? m : owner_rows + part_rows - 1;
   }
 
-  /// The ranks that own some of the rows of a part.
+  /// The ranks that own some of the rows of a part, where every row has one owner.
   struct owners {
     int first = 0;
     int count = 0;
