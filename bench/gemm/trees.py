@@ -25,7 +25,6 @@ FOLDS = 5
 FEW_ROWS = 64  # up to so many the model alone is as good, and nothing is learned from them
 # What is far from the best need not be known well: so much slower counts a third.
 FAR = 0.25
-OTHER_GPU = 0.5  # what a plan counts that was timed on another kind of GPU
 SETTINGS = {"objective": "regression", "learning_rate": 0.15, "num_leaves": 31, "min_data_in_leaf": 10, "lambda_l2": 1.0,
             "bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.7, "seed": 1, "deterministic": True,
             "force_row_wise": True, "num_threads": 1, "verbosity": -1}
@@ -51,12 +50,9 @@ class Timed:
         return self.features, wrong - (wrong * weights).sum(), weights
 
 
-def grown(timed, gpu=None):
-    """On these, of which those of `gpu` count more, if there is one."""
-    lessons = [(t.lessons(), OTHER_GPU if gpu and t.gpu != gpu else 1.0) for t in timed if t.problem.m > FEW_ROWS]
-    features = numpy.concatenate([f for (f, _, _), _ in lessons])
-    wrong = numpy.concatenate([w for (_, w, _), _ in lessons])
-    weights = numpy.concatenate([w * counts for (_, _, w), counts in lessons])
+def grown(timed):
+    lessons = [t.lessons() for t in timed if t.problem.m > FEW_ROWS]
+    features, wrong, weights = (numpy.concatenate(column) for column in zip(*lessons))
     data = lightgbm.Dataset(features, wrong, weight=weights * len(weights) / weights.sum())
     return lightgbm.train(SETTINGS, data, TREES)
 

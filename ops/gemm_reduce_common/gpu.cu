@@ -98,7 +98,7 @@ class device_sums final : public device_operator {
     // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
     io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
     io_.lands_by_tma = lands();
-    io_.polls = looks();
+    io_.polls = polls();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     gpu::run_arguments& run = io_.moved.run;
@@ -121,9 +121,9 @@ class device_sums final : public device_operator {
     const gpu::tile_schedule& order = plan_.gemm.schedule;
     return order.tiles() <= order.clusters;
   }
-  /// A block of one tile has nothing else to do, but to put own sums off into memory. Where all add
-  /// everything, nothing has come when a tile ends.
-  [[nodiscard]] int looks() const {
+  /// How often an MMA warp polls for peers' partials of a tile. With one tile it has nothing else
+  /// to do. Where every rank adds all of C, nothing has arrived when a tile ends.
+  [[nodiscard]] int polls() const {
     if (!io_.mma_ctas_add) return 0;
     if (has_one_tile()) return io_.own_in_registers ? patience : 0;
     return plan_.how.everywhere ? 0 : 1;
@@ -160,7 +160,7 @@ class device_sums final : public device_operator {
   }
 
   static constexpr int most_parts_in_registers = 16;
-  static constexpr int patience = 64;  // looks, of most of a microsecond each
+  static constexpr int patience = 64;  // polls, of most of a microsecond each
 
   device_sum sum_;
   std::string name_;

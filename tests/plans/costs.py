@@ -37,9 +37,9 @@ def main():
             seen = m > model.TREES_FROM and row[0] <= model.TREES_FARTHEST
             moved += seen
             factor = model.correction(nodes, row) if seen else 1
-            for found, expected, what in ((cycles, time, "cost.cpp"), (corrected, time * factor, "plan_trees.cpp")):
-                if abs(found / expected - 1) > 1e-9:
-                    sys.exit(f"{plan}: {found} cycles by {what}, {expected} by model.py")
+            for got, expected, what in ((cycles, time, "cost.cpp"), (corrected, time * factor, "plan_trees.cpp")):
+                if abs(got / expected - 1) > 1e-9:
+                    sys.exit(f"{plan}: {got} cycles by {what}, {expected} by model.py")
     lines = sum(map(len, problems.values()))
     if lines < 1000 or moved < 300:
         sys.exit(f"only {lines} plans, {moved} of them corrected by trees")
