@@ -8,6 +8,7 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,8 +20,12 @@
 #include <untax/trace/session.hpp>
 #include <untax/world/launch.hpp>
 
+#include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm_alone/gemm.hpp"
+#include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "engines/gpu/trace/operator_trace.hpp"
+#include "gemm_check.cuh"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
 
@@ -251,6 +256,36 @@ TEST(gpu_traces, a_slow_link_is_named) {
     expect_named(record, trace_part::in_flight, &untax::path_piece::peer);
   });
   EXPECT_GE(used, 3);
+}
+
+/// By kernels of every size of cluster: their producers are one thread.
+TEST(gpu_traces, a_gemm_alone_is_recorded) {
+  NEEDS_GPUS(1);
+  NEEDS_KERNEL_TRACE();
+  const stream on;
+  const untax::gpu::gemm_shape shape{520, 1032, 2048, untax::dtype::bf16};
+  gemm_data data(shape.m, shape.n, shape.k, shape.type);
+  data.fill(1, on.get());
+  std::set<int> clusters;
+  for (const untax::gpu::gemm_plan& plan : untax::gpu::plans_alone(shape, untax::gpu::gpu_here())) {
+    SCOPED_TRACE(plan.text());
+    clusters.insert(cluster_blocks(plan.config));
+    untax::start_trace({.path = {}, .events_per_worker = 64});
+    {
+      const untax::gpu::gemm op(shape, plan);
+      for (int run = 0; run < 2; ++run) {
+        data.poison(on.get());
+        op.run(data.a(), data.b(), data.c(), on.get());
+        EXPECT_EQ(data.findings(on.get()), "");
+      }
+    }
+    const trace_record record = untax::stop_trace();
+    ASSERT_EQ(record.operators.size(), 1U);
+    EXPECT_EQ(std::ranges::count(record.operators.front().calls, untax::trace_kind::run,
+                                 &untax::trace_span::kind),
+              2);
+  }
+  EXPECT_GE(clusters.size(), 3U);
 }
 
 TEST(gpu_traces, a_build_without_them_says_so) {

@@ -120,8 +120,9 @@ __device__ __forceinline__ void run_roles_alone(
     return;
   }
   producer.open_first();
+  if constexpr (kernels_are_traced) begin();  // a warp begins to record as a whole
   if (!elect_one()) return;
-  begin();
+  if constexpr (!kernels_are_traced) begin();
   producer.run();
 }
 
