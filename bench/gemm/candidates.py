@@ -10,7 +10,6 @@ model's, so a gain is the ratio of two times of the model, applied to what was m
 
 import argparse
 import itertools
-import json
 
 import fit
 import model
@@ -58,9 +57,7 @@ def main():
     parser.add_argument("--most", type=int, default=8, help="kernels to add")
     options = parser.parse_args()
     values = model.parameters(options.gpu)
-    problems = [fit.Problem(found) for name in options.files
-                for found in json.load(open(name, encoding="utf-8"))["gemms"] if found["m"] > 128]
-    problems = [p for p in problems if p.usual]
+    problems = [p for name in options.files for p in fit.problems_of(name) if p.m > 128]
     time_of = lambda made: min((model.cycles(p, values) for p in made if not p.too_wide), default=1e300) + values["launch"]
     now = [time_of(plan for plan, _ in p.usual) for p in problems]
     ratios = [p.library / p.best for p in problems]

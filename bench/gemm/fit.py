@@ -45,6 +45,13 @@ class Problem:
         return min(self.usual, key=lambda p: model.cycles(p[0], values))
 
 
+def problems_of(file):
+    """Those with plans that there still are."""
+    with open(file, encoding="utf-8") as text:
+        problems = [Problem(one) for one in json.load(text)["gemms"]]
+    return [p for p in problems if p.usual]
+
+
 def mean(logs):
     logs = list(logs)
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
@@ -171,11 +178,7 @@ def main():
     if args.verb == "pack":
         pack(*args.files)
         return
-    problems = []
-    for file in args.files:
-        with open(file, encoding="utf-8") as text:
-            problems += [Problem(one) for one in json.load(text)["gemms"]]
-    problems = [p for p in problems if p.usual]
+    problems = [problem for file in args.files for problem in problems_of(file)]
     if args.verb == "kernels":
         kernels(problems)
         return

@@ -10,7 +10,6 @@ FILE is what `untax bench gemm --every-plan --json FILE` wrote; its name begins 
 """
 
 import argparse
-import json
 import math
 import os
 import random
@@ -120,11 +119,7 @@ def main():
     parser.add_argument("verb", choices=["judge", "grow"])
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    timed = []
-    for file in args.files:
-        with open(file, encoding="utf-8") as text:
-            problems = [fit.Problem(one) for one in json.load(text)["gemms"]]
-        timed += [Timed(p, os.path.basename(file)[:4]) for p in problems if p.usual]
+    timed = [Timed(p, os.path.basename(file)[:4]) for file in args.files for p in fit.problems_of(file)]
     if args.verb == "judge":
         judge(timed)
     else:

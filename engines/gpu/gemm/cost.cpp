@@ -126,7 +126,7 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
 double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_model& gpu) {
   const cost_parameters& fitted = gpu.costs == gemm_costs::h100 ? fitted_to_h100 : fitted_to_h200;
   const tile_schedule& order = plan.schedule;
-  const bool evenly = order.stream_k_tiles == order.tiles() && order.clusters % order.tiles() == 0;
+  const bool evenly = order.even_splits() > 0;
   const double usual = cycles_at(fitted, shape, plan, gpu.num_sms, 1, evenly);
   const double multiplied = static_cast<double>(order.tiles()) * order.stages() *
                             plan.config.cluster * math_cycles(fitted, plan.config);

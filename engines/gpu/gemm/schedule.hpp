@@ -97,6 +97,11 @@ struct tile_schedule {
     return {begin, 1, range_k_blocks};
   }
 
+  /// Into how many splits each tile is cut, if all are cut alike; else 0.
+  [[nodiscard]] constexpr int even_splits() const {
+    return stream_k_tiles == tiles() && clusters % tiles() == 0 ? clusters / tiles() : 0;
+  }
+
   /// Whether the sums of this work are for another cluster to finish.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool stores_partial(const work_tile& w) const {
     return w.end < k_blocks;

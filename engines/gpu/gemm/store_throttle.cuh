@@ -24,7 +24,7 @@ class store_throttle {
   __device__ void begin_tile(int tma_tiles, int k_blocks) {
     const std::uint64_t now = cuda_memory::now();
     // The block may have been stopped meanwhile, so there is a limit.
-    const std::uint64_t k_block = least((now - before_) / since_, most_k_block_nanoseconds);
+    const std::uint64_t k_block = min((now - before_) / since_, most_k_block_nanoseconds);
     const std::uint64_t time = k_block * static_cast<unsigned>(k_blocks);
     gap_ = tma_tiles > 0 ? time * percent / 100 / static_cast<unsigned>(tma_tiles) : 0;
     before_ = now;
@@ -40,10 +40,6 @@ class store_throttle {
   }
 
  private:
-  [[nodiscard]] static __device__ std::uint64_t least(std::uint64_t a, std::uint64_t b) {
-    return a < b ? a : b;
-  }
-
   static constexpr unsigned percent = 75;  // of the time for what follows
   static constexpr unsigned phases = 8;
   static constexpr unsigned look_nanoseconds = 200;

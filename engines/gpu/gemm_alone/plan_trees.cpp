@@ -25,7 +25,7 @@ using features = std::array<double, 13>;
 features features_of(const gemm_plan& p, double least, gemm_costs costs) {
   const tile_config& c = p.config;
   const tile_schedule& s = p.schedule;
-  const bool evenly = s.stream_k_tiles == s.tiles() && s.clusters % s.tiles() == 0;
+  const bool evenly = s.even_splits() > 0;
   const int way = c.cluster_split_k > 1 ? 1 : s.stream_k_tiles == 0 ? 0 : evenly ? 2 : 3;
   const double turns = 1.0 * s.tiles() / s.clusters;
   return {p.cycles / least,
