@@ -23,7 +23,7 @@ std::vector<tuning_entry> checked() {
   const std::string folder = UNTAX_SOURCE_DIR "/bench/results/";
   std::vector<tuning_entry> all;
   for (const char* file :
-       {"h200-2-2026-11-23-tune-check.json", "h200-4-2026-11-25-tune-check.json"}) {
+       {"h200-2-2026-11-28-tune-check.json", "h200-4-2026-11-25-tune-check.json"}) {
     const std::vector<tuning_entry> some = read_check(select::text_of_file(folder + file), file);
     all.insert(all.end(), some.begin(), some.end());
   }
