@@ -14,18 +14,18 @@ struct packet;
 
 namespace untax::gpu {
 
-/// Where the partial result of an item goes when it is whole.
+/// Where an item's partial result goes once this rank has combined all of it.
 enum class attention_sink : std::uint8_t {
-  rows,    ///< into `rows`, for whoever runs next
-  outbox,  ///< into `outbox`, as packets, for a kernel that follows at once
-  ranks,   ///< to all ranks, as packets, and this kernel combines what arrives
+  rows,    ///< to `rows`, for whatever follows in the stream
+  outbox,  ///< to `outbox`, as packets, which a second, concurrent kernel sends
+  ranks,   ///< to all ranks, as packets; this kernel also combines those that arrive
 };
 
-/// How many blocks there are for the items, and what divides by that.
+/// How many blocks share the items, and dividers by these counts.
 struct attention_split {
   int blocks = 1;
-  /// Where lengths are equal: as many as have the same number of whole items each, so that nothing
-  /// has to be combined, if that leaves at most one in 32 idle. Else all of them.
+  /// Blocks used if all lengths are equal: as many as get the same number of whole items each, so
+  /// that nothing has to be combined, if that idles at most 1 block in 32. Else all blocks.
   int with_whole_items = 1;
   order::divider by_blocks;
   order::divider by_whole;
@@ -40,7 +40,7 @@ struct attention_split {
   }
 };
 
-/// What the kernels of attention are given. Scratch memory is this rank's own.
+/// Arguments of the attention kernels. Scratch memory is local to this rank.
 struct attention_arguments {
   attention_shape shape;
   attention_operands memory;
@@ -48,12 +48,12 @@ struct attention_arguments {
   attention_sink sink = attention_sink::rows;
   int ranks = 1;
   int rank = 0;
-  packet* parts = nullptr;        ///< of blocks with a part of an item: [block, 2][16, packets]
+  packet* parts = nullptr;        ///< of blocks that have part of an item: [block, 2][16, packets]
   std::uint32_t* rows = nullptr;  ///< [batch * heads, words]
   packet* outbox = nullptr;       ///< [set][batch * heads, packets]
   run_arguments run;
 
-  /// Whether the kernel of attention takes what other ranks send.
+  /// Whether the attention kernel itself receives the packets of other ranks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool receives() const noexcept {
     return sink == attention_sink::ranks && ranks > 1;
   }

@@ -71,7 +71,7 @@ class attention_runner::launcher {
     a_.run.epochs = epochs_;
     all([&] { launch(attention(), on); });
     if (a_.sink != attention_sink::outbox) return;
-    // Not before: what waits for blocks of attention may not take a place that they need.
+    // Not before: blocks that wait for attention blocks must not take the SMs that these need.
     a_.run.epochs = epochs_ + blocks_;
     all([&] {
       launch({.kernel = exchange_kernel(a_.shape.type, a_.shape.partials),
@@ -160,7 +160,7 @@ class attention_runner::launcher {
     return round_up<std::size_t>(bytes, 256);
   }
 
-  /// The kernel of attention has few threads where another one needs a place beside it.
+  /// Attention has fewer threads where the exchange kernel has to fit beside it.
   [[nodiscard]] kernel_start_form attention() const noexcept {
     return {.kernel = kernel_.function,
             .blocks = blocks_,
@@ -184,7 +184,7 @@ class attention_runner::launcher {
 
 attention_runner::attention_runner(world& w, const std::string& name, const attention_shape& shape,
                                    attention_sink sink, int blocks) {
-  // Its streams are made before anything else of it.
+  // The launcher creates its streams first, on the current device.
   w.use_device();
   launcher_ = std::make_unique<launcher>(w, name, shape, sink, blocks);
 }

@@ -24,23 +24,23 @@ class attention_runner {
                    attention_sink sink, int blocks);
   attention_runner(const attention_runner&) = delete;
   attention_runner& operator=(const attention_runner&) = delete;
-  /// Waits until all that runs on this GPU, and on those of the peers, has ended, then frees the
-  /// memory. After a failure the memory is left alone.
+  /// Waits until all work on this GPU, and on those of the peers, has ended, then frees the memory.
+  /// After a failure the memory is left alone.
   ~attention_runner();
 
-  /// The stream itself, or one of the engine's own where there is none, behind what the default
-  /// stream has; then `finish` has to be called with it at the end of the run.
+  /// Returns `stream`, or, if it is null, a stream of the engine, ordered after the default
+  /// stream's work; then `finish` has to be called with it at the end of the run.
   [[nodiscard]] stream_ref stream_or_own(stream_ref stream) const;
-  /// Waits for a stream, and throws what has gone wrong.
+  /// Waits for a stream, and throws if anything has failed.
   void finish(stream_ref stream);
 
-  /// Everything below only launches, and can be captured.
+  /// The functions below only launch, and can be captured.
 
-  /// One kernel: attention to what this rank has. With the sink `ranks` that is everything; with
-  /// `rows` the partial results lie in this rank's part of gathered(); with `outbox` a second
-  /// kernel, which begins before the first one is done, sends and combines them.
+  /// Launches attention to the keys of this rank. With the sink `ranks` that one kernel does
+  /// everything. With `rows` partial results go to this rank's part of gathered(). With `outbox` a
+  /// second kernel, which starts before this one ends, sends and combines them.
   void attend(const attention_operands& operands, stream_ref stream);
-  /// With the sink `rows`: combines gathered() once it has the partial results of all ranks.
+  /// With the sink `rows`: combines gathered(), which must hold the partial results of all ranks.
   void combine(const attention_operands& operands, stream_ref stream);
   /// [rank][batch * heads, words]
   [[nodiscard]] std::uint32_t* gathered() const;

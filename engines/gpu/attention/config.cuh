@@ -7,26 +7,26 @@
 
 namespace untax::gpu {
 
-/// How a block of attention is made up for a width of heads. Some warps stream: each takes tiles of
-/// its own, some keys and their values, through a ring of stages of its own, so nothing in the main
-/// loop concerns more than a warp. The rings together keep enough bytes under way for one
-/// multiprocessor's part of the memory's rate, and no more: behind a longer queue everything else
-/// takes longer, and some multiprocessors get more out of it than others. Others combine, some of
-/// which first merge what those that stream leave; who does not merge finds its share of what other
-/// blocks have meanwhile, and waits for the own streams' end before it looks. Where partial results
-/// go to other ranks, as many wait for what these have.
+/// The structure of an attention block for a width of heads. Streaming warps load tiles, some keys
+/// and their values, each warp through its own ring of stages, so the main loop needs no
+/// synchronisation between warps. The rings together keep enough bytes in flight for one
+/// multiprocessor's share of the memory bandwidth, and no more: a longer queue delays all other
+/// accesses, and gives some multiprocessors more bandwidth than others. Combining warps handle
+/// items that several blocks have. Some of them first merge the results of the streaming warps. The
+/// others meanwhile compute their share, and poll for it once this block's streams have ended.
+/// Where partial results go to other ranks, as many warps receive theirs.
 template <int width>
 struct attention_config {
   static_assert(has_kernel_for(width));
   static constexpr int streaming = 4;  ///< warps
-  /// Wide heads take the registers of more warps.
+  /// With wide heads, threads need more registers, so fewer warps fit.
   static constexpr int combining = width < 256 ? 4 : 2;
   static constexpr int receiving = combining;
-  /// Warps of a block that combine: all that do not stream, where none receives.
+  /// Combining warps of a block: all that neither stream nor receive.
   [[nodiscard]] __device__ static int combining_here(bool receives) noexcept {
     return static_cast<int>(blockDim.x) / 32 - streaming - (receives ? receiving : 0);
   }
-  /// Those of them that merge first: half, but two at least.
+  /// Combining warps that merge first: half of them, but at least two.
   [[nodiscard]] __device__ static int merging_here(bool receives) noexcept {
     return max(combining_here(receives) / 2, 2);
   }
@@ -40,12 +40,12 @@ struct attention_config {
   static constexpr int stages = bytes_under_way / (streaming * tile_bytes) + 1;
   static constexpr int ring_bytes = streaming * stages * tile_bytes;
 
-  /// Bytes from one row of queries to the next: no two rows of a matrix meet in a bank.
+  /// Row pitch of the queries in bytes: rows of a matrix have no bank conflicts.
   static constexpr int query_pitch = row_bytes + 16;
   static constexpr int query_bytes = most_heads_of_group * query_pitch;  ///< of an item
 
-  /// Warps hand on their results by rows; elements from one row to the next, so that no two of a
-  /// half warp meet in a bank.
+  /// Row pitch, in elements, of the results that warps leave to be merged: accesses of a half warp
+  /// have no bank conflicts.
   static constexpr int merged_pitch = width + 8;
   static constexpr int merged_floats = most_heads_of_group * merged_pitch;  ///< of a warp
   static constexpr int statistics_floats = most_heads_of_group * 2;

@@ -12,8 +12,8 @@
 
 namespace untax::gpu {
 
-/// The warps of a block that do not stream: they see to its share of what several blocks have, and
-/// of what comes from other ranks.
+/// The combining and receiving warps of a block. They combine the block's share of items that
+/// several blocks have, and of what arrives from other ranks.
 template <class Element, int width>
 class combining_warp {
   using config = attention_config<width>;
@@ -21,7 +21,7 @@ class combining_warp {
   using merge = block_merge<Element, width>;
 
  public:
-  /// Behind the kernels ahead.
+  /// To be constructed after the preceding kernels have ended, since it reads the lengths.
   __device__ combining_warp(const attention_arguments& a, const merge& merged, std::uint64_t epoch)
       : a_(a),
         work_(a, attention_work<config::keys>::read(a)),
@@ -30,7 +30,7 @@ class combining_warp {
         sink_(a, epoch),
         parts_(a, epoch) {}
 
-  /// Whether everything came.
+  /// Does the warp's work. Returns false if a wait failed.
   [[nodiscard]] __device__ bool operator()() const {
     note_kernel_begin(a_.run, combines() ? warp_role::merger : warp_role::receiver, epoch_);
     if (combines()) return combine();
@@ -38,7 +38,7 @@ class combining_warp {
   }
 
  private:
-  /// Which one of those that do not stream.
+  /// The number of the warp among those that do not stream.
   [[nodiscard]] __device__ static int warp() {
     return static_cast<int>(threadIdx.x) / 32 - config::streaming;
   }
@@ -49,7 +49,7 @@ class combining_warp {
     return static_cast<std::int64_t>(item.index(a_.shape)) * a_.shape.group;
   }
 
-  /// What the warps that stream leave, segment by segment, by one of those that merge.
+  /// Merges what the streaming warps leave, segment by segment. `warp`: among those that merge.
   __device__ void merge_segments(int warp) const {
     const action_note noted(a_.run, action::merge);
     int number = 0;
@@ -70,20 +70,20 @@ class combining_warp {
     }
   }
 
-  /// One warp of a block tells of its waits: who waits for other ranks, if anybody does.
+  /// One warp of a block publishes its waits: one that waits for other ranks, if any does.
   [[nodiscard]] __device__ lazy_watch watch_of(bool tells) const {
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
     return lazy_watch(tells ? of_block : of_block.silent());
   }
 
-  /// The block's share of what several blocks have; before that the last ones of these warps merge
-  /// what this block has. Waits for no other rank. Whether everything came.
+  /// Combines the block's share of items that several blocks have. Before that, the last of these
+  /// warps merge this block's own results. Waits for no other rank. Returns false if a wait failed.
   [[nodiscard]] __device__ bool combine() const {
     const int number = warp();
     const int warps = combining();
     const int others = warps - config::merging_here(a_.receives());
     if (number >= others) merge_segments(number - others);
-    // The kernel behind, where there is one, has the block's record.
+    // With the sink `outbox`, the exchange kernel publishes the block's record.
     const bool tells = number == 0 && !a_.receives() && a_.sink != attention_sink::outbox;
     lazy_watch watch = watch_of(tells);
     int next = number;
@@ -94,7 +94,7 @@ class combining_warp {
       const part_share share(work_, segment.item, a_.shape.group, width);
 #pragma unroll 1
       for (; next < share.units.count; next += warps) {
-        // Other blocks are done when this one is, or about then; nobody looks before.
+        // Other blocks end at about the same time as this one, so polling earlier is useless.
         merge_.await_end();
         if (!combine_unit(first_row(segment.item), share, share.units.first + next, watch))
           return false;
@@ -119,8 +119,8 @@ class combining_warp {
     return true;
   }
 
-  /// What all ranks have of the rows that this block sees to. They send it without waiting for
-  /// anybody but their own blocks. Whether everything came.
+  /// Combines the rows of this block that arrive from all ranks. Ranks send without waiting for
+  /// anything but their own blocks. Returns false if a wait failed.
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
     const int number = warp() - combining();
@@ -140,7 +140,7 @@ class combining_warp {
   item_parts<width> parts_;
 };
 
-/// Where things lie in a block's shared memory: rings, queries, and what streams leave.
+/// Layout of a block's shared memory: rings, queries, and the results of streaming warps.
 template <class Element, int width>
 struct attention_memory {
   using config = attention_config<width>;
@@ -151,7 +151,7 @@ struct attention_memory {
   static_assert(bytes <= 227 << 10 && merged % 16 == 0);
 };
 
-/// One block.
+/// The attention kernel.
 template <class Element, int width, bool paged>
 __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     attend(const __grid_constant__ attention_arguments a) {
@@ -169,16 +169,16 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
   }
   __syncthreads();
   bool well = true;
-  std::uint64_t epoch = 0;  // to those that combine
+  std::uint64_t epoch = 0;  // set in warps that do not stream
   if (static_cast<int>(threadIdx.x) < config::streaming_threads) {
     const auto rings = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     stream_warp<Element, width, paged>(a, rings, queries, merge)(lengths);
   } else {
     griddepcontrol_wait();
-    // Not earlier: that behind `outbox` relies on what came before this one.
+    // Not earlier: the exchange kernel relies on the kernels before this one having ended.
     griddepcontrol_launch_dependents();
     epoch = a.run.epochs[blockIdx.x] + 1;
-    // What these warps begin with would make that of the streams later.
+    // What these warps start with would delay the first loads of the streaming warps.
     merge.await_streams();
     well = combining_warp<Element, width>(a, merge, epoch)();
   }

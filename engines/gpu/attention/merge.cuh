@@ -9,8 +9,8 @@
 
 namespace untax::gpu {
 
-/// Warps that stream leave their results of a segment in shared memory and go on; others make one
-/// of them, in the order of the warps.
+/// Streaming warps leave their results of a segment in shared memory and go on. Other warps merge
+/// these into one result, in the order of the streaming warps.
 template <class Element, int width>
 class block_merge {
   using config = attention_config<width>;
@@ -21,7 +21,7 @@ class block_merge {
       sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
       4 * sizeof(stage_barrier);
 
-  /// By `merging` warps, of rows of `group` heads.
+  /// `group`: rows to merge, one for each head; `merging`: warps that merge.
   __device__ block_merge(std::byte* memory, int group, int merging)
       : sums_(reinterpret_cast<float*>(memory)),
         statistics_(reinterpret_cast<float2*>(sums_ + config::streaming * config::merged_floats)),
@@ -30,7 +30,7 @@ class block_merge {
         group_(group),
         merging_(merging) {}
 
-  /// By one thread, before anybody else uses it.
+  /// By one thread, before any other thread uses it.
   __device__ void init() const {
     begun().init(config::streaming);
     left().init(config::streaming);
@@ -38,15 +38,15 @@ class block_merge {
     taken().init(static_cast<std::uint32_t>(merging_));
   }
 
-  /// By a warp that streams, once it has begun.
+  /// By a streaming warp, once it has issued its first loads.
   __device__ void begin() const {
     if (warp_result::lane() == 0) begun().arrive();
   }
-  /// Waits until all of them have.
+  /// Waits until all streaming warps have called begin().
   __device__ void await_streams() const { begun().wait(0); }
 
-  /// The result of a warp that streams. `segment` counts from 0; what is left of the one before has
-  /// to be taken first.
+  /// Stores the result of a streaming warp. `segment` counts from 0. Waits first until the results
+  /// of the previous segment have been taken.
   __device__ void leave(const warp_result& mine, int segment) const {
     if (segment > 0) taken().wait(static_cast<std::uint32_t>(segment - 1) & 1U);
     put(mine, thread_again());
@@ -54,16 +54,16 @@ class block_merge {
     if (warp_result::lane() == 0) left().arrive();
   }
 
-  /// By a warp that streams, when it has left its last result.
+  /// By a streaming warp, when it has left its last result.
   __device__ void end() const {
     if (warp_result::lane() == 0) ended().arrive();
   }
-  /// Waits until all of them have.
+  /// Waits until all streaming warps have called end().
   __device__ void await_end() const { ended().wait(0); }
 
-  /// Hands every four elements of every row to `take(row, column, elements, statistics)`, by one
-  /// thread or another. Elements are normalised; statistics are the maximum and the logarithm of
-  /// the sum. By all threads of warp `number` of those that merge, for every segment.
+  /// Merges a segment and passes every four elements of every row to `take(row, column, elements,
+  /// statistics)`, in one thread each. Elements are normalised; statistics are the maximum and the
+  /// logarithm of the sum. By all threads of merging warp `number`, for every segment.
   template <class Take>
   __device__ void take(int segment, int number, const Take& take) const {
     constexpr int fours = width / 4;
@@ -107,8 +107,8 @@ class block_merge {
   [[nodiscard]] __device__ stage_barrier& ended() const { return barriers_[2]; }
   [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[3]; }
 
-  /// Asked for again by every call: what follows from it would otherwise be computed before the
-  /// main loop, and hold registers there.
+  /// Reads the thread index at every call. Otherwise the compiler would compute what depends on it
+  /// before the main loop, and keep it in registers there.
   [[nodiscard]] __device__ static int thread_again() {
     int thread = 0;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));

@@ -10,11 +10,11 @@
 
 namespace untax::gpu {
 
-// What a lane waits for: packets. They are asked for all at once before the first one is looked at,
-// and that is the last: compilers would move it in between. Data are taken from the very loads that
-// saw the epoch, or its mark.
+// Packets that a lane waits for. All loads are issued before any packet is checked, and the last
+// packet is checked first: compilers would move a check of the first one between the loads. Data
+// are taken from the same loads that saw the epoch, or its mark.
 
-/// What every such wait tells of itself.
+/// What every such wait reports about itself.
 struct packet_wait {
   std::uint64_t expected = 0;
   std::uint64_t seen = 0;
@@ -25,7 +25,7 @@ struct packet_wait {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 
  protected:
-  /// 1 if the oldest packet is what is waited for, else 0.
+  /// 1 if the oldest packet has the expected epoch or a later one, else 0.
   [[nodiscard]] __device__ std::uint64_t judge(std::uint64_t oldest) noexcept {
     if (oldest >= expected) return 1;
     seen = oldest;
@@ -46,11 +46,11 @@ struct lane_packet : packet_wait {
   }
 };
 
-/// `each` packets side by side from several places, `most` of them at most.
+/// `each` adjacent packets from each of several places, `most` places at most.
 template <int each, int most>
 struct spread_packets : packet_wait {
   const packet* first = nullptr;  ///< at the first place
-  const packet* next = nullptr;   ///< at the second; `apart` packets further those of the third
+  const packet* next = nullptr;   ///< at the second; then a place every `apart` packets
   std::int64_t apart = 0;
   int places = 0;
   std::uint64_t data[most][each];
@@ -76,7 +76,7 @@ struct spread_packets : packet_wait {
   }
 };
 
-/// Four elements of a row from each of several places, `most` of them at most; and a packet of
+/// Four elements of a row from each of several places, `most` places at most; and a packet of
 /// statistics, or none.
 template <class Wire, int most>
 struct row_packets : packet_wait {
@@ -84,11 +84,11 @@ struct row_packets : packet_wait {
   int apart = 0;                  ///< packets from a place to the next
   int places = 0;
   const packet* tail = nullptr;
-  int missing = 0;  ///< the first place that something has not come from; `most`: the tail
+  int missing = 0;  ///< the first place whose packet has not arrived; `most`: the tail
   packet fours[most];
   std::uint64_t statistics = 0;
 
-  /// Where `epoch` has not come, there is what was in its set before.
+  /// Until the packets of `epoch` arrive, their places hold those of the set's previous use.
   __device__ explicit row_packets(std::uint64_t epoch) {
     expected = epoch;
     seen = epoch > 2 ? epoch - 2 : 0;
@@ -117,12 +117,12 @@ struct row_packets : packet_wait {
   }
 };
 
-/// The same from ranks. The tail is of the rank that the lane stands for, if there is one.
+/// The same from ranks. The tail comes from the rank with the lane's number, if there is one.
 template <class Wire>
 struct rank_packets : row_packets<Wire, 4> {
   static constexpr int most = 4;
 
-  int rank = 0;  ///< the first one
+  int rank = 0;  ///< the first of these ranks
 
   using row_packets<Wire, most>::row_packets;
 

@@ -15,34 +15,34 @@ namespace untax::gpu {
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_of(std::uint64_t epoch) noexcept {
   return static_cast<std::int64_t>(epoch & 1U);
 }
-/// Another bit from use to use of a set; 1 in the first one, as memory is zeros at first.
+/// The mark flips from use to use of a set. It is 1 in the first use, as memory starts as zeros.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t mark_of(std::uint64_t epoch) noexcept {
   return static_cast<std::uint32_t>((epoch + 1) >> 1U) & 1U;
 }
 static_assert(mark_of(1) == 1 && mark_of(2) == 1 && mark_of(3) == 0 && mark_of(4) == 0);
 
-/// The lower one first.
+/// Packs two words, the lower one first.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t two_words(std::uint32_t low,
                                                                   std::uint32_t high) noexcept {
   return low | std::uint64_t{high} << 32U;
 }
 
-/// Partial results as they travel: for each query head the elements, then two statistics whose sum
-/// is the logarithm, to base 2, of the sum of the exponentials. `Wire` is float or bf16. A row is
-/// words, or packets: each has four elements, the last one the statistics.
+/// Format of partial results in flight: for each query head the elements, then two statistics whose
+/// sum is the logarithm, to base 2, of the sum of the exponentials. `Wire` is float or bf16. A row
+/// is words, or packets: each has four elements, the last one the statistics.
 ///
-/// Four elements of bf16 leave room for the epoch. Four of fp32 take all of a packet, and each word
-/// says itself whether it has come: its lowest bit is mark_of the epoch, not the element's. So it
-/// does not matter whether words come together, and nothing has to be ordered. A mark tells a use
-/// of a set from the one before and from no other; `rank_exchange` says why no other can be there.
+/// Four elements of bf16 leave room for the epoch. Four of fp32 fill a packet, so each word is its
+/// own flag: its lowest bit is mark_of the epoch, not the element's. So words need not arrive
+/// together, and need no ordering. A mark distinguishes a use of a set only from the previous use;
+/// `rank_exchange` says why no older one can be there.
 template <class Wire>
 struct partial_format {
   using words = word_of_elements<Wire>;
   static constexpr int each = words::each;  ///< elements of a word
   static constexpr int count = 4 / each;    ///< words of four elements
 
-  /// Four elements. The bit of a mark is 0, whether they are sent or not: so all patterns combine
-  /// the same, and all epochs. A NaN stays one: those of arithmetic have all bits.
+  /// Four elements. The mark bit is 0, whether they are sent or not, so all patterns and epochs
+  /// give the same bits. A NaN stays a NaN: those of arithmetic have all mantissa bits set.
   struct four {
     std::uint32_t word[count];
   };
@@ -62,7 +62,7 @@ struct partial_format {
     for (int i = 0; i < count; ++i) words::widen(from.word[i], to + i * each);
   }
 
-  /// As a packet of an epoch, whole with its flags.
+  /// The packet of an epoch: elements and flags.
   [[nodiscard]] __device__ static packet marked(const four& from, std::uint64_t epoch) {
     if constexpr (mark_bit == 0) {
       return {two_words(from.word[0], from.word[1]), epoch};
@@ -76,7 +76,7 @@ struct partial_format {
     if constexpr (mark_bit == 0) {
       return p.epoch >= epoch;
     } else {
-      // By two words: word by word ptxas looks at the first packet before it asks for the next.
+      // Two words at a time: word by word, ptxas checks the first packet before it loads the next.
       const std::uint64_t marks = two_words(mark_of(epoch), mark_of(epoch));
       const std::uint64_t wrong = (p.data ^ marks) | (p.epoch ^ marks);
       return ((wrong | wrong >> 32U) & mark_bit) == 0;
@@ -89,7 +89,7 @@ struct partial_format {
     return to;
   }
 
-  /// Two of few bits keep together what one of many has.
+  /// For bf16, splits the sum of the statistics into two terms, which together keep its precision.
   [[nodiscard]] __device__ static std::uint64_t narrow(const float2& statistics) {
     float both[2] = {statistics.x, statistics.y};
     if constexpr (each == 1) return two_words(words::narrow(both), words::narrow(both + 1));

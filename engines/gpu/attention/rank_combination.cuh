@@ -9,8 +9,8 @@
 
 namespace untax::gpu {
 
-/// What all ranks have of a row, combined in rank order. Lane k of a warp knows the statistics of
-/// rank k.
+/// Combines the partial results of all ranks for a row, in rank order. Lane k of a warp has the
+/// statistics of rank k.
 template <class Element, class Wire>
 class rank_combination {
   using format = partial_format<Wire>;
@@ -19,7 +19,7 @@ class rank_combination {
  public:
   static constexpr int most_ranks = most_attention_ranks;
 
-  /// Statistics of all ranks first, so that every element is weighted once. By all lanes.
+  /// Takes the statistics of all ranks first, so that every element is weighted once. By all lanes.
   __device__ rank_combination(std::uint64_t statistics, int ranks) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const float mine = lane < ranks ? format::logarithm(statistics) : log_of_nothing();
@@ -38,7 +38,7 @@ class rank_combination {
     return __shfl_sync(everybody, weight_, rank);
   }
 
-  /// What a sum of elements has to be multiplied by.
+  /// The factor that normalises a weighted sum of elements.
   [[nodiscard]] __device__ float part() const { return part_; }
 
   /// Adds four elements of one rank, in fp32.
@@ -48,7 +48,7 @@ class rank_combination {
 #pragma unroll
     for (int i = 0; i < 4; ++i) sum[i] += weight * elements[i];
   }
-  /// Rounded once, to the result.
+  /// Normalises a sum and stores it to the result, rounded once.
   __device__ static void store(const float (&sum)[4], float part, void* to) {
     float whole[4];
 #pragma unroll
@@ -57,7 +57,7 @@ class rank_combination {
 #pragma unroll
     for (int i = 0; i < 2; ++i) words[i] = word_of_elements<Element>::narrow(whole + 2 * i);
   }
-  /// Four elements of the only rank, to the result.
+  /// Stores four elements of the only rank to the result.
   __device__ static void copy(const four& from, void* to) {
     float sum[4] = {};
     add(1, from, sum);

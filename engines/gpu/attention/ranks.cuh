@@ -13,42 +13,42 @@ namespace untax::gpu {
 
 /// The exchange of partial results between ranks, as packets that carry their own flag.
 ///
-/// The inbox of a rank: two sets, used in turn; in a set a row of packets for each query head of
-/// each sequence and each rank. A set is written again two epochs later. By then its reader has
-/// read it: every rank sends every row in every epoch, so who has come to the end of the last epoch
-/// has heard from all that they had ended the one before. The outbox has two sets, too, so that its
-/// packets go on as they are.
+/// The inbox of a rank has two sets, used in turn. A set has a row of packets for each query head
+/// of each sequence and each source rank. It is overwritten two epochs later. By then it has been
+/// read: every rank sends every row in every epoch, after it has ended the previous one. So when a
+/// rank has ended epoch e - 1, all ranks have ended epoch e - 2. The outbox has two sets, too, so
+/// that its packets are forwarded unchanged.
 ///
-/// Marks rely on more: every packet of a row is written in every epoch, also those of an empty
-/// sequence, and a kernel that ends well has seen each word come. Loads of later kernels see
-/// nothing older than that, so there is the set's use before, or this one. A wait that failed
-/// leaves words that nobody saw, and epochs of blocks that differ; but then world::check throws for
-/// good, and what is replayed all the same counts for nothing.
+/// Marks rely on more. Every packet of a row is written in every epoch, even for an empty sequence,
+/// and a kernel that succeeds has seen each word arrive. Loads of later kernels return nothing
+/// older, so a word is of the set's previous use or of this one. A failed wait leaves words that no
+/// load saw, and epochs that differ between blocks. But then world::check throws from then on, and
+/// the results of replayed launches are invalid.
 template <class Element, class Wire>
 class rank_exchange {
  public:
   __device__ rank_exchange(const attention_arguments& a, std::uint64_t epoch)
       : a_(a), epoch_(epoch), packets_(packets_of_row(a.shape.head_dim)) {}
 
-  /// Packet `i` of a row to all ranks, nearest first and itself last.
+  /// Sends packet `i` of a row to all ranks, the next rank first and this rank last.
   __device__ void send(std::int64_t row, int i, const packet& p) const {
     for (int hop = 1; hop <= a_.ranks; ++hop) {
       const int peer = a_.rank + hop < a_.ranks ? a_.rank + hop : a_.rank + hop - a_.ranks;
       untax::detail::store_packet(slot(peer, row, a_.rank) + i, p);
     }
   }
-  /// The same to the outbox.
+  /// Stores packet `i` of a row in the outbox.
   __device__ void leave(std::int64_t row, int i, const packet& p) const {
     untax::detail::store_packet(own(row) + i, p);
   }
 
-  /// Waits for the statistics of a row of all ranks. This may be waited for all the while, so no
-  /// other packets are looked at. By all lanes of a warp.
+  /// Waits for the statistics of a row from all ranks. This wait may last as long as the kernel, so
+  /// it polls no other packets. By all lanes of a warp.
   [[nodiscard]] __device__ bool await(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() < a_.ranks ? slot(a_.rank, row, lane() + 1) - 1 : nullptr,
                       lane() % a_.ranks, row, watch);
   }
-  /// The same of a row in the outbox.
+  /// The same for a row in the outbox.
   [[nodiscard]] __device__ bool await_own(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() == 0 ? own(row + 1) - 1 : nullptr, a_.rank, row, watch);
   }
@@ -86,7 +86,7 @@ class rank_exchange {
 
   /// Waits for a row in the outbox and sends it. By all lanes of a warp.
   [[nodiscard]] __device__ bool forward(std::int64_t row, lazy_watch& watch) const {
-    constexpr int most = 2;  // of heads of 256 elements
+    constexpr int most = 2;  // packets per lane, for heads of 256 elements
     row_packets<Wire, most> mine(epoch_);
     mine.first = own(row) + lane();
     mine.apart = 32;

@@ -9,22 +9,22 @@
 
 namespace untax::gpu {
 
-/// What the end of an item costs a block, in tiles of keys.
+/// What finishing an item costs a block, counted in tiles of keys.
 inline constexpr int end_tiles = 6;
 
-/// Packets of a row of a partial result on its way: each has four elements, the last one
+/// Packets of a row of a partial result in flight: each carries four elements, and the last one the
 /// statistics.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int packets_of_row(int width) noexcept {
   return width / 4 + 1;
 }
 
-/// Attention of one token of each sequence to what a rank holds of it.
+/// One token of each sequence attends to the keys of that sequence that a rank holds.
 struct attention_shape {
   int batch = 1;
   int kv_heads = 1;
-  int group = 1;  ///< heads of the queries for each of the keys, from 1 to 16
+  int group = 1;  ///< query heads per key head, from 1 to 16
   int head_dim = 128;
-  std::int64_t keys = 0;   ///< of a sequence at most; without pages, rows from one to the next
+  std::int64_t keys = 0;   ///< of a sequence at most; without pages, also rows per sequence
   int page_size = 0;       ///< 0: no pages
   order::divider by_page;  ///< divides by page_size
   std::int64_t pages = 0;  ///< entries of the page table for a sequence
@@ -33,28 +33,28 @@ struct attention_shape {
   dtype type = dtype::bf16;
   dtype partials = dtype::f32;  ///< fp32 or bf16
 
-  /// An item is what one head of the keys of one sequence has to do.
+  /// An item is the work of one key head of one sequence.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int items() const noexcept { return batch * kv_heads; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
     return static_cast<std::int64_t>(items()) * group;
   }
-  /// A partial result of a query head: 32-bit words of elements, then the two statistics.
+  /// 32-bit words of a query head's partial result: the elements, then the two statistics.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int words() const noexcept {
     return partials == dtype::f32 ? head_dim + 2 : head_dim / 2 + 1;
   }
 };
 
-/// The most query heads for a head of the keys: they fill the rows of a tensor core instruction.
+/// The most query heads per key head: they fill the rows of a tensor core instruction.
 inline constexpr int most_heads_of_group = 16;
 
-/// What the kernels of a rank keep, counted in packets of 16 bytes, and in words of 4.
+/// Memory that the kernels of a rank need, in packets of 16 bytes and words of 4 bytes.
 struct attention_room {
   std::size_t inbox = 0;   ///< packets: two sets, a row for each query head and rank
-  std::size_t parts = 0;   ///< packets: of each block two parts of items
+  std::size_t parts = 0;   ///< packets: two parts of items per block
   std::size_t outbox = 0;  ///< packets: two sets of the rank's own rows
   std::size_t rows = 0;    ///< words: the rows of all ranks
 
-  /// `receives`: packets come from other ranks; `follows`: another kernel sends them on.
+  /// `receives`: packets arrive from other ranks; `follows`: a second kernel forwards them.
   [[nodiscard]] static constexpr attention_room of(const attention_shape& shape, int all_ranks,
                                                    int all_blocks, bool receives,
                                                    bool follows) noexcept {

@@ -6,17 +6,17 @@
 
 namespace untax::gpu {
 
-/// A part of something that is counted.
+/// A range of something that is counted.
 struct count_share {
   int first = 0;
   int count = 0;
 };
 
-/// The blocks that have an item, and what each of them does for it.
+/// The blocks that have tiles of an item, and the share of each in its rows or units.
 struct item_blocks {
   int from = 0;
   int count = 1;
-  bool begins = true;  ///< with block `from`'s first tile
+  bool begins = true;  ///< the item's first tile is block `from`'s first
 
   template <int keys>
   __device__ item_blocks(const attention_work<keys>& work, const attention_item& item)
@@ -24,7 +24,7 @@ struct item_blocks {
         count(work.block_of(item.first + item.tiles - 1) - from + 1),
         begins(work.begin_of(from) == item.first) {}
 
-  /// Of so many units those of the calling block.
+  /// The calling block's share of so many units.
   [[nodiscard]] __device__ count_share share_of(int units) const {
     const auto mine = static_cast<unsigned>(static_cast<int>(blockIdx.x) - from);
     const auto all = static_cast<unsigned>(units);
@@ -34,11 +34,11 @@ struct item_blocks {
   }
 };
 
-/// Deals the rows of the calling block's items to some warps: its share of those that several
-/// blocks have, and all of others. `await(row)` with the first row of an item, then
-/// `take(row)` for each, until one of them says false; by all lanes of warp `number` of `warps`.
-/// What the block has of its first item comes behind those that are its alone: the block before
-/// gets there at its end.
+/// Distributes the rows of the calling block's items over some warps: its share of items that
+/// several blocks have, and all rows of the others. Calls `await(row)` with a warp's first row of
+/// an item, then `take(row)` for each, until one returns false. By all lanes of warp `number` of
+/// `warps`. A first item shared with the block before comes after the items of this block alone:
+/// that block reaches it only at its end.
 template <int keys, class Await, class Take>
 [[nodiscard]] __device__ bool for_rows_of_block(const attention_work<keys>& work,
                                                 const attention_shape& shape, int number, int warps,

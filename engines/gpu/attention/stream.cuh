@@ -12,12 +12,12 @@
 
 namespace untax::gpu {
 
-/// A warp that streams: keys and values of its tiles come through a ring of its own, and what it
-/// makes of a segment is left for others to merge.
+/// A streaming warp. Keys and values of its tiles arrive through its own ring, and it leaves the
+/// result of each segment for other warps to merge.
 ///
-/// It knows which tiles are its own before the kernels ahead have ended, from the lengths as they
-/// are then. These may be about to change, so it reads them again behind the wait, and begins anew
-/// if they have. In a model only the first layer of a step finds other lengths.
+/// It finds its tiles before the preceding kernels have ended, from the lengths at that time. Those
+/// kernels may still change them, so it reads the lengths again after the wait, and restarts if
+/// they differ. In a model only the first layer of a step sees changed lengths.
 template <class Element, int width, bool paged>
 class stream_warp {
   using config = attention_config<width>;
@@ -34,7 +34,7 @@ class stream_warp {
         queries_(queries),
         merge_(merge) {}
 
-  /// With the lengths as they were before the kernels ahead have ended.
+  /// `lengths`: as read before the preceding kernels had ended.
   __device__ void operator()(typename work::lane_lengths lengths) {
     bool known = !work::keeps_all(a_.shape);
     if (known) {
@@ -48,8 +48,8 @@ class stream_warp {
       producer tiles(a_, at, warp_);
       griddepcontrol_wait();
       lengths = work::read(a_);
-      // Rows of the caller's are read, whatever the lengths are; but of a page table the lengths
-      // say how much there is.
+      // Without pages, any lengths lead to rows of the caller's memory. But only the right lengths
+      // say how many entries of a page table are valid.
       if constexpr (paged) {
         known = known || mine.kept(lengths);
         if (!known) continue;
@@ -66,7 +66,7 @@ class stream_warp {
   }
 
  private:
-  /// Asks for as many tiles as there are stages but one, and for the queries of the first item.
+  /// Prefetches one tile less than there are stages, and the queries of the first item.
   __device__ void begin(producer& tiles, const attention_item& item) {
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
@@ -85,7 +85,7 @@ class stream_warp {
     std::uint32_t stage = 0;
     std::uint32_t ahead = ahead_of_taken * config::tile_bytes;
     int place = 0;
-    int early = 0;  // so many tiles from here on were asked for one tile early
+    int early = 0;  // for so many more tiles, loads are one copy group further ahead
     warp_attention<Element, width> sums;
     for (int number = 0; at.valid(); ++number) {
       const attention_segment segment = *at;
@@ -96,7 +96,7 @@ class stream_warp {
       place = place + 1 < query_rows<width>::places ? place + 1 : 0;
       if (another) queries_.fetch(mine.index_behind(segment.item), place);
       int tile = at.first_tile(warp_, config::streaming);
-      // When it waits for tile `asked`, those queries are there.
+      // When the wait for tile `asked` returns, these queries have arrived, too.
       const int asked = tile + ahead_of_taken * config::streaming;
       for (; tile < segment.end; tile += config::streaming) {
         if (early > 0) {
@@ -120,8 +120,8 @@ class stream_warp {
         queries_.arrive();
       }
       at.advance();
-      // Handing on what was summed takes as long as tiles take to come: the next one is asked for
-      // before.
+      // Leaving the result takes as long as a tile takes to arrive, so the load of the next tile is
+      // issued before.
       if (at.valid() && early < ahead_of_taken) {
         __syncwarp();
         tiles.load(ring_ + ahead);

@@ -10,13 +10,13 @@
 
 namespace untax::gpu {
 
-/// Brings the tiles of one warp to shared memory, in the order in which it takes them, across the
-/// borders of segments.
+/// Loads the tiles of one warp into shared memory, in the order in which the warp consumes them,
+/// across segment boundaries.
 ///
-/// A stage holds the rows of some keys, then those of their values. Sixteen bytes lie at their
-/// place in the row, exclusive-or the row's number modulo eight, so that matrices are read without
-/// conflicts. Rows behind the end of a sequence are zeros, whatever lies in the cache. Kernels that
-/// need no pages have more registers for everything else.
+/// A stage holds the rows of some keys, then those of their values. The index of a 16-byte unit in
+/// its row is XORed with the row number modulo 8, so that matrices are read without bank conflicts.
+/// Rows past the end of a sequence are zeros, whatever the KV cache holds. Kernels without pages
+/// have more registers for everything else.
 template <int width, bool paged>
 class tile_producer {
   using config = attention_config<width>;
@@ -41,24 +41,24 @@ class tile_producer {
     settle();
   }
 
-  /// Asks for the next tile, if there is one.
+  /// Issues the loads of the next tile, if there is one.
   __device__ void load(std::uint32_t stage) {
     if (!walk_.valid()) return;
     const attention_item& item = (*walk_).item;
     const int first = tile_ * config::keys + row_;
     const int column = item.head * width + piece_ * 8;
     if constexpr (paged) {
-      ask_pages(item, first, column, stage);
+      load_pages(item, first, column, stage);
     } else {
-      ask(item, first, column, stage);
+      load_stage(item, first, column, stage);
     }
     tile_ += config::streaming;
     settle();
   }
 
  private:
-  static constexpr int pieces = config::row_bytes / 16;  // of a row
-  static constexpr int rows_at_once = 32 / pieces;       // by a warp
+  static constexpr int pieces = config::row_bytes / 16;  // units of 16 bytes in a row
+  static constexpr int rows_at_once = 32 / pieces;       // loaded by a warp
   static constexpr int turns = config::keys / rows_at_once;
   static constexpr int at_once = turns < 8 ? turns : 8;
 
@@ -87,7 +87,7 @@ class tile_producer {
            static_cast<std::uint32_t>(row * config::row_bytes + ((piece_ ^ (row & 7)) << 4));
   }
 
-  /// For wide heads without a policy: there ptxas 13.0 makes instructions of it that are none.
+  /// Wide heads use no cache policy: there ptxas 13.0 turns it into invalid instructions.
   __device__ void copy(std::uint32_t to, const std::byte* from, bool there) const {
     if constexpr (width < 256) {
       copy_16_bytes(to, from, there, policy_);
@@ -96,8 +96,8 @@ class tile_producer {
     }
   }
 
-  __device__ void ask(const attention_item& item, int first, int column,
-                      std::uint32_t stage) const {
+  __device__ void load_stage(const attention_item& item, int first, int column,
+                             std::uint32_t stage) const {
     const std::int64_t row = item.sequence * capacity_ + first;
     const std::byte* key = keys_.at(row, column);
     const std::byte* value = values_.at(row, column);
@@ -112,10 +112,10 @@ class tile_producer {
     }
   }
 
-  __device__ void ask_pages(const attention_item& item, int first, int column,
-                            std::uint32_t stage) const {
+  __device__ void load_pages(const attention_item& item, int first, int column,
+                             std::uint32_t stage) const {
     const std::int32_t* const table = table_ + item.sequence * pages_;
-    // Those of wide heads in parts: all at once would not fit into the registers.
+    // For wide heads in parts: all page numbers at once would not fit into the registers.
 #pragma unroll 1
     for (int begin = 0; begin < turns; begin += at_once) {
       std::int32_t page[at_once];
@@ -140,8 +140,8 @@ class tile_producer {
     }
   }
 
-  // Copies of the arguments: what lies in memory would be read again behind every instruction that
-  // may write memory.
+  // Copies of the arguments: the compiler would reload arguments in memory after every instruction
+  // that may write memory.
   rows keys_;
   rows values_;
   const std::int32_t* table_;

@@ -7,12 +7,11 @@
 
 namespace untax::gpu {
 
-/// An item, and where it stands in the list of all tiles of a rank: items follow each other by
-/// head, then by sequence. So blocks some way apart are at the same keys at the same time, each at
-/// a head of its own, and what lies side by side in memory is read together. A sequence of which
-/// the rank holds nothing has one tile all the same, so that somebody says so. Behind each item
-/// there is room in the list for some tiles that are not there: what its end costs the block that
-/// comes to it.
+/// An item, and its position in the list of all tiles of a rank: items are ordered by head, then by
+/// sequence. So distant blocks read the same keys at the same time, each for its own head, and
+/// heads that are adjacent in memory are read together. A sequence of which the rank holds no keys
+/// still has one tile, so that a block reports its empty result. After each item the list has some
+/// empty places: they stand for the cost of finishing the item, to the block that does so.
 struct attention_item {
   int sequence = 0;
   int head = 0;
@@ -25,17 +24,17 @@ struct attention_item {
   }
 };
 
-/// How the tiles are assigned: each block gets the same number, or one more, one behind the other,
-/// whatever the lengths, and so all multiprocessors end together; where lengths are equal, whole
-/// items if that leaves few blocks idle. Every warp finds that out for itself.
+/// Assigns the tiles to blocks. Whatever the lengths, each block gets a contiguous range of the
+/// same number of tiles, or one more, so all multiprocessors end together. Where lengths are equal,
+/// blocks get whole items if that idles few blocks. Every warp computes the assignment itself.
 template <int keys_of_tile>
 class attention_work {
  public:
-  /// Below that many tiles a block is not worth what combining its part costs.
+  /// A block with fewer tiles saves less than combining its partial result costs.
   static constexpr int least_tiles = 8;
-  /// With more of them a block, some blocks left idle cost more than combining (measured on H200).
+  /// With more tiles per block, idle blocks cost more than combining (measured on H200).
   static constexpr int most_tiles_of_whole_items = 600;
-  /// Of so many sequences a warp keeps the lengths.
+  /// A warp keeps the lengths of so many sequences in registers.
   static constexpr int most_kept = 128;
 
   /// The lengths that a lane keeps.
@@ -46,8 +45,8 @@ class attention_work {
   [[nodiscard]] __device__ static bool keeps_all(const attention_shape& shape) noexcept {
     return shape.batch <= most_kept;
   }
-  /// Asks for the lengths that the lane keeps, as they are now: past the first cache, which may
-  /// have what was there before the kernels ahead ended.
+  /// Loads the current lengths that the lane keeps. The loads bypass L1, which may hold values from
+  /// before the preceding kernels ended.
   [[nodiscard]] __device__ static lane_lengths read(const attention_arguments& a) {
     lane_lengths now;
 #pragma unroll
@@ -58,7 +57,7 @@ class attention_work {
     return now;
   }
 
-  /// By all lanes of a warp, with the lengths that each has read.
+  /// By all lanes of a warp, each with the lengths that it has read.
   __device__ attention_work(const attention_arguments& a, const lane_lengths& lengths)
       : shape_(a.shape), lengths_(a.memory.lengths), kept_(lengths) {
     int tiles = 0;
@@ -77,7 +76,7 @@ class attention_work {
     cut(a.split, __all_sync(everybody, equal));
   }
 
-  /// Whether those kept are these. By all lanes of a warp.
+  /// Whether the lengths that are kept equal `now`. By all lanes of a warp.
   [[nodiscard]] __device__ bool kept(const lane_lengths& now) const {
     if (left_out(mutant::attend_lengths)) return true;
     bool same = true;
@@ -86,13 +85,13 @@ class attention_work {
     return __all_sync(everybody, same);
   }
 
-  /// Blocks that have anything to do.
+  /// Blocks that have any tiles.
   [[nodiscard]] __device__ int blocks() const noexcept { return blocks_; }
   /// The first `more_` blocks have one tile more.
   [[nodiscard]] __device__ int begin_of(int block) const noexcept {
     return block * each_ + (block < more_ ? block : more_);
   }
-  /// Which block has a tile.
+  /// The block that a tile is assigned to.
   [[nodiscard]] __device__ int block_of(int tile) const noexcept {
     const int behind = tile - more_ * (each_ + 1);
     const int from = behind < 0 ? tile : behind;
@@ -123,7 +122,7 @@ class attention_work {
   [[nodiscard]] __device__ static int behind(const attention_item& item) noexcept {
     return item.first + room_of(item.tiles);
   }
-  /// To the next item. By all lanes of a warp.
+  /// Moves on to the next item. By all lanes of a warp.
   __device__ void advance(attention_item& item) const {
     item.first = behind(item);
     item.sequence = sequence_behind(item);
@@ -131,7 +130,7 @@ class attention_work {
     item.length = length_at(item.sequence);
     item.tiles = tiles_of(item.length);
   }
-  /// The index of the item behind another one.
+  /// The index of the item that follows another one.
   [[nodiscard]] __device__ int index_behind(const attention_item& item) const noexcept {
     const int sequence = sequence_behind(item);
     return sequence * shape_.kv_heads + item.head + (sequence == 0 ? 1 : 0);
@@ -142,7 +141,7 @@ class attention_work {
   static constexpr int groups_kept = most_kept / 32;
   [[nodiscard]] __device__ static int lane() noexcept { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// How many blocks have something to do, and how many tiles each.
+  /// Decides how many blocks get tiles, and how many tiles each gets.
   __device__ void cut(const attention_split& split, bool equal) {
     const int total = of_head_ * shape_.kv_heads;
     const auto worth =
@@ -160,8 +159,8 @@ class attention_work {
     more_ = total - each_ * blocks_;
   }
 
-  /// What a lane knows of 32 sequences: the length of its own, and the tiles of a head up to its
-  /// end.
+  /// What a lane holds of 32 sequences: the length of its own one, and the inclusive prefix sum of
+  /// the tiles of a head up to that one.
   struct span {
     int length;
     int up_to;
@@ -179,7 +178,7 @@ class attention_work {
     }
     return mine;
   }
-  /// By comparisons: what is indexed by a number known late lies in memory.
+  /// Selects by comparisons: an array indexed at run time would lie in local memory.
   [[nodiscard]] __device__ int kept_of(int group) const {
     int length = kept_.of[0];
 #pragma unroll
@@ -194,7 +193,7 @@ class attention_work {
     if (sequence >= most_kept) return length_of(sequence);
     return __shfl_sync(everybody, kept_of(sequence / 32), sequence % 32);
   }
-  /// A length that cannot be is nobody's to refuse any more; it may not lead out of the cache.
+  /// Clamps an invalid length: it is too late to reject it, but reads must stay in the KV cache.
   [[nodiscard]] __device__ int possible(int length) const {
     return min(max(length, 0), static_cast<int>(shape_.keys));
   }
@@ -208,14 +207,14 @@ class attention_work {
 
   const attention_shape& shape_;
   const std::int32_t* lengths_;
-  int of_head_;  // tiles of a head of all sequences
+  int of_head_;  // tiles of one head over all sequences
   int blocks_;
   int each_;
   int more_;
   lane_lengths kept_;
 };
 
-/// The part of an item that a block has: tiles `begin` to `end` - 1 of it.
+/// A block's part of an item: its tiles `begin` to `end` - 1.
 struct attention_segment {
   attention_item item;
   int begin = 0;
@@ -237,15 +236,15 @@ class segment_walk {
     if (begin_ - segment_.item.first >= segment_.item.tiles) work.advance(segment_.item);
     if (valid()) cut();
   }
-  /// False behind the last one, and at once for a block that has none.
+  /// False after the last segment; false from the start for a block that has none.
   [[nodiscard]] __device__ bool valid() const noexcept { return segment_.item.first < end_; }
   [[nodiscard]] __device__ bool first() const noexcept { return segment_.item.first <= begin_; }
   [[nodiscard]] __device__ bool last() const noexcept {
     return attention_work<keys_of_tile>::behind(segment_.item) >= end_;
   }
   [[nodiscard]] __device__ const attention_segment& operator*() const noexcept { return segment_; }
-  /// The first tile of the segment that warp `number` of `warps`, a power of two, takes. Tiles go
-  /// round the warps across the borders of segments, so that each has as many.
+  /// The first tile of the segment for warp `number` of `warps`, a power of two. Tiles are assigned
+  /// to warps round-robin, across segment boundaries, so that all warps get equally many.
   [[nodiscard]] __device__ int first_tile(int number, int warps) const noexcept {
     return segment_.begin + ((number - before_) & (warps - 1));
   }
@@ -265,7 +264,7 @@ class segment_walk {
   const attention_work<keys_of_tile>& work_;
   int begin_ = 0;
   int end_ = 0;
-  int before_ = 0;  // tiles of the segments before
+  int before_ = 0;  // tiles of the preceding segments
   attention_segment segment_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace untax::gpu {
 
-/// The first argument of a kernel, as bytes: what the kernel was compiled for.
+/// The first argument of a kernel, as bytes. The kernel is compiled for the type of this argument.
 class kernel_argument {
  public:
   kernel_argument() = default;
@@ -23,20 +23,20 @@ class kernel_argument {
   std::vector<std::byte> bytes_;
 };
 
-/// Kernels that carry a collective out, and what they need. What one of them is compiled for is
-/// known where it is made; the engine, which is compiled once, launches any.
+/// The kernel of a collective, and what its launches need. Only the code that fills this in knows
+/// the types that the kernel is compiled for. The engine is compiled once and launches any kernel.
 ///
 /// The kernel is a `__global__` function of (first_argument, run_arguments).
 struct transfer_code {
   const void* kernel = nullptr;
   kernel_argument first_argument;
-  std::vector<int> blocks;       ///< of each launch of a run, in order
-  int threads = 0;               ///< of a block
-  std::size_t shared_bytes = 0;  ///< of a block, dynamic
-  std::size_t inbox_bytes = 0;   ///< of each rank
-  int counters = 0;              ///< of each rank
+  std::vector<int> blocks;       ///< per launch of a run, in order
+  int threads = 0;               ///< per block
+  std::size_t shared_bytes = 0;  ///< per block, dynamic
+  std::size_t inbox_bytes = 0;   ///< per rank
+  int counters = 0;              ///< per rank
   int element_bytes = 0;
-  std::string text;  ///< what was chosen, for people
+  std::string text;  ///< what was chosen, in human-readable form
 };
 
 }  // namespace untax::gpu

@@ -59,7 +59,7 @@ class collective_runner::launcher {
   }
 
  private:
-  /// Blocks wait for blocks of peers, so all of them have to run at the same time.
+  /// Blocks wait for blocks of peers, so all blocks of a launch have to be resident at once.
   void require_room() const {
     int each = 0;
     const world& w = launcher_.ranks();
@@ -76,7 +76,7 @@ class collective_runner::launcher {
                             w.ranks_per_gpu() > 1 ? " for each rank that shares it" : ""));
   }
 
-  /// Remembers the last address that was right, since asking takes as long as a launch.
+  /// Caches the last valid address, since the query takes as long as a launch.
   void require_reachable(const char* what, const void* p, const void*& known) const {
     if (p == nullptr || p == known) return;
     cudaPointerAttributes found{};
@@ -102,14 +102,14 @@ class collective_runner::launcher {
 
   transfer_code code_;
   run_arguments run_;
-  std::uint64_t* epochs_ = nullptr;  // of each block, launch after launch
+  std::uint64_t* epochs_ = nullptr;  // per block, in launch order
   const void* known_in_ = nullptr;
   const void* known_out_ = nullptr;
   operator_launcher launcher_;
 };
 
 collective_runner::collective_runner(world& w, const std::string& name, transfer_code&& code) {
-  // Its stream is made before anything else of it.
+  // The device is set first, since the launcher begins by creating its stream.
   w.use_device();
   launcher_ = std::make_unique<launcher>(w, name, std::move(code));
 }

@@ -11,31 +11,31 @@
 
 namespace untax::gpu {
 
-/// Carries a collective out on the GPU of a rank. It owns the operator's symmetric memory: inbox
-/// and counters; epochs are counted on the device. Construction and destruction are collective, and
-/// need the rank's GPU to be the current one of the calling thread.
+/// Runs a collective on the GPU of a rank. It owns the operator's symmetric memory: inbox and
+/// counters. Epochs are counted on the device. Construction and destruction are collective; the
+/// rank's GPU must be the current device of the calling thread.
 class collective_runner {
  public:
-  /// Loads the kernels, since loading one while a peer's kernel spins could wait for that kernel.
+  /// Loads the kernels: loading one later, while a peer's kernel spins, could wait for that kernel.
   /// Throws `out_of_memory`, `invalid_argument` if more blocks are asked for than the GPU can hold
   /// at once, `unsupported` without CUDA.
   collective_runner(world& w, const std::string& name, transfer_code&& code);
   collective_runner(const collective_runner&) = delete;
   collective_runner& operator=(const collective_runner&) = delete;
-  /// Waits until all that runs on this GPU, and on those of the peers, has ended, then frees the
-  /// memory. After a failure the memory is left alone.
+  /// Waits until all work on this GPU and on the GPUs of the peers has ended, then frees the
+  /// memory. After a failure the memory is left to the world.
   ~collective_runner();
 
-  /// Whether `stream` is being captured in a graph.
+  /// Whether `stream` is being captured into a graph.
   [[nodiscard]] bool captures(stream_ref stream) const;
 
-  /// What the kernel of the next runs is compiled for, in place of what the code had: the same
-  /// kernel, blocks and memory for another count.
+  /// Replaces the first argument of the kernel for the next runs, to run another count with the
+  /// same kernel, blocks and memory.
   void set_argument(kernel_argument&& first);
 
-  /// One epoch. `in` and `out` can be read and written by the GPU; `between` bytes lie between
-  /// those of neighbouring ranks, if peers touch them. With a stream it only launches; without one
-  /// it returns when the result is complete, and throws when a wait has failed.
+  /// Runs one epoch. The GPU must be able to access `in` and `out`. If peers access them, `between`
+  /// is the distance in bytes from a rank's to the next rank's. With a stream this only launches;
+  /// without one it returns when the result is complete, and throws if a wait has failed.
   void run(const void* in, void* out, std::int64_t between, stream_ref stream);
 
  private:

@@ -12,9 +12,9 @@ namespace untax::gpu {
 
 /// Where the contributions of the ranks to one span of a result lie.
 struct addends {
-  const std::byte* rows = nullptr;  ///< that of rank 0; those of the others follow
+  const std::byte* rows = nullptr;  ///< contribution of rank 0; those of the others follow
   std::int64_t row_bytes = 0;
-  const std::byte* own = nullptr;  ///< that of this rank, which is not among the rows
+  const std::byte* own = nullptr;  ///< contribution of this rank, which is not read from `rows`
   int ranks = 1;
   int rank = 0;
 
@@ -26,7 +26,7 @@ struct addends {
 /// Where a span of a result goes.
 struct destination {
   std::byte* own = nullptr;
-  std::int64_t between = 0;  ///< bytes to the same place at the next rank, if it goes to all; or 0
+  std::int64_t between = 0;  ///< bytes to the same place at the next rank if sent to all, else 0
 };
 
 namespace detail {
@@ -35,8 +35,7 @@ namespace detail {
   return (reinterpret_cast<std::uintptr_t>(p) | static_cast<std::uint64_t>(apart)) % 16 == 0;
 }
 
-/// Sixteen bytes from or to an address of which, unless it is `wide`, only the elements are
-/// aligned.
+/// Sixteen bytes to load or store. If not `wide`, the address is aligned to single elements only.
 template <class Element, bool wide>
 struct unit {
   using bits = typename word_of_elements<Element>::bits;
@@ -65,8 +64,8 @@ struct unit {
   }
 };
 
-/// Calls `visit(address)` for the place `offset` bytes into a destination at every rank it goes to,
-/// nearest first, own last.
+/// Calls `visit(address)` for every rank that a destination goes to, with the address `offset`
+/// bytes into it there. The nearest rank comes first, the own rank last.
 template <class Visit>
 __device__ void each_target(const destination& to, const addends& from, std::int64_t offset,
                             const Visit& visit) {
@@ -80,8 +79,8 @@ __device__ void each_target(const destination& to, const addends& from, std::int
   visit(to.own + offset);
 }
 
-/// Units first, first + step, ... of `units`, `together` at a time. `most_ranks` contributions are
-/// on their way together to each.
+/// Combines `units` units. Each thread takes `together` at a time, strided by the group, and loads
+/// the contributions of `most_ranks` ranks to them at once.
 template <class Element, bool wide, int most_ranks, int together, device_group G>
 __device__ void combine_units(const G& group, reduction how, const destination& to,
                               const addends& from, std::int64_t units) {
@@ -130,8 +129,8 @@ __device__ void combine_units(const G& group, reduction how, const destination& 
   }
 }
 
-/// Elements first, first + 1, ... of `count`, which fill no unit. Out of line: it is rare, and its
-/// registers are not those of the code around it.
+/// Combines elements [first, count), which do not fill a unit. Not inlined: it is called rarely,
+/// and its registers would add to those of the caller.
 template <class Element, device_group G>
 __device__ __noinline__ void combine_elements(const G& group, reduction how, const destination& to,
                                               const addends& from, std::int64_t first,
@@ -155,7 +154,7 @@ __device__ __noinline__ void combine_elements(const G& group, reduction how, con
   }
 }
 
-/// As combine_units for what is not aligned, one unit and rank at a time.
+/// combine_units for unaligned addresses, one unit and one rank at a time.
 template <class Element, device_group G>
 __device__ __noinline__ void combine_narrow(const G& group, reduction how, const destination& to,
                                             const addends& from, std::int64_t units) {
@@ -164,8 +163,8 @@ __device__ __noinline__ void combine_narrow(const G& group, reduction how, const
 
 }  // namespace detail
 
-/// to[0, count) = the addends combined in rank order, in fp32, rounded once. By all threads of a
-/// group. `to` may be the own contribution. Alignment matters for speed only.
+/// to[0, count) = the addends combined in rank order, in fp32, rounded once. Called by all threads
+/// of a group. `to` may be the own contribution. Alignment matters for speed only.
 template <class Element, device_group G>
 __device__ void combine(const G& group, reduction how, const destination& to, const addends& from,
                         std::int64_t count) {

@@ -18,7 +18,7 @@ struct command {
   enum class kind : std::uint8_t { leave, move, combine };
 
   kind what = kind::leave;
-  /// Whether all of the worker warps have to be done with all that came before.
+  /// Whether all worker warps have to finish all earlier commands first.
   bool after_all = false;
   reduction how = reduction::sum;
   std::int64_t amount = 0;          ///< bytes to move, elements to combine
@@ -27,9 +27,9 @@ struct command {
   destination to;
 };
 
-/// Commands on their way from the control warp to the worker warps, in shared memory. The warps of
-/// the worker warps carry them out in order, each at its own pace; the control warp sees when all
-/// are done with one.
+/// The ring of commands from the control warp to the worker warps, in shared memory. Each worker
+/// warp executes the commands in order, independently of the other warps. The control warp can see
+/// when all warps have finished a command.
 struct command_board {
   static constexpr int slots = 8;
 
@@ -37,7 +37,7 @@ struct command_board {
   stage_barrier posted[slots];
   stage_barrier done[slots];
 
-  /// By one thread, before the block is synchronised.
+  /// Called by one thread, before the block synchronises.
   __device__ void init(int warps) {
     for (int i = 0; i < slots; ++i) {
       posted[i].init(1);
@@ -46,7 +46,7 @@ struct command_board {
   }
 };
 
-/// The control warp's side. By all lanes of its warp.
+/// The control warp's side. Called by all lanes of the control warp.
 class command_queue {
  public:
   explicit __device__ command_queue(command_board& board) noexcept : board_(&board) {}
@@ -54,7 +54,7 @@ class command_queue {
   /// How many commands were posted.
   [[nodiscard]] __device__ std::uint32_t posted() const noexcept { return posted_; }
 
-  /// Waits for the worker warps if it has not come to what was posted long ago.
+  /// If all slots are taken, waits until the worker warps have finished the oldest command.
   __device__ void post(const command& next) {
     if (posted_ - done_ == command_board::slots) await(done_ + 1);
     if (device_warp::thread_rank() == 0) {
@@ -65,9 +65,9 @@ class command_queue {
     posting_.advance<command_board::slots>();
     ++posted_;
   }
-  /// How many are known to be done, after a look.
+  /// Polls, then returns how many commands are known to be done.
   [[nodiscard]] __device__ std::uint32_t done() {
-    // The lanes have to come to the same, though each looks for itself.
+    // Each lane polls on its own, but all lanes have to agree on the count.
     const auto next_has_ended = [&] {
       const bool ended =
           cuda::ptx::mbarrier_test_wait_parity(&board_->done[ending_.stage].word, ending_.parity);
@@ -76,8 +76,8 @@ class command_queue {
     while (done_ != posted_ && next_has_ended()) end_one();
     return done_;
   }
-  /// Waits until `count` are done. What the worker warps did is seen then, and covered by a
-  /// release.
+  /// Waits until `count` commands are done. What the worker warps wrote for them is visible then,
+  /// and covered by a later release.
   __device__ void await(std::uint32_t count) {
     while (done_ < count) {
       board_->done[ending_.stage].wait(ending_.parity);
@@ -98,7 +98,7 @@ class command_queue {
   std::uint32_t done_ = 0;
 };
 
-/// The worker warps' side: carries out what comes until it may leave. By all of the worker warps.
+/// The worker warps' side: executes commands until `leave`. Called by all worker warps.
 template <class Element, class Sender>
 __device__ void follow(const launch_trace& trace, command_board& board, Sender& sender) {
   using group = typename Sender::group;

@@ -10,8 +10,8 @@
 
 namespace untax::gpu {
 
-/// Signals that wait until the worker warps have done what they tell of, in order. A lane each, so
-/// that one release serves several peers. By all lanes of a control warp's warp.
+/// Signals deferred, in order, until the worker warps have finished the commands before them. One
+/// per lane, so that one release serves several peers. Called by all lanes of the control warp.
 class pending_signals : trace_ref {
  public:
   static constexpr int most = 32;
@@ -20,7 +20,7 @@ class pending_signals : trace_ref {
 
   [[nodiscard]] __device__ bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] __device__ bool full() const noexcept { return count_ == most; }
-  /// To be sent when `after` commands are done, not fewer than for the signal before.
+  /// Defers a signal until `after` commands are done; `after` never decreases between signals.
   __device__ void add(std::uint64_t* counter, std::uint64_t value, std::uint32_t after) {
     if (device_warp::thread_rank() == (first_ + count_) % most) {
       counter_ = counter;
@@ -29,11 +29,11 @@ class pending_signals : trace_ref {
     }
     ++count_;
   }
-  /// How many commands the first of them waits for.
+  /// How many commands have to be done before the oldest signal is sent.
   [[nodiscard]] __device__ std::uint32_t first_after() const {
     return __shfl_sync(0xffffffffU, after_, first_);
   }
-  /// Release: those that wait for no more than `done` commands.
+  /// Sends, with release, the signals that need no more than `done` commands.
   __device__ void send(std::uint32_t done) {
     const int turn = (device_warp::thread_rank() - first_ + most) % most;
     const bool ready = turn < count_ && after_ <= done;
@@ -44,15 +44,15 @@ class pending_signals : trace_ref {
   }
 
  private:
-  std::uint64_t* counter_ = nullptr;  // of this lane, like the next two
+  std::uint64_t* counter_ = nullptr;  // per lane, like the next two
   std::uint64_t value_ = 0;
   std::uint32_t after_ = 0;
-  int first_ = 0;  // lane
+  int first_ = 0;  // lane of the oldest signal
   int count_ = 0;
 };
 
-/// One lane's part in a wait of a control warp: whenever it looks, signals that have become due go
-/// out, so that nobody waits for a signal that waits here.
+/// One lane's part in a wait of a control warp. Every poll also sends the pending signals that have
+/// become due, so that no peer waits for a signal that is held back here.
 struct conducted_wait : pending_wait {
   pending_signals signals;
   command_queue commands;
@@ -63,21 +63,21 @@ struct conducted_wait : pending_wait {
   }
 };
 
-/// Out of line: it is rare, and its registers are not those of the code around it.
+/// Not inlined: it is called rarely, and its registers would add to those of the caller.
 [[nodiscard]] __device__ __noinline__ inline wait_outcome wait_in_warp(const run_arguments& run,
                                                                        conducted_wait& mine) {
   device_watch watch(run.world, static_cast<int>(blockIdx.x));
   return wait_for_parts(mine, watch, run, run.operator_name());
 }
 
-/// The warp of a block that goes through the steps of a worker's program: it speaks the verbs and
-/// leaves the actions to the worker warps, so that bytes move while it waits and while a release
-/// waits for what has been moved. All its lanes take every step.
+/// The warp of a block that runs through the steps of a worker's program. It executes the verbs and
+/// posts the actions to the worker warps. So bytes move while it waits, and while a release waits
+/// for earlier bytes. All its lanes take every step.
 ///
-/// Two things differ from carrying steps out one by one, and neither can be seen by a peer that
-/// only waits: waits are put off until a step acts, and then waited for together; a signal goes out
-/// when the worker warps are done with what it tells of and the control warp comes by or waits,
-/// together with others.
+/// Two things differ from executing the steps one by one; a peer that only waits sees neither.
+/// Waits are deferred until a step acts or signals, and are then polled together. A signal is
+/// deferred until the worker warps have finished the commands before it. The control warp then
+/// sends it, together with other due signals, when it next posts a command or waits.
 class control_warp {
  public:
   __device__ control_warp(const run_arguments& run, command_board& board, std::int64_t inbox_stride)
@@ -89,8 +89,8 @@ class control_warp {
 
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
 
-  // In line: where it is called most of a step is known to be empty, and nothing has to lie in
-  // memory, from whose cache the worker warps drive everything else.
+  // Inlined: at a call site most fields of a step are known to be empty, and nothing has to be kept
+  // in local memory, which the worker warps' traffic would evict from the cache.
   __device__ __forceinline__ void take(const step& s) {
     if (!going_) return;
     if (s.reserve.named()) reserve(s.reserve);
@@ -103,7 +103,7 @@ class control_warp {
       signal(s.retire.producer, s.retire.free + s.reader, s.retire.use);
   }
 
-  /// After the last step.
+  /// Called after the last step.
   __device__ void finish() {
     if (going_) going_ = settle();
     if (going_) send_all();
@@ -121,14 +121,14 @@ class control_warp {
     if (waits_.full() && !settle()) return;
     waits_.add(wait);
   }
-  /// Whether all waits that were put off have ended well.
+  /// Completes the deferred waits. Returns whether all of them succeeded.
   __device__ bool settle() {
     if (waits_.empty()) return true;
     if (!waits_.are_over()) {
-      // In copies, since what is handed on cannot stay in registers.
+      // Copies, since objects that are passed by reference cannot stay in registers.
       conducted_wait waiting{waits_.mine(), signals_, commands_};
       going_ = wait_in_warp(run_, waiting) == wait_outcome::ok;
-      __syncwarp();  // a vote orders no memory
+      __syncwarp();  // a vote does not order memory
       signals_ = waiting.signals;
       commands_ = waiting.commands;
     }
@@ -166,7 +166,7 @@ class control_warp {
       next.amount = s.cols;
       next.parts = parts_of(s);
       if (s.everywhere) next.to.between = between(s.to.of);
-      // What is overwritten may still be on its way to peers or into the result.
+      // Earlier commands may still be copying what is overwritten to peers or into the result.
       next.after_all =
           s.to.of == operand::c && read_input_ || s.to.of == operand::inbox && read_inbox_;
     } else {
@@ -209,7 +209,7 @@ class control_warp {
   pending_waits waits_;
   pending_signals signals_;
   bool going_ = true;
-  // By commands after the last one that came after all others: of this rank's own.
+  // Accesses to this rank's own memory by the commands since the last one with `after_all`.
   bool wrote_result_ = false;
   bool wrote_inbox_ = false;
   bool read_input_ = false;

@@ -10,7 +10,7 @@
 
 namespace untax::gpu {
 
-/// Elements as they lie in a 32-bit word, and as fp32. Narrowing rounds to nearest even.
+/// Converts elements of a 32-bit word to fp32 and back. Narrowing rounds to nearest even.
 template <class Element>
 struct word_of_elements;
 

@@ -12,8 +12,8 @@
 
 namespace untax::gpu {
 
-/// The control warp's part of a worker. Out of line, so that what it keeps in mind takes no
-/// registers from the worker warps.
+/// The control warp's part of a worker. Not inlined, so that its state takes no registers from the
+/// worker warps.
 template <protocol Protocol>
 __device__ __noinline__ void conduct(const Protocol& how, const run_arguments& run,
                                      command_board& board) {
@@ -23,14 +23,14 @@ __device__ __noinline__ void conduct(const Protocol& how, const run_arguments& r
   worker.finish();
 }
 
-/// One of the worker warps speaks for all of them.
+/// The role of the calling warp in traces. Of the worker warps only the first one is traced.
 template <int worker_threads>
 [[nodiscard]] __device__ warp_role role_in_collective() {
   if (threadIdx.x >= worker_threads) return warp_role::control;
   return threadIdx.x < 32 ? warp_role::worker : warp_role::none;
 }
 
-/// Each block is a worker of the protocol: worker warps, and a control warp.
+/// Each block is one worker of the protocol and has worker warps and a control warp.
 template <protocol Protocol, class Element, class Sender>
 __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
     carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
   conduct(how, run, board);
 }
 
-/// The kernel for a protocol. `Element` is void where nothing is combined.
+/// The kernel for a protocol. `Element` is void if nothing is combined.
 template <class Element, class Sender, protocol Protocol>
 [[nodiscard]] transfer_code code_of(const Protocol& how, int element_bytes) {
   transfer_code code;

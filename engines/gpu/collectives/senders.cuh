@@ -12,14 +12,14 @@ namespace untax::gpu {
 /// Moves bytes with ordinary loads and stores of all threads of the worker warps.
 class store_sender {
  public:
-  /// With the control warp a block of 512, so that a thread may have 128 registers.
+  /// With the control warp the block has 512 threads, so that a thread may have 128 registers.
   using group = worker_warps<480>;
   static constexpr std::size_t shared_bytes = 0;
   static constexpr const char* name = "stores";
 
   explicit __device__ store_sender(std::byte* /*shared*/) noexcept {}
 
-  /// The caller synchronises. Both sides are aligned to 2 bytes.
+  /// The caller synchronises. Both addresses are aligned to 2 bytes.
   __device__ void move(std::byte* to, const std::byte* from, std::int64_t bytes) const {
     untax::detail::move_elements(group(), reinterpret_cast<std::uint16_t*>(to),
                                  reinterpret_cast<const std::uint16_t*>(from), bytes / 2);
@@ -34,7 +34,7 @@ class bulk_sender {
   static constexpr std::size_t shared_bytes = sizeof(ring::memory);
   static constexpr const char* name = "bulk copies";
 
-  /// By all threads of the block.
+  /// Called by all threads of the block.
   explicit __device__ bulk_sender(std::byte* shared)
       : ring_(device_block(), *reinterpret_cast<ring::memory*>(shared)) {}
 

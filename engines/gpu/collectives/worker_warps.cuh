@@ -6,8 +6,8 @@
 
 namespace untax::gpu {
 
-/// The threads of a block that move and combine: the first `threads` of it. The warp after them,
-/// the control warp, tells them what to do, and does not take part in their barrier.
+/// The first `threads` threads of a block, which move and combine data. The warp after them is the
+/// control warp: it posts commands to them and does not take part in their barrier.
 template <int threads>
 struct worker_warps : device_block {
   static_assert(threads % 32 == 0);
@@ -21,7 +21,7 @@ struct worker_warps : device_block {
   }
 };
 
-/// Threads of a block with such worker warps.
+/// Threads of a block with such worker warps, the control warp included.
 template <int threads>
 inline constexpr int block_threads = threads + 32;
 

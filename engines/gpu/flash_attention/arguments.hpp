@@ -9,7 +9,7 @@
 
 namespace untax::gpu {
 
-/// What the kernel is given.
+/// The arguments of the kernel.
 struct flash_arguments {
   CUtensorMap queries;
   CUtensorMap keys;
@@ -17,14 +17,14 @@ struct flash_arguments {
   flash_shape shape;
   flash_tiles tiles;
   const std::int32_t* order;  ///< [tiles]: the tile that is started at a position
-  sm_queues positions;        ///< of `order`; nothing is taken before and after
-  int* left;                  ///< blocks that have got none: 0 before and after
+  sm_queues positions;        ///< in `order`; nothing is taken before and after a run
+  int* left;                  ///< blocks that found no tile left; 0 before and after a run
   void* out;
   float* log_sums;
   const std::int32_t* query_begins;
   const std::int32_t* key_begins;
   std::int64_t out_stride;
-  float scale_to_base_2;  ///< of logits, whose exponentials are powers of 2
+  float scale_to_base_2;  ///< of logits, as exponentials are computed as powers of 2
 };
 
 }  // namespace untax::gpu

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// Shared memory of a block. Operands lie in parts of 64 columns, as TMA leaves them with its
-/// swizzle of 128 bytes: part after part, in each row after row.
+/// Shared memory of a block. Operands are in parts of 64 columns, as TMA writes them with its
+/// 128-byte swizzle: one part after the other, and in a part one row after the other.
 template <flash_config config>
 struct flash_memory {
   static constexpr int parts = config.width / 64;
@@ -17,12 +17,12 @@ struct flash_memory {
 
   alignas(1024) std::byte queries[config.query_bytes()];
   alignas(1024) std::byte ring[config.places][config.place_bytes()];
-  stage_barrier full[config.places];   ///< TMA has brought keys or values
-  stage_barrier empty[config.places];  ///< every warp that multiplies has done with them
-  stage_barrier tile_full;             ///< a tile is written, and its queries are there
-  stage_barrier tile_empty;            ///< every warp that multiplies has done with the queries
-  /// In turn, so that the one before is there while its results are stored. With `rows` 0: there
-  /// are no more.
+  stage_barrier full[config.places];   ///< TMA has loaded keys or values
+  stage_barrier empty[config.places];  ///< every consumer warp has released the stage
+  stage_barrier tile_full;             ///< a tile is in `tiles`, and its queries are loaded
+  stage_barrier tile_empty;            ///< every consumer warp has released the queries
+  /// Used alternately, so that the previous tile stays valid while its results are stored.
+  /// `rows` 0: there are no more tiles.
   flash_tile tiles[2];
 
   __device__ void init() {

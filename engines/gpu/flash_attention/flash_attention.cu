@@ -22,7 +22,7 @@
 namespace untax::gpu {
 namespace {
 
-/// Throws what is wrong with a shape.
+/// Returns the shape, or throws the reason why it cannot be run.
 const flash_shape& checked(const flash_shape& s) {
   const auto refuse = [](errc code, const std::string& why) {
     throw error(code, "flash_attention on a GPU " + why);
@@ -102,7 +102,7 @@ class flash_runner::launcher {
                             o.queries_stride};
     a.queries = tensor_map_of(queries, s.type, {config_.rows()});
     const std::int64_t columns = std::int64_t{s.kv_heads} * s.head_dim;
-    // Where there are no keys nothing is read, and a map has to be of something.
+    // Without keys nothing is read, but a tensor map has to describe valid memory.
     const bool none = o.key_rows == 0;
     a.keys =
         none ? a.queries

@@ -5,15 +5,14 @@
 #include "engines/gpu/flash_attention/variants/variants.hpp"
 #include "engines/gpu/sm90/ptx/registers.cuh"
 
-// One block on each multiprocessor, and in it, side by side:
+// One block runs on each multiprocessor. Its roles run concurrently:
 //
-//   order --> producer --[queries; ring of keys and values]--> 2 or 3 warpgroups --> rows of the
-//   result
+//   order --> producer --[queries; ring of keys and values]--> 2 or 3 warpgroups --> result rows
 //             1 thread                                         64 rows each
 
 namespace untax::gpu {
 
-/// Registers of a thread, when the roles have shared them out.
+/// Registers per thread after the roles have redistributed them (setmaxnreg).
 struct flash_registers {
   int producer;
   int consumer;
@@ -21,8 +20,8 @@ struct flash_registers {
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr flash_registers registers_of(const flash_config& config) {
   return config.groups == 3 ? flash_registers{32, 160} : flash_registers{40, 232};
 }
-/// Whether a block has as many: those that it starts with, in eights a thread. Whoever asks for
-/// more waits for ever.
+/// Whether a block is launched with that many registers, which are allocated in multiples of 8 per
+/// thread. A warpgroup that requests more waits for ever.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_registers(const flash_config& config) {
   const int at_start = 65536 / config.threads() / 8 * 8 * config.threads();
   const flash_registers shared_out = registers_of(config);

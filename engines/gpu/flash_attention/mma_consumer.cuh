@@ -15,7 +15,7 @@
 
 namespace untax::gpu {
 
-/// What the tensor cores call an element.
+/// The type of an element in tensor core instructions.
 template <class Element>
 struct wgmma_element;
 template <>
@@ -27,12 +27,12 @@ struct wgmma_element<f16> {
   using type = __half;
 };
 
-/// A warpgroup: attention of 64 rows of a tile.
+/// An MMA warpgroup. It computes attention for 64 rows of a tile.
 ///
-/// The tensor cores always have something queued: the logits of the next block of keys, and behind
-/// them the values of this one, which they multiply while the warpgroup makes weights of those
-/// logits. The warpgroups take turns in queueing, so that one has its tensor cores while another
-/// has its exponentials.
+/// It keeps the tensor cores busy: it issues the logits of the next block of keys and, behind them,
+/// the product with the values of the current block. The tensor cores compute that product while
+/// the warpgroup computes weights from the new logits. The warpgroups take turns to issue, so that
+/// one uses the tensor cores while another computes exponentials.
 template <class Element, flash_config config, bool causal>
 class flash_consumer {
   using memory = flash_memory<config>;
@@ -47,8 +47,8 @@ class flash_consumer {
       : a_(a), shared_(shared), group_(group) {}
 
   __device__ void run() {
-    // The last one, since a barrier counts a warp once: the warps that wait there cannot have
-    // arrived before.
+    // The last warpgroup gives the first its first turn. The first cannot do it itself: a barrier
+    // counts a warp once, so the warps that wait there cannot have arrived before.
     if (take_turns && group_ == config.groups - 1) named_barrier_arrive(turn_of(0));
     for (std::uint32_t parity = 0;; parity ^= 1U) {
       shared_.tile_full.wait(parity);
@@ -56,7 +56,7 @@ class flash_consumer {
       if (tile.rows == 0) break;
       attend(tile);
     }
-    // The last one gave the first one a turn that it does not need.
+    // Consumes the turn that the last warpgroup gave the first and that the first did not need.
     if (take_turns && group_ == 0) named_barrier_sync(turn_of(0));
   }
 
@@ -123,8 +123,8 @@ class flash_consumer {
     release(shared_.empty[place]);
   }
 
-  /// Multiplies the keys of a block, and the values of the one before by `weights`, which become
-  /// those of this block. Returns the place of the ring behind those.
+  /// Multiplies the keys of `block`, and the previous block's values by `weights`. Then `weights`
+  /// are those of `block`. Returns the next ring stage, which is acquired.
   template <bool hides>
   __device__ __forceinline__ std::uint32_t take_block(std::uint32_t keys_at, int block,
                                                       const int (&sees)[2], softmax& state,
@@ -148,8 +148,8 @@ class flash_consumer {
     float kept[2];
     state.weigh(logits, kept);
     hold_sums(logits);
-    // Weights are made while the tensor cores multiply values, and packed behind that. A wait with
-    // a branch keeps ptxas from waiting for the tensor cores first.
+    // Weights are computed while the tensor cores multiply values, and packed after that. The wait
+    // for the next stage has a branch, which keeps ptxas from waiting for the tensor cores first.
     const std::uint32_t next = acquire();
     wgmma_wait<0>();
     hold_sums(sums);
@@ -199,14 +199,14 @@ class flash_consumer {
       multiply_registers<element, width>(sums, weights[i], advanced(rows, i * 16 * 64), true);
   }
 
-  /// The next place of the ring, when TMA has filled it.
+  /// Waits until TMA has filled the next ring stage, and returns that stage.
   [[nodiscard]] __device__ std::uint32_t acquire() {
     const std::uint32_t place = at_.stage;
     shared_.full[place].wait(at_.parity);
     at_.template advance<config.places>();
     return place;
   }
-  /// As far as this warp is concerned.
+  /// Arrives at `empty` for the calling warp.
   __device__ static void release(stage_barrier& empty) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) empty.arrive();

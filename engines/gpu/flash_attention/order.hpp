@@ -10,10 +10,10 @@
 
 namespace untax::gpu {
 
-/// The tiles of a shape as `untax/order` numbers blocks.
+/// The tiles of a shape, as the grid of blocks that `untax/order` numbers.
 [[nodiscard]] order::attention_grid flash_grid(const flash_shape& shape);
 
-/// What orders are chosen for.
+/// The GPU that an order is chosen for.
 struct flash_target {
   std::size_t l2_bytes = 0;
   int num_sms = 1;

@@ -41,12 +41,12 @@ struct flash_operands {
   std::int64_t out_stride = 0;
 };
 
-/// Rows that a warpgroup multiplies at a time.
+/// Query rows of an MMA warpgroup.
 inline constexpr int flash_group_rows = 64;
 
-/// How a block of the kernel is made up, for a width of heads: so many warpgroups that multiply,
-/// 64 rows of queries each, so many keys at a time, and places in the ring, each of which takes
-/// keys or values. Fewer keys where some are hidden: less is multiplied in vain.
+/// The configuration of a block for a width of heads: `groups` MMA warpgroups of 64 query rows
+/// each, `keys` keys at a time, and `places` ring stages, each of which holds keys or values. Fewer
+/// keys at a time where causal: less is multiplied only to be masked.
 struct flash_config {
   int width;
   int groups;

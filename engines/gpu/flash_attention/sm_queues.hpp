@@ -4,33 +4,33 @@
 
 namespace untax::gpu {
 
-/// Two queues of positions for blocks that take them as they get on: those below `second` for the
-/// multiprocessors of queue 0, the others for those of queue 1. Where one is empty its
-/// multiprocessors take from the other, so nobody is idle for long.
+/// Two queues of positions, which blocks take when they become free: positions below `second` are
+/// for the multiprocessors of queue 0, the others for those of queue 1. When a queue is empty, its
+/// multiprocessors take from the other one, so none is idle for long.
 struct sm_queues {
   const std::uint8_t* queue_of_sm = nullptr;  ///< by %smid, on the device; null: there is one queue
   int second = 0;                             ///< all positions if there is one queue
   int count = 0;
-  int* taken = nullptr;  ///< [2], on the device: how many each has given out, and tried to
+  int* taken = nullptr;  ///< [2], on the device: number of attempts to take from each queue
 };
 
 #if defined(__CUDACC__)
 
-/// The number of the multiprocessor that runs this.
+/// The number of the multiprocessor that runs the caller.
 [[nodiscard]] __device__ inline unsigned this_sm() {
   unsigned sm = 0;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   return sm;
 }
 
-/// What one thread of a block takes.
+/// Takes positions for a block. Used by one of its threads.
 class sm_queue_cursor {
  public:
   __device__ explicit sm_queue_cursor(const sm_queues& queues) : queues_(queues) {
     if (queues.queue_of_sm != nullptr) queue_ = queues.queue_of_sm[this_sm()];
   }
 
-  /// A position that nobody else gets; -1 if there is none left.
+  /// A position that no other block gets; -1 if there is none left.
   [[nodiscard]] __device__ int next() {
     for (;;) {
       const int begin = queue_ == 0 ? 0 : queues_.second;
@@ -46,7 +46,7 @@ class sm_queue_cursor {
  private:
   const sm_queues& queues_;
   int queue_ = 0;
-  bool helps_ = false;  // takes from the queue of others
+  bool helps_ = false;  // takes from the other queue
 };
 
 #endif

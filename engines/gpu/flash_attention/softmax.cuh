@@ -6,12 +6,12 @@
 
 namespace untax::gpu {
 
-/// The running softmax of the rows that a thread has a part of: two rows, in each of every eight
-/// columns two neighbouring ones. Four threads that follow each other have the same rows.
+/// The running softmax of the two rows that a thread has a part of. In each row it has two adjacent
+/// columns of every eight. Four consecutive threads share the same rows.
 template <int columns>
 struct flash_softmax {
-  float most[2];   ///< of the logits so far, not scaled
-  float total[2];  ///< of this thread's weights, relative to the maximum
+  float most[2];   ///< maximum of the logits so far, not scaled
+  float total[2];  ///< sum of this thread's weights, relative to the maximum
   float scale;     ///< of logits, to base 2
 
   __device__ explicit flash_softmax(float scale_to_base_2) : scale(scale_to_base_2) {
@@ -21,7 +21,7 @@ struct flash_softmax {
 
   [[nodiscard]] __device__ static float nothing() { return __int_as_float(0xff800000); }
 
-  /// Hides what lies at column `sees[row]` and behind it.
+  /// Masks the columns from `sees[row]` on.
   __device__ static void hide(float (&logits)[columns / 2], const int (&sees)[2]) {
     const int column = static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
@@ -33,13 +33,13 @@ struct flash_softmax {
     }
   }
 
-  /// Logits become weights relative to the maximum so far. What was summed before has to be
-  /// multiplied by `kept` to be relative to the same.
+  /// Replaces logits by weights relative to the maximum so far. Earlier sums have to be multiplied
+  /// by `kept` to be relative to the same maximum.
   __device__ void weigh(float (&logits)[columns / 2], float (&kept)[2]) {
     float reference[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      // Two at a time, or each would wait for the one before.
+      // Two chains: in a single one each maximum would wait for the one before.
       float high = most[r];
       float other = nothing();
 #pragma unroll
@@ -66,7 +66,7 @@ struct flash_softmax {
     }
   }
 
-  /// Behind the last ones: every thread of a row knows its sum.
+  /// Called after the last logits. Then every thread of a row has the sum of the row.
   __device__ void finish() {
 #pragma unroll
     for (float& sum : total) {

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// Four threads that follow each other have four words each; word i of thread j goes to thread i,
-/// which has it as number j.
+/// Transposes the 4 x 4 words of four consecutive threads: word i of thread j becomes word j of
+/// thread i.
 __device__ inline void transpose_in_four(std::uint32_t (&words)[4]) {
   const unsigned everybody = 0xffffffffU;
   const bool odd = threadIdx.x % 2 != 0;
@@ -27,9 +27,9 @@ __device__ inline void transpose_in_four(std::uint32_t (&words)[4]) {
   }
 }
 
-/// Stores the 64 rows of a warpgroup, from row `first` of the tile on, from registers: `sums` over
-/// `total`, which all threads of a row know, and the logarithm of the sum of all exponentials of
-/// scaled logits. Rows that see nothing are zeros, and that logarithm minus infinity.
+/// Stores the 64 rows of a warpgroup, from row `first` of the tile on, from registers: `sums`
+/// divided by `total`, which all threads of a row have, and the log-sum-exp of the scaled logits.
+/// Rows that see no keys are zeros, and their log-sum-exp is minus infinity.
 template <class Element, int width>
 __device__ __forceinline__ void store_rows(const flash_arguments& a, const flash_tile& tile,
                                            int first, const float (&most)[2],

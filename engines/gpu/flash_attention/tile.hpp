@@ -8,31 +8,31 @@
 
 namespace untax::gpu {
 
-/// What a block does at a time: some rows of the queries of a sequence, for one head.
+/// What a block computes at a time: some query rows of a sequence, for one head.
 struct flash_tile {
   int batch = 0;
   int head = 0;
-  int row = 0;   ///< the first one, in the matrix of queries
-  int rows = 0;  ///< how many there are, from 1 on; 0 or less: nothing to do
-  int key = 0;   ///< the first row of its sequence in the matrices of keys and values
-  int keys = 0;  ///< of the sequence
-  int sees = 0;  ///< keys that its first row sees where causal; may be negative. The next one sees
-                 ///< one more
-  int blocks = 0;  ///< of keys that any of its rows sees
+  int row = 0;     ///< the first row, in the matrix of queries
+  int rows = 0;    ///< how many rows there are; 0 or less: nothing to do
+  int key = 0;     ///< the first row of its sequence in the matrices of keys and values
+  int keys = 0;    ///< how many keys the sequence has
+  int sees = 0;    ///< keys that the first row sees if causal; may be negative. Each further row
+                   ///< sees one more
+  int blocks = 0;  ///< blocks of keys that any of its rows sees
 
-  /// How many keys a row of it sees.
+  /// How many keys a row of the tile sees.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int seen_by(int row_of_tile, bool causal) const {
     const int all = causal && sees + row_of_tile < keys ? sees + row_of_tile : keys;
     return all > 0 ? all : 0;
   }
-  /// How many of the blocks, from the first one, all rows from `row_of_tile` on see all keys of.
+  /// How many blocks, from the first on, are seen completely by all rows from `row_of_tile` on.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int seen_blocks(int row_of_tile, int block_keys,
                                                             bool causal) const {
     return seen_by(row_of_tile, causal) / block_keys;
   }
 };
 
-/// The tiles of a problem, numbered over sequence, head and rows; the last changes first.
+/// The tiles of a problem, numbered over sequence, head and rows; rows change fastest.
 struct flash_tiles {
   int batch = 1;
   int heads = 1;
@@ -47,7 +47,7 @@ struct flash_tiles {
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const { return batch * heads * row_blocks; }
 
-  /// Where sequence lies in a matrix: its first row, and how many.
+  /// The rows of a sequence in a matrix: the first one, and how many there are.
   struct range {
     int begin = 0;
     int count = 0;

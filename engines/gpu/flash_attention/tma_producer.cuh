@@ -5,11 +5,11 @@
 
 namespace untax::gpu {
 
-/// One thread of a block: takes tiles as they come, and brings their queries, keys and values.
+/// The producer, one thread of a block: takes tiles and loads their queries, keys and values.
 ///
-/// Blocks of keys come from the last to the first, and in front of each block's values the keys of
-/// the next one, in the order in which they are multiplied. The keys of a tile come in front of its
-/// queries, whose place is free later.
+/// Blocks of keys are loaded from the last to the first, and the keys of the next block before the
+/// values of the current one: this is the order in which they are multiplied. The first keys of a
+/// tile are loaded before its queries, whose buffer becomes free later.
 template <flash_config config>
 class flash_producer {
   using memory = flash_memory<config>;
@@ -26,7 +26,7 @@ class flash_producer {
       const int last = tile.blocks - 1;
       if (last >= 0) bring(a_.keys, tile, last);
       hand_over(tile);
-      // Which tile is next takes a while to find out, so the ring is filled first.
+      // Fetching the next tile has a long latency, so loads into the ring are issued first.
       int block = last;
 #pragma unroll 1
       do {
@@ -40,7 +40,7 @@ class flash_producer {
   }
 
  private:
-  /// The next one that has anything to do; `rows` 0 if there is none.
+  /// The next tile that is not empty; `rows` is 0 if there is none.
   [[nodiscard]] __device__ flash_tile next_tile() {
     for (;;) {
       const int position = positions_.next();
@@ -54,7 +54,7 @@ class flash_producer {
     }
   }
 
-  /// Whoever is the last leaves the counters as they were.
+  /// The last block to leave resets the counters to 0.
   __device__ void leave() const {
     __threadfence();
     if (atomicAdd(a_.left, 1) + 1 < static_cast<int>(gridDim.x)) return;
@@ -93,7 +93,7 @@ class flash_producer {
   sm_queue_cursor positions_;
   ring_cursor at_;
   std::uint32_t handed_ = 0;
-  int column_ = 0;  // of keys and values
+  int column_ = 0;  // the first one, in keys and values
 };
 
 }  // namespace untax::gpu

@@ -29,12 +29,12 @@ struct dsmem_reduce {
   static constexpr int fours = share_columns(config) / 8;  // of a thread
 
   float4 sums[others][storing_warpgroups(config)][fours][warpgroup_threads];
-  stage_barrier come;
+  stage_barrier arrived;
 
   /// By one thread, before any block of the cluster sends.
   __device__ void init() {
-    come.init(1);
-    come.arrive_and_expect(sizeof(sums));
+    arrived.init(1);
+    arrived.arrive_and_expect(sizeof(sums));
   }
 
   /// A thread's sums of the share of a block, which adds part `own` itself: the block's number in
@@ -43,7 +43,7 @@ struct dsmem_reduce {
                        int thread) {
     const std::uint32_t to =
         address_in_block(&sums[part < own ? part : part - 1][group][0][thread], block);
-    const std::uint32_t barrier = address_in_block(&come.word, block);
+    const std::uint32_t barrier = address_in_block(&arrived.word, block);
 #pragma unroll
     for (int i = 0; i < fours; ++i)
       store_to_block(to + i * warpgroup_threads * sizeof(float4),
@@ -53,7 +53,7 @@ struct dsmem_reduce {
 
   /// Adds part `own`, which the thread has, and the others, which were sent.
   __device__ void add(float* to, int own, int group, int thread) {
-    come.wait_for_cluster(0);
+    arrived.wait_for_cluster(0);
 #pragma unroll
     for (int i = 0; i < fours; ++i) {
       const float4 mine = make_float4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);

@@ -65,8 +65,8 @@ struct sums_memory : cuda_memory {
 };
 
 /// Fix-up of tiles that several clusters share: partial sums go through global memory, in the order
-/// in which threads hold them, and are their own signal. They are added in the order of the
-/// clusters, so results are reproducible.
+/// in which threads hold them, and are their own signal. They are added from the last cluster to
+/// the first, so results are reproducible.
 template <tile_config config>
 class stream_k_fixup {
  public:

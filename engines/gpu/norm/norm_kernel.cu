@@ -38,7 +38,7 @@ class norm_block {
   /// Starts to load this rank's own part of the first row, which needs no epoch.
   __device__ void begin() {
     if (first_ >= end_) return;
-    ask(first_);
+    fetch(first_);
     if (holds_weight) weight_ = weight_at(0);
   }
 
@@ -53,7 +53,7 @@ class norm_block {
     send();
     bool added = true;
     for (int row = first_; row < end_ && added; row += workers_) {
-      if (row != first_) ask(row);
+      if (row != first_) fetch(row);
       added = take(row);
     }
     if (how_.reserves() && __syncthreads_and(added ? 1 : 0) != 0 && speaks)
@@ -80,7 +80,7 @@ class norm_block {
     return row_of(io_.residual, row)[readable(k)];
   }
 
-  __device__ void ask(int row) {
+  __device__ void fetch(int row) {
 #pragma unroll
     for (int k = 0; k < chunks; ++k) own_[k] = row_of(io_.run.in, row)[readable(k)];
 #pragma unroll

@@ -18,7 +18,7 @@ struct row_number_memory {
   static constexpr int most = most_row_parts * norm_warps;
 
   float of_warps[2][most];
-  stage_barrier come[2];
+  stage_barrier arrived[2];
 };
 
 /// Combines the numbers of all threads for a row, of a block or of the blocks of a cluster. Stores
@@ -32,7 +32,7 @@ class row_numbers {
       : shared_(shared), spread_(spread), part_(part) {
     if (spread_ == 1) return;
     if (threadIdx.x == 0) {
-      for (stage_barrier& each : shared_.come) {
+      for (stage_barrier& each : shared_.arrived) {
         each.init(1);
         each.arrive_and_expect(bytes());
       }
@@ -89,22 +89,22 @@ class row_numbers {
     } else if (lane < spread_) {
       const auto block = static_cast<std::uint32_t>(lane);
       store_to_block(address_in_block(place, block), number,
-                     address_in_block(&shared_.come[turn_ & 1].word, block));
+                     address_in_block(&shared_.arrived[turn_ & 1].word, block));
     }
   }
   /// Returns when all numbers of this turn have arrived.
   __device__ void await() {
-    stage_barrier& come = shared_.come[turn_ & 1];
+    stage_barrier& arrived = shared_.arrived[turn_ & 1];
     const std::uint32_t parity = turn_ / 2 & 1;
     ++turn_;
     if (spread_ == 1) {
       __syncthreads();
       return;
     }
-    come.wait_for_cluster(parity);
+    arrived.wait_for_cluster(parity);
     // The buffer is written again only after all threads of the cluster have passed here, and have
     // stored their numbers in the other one.
-    if (threadIdx.x == 0) come.arrive_and_expect(bytes());
+    if (threadIdx.x == 0) arrived.arrive_and_expect(bytes());
   }
   [[nodiscard]] __device__ std::uint32_t bytes() const {
     return static_cast<std::uint32_t>(spread_ * chunks * norm_warps) * sizeof(float);

@@ -10,28 +10,28 @@
 
 namespace untax::gpu {
 
-/// Collectives of few bytes: every message is packets that carry their own flag (rma/packet.cuh),
-/// so a signal costs nothing and what was received is combined straight from registers.
+/// Collectives of few bytes. Every message is packets that carry their own flag (rma/packet.cuh),
+/// so a signal costs nothing, and received data are combined straight from registers.
 ///
-/// Thread t of the grid has packets t, t + threads of the grid, ... of every message, and moves
-/// several of them at a time, since a load and a look each take long; the grid is the same at all
-/// ranks, so a block talks to the blocks with its number only.
+/// Thread t of the grid has packets t, t + threads of the grid, ... of every message. It moves
+/// several at a time, since each load and each poll has a long latency. The grid is the same at all
+/// ranks, so a block exchanges packets only with the peers' blocks of the same number (partners).
 ///
-/// The inbox of a rank: two sets, used in turn, for each phase; in a set `capacity` packets for
-/// each source. A block may write into a set again when its partner at the receiver has read what
-/// was there two epochs ago. It knows that without asking where the partner sends it something in
-/// each epoch: the partner's packet of the last epoch was sent after the partner had ended the one
-/// before. Where nothing comes back (a broadcast, unequal parts) the partner says so by a counter,
-/// when it begins the next epoch: there it waits anyway, and what the last one read is behind it.
-/// So it does where runs have any count, since a block may have nothing of one.
+/// The inbox of a rank has two sets for each phase, used in alternate epochs; a set has `capacity`
+/// packets for each source. A block may overwrite a set when its partner at the receiver has read
+/// the packets of two epochs ago. If the partner sends something back in each epoch, no signal is
+/// needed: it sent its packet of the last epoch after it had ended the epoch before. If nothing
+/// comes back (a broadcast, unequal parts), the partner signals a counter at the start of its next
+/// epoch: it waits there anyway, and its reads of the last epoch are complete. Counters are also
+/// used if runs may have any count, since a block may have no packets in one of them.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message
   reduction how = reduction::sum;
-  /// Every rank passes the part that it has combined on to all: a second phase.
+  /// Whether there is a second phase, in which every rank passes its own part on to the others.
   bool passes_on = false;
-  int root = -1;           ///< of a relay: who has everything and needs nothing
-  std::int64_t total = 0;  ///< of a relay: elements of the root
+  int root = -1;           ///< relay only: the rank that has all data and receives none
+  std::int64_t total = 0;  ///< relay only: elements of the root
 
   /// Where packet `i` of a source lies in an inbox, counted in packets.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t slot(int phase, std::uint64_t epoch,
@@ -40,12 +40,12 @@ struct packet_layout {
     const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch & 1U);
     return (set * messages.ranks + source) * capacity + i;
   }
-  /// Packets of an inbox.
+  /// Number of packets of an inbox.
   [[nodiscard]] constexpr std::size_t slots() const noexcept {
     return (passes_on ? 4 : 2) * static_cast<std::size_t>(messages.ranks) *
            static_cast<std::size_t>(capacity);
   }
-  /// At the sender, the counter of a block and a receiver.
+  /// The index of the counter, at the sender, for a block and a receiver.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counter(int block, int receiver) const noexcept {
     return block * messages.ranks + receiver;
   }
@@ -53,16 +53,16 @@ struct packet_layout {
 
 inline constexpr int packet_threads = 256;
 
-/// Messages that go as they are. `sent` and `got` are those of an exchange.
+/// Messages that arrive unchanged. `sent` and `got` are those of an exchange.
 [[nodiscard]] transfer_code packet_exchange(const message_table& messages, dtype type, int blocks);
 
-/// A broadcast of `count` elements: the root sends each other rank its part, which passes it on to
-/// the rest. `sent` is what goes to each rank in either phase, `got` the parts by owner.
+/// A broadcast of `count` elements. The root sends each other rank its part, and that rank passes
+/// it on to the rest. `sent` is what goes to each rank in either phase, `got` the parts by owner.
 [[nodiscard]] transfer_code packet_relay(const message_table& messages, dtype type, int root,
                                          std::int64_t count, int blocks);
 
-/// Messages that are combined in rank order: `sent` by receiver; the result goes to `got` of the
-/// own rank and, if it is passed on, those of others to theirs.
+/// Messages that are combined in rank order. `sent` is by receiver. The result goes to `got` of the
+/// own rank; with `passes_on`, the results of other ranks go to `got` of those.
 [[nodiscard]] transfer_code packet_reduction(const message_table& messages, dtype type,
                                              reduction how, bool passes_on, int blocks);
 

@@ -12,17 +12,17 @@
 
 namespace untax::gpu {
 
-/// What one rank sends and gets, as a table: small enough to be a kernel's argument, and nothing
-/// has to be worked out from sizes and ranks again. In elements.
+/// What one rank sends and receives, as a table, in elements. It is small enough for a kernel
+/// argument, and spares the kernel from computing it from sizes and ranks.
 struct message_table {
   int ranks = 1;
   int rank = 0;
   range sent[most_ranks];               ///< of the input, by receiver
   range got[most_ranks];                ///< of the result, by source
-  std::int64_t there[most_ranks] = {};  ///< where what is sent begins in the result, by receiver
-  /// Of the largest message between any two ranks: symmetric memory is of one size everywhere.
+  std::int64_t there[most_ranks] = {};  ///< by receiver: where `sent` begins in its result
+  /// The largest message between any two ranks: symmetric memory has the same size at all ranks.
   std::int64_t largest = 0;
-  bool any_count = false;  ///< runs have any count: `largest` is of the one with most
+  bool any_count = false;  ///< runs may have any count; `largest` is that of the highest
 
   message_table() = default;
   /// Throws `unsupported` for too many ranks.
@@ -34,7 +34,7 @@ struct message_table {
   }
 };
 
-/// The same as what an exchange asks for. Of other ranks only what concerns this one is known.
+/// The table as the parts that an exchange takes. Messages between two other ranks are not known.
 struct listed_parts {
   message_table table;
 
@@ -47,7 +47,7 @@ struct listed_parts {
   }
 };
 
-/// The table of a rank for parts of any kind.
+/// The table of a rank for parts of any type.
 template <class Parts>
 [[nodiscard]] message_table messages_of(const Parts& parts, int ranks, int rank) {
   message_table table(ranks, rank);

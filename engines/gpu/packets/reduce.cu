@@ -9,8 +9,8 @@ namespace {
 template <class Element>
 using bits_of = typename word_of_elements<Element>::bits;
 
-/// What all ranks have for the batch of packet `first` of the own part, combined. By all lanes of a
-/// warp.
+/// Combines what all ranks have for a batch of the own part, which begins at packet `first`. Called
+/// by all lanes of a warp.
 template <class Element, int depth>
 [[nodiscard]] __device__ bool combine_batch(packet_worker<bits_of<Element>, depth>& worker,
                                             const packet_layout& how, std::int64_t first,
@@ -26,14 +26,14 @@ template <class Element, int depth>
   }
   combination<Element, 2> all[depth];
   for (int begin = 0; begin < worker.ranks(); begin += column::peers) {
-    column come;
+    column arrived;
     const auto wants = [&](int /*source*/, std::int64_t which) { return which < packets; };
-    if (!worker.receive(0, begin, first, wants, come)) return false;
+    if (!worker.receive(0, begin, first, wants, arrived)) return false;
 #pragma unroll
     for (int k = 0; k < column::most; ++k) {
       const int rank = begin + k / depth;
       if (rank >= worker.ranks()) continue;
-      const std::uint64_t data = rank == worker.rank() ? mine[k % depth] : come.data[k];
+      const std::uint64_t data = rank == worker.rank() ? mine[k % depth] : arrived.data[k];
       const std::uint32_t words[2] = {static_cast<std::uint32_t>(data),
                                       static_cast<std::uint32_t>(data >> 32U)};
       if (rank == 0) {
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(packet_threads)
   if (run.launch < 0) return;
   packet_worker<bits_of<Element>, depth> worker(how, run);
   const auto early = worker.load_early();
-  // With two phases every message is answered in one of them.
+  // With two phases the peer answers every message, in the first phase or in the second.
   bool well = worker.reserve(
       [&](int peer) { return how.messages.sent[how.passes_on ? peer : worker.rank()].size; });
   if (well) {

@@ -7,7 +7,7 @@
 namespace untax::gpu {
 namespace {
 
-/// The owner of a part: takes it from the root and passes it on to the other owners.
+/// Run by the owner of a part: receives it from the root and passes it on to the other owners.
 template <class Bits, int depth>
 [[nodiscard]] __device__ bool relay_own_part(packet_worker<Bits, depth>& worker,
                                              const packet_layout& how) {

@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// Eight packets that a lane sends, or looks at, together, since one after the other would each
-/// take as long as all: `depth` of them to or from a peer, and the same of the next peers.
+/// Eight packets that a lane sends or polls together, which takes only as long as a single one:
+/// `depth` of them for each of `peers` consecutive peers.
 template <int depth>
 struct packet_batch {
   static constexpr int most = 8;
@@ -20,17 +20,17 @@ struct packet_batch {
   static_assert(peers * depth == most);
 };
 
-/// Those that a lane waits for. What it saw stays in registers: data are taken from the very load
-/// that saw the epoch.
+/// The batch that a lane waits for. Data stay in registers: they are taken from the same load that
+/// saw the epoch.
 template <int depth>
 struct packet_column : packet_batch<depth> {
   using packet_batch<depth>::most;
 
-  const packet* first = nullptr;  ///< the first one of source `first_source`
-  std::int64_t apart = 0;         ///< packets between two sources
-  std::int64_t step = 0;          ///< packets between two of a source
+  const packet* first = nullptr;  ///< the first packet of source `first_source`
+  std::int64_t apart = 0;         ///< packets from one source to the next
+  std::int64_t step = 0;          ///< packets from one packet of a source to the next
   int first_source = 0;
-  unsigned wanted = 0;  ///< a bit for each
+  unsigned wanted = 0;  ///< a bit for each packet
   std::uint64_t expected = 0;
   std::uint64_t seen = 0;
   int peer = -1;
@@ -40,24 +40,24 @@ struct packet_column : packet_batch<depth> {
 
   /// 1 if all have arrived, else 0.
   [[nodiscard]] __device__ std::uint64_t look() {
-    std::uint64_t come = 1;
+    std::uint64_t arrived = 1;
 #pragma unroll
     for (int k = 0; k < most; ++k) {
       if ((wanted >> k & 1U) == 0) continue;
       const packet p = untax::detail::load_packet(first + k / depth * apart + k % depth * step);
       data[k] = p.data;
       if (p.epoch >= expected) continue;
-      come = 0;
+      arrived = 0;
       seen = p.epoch;
       peer = first_source + k / depth;
     }
-    return come;
+    return arrived;
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// One block of a collective by packets, which a lane takes `depth` at a time: packet i and those
-/// `step()`, 2 `step()`, ... after it.
+/// One block of a packet collective. A lane takes `depth` packets of a message at a time: packet i
+/// and those `step()`, 2 `step()`, ... after it.
 template <class Bits, int depth>
 class packet_worker {
  public:
@@ -76,10 +76,10 @@ class packet_worker {
 
   [[nodiscard]] __device__ int ranks() const noexcept { return how_.messages.ranks; }
   [[nodiscard]] __device__ int rank() const noexcept { return how_.messages.rank; }
-  /// The first packet of the calling thread, and how far its packets are apart.
+  /// The first packet of the calling thread, and the distance between its packets.
   [[nodiscard]] __device__ std::int64_t first() const noexcept { return first_; }
   [[nodiscard]] __device__ std::int64_t step() const noexcept { return step_; }
-  /// How far its batches are apart.
+  /// The distance between its batches.
   [[nodiscard]] __device__ std::int64_t stride() const noexcept { return depth * step_; }
 
   [[nodiscard]] __device__ const Bits* in(const range& part) const noexcept {
@@ -89,15 +89,15 @@ class packet_worker {
     return reinterpret_cast<Bits*>(run_.out) + part.begin;
   }
 
-  /// Whether the block has any of a message of `count` elements.
+  /// Whether this block has any packet of a message of `count` elements.
   [[nodiscard]] __device__ bool has_part_of(std::int64_t count) const noexcept {
     return packets_for<Bits>(count) > std::int64_t{blockIdx.x} * blockDim.x;
   }
 
-  /// Waits until partners that send nothing themselves have read what is to be overwritten; and
-  /// tells those that are not told by messages that the last epoch's have been read, which the end
-  /// of the last kernel has made sure of. `gets(peer)` is how much comes back. Where runs have
-  /// any count messages tell nobody, since the last one may have had none. By all threads.
+  /// Waits until peers that send nothing back have read what is to be overwritten. Signals peers to
+  /// which nothing is sent back that last epoch's packets are read; the last kernel's end ensures
+  /// it. `gets(peer)` elements come back. If runs may have any count, counters are used with every
+  /// peer, since the last run may have sent no packets. Called by all threads.
   template <class Gets>
   [[nodiscard]] __device__ bool reserve(const Gets& gets) {
     for (int begin = 0; begin < ranks(); begin += 32) {
@@ -105,7 +105,7 @@ class packet_worker {
       const bool other = peer < ranks() && peer != rank();
       const bool gives = other && has_part_of(how_.messages.sent[peer].size);
       const bool takes = other && has_part_of(gets(peer));
-      // The first look comes before the epoch is, which is loaded, too, and takes as long.
+      // The first poll overlaps the load of the epoch, whose latency is as long.
       pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
       const bool any = how_.messages.any_count;
       if (gives && (any || !takes))
@@ -130,7 +130,7 @@ class packet_worker {
   struct outgoing {
     std::uint64_t data[batch::most];
   };
-  /// The batch of packet `i` for the peers from hop `begin` on.
+  /// Loads the batch that begins at packet `i`, for the peers from hop `begin` on.
   [[nodiscard]] __device__ outgoing load(std::int64_t i, int begin) const {
     outgoing loaded;
     each_sent(i, begin, [&](int k, std::int64_t which, int peer) {
@@ -139,9 +139,9 @@ class packet_worker {
     });
     return loaded;
   }
-  /// What is sent first: loaded before anybody is asked for permission.
+  /// The batch that is sent first. It is loaded before `reserve` waits for the peers.
   [[nodiscard]] __device__ outgoing load_early() const { return load(first_, 1); }
-  /// All messages to their receivers, nearest first.
+  /// Sends all messages, to the nearest receiver first.
   __device__ void send_all(const outgoing& early) const {
     const action_note noted(run_, action::copy);
     for (std::int64_t i = first_; i < how_.capacity; i += stride()) {
@@ -153,15 +153,15 @@ class packet_worker {
       }
     }
   }
-  /// The same data to everybody but `bystander`, as packet `i` of the second phase.
+  /// Sends `data` to all peers but `bystander`, as packet `i` of the second phase.
   __device__ void pass_on(std::int64_t i, std::uint64_t data, int bystander = -1) const {
     for (int hop = 1; hop < ranks(); ++hop) {
       if (at_hop(hop) != bystander) store(1, at_hop(hop), i, data);
     }
   }
 
-  /// Waits for the batch of packet `i` from the sources `begin`, begin + 1, ..., of those packets
-  /// that `wants(source, packet)` names. By all lanes of a warp.
+  /// Waits for the batch that begins at packet `i`, from sources `begin`, begin + 1, ...; only for
+  /// packets for which `wants(source, packet)` holds. Called by all lanes of a warp.
   template <class Wants>
   [[nodiscard]] __device__ bool receive(int phase, int begin, std::int64_t i, const Wants& wants,
                                         column& all) {
@@ -181,11 +181,11 @@ class packet_worker {
     return wait_for_parts(all, watch_, run_, run_.operator_name()) == wait_outcome::ok;
   }
 
-  /// Receives all messages of a phase into their places in the result. By all threads.
+  /// Receives all messages of a phase into their places in the result. Called by all threads.
   [[nodiscard]] __device__ bool collect(int phase) {
     return collect(phase, [&](int source) { return how_.messages.got[source].size; });
   }
-  /// The same where `size_of(source)` elements come from a source in this phase.
+  /// The same, with `size_of(source)` elements from each source in this phase.
   template <class SizeOf>
   [[nodiscard]] __device__ bool collect(int phase, const SizeOf& size_of) {
     const auto& got = how_.messages.got;
@@ -209,7 +209,7 @@ class packet_worker {
     return true;
   }
 
-  /// By all threads: ends the epoch if all went `well`.
+  /// Ends the epoch if it went `well` for all threads. Called by all threads.
   __device__ void finish(bool well) const {
     note_kernel_end(run_);
     if (!block_.any(!well) && threadIdx.x == 0) run_.epochs[blockIdx.x] = epoch_;
@@ -220,7 +220,7 @@ class packet_worker {
     const device_watch watch(run.world, static_cast<int>(blockIdx.x));
     return threadIdx.x < 32 ? watch : watch.silent();
   }
-  /// Calls `visit(k, packet, peer)` for what there is of the batch of packet `i`.
+  /// Calls `visit(k, packet, peer)` for the existing packets of the batch that begins at `i`.
   template <class Visit>
   __device__ void each_sent(std::int64_t i, int begin, const Visit& visit) const {
 #pragma unroll
@@ -236,7 +236,7 @@ class packet_worker {
     const int peer = rank() + hop;
     return peer < ranks() ? peer : peer - ranks();
   }
-  /// At the sender, the counter of this block and a receiver.
+  /// The index of the counter, at the sender, for this block and a receiver.
   [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
     return how_.counter(static_cast<int>(blockIdx.x), receiver);
   }
@@ -257,8 +257,8 @@ class packet_worker {
   device_block block_;
 };
 
-/// Calls `use` with a std::integral_constant: how deep the batches of a lane are. As many peers as
-/// there are, at once, and the more packets of each the fewer they are.
+/// Calls `use` with the depth of a lane's batches, a std::integral_constant. A batch covers all
+/// ranks, 8 at most; with fewer ranks it has more packets of each.
 template <class Use>
 auto with_depth(int ranks, const Use& use) {
   if (ranks <= packet_batch<4>::peers) return use(std::integral_constant<int, 4>{});
@@ -266,7 +266,7 @@ auto with_depth(int ranks, const Use& use) {
   return use(std::integral_constant<int, 1>{});
 }
 
-/// A kernel of packets and what it needs.
+/// A packet kernel, and what its launches need.
 template <class Bits>
 [[nodiscard]] transfer_code packet_code(const void* kernel, const packet_layout& how, int blocks) {
   transfer_code code;

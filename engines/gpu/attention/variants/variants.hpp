@@ -6,15 +6,15 @@
 
 namespace untax::gpu {
 
-/// A kernel of attention, and how it is launched.
+/// An attention kernel, and how it is launched.
 struct attention_kernel {
   const void* function = nullptr;
   int fewest_threads = 0;
-  int most_threads = 0;  ///< where it receives
+  int most_threads = 0;  ///< where no other kernel has to fit beside it
   std::size_t shared_bytes = 0;
 };
 
-// One a file, since they take long to compile.
+// One per file, since they take long to compile.
 [[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged);
 [[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged);
 [[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged);

@@ -6,13 +6,13 @@
 
 namespace untax::gpu {
 
-/// A kernel of attention, and the shared memory that a block of it takes.
+/// An attention kernel, and the shared memory that a block of it takes.
 struct flash_kernel {
   const void* function = nullptr;
   std::size_t shared_bytes = 0;
 };
 
-// One a file, since they take long to compile.
+// One per file, since they take long to compile.
 [[nodiscard]] flash_kernel flash_attention_of_width_64(dtype type, bool causal);
 [[nodiscard]] flash_kernel flash_attention_of_width_128(dtype type, bool causal);
 [[nodiscard]] flash_kernel flash_attention_of_width_256(dtype type, bool causal);

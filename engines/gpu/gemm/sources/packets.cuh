@@ -38,7 +38,7 @@ struct packets_of_k_blocks {
   verb what = verb::acquire;
   int oldest = 0;  ///< which of them is missing
 
-  __device__ void ask() {
+  __device__ void issue_loads() {
 #pragma unroll
     for (int i = 0; i < k_blocks; ++i) {
 #pragma unroll
@@ -63,7 +63,7 @@ struct packets_of_k_blocks {
     return came;
   }
   [[nodiscard]] __device__ std::uint64_t look() {
-    ask();
+    issue_loads();
     if (have_arrived()) return 1;
     const int at_row = row + oldest % core_matrices * 8;
     const int at_column = column + oldest / core_matrices * (every * gpu::block_k);
@@ -119,7 +119,7 @@ class packet_rows {
           rows.wanted |= 1U << (i * core_matrices + core_matrix);
       }
     }
-    rows.ask();
+    rows.issue_loads();
     return rows;
   }
   template <class Place>
