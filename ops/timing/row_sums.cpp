@@ -78,7 +78,7 @@ class row_sums_lowering {
         if (rows_of(source, tile, rank) > 0) work_.wait({rank, source * tiles_ + tile, 1});
     }
     if (plan_of(rank).adds_behind) return work_.act({});
-    add(rank, std::min(own(rank), last_tiles(rank)));
+    add(std::min(own(rank), last_tiles(rank)));
     if (plan_of(rank).passes_on) await_sums(rank);
   }
   void send(int rank, int tile) {
@@ -110,14 +110,14 @@ class row_sums_lowering {
     return std::int64_t{gemm.blocks()} * tile_rows(gemm.config) * gemm.config.block_n;
   }
   /// One worker stands for all blocks.
-  void add(int rank, std::int64_t elements) {
+  void add(std::int64_t elements) {
     work_.act({.busy = bytes_of(elements) * (ranks_ + 1) / p_.numbers().memory_rate,
                .way = signal_way::at_once});
   }
   void add_sums(int rank) {
     const int kernel = work_.add_kernel(rank, 1, "add", p_.numbers().launch_graph);
     work_.add_worker(kernel);
-    add(rank, own(rank));
+    add(own(rank));
     if (!plan_of(rank).passes_on) return;
     for (int hop = 1; hop < ranks_; ++hop)
       send(rank, receiver_at_hop(rank, hop, ranks_), own(rank), sums_of(rank));
