@@ -141,7 +141,8 @@ void check_rows(const operator_entry& entry, const gemm_problem& most) {
                  }
                  // Ranks that share a GPU check at different times, with memory of their own.
                  if (sharing() == 1 && runs > 7) {
-                   EXPECT_EQ(free_before, free_after);
+                   EXPECT_EQ(free_before, free_after)
+                       << "a run has allocated something, or another process uses this GPU";
                  }
                });
 }
