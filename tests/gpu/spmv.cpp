@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -203,6 +204,36 @@ void expect_bounds(const std::vector<std::int64_t>& lengths) {
   EXPECT_EQ(static_cast<double>(found.longest), right.row_max) << m.rows;
   EXPECT_EQ(static_cast<double>(found.padded), right.padded) << m.rows;
   EXPECT_NEAR(found.variance, right.row_variance, 1e-9 * (1 + right.row_max * right.row_max));
+}
+
+template <class Value>
+void multiply_often(std::uint64_t seed) {
+  const auto m = with_rows<Value, std::int32_t>(std::vector<std::int64_t>(500, 9), 700, seed);
+  try {
+    product<Value, std::int32_t> made(m, spmv_kernel::cusparse_csr2);
+    const std::vector<Value> x(700, 1);
+    const std::vector<Value> zeros(500, 0);
+    std::vector<Value> first = zeros;
+    made.run(1, x, 0, first);
+    EXPECT_NE(first, zeros);
+    for (int i = 0; i < cases(200); ++i) {
+      std::vector<Value> y = zeros;
+      made.run(1, x, 0, y);
+      ASSERT_EQ(y, first) << "run " << i << ", seed " << seed;
+    }
+  } catch (const untax::error& e) {
+    EXPECT_EQ(e.code(), untax::errc::unsupported) << e.what();
+  }
+}
+
+// cuSPARSE has one handle for a GPU, which has one stream at a time.
+TEST(spmv, threads_multiply_side_by_side) {
+  NEEDS_GPUS(1);
+  std::vector<std::jthread> threads;
+  for (const std::uint64_t seed : {1, 2}) {
+    threads.emplace_back([=] { multiply_often<float>(seed); });
+    threads.emplace_back([=] { multiply_often<double>(seed); });
+  }
 }
 
 TEST(spmv, bounds_of_rows_are_those_of_the_profile) {

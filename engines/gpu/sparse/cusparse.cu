@@ -1,4 +1,4 @@
-// Products by cuSPARSE, with its analysis where it has one.
+// Products by cuSPARSE, with cusparseSpMV_preprocess once for each matrix.
 
 #include <mutex>
 
@@ -8,6 +8,12 @@
 
 namespace untax::sparse {
 namespace {
+
+/// Serialises calls of all types of values, since they share a handle, which has one stream.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 template <class T>
 constexpr cudaDataType value_type = sizeof(T) == 8 ? CUDA_R_64F : CUDA_R_32F;
@@ -48,12 +54,6 @@ class cusparse final : public device_kernel<Value> {
   }
 
  private:
-  /// A handle has one stream.
-  static std::mutex& one_at_a_time() {
-    static std::mutex mutex;
-    return mutex;
-  }
-
   template <class Offset>
   void describe(const device_csr<Value, Offset>& m, spmv_kernel which, cudaStream_t stream) {
     const auto base = CUSPARSE_INDEX_BASE_ZERO;
@@ -66,7 +66,7 @@ class cusparse final : public device_kernel<Value> {
       algorithm_ = CUSPARSE_SPMV_COO_ALG1;
     } else if (which == spmv_kernel::cusparse_sell) {
       slices_ = slices_of(m, false, stream);
-      // Columns have 32 bits, and the library wants begins to have as many.
+      // Columns have 32 bits, and the library requires slice offsets of the same width.
       begins_ = narrow_begins(slices_, stream);
       library_.require(
           library_.create_slices(&matrix_, m.rows, m.cols, m.elements, slices_.stored, slice_rows,
@@ -86,7 +86,7 @@ class cusparse final : public device_kernel<Value> {
 
   template <class Offset>
   void analyse(const device_csr<Value, Offset>& m, cudaStream_t stream) {
-    // Stands for vectors until there are some.
+    // A placeholder for x and y until `run` sets them.
     const device_array<Value> place(m.rows > m.cols ? m.rows : m.cols, stream);
     const std::scoped_lock lock(one_at_a_time());
     const Value alpha = 1;
