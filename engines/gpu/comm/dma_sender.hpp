@@ -13,7 +13,7 @@
 
 namespace untax::gpu {
 
-/// Has a copy engine execute a step that only moves, on a stream.
+/// Enqueues a step that only copies on `stream`, for a copy engine to execute.
 inline void copy_by_dma(const moved_operands& operands, const step& s, cudaStream_t stream) {
   const copied_rows c = operands.rows_of(s);
   const cudaError_t result =
@@ -23,17 +23,16 @@ inline void copy_by_dma(const moved_operands& operands, const step& s, cudaStrea
   require(result, "a copy engine cannot move");
 }
 
-/// Has copy engines execute the moving steps of senders, without a multiprocessor: after what is in
-/// stream `on`, on the launcher's side streams from number 1 on. `send(sender, take)` hands the
+/// Enqueues the copy steps of senders for copy engines, which need no SM. Copies run after the work
+/// in stream `on`, on the launcher's side streams from number 1 on. `send(sender, take)` passes the
 /// steps of a sender to `take`. What a rank sends to itself is copied in `on` itself, before the
-/// kernel that follows: a copy within a GPU may need a multiprocessor, and that kernel occupies
-/// them all.
+/// kernel that follows: a copy within a GPU may need an SM, and that kernel occupies them all.
 ///
-/// The signal of a copy is another copy, of eight bytes, which begins when the first has arrived.
-/// It takes as long as a small copy, so it has a stream of its own, and the next chunk does not
-/// wait for it. Its value, `use`, is read from device memory when it is sent, so a captured graph
-/// can be replayed. Copy engines do not wait: rooms are known to be free before that value is
-/// raised.
+/// The signal of a copy is another copy, of eight bytes, which begins when the first one is
+/// complete. It takes as long as a small copy, so it has a stream of its own, and the next chunk
+/// does not wait for it. Its value, `use`, is read from device memory when it is sent, so a
+/// captured graph can be replayed. Copy engines do not wait: rooms are known to be free before that
+/// value is raised.
 template <class Send>
 void start_dma_senders(const operator_launcher& launcher, const moved_operands& operands,
                        const std::uint64_t* use, int senders, cudaStream_t on, const Send& send) {

@@ -4,8 +4,8 @@
 namespace untax {
 namespace {
 
-/// A block of a kernel that gathers all of A, by all its threads: a sender of the protocol, which
-/// then waits for its share of what others send. The end of the kernel is where blocks meet.
+/// A block of a kernel that gathers all of A: a sender of the protocol, which then awaits its share
+/// of peers' chunks. All threads call its functions. Only the kernel's end synchronises blocks.
 class gathering_block {
  public:
   __device__ gathering_block(const bulk_gather& what, std::uint64_t epoch)
@@ -14,7 +14,7 @@ class gathering_block {
         epoch_(epoch),
         channel_(what.moved.run, static_cast<int>(blockIdx.x)) {}
 
-  /// For each chunk the verbs of the protocol: reserve, move, publish.
+  /// Executes the verbs of the protocol for each chunk: reserve, move, publish.
   __device__ void send() {
     comm::sender_list(w_.lists, share_.worker).each([&](const comm::transfer& p) {
       send_chunk(p);
@@ -35,7 +35,7 @@ class gathering_block {
     const gpu::moved_operands& moved = w_.moved;
     const sent_shard& shard = w_.shard;
     const auto* const own = reinterpret_cast<const std::uint16_t*>(moved.run.in);
-    // What is read is on its way while the readers are asked, and while the epoch is.
+    // The loads are in flight while the epoch is loaded and while the block waits to reserve.
     gpu::block_copy words(
         {own + p.row * moved.a_stride + p.col, moved.a_stride, moved.inbox_stride, rows, p.cols});
     const int set = w_.sets.set_of(epoch_);
@@ -57,8 +57,8 @@ class gathering_block {
     channel_.publish(shard.inbox_room(set, peer(hop + to), p.publish, use));
   }
 
-  /// By the first warp: a rank's readers are the same for all of its rooms, so once is enough. What
-  /// a rank sends to itself is ordered by the end of the run.
+  /// The first warp waits. A rank's readers are the same for all of its rooms, so one wait is
+  /// enough. What a rank sends to itself is ordered by the end of the run.
   [[nodiscard]] __device__ bool reserve(int set, std::uint64_t use, int hop, int hops) const {
     if (threadIdx.x >= 32) return true;
     return channel_.reserve(hops, [&](int i) {

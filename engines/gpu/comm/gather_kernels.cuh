@@ -14,8 +14,8 @@
 
 namespace untax {
 
-/// By all lanes of a warp: waits for a sender's share of the chunks that peers send, so that the
-/// next kernel may read them, by TMA, too. The wait record has the sender's number.
+/// Waits for a sender's share of the chunks of peers; the next kernel may then read them, also by
+/// TMA. All lanes of a warp must call this. The wait record is the sender's.
 __device__ inline void await_incoming(const receiving_grid& incoming, strided share,
                                       const gpu::run_arguments& run, const room_sets& sets,
                                       std::uint64_t epoch) {
@@ -31,17 +31,17 @@ __device__ inline void await_incoming(const receiving_grid& incoming, strided sh
     r.use = use;
     return r;
   });
-  // TMA reads what was acquired.
+  // TMA of the next kernel reads what was acquired.
   cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
 }
 
-/// By all threads of a block: calls `run(block, epoch)` after the kernels before, and before the
-/// GEMM.
+/// Calls `run(block, epoch)` after the kernels ahead have ended and before the GEMM. All threads of
+/// the block must call this.
 template <class Run>
 __device__ void gather_in_block(const gpu::launch_trace& trace, std::uint64_t* epochs,
                                 const Run& run) {
   gpu::griddepcontrol_wait();
-  // Now the GEMM may launch. Earlier, its blocks would occupy SMs that kernels before still need.
+  // The GEMM may launch now. Earlier, its blocks would occupy SMs that kernels ahead still need.
   gpu::griddepcontrol_launch_dependents();
   const auto block = static_cast<int>(blockIdx.x);
   const gpu::block_run mine(trace, epochs[block]);
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(gpu::sender_warps * 32)
   if (io.dry()) return;
   const auto block = static_cast<int>(blockIdx.x);
   const gpu::block_run me(io.moved.run, epochs[block]);
-  // Blocks of the GEMM beside it have the first slots.
+  // The first slots belong to blocks of the GEMM that runs beside this kernel.
   run_senders(io, moving_part(io, block), shared, block, me.epoch(), io.comm_ctas + io.multiplying);
   __syncthreads();
   me.end();
@@ -70,7 +70,7 @@ void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int bloc
                       moving_bytes<Protocol>, stream, "cannot start a gather", io, epochs);
 }
 
-// Without the second bound ptxas keeps to 64 registers, which takes a spill.
+// Without the second bound ptxas limits the kernel to 64 registers, which needs a spill.
 template <class Protocol>
 __global__ void __launch_bounds__(tma_push<Protocol>::threads, 1)
     gather_tma_kernel(const __grid_constant__ shard_io<Protocol> io,
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(tma_push<Protocol>::threads, 1)
   gather_in_block(io.moved.run, epochs, [&](int block, std::uint64_t epoch) {
     const bool sent =
         push::run(io, *reinterpret_cast<typename push::memory*>(shared), block, epoch, block);
-    // While the other warp publishes the last TMA tiles.
+    // Meanwhile the other warp publishes the last TMA tiles.
     if (sent && threadIdx.x < 32)
       await_incoming(incoming, {block, io.senders}, io.moved.run, io.how.sets(), epoch);
   });

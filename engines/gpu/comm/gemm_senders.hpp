@@ -28,18 +28,18 @@ struct shard_senders {
   using run = gather_run<Protocol>;
   struct arguments {
     gather_senders who = gather_senders::elsewhere;
-    bool tma_tiles = false;    ///< what is pushed goes as TMA tiles, a chunk each
-    comm::sender_lists lists;  ///< of those that push, but not in packets
-    int rate_limit = 0;        ///< of epilogue warps that move: bytes a nanosecond, of all together
+    bool tma_tiles = false;    ///< chunks are pushed as TMA tiles, one tile per chunk
+    comm::sender_lists lists;  ///< of senders that push chunks, but not in packets
+    int rate_limit = 0;        ///< total for all epilogue warps that send, in bytes per nanosecond
     CUtensorMap shard_tma_tiles;  ///< of the rank's own shard, one layer
-    /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
+    /// By rank: this rank's shard in the inbox of that rank, one layer for each set of rooms.
     CUtensorMap inbox_tma_tiles[gpu::most_ranks];
   };
   template <class Io>
   class view;
 };
 
-/// The same, in packets.
+/// The same with packets instead of chunks.
 template <class Protocol>
 struct packet_senders {
   using run = gather_run<Protocol>;
@@ -56,20 +56,20 @@ using shard_io = gpu::comm_io<shard_senders<Protocol>>;
 template <class Protocol>
 struct scatter_run : gpu::with_peers<Protocol> {
   scatter_way way = scatter_way::store_to_peers;
-  /// This rank's columns of C, at itself and then in the order of hops; those of peers in TMA
-  /// tiles in which they are sent.
+  /// This rank's columns of C: its own copy first, then peers' copies in the order of hops, as the
+  /// TMA tiles in which they are sent.
   CUtensorMap c[gpu::most_ranks];
 };
 
 /// Senders of flagged tiles of C to all ranks: communication CTAs, or a grid of their own. Where
-/// the epilogue stores to all copies itself, one warp opens C for the peers, and nothing else.
+/// the epilogue itself stores to all copies, one warp opens C for the peers, and nothing is sent.
 template <class Protocol>
 struct tile_senders {
   using run = scatter_run<Protocol>;
   struct arguments {
-    CUtensorMap own_tma_tiles;    ///< those at itself in the TMA tiles in which flagged tiles go
-    comm::sender_lists sent;      ///< what these are: rectangles of the rank's own columns
-    gpu::tma_tile_size tma_tile;  ///< a tile goes in as many, one below the other
+    CUtensorMap own_tma_tiles;    ///< this rank's columns of its own C, as the TMA tiles to send
+    comm::sender_lists sent;      ///< the tiles to send: rectangles of this rank's own columns
+    gpu::tma_tile_size tma_tile;  ///< a tile is sent as several of these, one below the other
   };
   template <class Io>
   class view;
@@ -79,38 +79,38 @@ struct tile_senders {
 template <class Protocol>
 using tile_io = gpu::comm_io<tile_senders<Protocol>>;
 
-// Kernels of senders alone.
+// Kernels that consist of senders only.
 
-/// The senders of the protocol as a kernel of their own, of an even number of blocks.
+/// Launches the senders of the protocol as a kernel of their own, with an even number of blocks.
 template <class Protocol>
 void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
-/// The same with nothing beside it. It also waits for what peers send: when the kernel has ended,
-/// all of A has arrived. A block for each sender, and a word of `epochs`. `early`: programmatic
-/// dependent launch.
+/// The same with nothing beside it. It also waits for the chunks of peers: when the kernel has
+/// ended, all of A has arrived. There are one block and one word of `epochs` per sender. `early`:
+/// programmatic dependent launch.
 void gather_all(const bulk_gather& what, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
-/// And where chunks are TMA tiles, by an even number of blocks.
+/// The same where chunks are TMA tiles, with an even number of blocks.
 template <class Protocol>
 void gather_all_by_tma(const shard_io<Protocol>& io, const receiving_grid& incoming,
                        std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream);
 
-/// The senders of the protocol as a kernel of their own beside the GEMM, a block each, an even
-/// number of them: they open C, send tiles as these are flagged, and close. `epochs`: a word of
-/// each block.
+/// Launches the senders of the protocol as a kernel of their own beside the GEMM, with one block
+/// per sender, an even number. They open C, send tiles as these are flagged, and close. `epochs`:
+/// one word per block.
 template <class Protocol>
 void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
 
-/// The same after the GEMM: all tiles at once, by as many blocks as there are senders. `early`:
+/// The same after the GEMM: all tiles are complete, and there is one block per sender. `early`:
 /// programmatic dependent launch.
 template <class Protocol>
 void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream);
 
-/// Barriers of all ranks, as kernels: one ends when all have opened C, the other when everything
-/// has arrived. A word counts the epochs of each.
+/// Barriers of all ranks, as kernels: `opens` ends when all ranks have opened C, `closes` when all
+/// tiles have arrived. A word counts the epochs of each.
 enum class scatter_meeting : bool { closes, opens };
 template <class Protocol>
 void meet_scattered(const tile_io<Protocol>& io, scatter_meeting what, std::uint64_t* epoch,

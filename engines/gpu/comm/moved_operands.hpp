@@ -10,7 +10,7 @@
 
 namespace untax::gpu {
 
-/// What a copy moves: rows of bytes, and how many lie between the beginnings of two.
+/// Rows of bytes that a copy moves. A pitch is the distance between the beginnings of two rows.
 struct copied_rows {
   void* to = nullptr;
   const void* from = nullptr;
@@ -19,18 +19,18 @@ struct copied_rows {
   std::size_t row_bytes = 0;
   std::size_t rows = 0;
 
-  /// Whether nothing lies between them.
+  /// Whether rows have no gaps between them.
   [[nodiscard]] bool dense() const { return to_pitch == row_bytes && from_pitch == row_bytes; }
 };
 
-/// Where the operands of moving steps lie, for elements of 2 bytes: rows of so many elements.
+/// The addresses of the operands of copy steps. Elements have 2 bytes; strides are in elements.
 struct moved_operands {
   run_arguments run;
   std::int64_t a_stride = 0;
   std::int64_t inbox_stride = 0;
   std::int64_t outbox_stride = 0;
-  std::int64_t outbox_begin = 0;  ///< bytes from the inbox, behind which it lies
-  std::int64_t c_stride = 0;      ///< of the result, which `run.between` lies apart from a peer's
+  std::int64_t outbox_begin = 0;  ///< bytes from the inbox to the outbox, which follows it
+  std::int64_t c_stride = 0;      ///< of the result; `run.between`: from a rank's C to the next one
 
   [[nodiscard]] UNTAX_HOST_DEVICE std::uint16_t* at(const place& p) const {
     if (p.of == operand::a) return element(const_cast<std::byte*>(run.in), p, a_stride);

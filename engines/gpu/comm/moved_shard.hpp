@@ -11,22 +11,22 @@
 
 namespace untax {
 
-/// What senders of `all_gather_gemm_protocol::push` need beside their lists, as plain 32-bit
-/// numbers: the protocol computes in 64 bits, step by step.
+/// What senders of `all_gather_gemm_protocol::push` need in addition to their lists, in plain
+/// 32-bit numbers: the protocol itself computes in 64 bits, step by step.
 struct sent_shard {
   bool counted = true;  ///< readers retire what they have read, see `counts_readers`
   int rows = 0;
   int columns = 0;
-  int inbox_row = 0;  ///< in the inbox of every rank, in set 0
+  int inbox_row = 0;  ///< first row in the inbox of every rank, in set 0
   int inbox_column = 0;
-  int set_rows = 0;  ///< of the inbox
+  int set_rows = 0;  ///< rows of a set of the inbox
   int ready = 0;     ///< counter of the first chunk at every consumer, in set 0
   int ready_set = 0;
-  /// To be added to the counters of lists, which were made for the most rows of any run.
+  /// Added to the counters in lists, which are made for the maximum number of rows of any run.
   int listed_from = 0;
-  int free = 0;  ///< counter of rank 0 as a consumer, at this rank, in set 0
+  int free = 0;  ///< the counter for consumer 0 at this rank, in set 0
   int free_set = 0;
-  int chunk_bytes = 2;  ///< of a whole chunk, also where one ends with the shard
+  int chunk_bytes = 2;  ///< of a full chunk, also if the end of the shard cuts one off
 
   template <class Layout>
   [[nodiscard]] static constexpr sent_shard of(const Layout& how) noexcept {
@@ -50,8 +50,8 @@ struct sent_shard {
     return shard;
   }
 
-  /// The room of a chunk in the inbox of `consumer`, by the counter that its list names, without
-  /// the producer, which is this rank.
+  /// The room of a chunk in the inbox of `consumer`. `listed`: the counter that the list names. The
+  /// producer, which is this rank, is not set.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int set, int consumer, int listed,
                                                             std::uint64_t use) const noexcept {
     room r;
@@ -62,12 +62,12 @@ struct sent_shard {
     r.use = use;
     return r;
   }
-  /// How many of the rows that a list names exist in this run: it was made for the most rows of
-  /// any.
+  /// How many of a list entry's rows exist in this run: lists are made for the maximum number of
+  /// rows.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(const comm::transfer& p) const noexcept {
     return p.row + p.rows <= rows ? p.rows : p.row < rows ? rows - p.row : 0;
   }
-  /// In another set, the counter that a list names.
+  /// The counter in set `set` for the counter that a list names.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publish_counter(int set,
                                                                 int listed) const noexcept {
     return listed + set * ready_set + listed_from;
@@ -77,15 +77,15 @@ struct sent_shard {
   }
 };
 
-/// A chunk that another rank sends, or this one to itself.
+/// A chunk that a peer sends, or that this rank sends to itself.
 struct incoming_chunk {
   int source = 0;
   int ready = -1;  ///< the counter that signals it; negative: there is no such chunk
 };
 
-/// The chunks that arrive at a rank, as plain numbers, assigned to its senders like those that
-/// leave: a sender waits for the chunks of the senders of the same number at peers, which wait for
-/// nothing later.
+/// The chunks that arrive at a rank, in plain numbers, distributed over its senders like the chunks
+/// that it sends: a sender waits for chunks from the senders of the same number at peers. Those do
+/// not depend on any later step of this sender.
 struct receiving_grid {
   int rank = 0;
   int ranks = 1;
@@ -93,7 +93,7 @@ struct receiving_grid {
   int hops = 0;
   int last_source = 0;  ///< the last rank whose shard is not empty
   int chunks = 0;       ///< of a full shard
-  int last_chunks = 0;  ///< of that of `last_source`
+  int last_chunks = 0;  ///< of the shard of `last_source`
   int ready = 0;        ///< counter of the first chunk of rank 0, in set 0
   int ready_set = 0;
   int ready_source = 0;
@@ -114,7 +114,7 @@ struct receiving_grid {
     return grid;
   }
 
-  /// How many waits a sender has at most: as many numbers as `at` takes.
+  /// An upper bound of a sender's waits: `at` takes numbers below it.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count(strided share) const noexcept {
     return hops * share.share_of(chunks);
   }
@@ -128,11 +128,11 @@ struct receiving_grid {
   }
 };
 
-/// Arguments of a kernel that gathers all of A before a GEMM starts, where chunks are no TMA tiles.
+/// Arguments of a kernel that gathers all of A before a GEMM starts, if chunks are not TMA tiles.
 struct bulk_gather {
   gpu::moved_operands moved;
   room_sets sets;
-  int senders = 1;  ///< blocks
+  int senders = 1;  ///< number of blocks
   sent_shard shard;
   comm::sender_lists lists;
   receiving_grid receiving;

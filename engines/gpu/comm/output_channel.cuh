@@ -10,17 +10,17 @@
 
 namespace untax {
 
-/// Counts one more, after all stores of this thread; acquires those of all that counted before.
+/// Adds one: releases all stores of this thread, and acquires those of all threads before it.
 [[nodiscard]] __device__ inline std::uint64_t count(std::uint64_t& word) {
   return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(word).fetch_add(
                  1, cuda::memory_order_acq_rel);
 }
-/// Both epilogue warps wait at the same time, with wait records of their own where there are any.
+/// The epilogue warps of a block wait at the same time, so their wait records have different slots.
 [[nodiscard]] __device__ inline int slot_of_storing_warp() {
   return static_cast<int>(blockIdx.x + (threadIdx.x / 32 == 2 ? gridDim.x : 0));
 }
 
-/// The verbs of one output on the copies of C, by a warp: lane i is for the rank i + 1 hops away.
+/// The verbs of one output on the copies of C. Lane i of the warp handles the rank i + 1 hops away.
 template <class Protocol>
 class output_channel {
  public:
@@ -55,7 +55,7 @@ class output_channel {
     const int rank = io_.how.rank();
     return io_.how.landing(rank, receiver_at_hop(rank, i + 1, world()), output_, epoch_);
   }
-  /// Where tiles of that rank lie here.
+  /// Where the tiles of the source rank i + 1 hops away lie here.
   [[nodiscard]] __device__ room landing_from(int i, int output) const {
     const int rank = io_.how.rank();
     return io_.how.landing(source_at_hop(rank, i + 1, world()), rank, output, epoch_);
@@ -67,9 +67,9 @@ class output_channel {
   gpu::warp_channel channel_;
 };
 
-/// By a warp of each of so many blocks when the block has stored its part of an output: the last
-/// one closes the output. Returns whether it did. `counted`: in this GPU's memory, blocks of all
-/// runs.
+/// One warp of each of `blocks` blocks calls this when its block has stored its part of an output.
+/// The last block closes the output. Returns whether this block did. `counted`: in this GPU's
+/// memory, a count of blocks over all runs.
 template <class Protocol>
 __device__ bool close_as_last(const output_channel<Protocol>& output, std::uint64_t& counted,
                               unsigned blocks) {

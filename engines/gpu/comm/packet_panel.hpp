@@ -10,13 +10,13 @@
 
 namespace untax {
 
-/// Where A, sharded by rows, lies in an inbox as packets of four elements (rma/packet.cuh), each
-/// its own signal: k-block by k-block, and in a k-block row by row. There are none where a k-block
-/// reaches beyond k.
+/// The layout of A, sharded by rows, in an inbox as packets of four elements (rma/packet.cuh), each
+/// its own signal: k-block by k-block, and within a k-block row by row. A k-block that reaches
+/// beyond k has no packets there.
 struct packet_panel {
   static constexpr int elements = 4;
   static constexpr std::size_t bytes = 16;                ///< of a packet
-  static constexpr int across = gpu::block_k / elements;  ///< of a row in a k-block
+  static constexpr int across = gpu::block_k / elements;  ///< packets per row of a k-block
 
   int rows = 0;
   int columns = 0;
@@ -34,7 +34,7 @@ struct packet_panel {
     return panel;
   }
 
-  /// In its set, the packet of a row that begins at `column`, a multiple of 4.
+  /// The index, in its set, of a row's packet that begins at `column`, a multiple of 4.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int column) const noexcept {
     return (column / gpu::block_k * rows + row) * across + column % gpu::block_k / elements;
   }
@@ -44,9 +44,9 @@ struct packet_panel {
   }
 };
 
-/// Which packets of the rank's own shard a thread sends: every n-th, so that the threads of a warp,
-/// whose numbers begin with a multiple of 32, have neighbours. That takes divisions, so it is
-/// computed before any rank waits for the packets.
+/// The packets of the rank's own shard that a thread sends: every n-th, so that the threads of a
+/// warp, whose first number is a multiple of 32, send adjacent packets. This takes divisions, so it
+/// is computed before any rank waits for the packets.
 class packet_share {
  public:
   packet_share() = default;
@@ -62,13 +62,13 @@ class packet_share {
     step_ = {threads / across_, threads % across_};
   }
 
-  /// How many the first thread of the warp sends; others may have one less.
+  /// How many packets the first thread of the warp sends; other threads may send one less.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int turns() const { return turns_; }
   struct place {
-    int row = -1;  ///< in the shard; -1: there is none
+    int row = -1;  ///< in the shard; -1: no packet
     int column = 0;
   };
-  /// The next one.
+  /// The next packet.
   UNTAX_HOST_DEVICE constexpr place take() {
     const place here{next_ < count_ ? at_.row : -1, at_.column * packet_panel::elements};
     next_ += threads_;
@@ -87,8 +87,8 @@ class packet_share {
   int threads_ = 0;
   int next_ = 0;
   int turns_ = 0;
-  place at_;    // counted in packets, like the next one
-  place step_;  // from a packet to the next
+  place at_;    // column in packets, also in `step_`
+  place step_;  // from a packet of this thread to the next
 };
 
 }  // namespace untax

@@ -12,8 +12,8 @@ namespace untax {
 
 static_assert(sizeof(packet) == packet_panel::bytes);
 
-/// A thread that sends packets to all ranks, the nearest first and its own last. By all lanes of a
-/// warp.
+/// Sends a thread's packets to all ranks, the nearest first and this rank last. All lanes of a warp
+/// must call its functions.
 template <class Io>
 class packet_sender {
  public:
@@ -31,7 +31,7 @@ class packet_sender {
         at[i] = mine.take();
         data[i] = at[i].row < 0 ? 0 : load(at[i]);
       }
-      // A is loaded while the reserve is waited for.
+      // The loads of A are in flight while the warp waits to reserve.
       if (!sender_.reserve(0, ranks)) return;
       for (int hop = 1; hop <= ranks; ++hop) {
         packet* const to =
@@ -87,7 +87,7 @@ class packet_senders<Protocol>::view {
   __device__ void beside(int warp, const gpu::epilogue_smem& /*own*/) { send(warp); }
 
  private:
-  /// The consumer has the first slots of wait records.
+  /// The first slots of wait records belong to the consumer.
   __device__ void send(int warp) {
     const auto warps = static_cast<int>(blockDim.x) / 32;
     const int slot = io_.multiplying * (gpu::warpgroup_threads / 32) +

@@ -8,45 +8,45 @@
 
 namespace untax::gpu {
 
-/// Warps of a block that issues TMA copies, each a sender of its own with memory for two
-/// portions: while one waits until what it sent has arrived, so that it can say so, others send.
+/// Sender warps of a block that issues TMA copies. Each is a sender with two stages of memory:
+/// while one warp waits for its copies to complete, to publish them, the other warps send.
 inline constexpr int sender_warps = 3;
 
 }  // namespace untax::gpu
 
 namespace untax {
 
-/// Who of a rank's kernel are the senders of the protocol.
+/// Which part of a rank's kernel contains the senders of the protocol.
 enum class gather_senders : std::uint8_t {
-  elsewhere,       ///< nobody: another kernel, or the copy engines
+  elsewhere,       ///< none of it: another kernel or the copy engines send
   comm_ctas,       ///< blocks that do nothing else
-  all_ctas_first,  ///< the blocks that multiply, before they do
-  warps,           ///< a warp of each of the first blocks that multiply, while they do
-  epilogue_warps,  ///< the warps of these that store, until they have something to store
+  all_ctas_first,  ///< the blocks that multiply, before they start to
+  warps,           ///< one warp of each of the first blocks that multiply, meanwhile
+  epilogue_warps,  ///< the epilogue warps of these blocks, until there is a tile to store
 };
 
-/// What becomes of a finished tile.
+/// What happens to a finished tile.
 enum class scatter_way : std::uint8_t {
-  store_to_peers,  ///< from shared memory into all copies of C
-  tile_flags,      ///< into the rank's own C, and senders are told, who send it on
-  local_only,      ///< into the rank's own C; what follows the kernel sends it on
+  store_to_peers,  ///< it is stored from shared memory to all copies of C
+  tile_flags,      ///< it is stored to the rank's own C, and its flag lets senders send it on
+  local_only,      ///< it is stored to the rank's own C; what follows the kernel sends it on
 };
 
-/// Who of the blocks that multiply moves.
+/// Which of the blocks that multiply also send.
 struct moving_blocks {
   gather_senders who = gather_senders::elsewhere;
   bool by_rows = true;
-  int blocks = 0;  ///< that multiply
+  int blocks = 0;  ///< number of blocks that multiply
   int senders = 0;
 };
 
-/// The number, as a sender, of one of the four warps beside those that multiply, of block `block`;
-/// none if it is `senders` or more.
+/// The sender number of warp `warp` of block `block`, one of the four warps beside the MMA
+/// warpgroups. If it is `senders` or more, the warp is not a sender.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sender_beside(const moving_blocks& all, int block,
                                                             int warp) noexcept {
   switch (all.who) {
     case gather_senders::all_ctas_first:
-      // By k own columns are multiplied meanwhile, so a block's producer moves last.
+      // By k, own columns are multiplied meanwhile, so the producer warp of a block sends last.
       return all.by_rows ? block * 4 + warp : (warp + 3) % 4 * all.blocks + block;
     case gather_senders::warps:
       return warp == 3 ? block : all.senders;
@@ -57,13 +57,13 @@ struct moving_blocks {
   }
 }
 
-/// Whether one of these warps sends packets, each thread some.
+/// Whether such a warp sends packets; each of its threads then sends some.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool sends_packets(const moving_blocks& all, int block,
                                                              int warp) noexcept {
   const bool every = all.who == gather_senders::all_ctas_first;
   return every || (all.who == gather_senders::warps && warp == 3 && block < all.senders);
 }
-/// A thread that sends packets, and of how many.
+/// A thread that sends packets: its number, and how many such threads there are.
 struct packet_thread {
   int number = 0;
   int threads = 0;

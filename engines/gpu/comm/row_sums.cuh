@@ -13,8 +13,8 @@
 
 namespace untax {
 
-/// A block that adds, with elements of type T. Own rows are contiguous in every slab and in every
-/// result, so they are one array of words, of which each thread takes some.
+/// A block that adds elements of type T. A rank's own rows are contiguous in every slab and in
+/// every result, so they are one array of words, over which all threads of the grid loop.
 template <class T, class Protocol>
 class row_adder {
  public:
@@ -39,7 +39,7 @@ class row_adder {
   static constexpr int together = 4;  // words of a slab that a thread loads at once
   using eight = gpu::eight<T>;
 
-  /// Some words from `at` on, a step apart.
+  /// Adds `together` words, the first one at `at`, `step_` apart.
   __device__ void add(std::int64_t at) const {
     eight sums[together];
     take(at, 0, [&](int i, const eight& first) { sums[i] = first; });
@@ -60,7 +60,7 @@ class row_adder {
 #pragma unroll
     for (int i = 0; i < together; ++i) visit(i, eight::of(seen[i]));
   }
-  /// To the farthest rank first, to this one last.
+  /// Stores to the next rank first, and to this rank last.
   __device__ void store(std::int64_t at, const uint4& word) const {
     const int rank = io_.how.rank();
     const int world = io_.how.world();
@@ -74,8 +74,8 @@ class row_adder {
   const row_sums<Protocol>& io_;
   std::int64_t step_;
   std::int64_t words_;
-  std::int64_t result_;  // the first word of the own rows
-  const uint4* slab_;    // that of rank 0, from the own rows on
+  std::int64_t result_;  // first word of the own rows in a result
+  const uint4* slab_;    // the own rows in the slab of rank 0
 };
 
 template <class Protocol>

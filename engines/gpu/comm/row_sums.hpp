@@ -12,21 +12,21 @@
 
 namespace untax {
 
-/// What the kernel is given that adds, behind a GEMM that does not, what ranks have left of this
-/// one's rows.
+/// The arguments of a kernel that adds, after a GEMM that does not, the partial results that ranks
+/// have stored for this rank's rows.
 template <class Protocol>
 struct row_sums : gpu::with_peers<Protocol> {
   gpu::owned_rows owned;
-  std::int64_t slab_bytes = 0;    ///< from what a rank left to what the next one did
-  bool passes_on = false;         ///< the sums go to the results of all ranks
-  std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks that have stored all, ever
-  const std::uint64_t* epoch = nullptr;  ///< the same: of the GEMM, which not always is followed
+  std::int64_t slab_bytes = 0;    ///< from the partial results of a rank to those of the next
+  bool passes_on = false;         ///< sums are stored to the results of all ranks
+  std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks finished in all runs
+  const std::uint64_t* epoch = nullptr;  ///< the GEMM's epoch, in GPU memory; not every run adds
   dtype type = dtype::bf16;
 };
 
-/// Adds them in the order of the ranks, in fp32, and rounds once: into a C of the own rows, or into
-/// those rows of the results of all ranks, who then tell each other that they are there, as output
-/// 1 of the protocol. With `early` blocks take places as the kernel before them leaves them.
+/// Adds partial results in the order of ranks, in fp32, and rounds once. It stores to a C of the
+/// own rows, or to these rows of the results of all ranks, which then signal completion to each
+/// other, as output 1 of the protocol. `early`: programmatic dependent launch.
 template <class Protocol>
 void add_rows(const row_sums<Protocol>& io, int blocks, bool early, cudaStream_t stream);
 

@@ -14,7 +14,7 @@
 
 namespace untax {
 
-/// One warp of a block issues TMA copies.
+/// A block is one warp, which issues TMA copies.
 template <class Protocol>
 __global__ void __launch_bounds__(32)
     scatter_comm_kernel(const __grid_constant__ tile_io<Protocol> io, std::uint64_t* epochs) {
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(32)
   if (io.dry()) return;
   const auto me = static_cast<int>(blockIdx.x);
   const gpu::block_run mine(io.moved.run, epochs[me]);
-  // Blocks of the GEMM beside it have the first slots.
+  // The first slots belong to blocks of the GEMM that runs beside this kernel.
   tile_sender<Protocol>::run(io, *reinterpret_cast<typename tile_sender<Protocol>::memory*>(shared),
                              me, mine.epoch(), io.multiplying + me);
   mine.end();
@@ -58,9 +58,9 @@ void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int bloc
                       "cannot start a scatter", io, epochs);
 }
 
-/// A block of a kernel that sends all results when they have been computed, by all its threads: a
-/// sender of the protocol, which opens, sends its tiles and closes. The end of the kernel is where
-/// blocks meet.
+/// A block of a kernel that sends all results after these have been computed: a sender of the
+/// protocol, which opens C, sends its tiles and closes. All threads call its functions. Only the
+/// end of the kernel synchronises blocks.
 template <class Protocol>
 class scattering_block {
  public:
@@ -90,7 +90,7 @@ class scattering_block {
     const int rank = io_.how.rank();
     const int ranks = io_.how.world();
     const gpu::moved_operands& moved = io_.moved;
-    // Tiles are loaded while peers open their C.
+    // The loads are in flight while peers open their C.
     gpu::block_copy words({moved.at({operand::c, rank, rows.begin, columns.begin}), moved.c_stride,
                            moved.c_stride, static_cast<int>(rows.size),
                            static_cast<int>(columns.size)});
@@ -102,7 +102,7 @@ class scattering_block {
       return moved.at({operand::c, peer, rows.begin, columns.begin});
     });
   }
-  /// By the first warp. All tiles of a rank go to the same peers, so one wait is enough.
+  /// The first warp waits. All tiles of a rank go to the same peers, so one wait is enough.
   [[nodiscard]] __device__ bool reserve() const { return threadIdx.x >= 32 || output_.reserve(); }
 
   const tile_io<Protocol>& io_;

@@ -6,8 +6,8 @@
 
 namespace untax::comm {
 
-/// The transfer list of one sender, in a kernel. It is constant while the operator lives, so it is
-/// read through L1, and before the kernels ahead have ended.
+/// The transfer list of one sender, for kernels. It is constant while the operator exists, so it is
+/// loaded through L1, and before the kernels ahead have ended.
 class sender_list {
  public:
   sender_list() = default;
@@ -32,7 +32,7 @@ class sender_list {
     t.before = what.w;
     return t;
   }
-  /// Calls `send` for each entry; the next one is loaded meanwhile.
+  /// Calls `send` for each entry, and loads the next entry meanwhile.
   template <class Send>
   __device__ void each(Send&& send) const {
     if (count_ == 0) return;
@@ -43,9 +43,9 @@ class sender_list {
       send(now);
     }
   }
-  /// To how many ranks each entry goes.
+  /// The number of ranks to which each entry is sent.
   [[nodiscard]] __device__ int hops() const { return count_ > 0 ? at(0).hops : 0; }
-  /// What entry `i` waits for.
+  /// The counter that entry `i` waits for.
   [[nodiscard]] __device__ int acquire_of(int i) const { return __ldg(&first_[i].acquire); }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace untax {
 
-/// What all warps that send chunks of the rank's shard have in common: the order of peers, the
+/// The part that all warps which send chunks of the rank's shard share: the order of peers, the
 /// reserve before a chunk and the publish after it.
 template <class Protocol>
 class shard_sender {
@@ -34,15 +34,15 @@ class shard_sender {
     return to < ranks ? to : to - ranks;
   }
 
-  /// Waits until these peers have read what was sent to them two epochs ago; false if this wait or
-  /// an earlier one failed. A rank has the same readers for all of its rooms, so there is one wait
-  /// for each round of peers. What a rank sends to itself is ordered by the end of the run.
+  /// Waits until these peers have read what they were sent in the set's previous use; false if this
+  /// wait or an earlier one failed. A rank's readers are the same for all of its rooms, so one wait
+  /// per group of peers suffices. What a rank sends to itself is ordered by the end of the run.
   [[nodiscard]] __device__ bool reserve(int hop, int hops) {
     if (hop == reserved_ || !going_) return going_;
     reserved_ = hop;
     const sent_shard& shard = io_.shard;
-    // No set has been read before its first use. Checked once here: for each room it would cost
-    // registers.
+    // The first use of a set needs no wait. The check is made once here: a check for each room
+    // would cost registers.
     if (!shard.counted || use_ == 1) return true;
     if (gpu::left_out(gpu::mutant::gather_reserve)) return true;
     going_ = channel_.reserve_free(hops, [&](int i) {
@@ -52,7 +52,7 @@ class shard_sender {
     return going_;
   }
 
-  /// By one thread: publishes a chunk to the peer that is so many hops away. A release.
+  /// One thread publishes a chunk to the peer that is `hop` hops away. A release.
   __device__ void publish(const comm::transfer& chunk, int hop) const {
     if (gpu::left_out(gpu::mutant::gather_publish) || io_.shard.rows_of(chunk) == 0) return;
     channel_.publish(io_.shard.inbox_room(set_, peer(hop), chunk.publish, use_));
@@ -63,12 +63,12 @@ class shard_sender {
   std::uint64_t use_;
   int set_;
   gpu::warp_channel channel_;
-  int reserved_ = -1;  // the hop that the last chunk began with
+  int reserved_ = -1;  // first hop of the last reserve
   bool going_ = true;
 };
 
-/// A warp that pushes the chunks of its list, one after the other. For each chunk the verbs of the
-/// protocol: reserve, move, publish.
+/// A warp that pushes the chunks of its list, one after the other. It executes the verbs of the
+/// protocol for each chunk: reserve, move, publish.
 template <class Protocol, class Copier>
 class chunk_sender {
  public:
@@ -110,11 +110,11 @@ class chunk_sender {
 };
 
 /// An epilogue warp that pushes the chunks of its list as TMA tiles, before it has results to
-/// store. For each chunk the verbs of the protocol: reserve, move, publish.
+/// store. It executes the verbs of the protocol for each chunk: reserve, move, publish.
 ///
-/// Every block has a few chunks. If all started at once, they would share the link, and the first
-/// would arrive with the last. So each starts when those before it, in the order in which tiles
-/// need them, should have been sent.
+/// Every block has a few chunks. If all blocks started at once, they would share the link, and the
+/// first chunk would arrive with the last. So each chunk starts when the chunks before it, in the
+/// order in which tiles need them, should have been sent.
 template <class Protocol>
 class epilogue_sender {
  public:
@@ -123,7 +123,7 @@ class epilogue_sender {
                              std::uint64_t epoch, int slot)
       : io_(io), own_(own), sender_(io, epoch, slot), start_(cuda_memory::now()) {}
 
-  /// Before the kernels ahead have ended.
+  /// Prefetches tensor maps. May be called before the kernels ahead have ended.
   static __device__ void prepare(const shard_io<Protocol>& io) {
     const int lane = device_warp::thread_rank();
     if (lane == 0) gpu::prefetch(io.shard_tma_tiles);

@@ -13,17 +13,17 @@
 namespace untax::gpu {
 
 using warp_ring = bulk_ring<2>;
-/// Of shared memory, for the senders of a block.
+/// Bytes of shared memory for the senders of a block.
 inline constexpr int sender_bytes = sender_warps * static_cast<int>(sizeof(warp_ring::memory));
 
-/// The number of the thread's warp as a sender, of block `block`; -1 if it is none.
+/// The sender number of the calling warp in block `block`, or -1 if it is not a sender.
 [[nodiscard]] __device__ inline int sender_number(int block) {
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   return warp < sender_warps ? block * sender_warps + warp : -1;
 }
 
-/// By all threads of a block: calls `run(sender, ring)` in the warps that move. `sender` numbers
-/// them over all blocks, of which this is number `block`.
+/// Calls `run(sender, ring)` in the sender warps of a block. All of its threads must call this.
+/// `sender` numbers the sender warps over all blocks, of which this is number `block`.
 template <class Run>
 __device__ void each_sender_warp(std::byte* shared, int block, const Run& run) {
   const int me = sender_number(block);
@@ -37,12 +37,12 @@ __device__ void each_sender_warp(std::byte* shared, int block, const Run& run) {
 
 namespace untax {
 
-/// Of shared memory, for the senders of a block, at a multiple of 128 bytes.
+/// Bytes of shared memory for the senders of a block. It begins at a multiple of 128 bytes.
 template <class Protocol>
 inline constexpr int moving_bytes =
     std::max(gpu::sender_bytes, static_cast<int>(sizeof(typename tma_push<Protocol>::memory)));
 
-/// The part of the thread's warp in such a block. With TMA tiles no warp has a part of its own.
+/// The calling warp's list in a block that only sends. With TMA tiles no warp has its own list.
 template <class Protocol>
 [[nodiscard]] __device__ comm::sender_list moving_part(const shard_io<Protocol>& io, int block) {
   if (io.tma_tiles || io.how.pulls()) return {};
@@ -51,8 +51,8 @@ template <class Protocol>
   return {io.lists, me};
 }
 
-/// The senders of a block that only moves, by all of its threads. Wait records of senders begin at
-/// `first_slot`. `mine` is the part of the thread's warp, see `moving_part`.
+/// Runs the senders of a block that only sends. All of its threads must call this. Wait records of
+/// senders begin at `first_slot`. `mine` is the calling warp's list, see `moving_part`.
 template <class Protocol>
 __device__ void run_senders(const shard_io<Protocol>& io, const comm::sender_list& mine,
                             std::byte* shared, int block, std::uint64_t epoch, int first_slot) {
@@ -86,7 +86,7 @@ class shard_senders<Protocol>::view {
   explicit __device__ view(const Io& io) : io_(io), by_rows_(io.arrivals.by_rows) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  /// Computes what to send, while the kernels ahead end.
+  /// Finds the list to send, while kernels ahead still run.
   __device__ void prepare_comm() { mine_ = moving_part(io_, static_cast<int>(blockIdx.x)); }
   __device__ void prepare_beside(int warp) {
     const int me = sender_beside(moving(), number(), warp);
@@ -100,7 +100,7 @@ class shard_senders<Protocol>::view {
     run_senders(io_, mine_, shared, static_cast<int>(blockIdx.x), epoch_,
                 static_cast<int>(gridDim.x));
   }
-  /// These warps push: a pull has blocks of its own.
+  /// These warps push; only blocks that do nothing else pull.
   __device__ void beside(int warp, const gpu::epilogue_smem& own) {
     const int me = sender_beside(moving(), number(), warp);
     if (me >= io_.senders) return;

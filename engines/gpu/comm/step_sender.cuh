@@ -12,10 +12,10 @@
 
 namespace untax::gpu {
 
-/// A warp that executes the moving steps of a program: copies, with verbs around them.
+/// A warp that executes the copy steps of a program, with their verbs.
 ///
-/// Signals of small chunks are deferred, so that one release serves several peers, until so many
-/// bytes have been moved or the warp would have to wait.
+/// Signals of small chunks are deferred, so that one release serves several peers: until
+/// `prompt_bytes` have been copied, or the warp would have to wait.
 template <class Copier>
 class step_sender {
  public:
@@ -27,7 +27,7 @@ class step_sender {
   __device__ void operator()(const step& s) {
     if (!going_) return;
     const unsigned bit = s.reserve.named() ? 1U << s.reserve.consumer : 0;
-    // A rank's readers are the same for all of its rooms, so once for each rank is enough.
+    // A rank's readers are the same for all of its rooms, so one reserve per rank is enough.
     if (s.reserve.free >= 0 && s.reserve.needed_free() > 0 && (reserved_ & bit) == 0) {
       reserved_ |= bit;
       for (int i = 0; i < s.reserve.readers; ++i) hold(reserving(run_, s.reserve, i));
@@ -47,7 +47,7 @@ class step_sender {
       signal(s.retire.producer, s.retire.free + s.reader, s.retire.use);
     if (unsignalled_ >= prompt_bytes) send();
   }
-  /// After the last step.
+  /// To be called after the last step.
   __device__ void finish() {
     wait();
     if (going_) send();
@@ -58,7 +58,7 @@ class step_sender {
   static constexpr std::int64_t prompt_bytes = 64 << 10;
   static constexpr int most_held = 32;
 
-  /// All of them are waited for together, before the next action.
+  /// Defers a wait. All deferred waits are executed together, before the next action.
   __device__ void hold(const pending_wait& what) {
     if (pending_waits_.full()) wait();
     pending_waits_.add(what);
@@ -73,7 +73,7 @@ class step_sender {
     pending_waits_.clear();
   }
 
-  /// Lane i holds the signal number i.
+  /// Defers a signal: lane i holds signal number i.
   __device__ void signal(int rank, int index, std::uint64_t value) {
     if (held_ == most_held) send();
     if (device_warp::thread_rank() == held_) {
@@ -82,7 +82,7 @@ class step_sender {
     }
     ++held_;
   }
-  /// Release, after everything that any thread of the warp has written.
+  /// Sends the deferred signals. Release, of everything that any thread of the warp has written.
   __device__ void send() {
     if (held_ == 0) return;
     copier_.complete();

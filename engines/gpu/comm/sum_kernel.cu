@@ -6,7 +6,7 @@
 namespace untax::gpu {
 namespace {
 
-/// What a rank sends that has nothing of k, by warp `me` of those that add.
+/// Sends zeros, for a rank without a shard of k. Called by warp `me` of those that add.
 template <class Words>
 __device__ void send_zeros(const adding_io& io, int me, std::uint64_t epoch) {
   const float zeros[4] = {};

@@ -8,8 +8,8 @@
 
 namespace untax::gpu {
 
-/// A grid that only adds what ranks send, `blocks` blocks of 12 warps each: `io.adding_warps` are
-/// those of all. `epochs`: a word of each block.
+/// Launches a grid that only adds what ranks send, with `blocks` blocks of 12 warps.
+/// `io.adding_warps` is the number of warps in all blocks. `epochs`: one word per block.
 void add_in_own_grid(const adding_io& io, std::uint64_t* epochs, int blocks, cudaStream_t stream);
 
 }  // namespace untax::gpu

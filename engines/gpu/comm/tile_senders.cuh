@@ -15,18 +15,18 @@
 
 namespace untax {
 
-/// A warp that is a sender of the protocol: it sends tiles as these are flagged. Each is read once
-/// and stored to all peers, as TMA tiles that follow each other without a gap while there are
-/// tiles.
+/// A warp that is a sender of the protocol: it sends tiles as these are flagged. It loads each tile
+/// once and stores it to all peers, as TMA tiles, which it issues back to back as long as flagged
+/// tiles are available.
 template <class Protocol>
 class tile_sender {
  public:
   using stream = gpu::tma_copy_ring<gpu::tma_layer_coord>;
-  /// Of shared memory.
+  /// The shared memory of a sender.
   using memory = stream::memory;
 
-  /// By one warp. It is number `me` of `io.senders`; `slot` names its wait record. The host
-  /// reports failed waits.
+  /// All lanes of a warp must call this. The warp is number `me` of `io.senders`; `slot` names its
+  /// wait record. The host reports failed waits.
   static __device__ void run(const tile_io<Protocol>& io, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (device_warp::thread_rank() == 0) {
@@ -60,12 +60,12 @@ class tile_sender {
     const auto stored = [] {};
     const bool leads = device_warp::thread_rank() == 0;
     bool going = true;
-    int there = 0;  // so many have been flagged
+    int there = 0;  // tiles known to be flagged
     for (int turn = 0; turn < list_.count(); ++turn) {
       if (turn == there) {
         there += tile_flags_from(turn);
         if (turn == there) {
-          // Tiles that have been loaded are sent before that.
+          // Tiles that have been loaded are stored before the wait.
           if (leads) tma_tiles_.drain(store, stored);
           __syncwarp();
           going = await(turn);
@@ -88,7 +88,7 @@ class tile_sender {
     return going;
   }
 
-  /// How many tiles in a row are flagged from this turn on. Acquire, for all lanes.
+  /// The number of consecutive flagged tiles from entry `turn` on. Acquire, for all lanes.
   [[nodiscard]] __device__ int tile_flags_from(int turn) const {
     constexpr int at_a_look = 32;
     const int left = list_.count() - turn;

@@ -9,32 +9,32 @@
 
 namespace untax {
 
-/// A block that pushes chunks of the rank's shard as TMA tiles. Two warps, for each chunk the verbs
-/// of the protocol:
+/// A block that pushes chunks of the rank's shard as TMA tiles. Two warps execute the verbs of the
+/// protocol:
 ///
-///   warp 0   reserve, move    the chunks follow each other without a gap
-///   warp 1   publish          all that has arrived since the last time
+///   warp 0   reserve, move    issues the chunks back to back
+///   warp 1   publish          covers all chunks that have arrived since its last one
 template <class Protocol>
 class tma_push {
  public:
-  /// Of a block that does nothing else.
+  /// Threads of a block that does nothing else.
   static constexpr int threads = 64;
 
-  /// Where a TMA tile goes.
+  /// The destination of a TMA tile.
   struct sent_tma_tile {
     gpu::tma_layer_coord to;
     int hop;
     int hops;
   };
-  /// Of shared memory.
+  /// The shared memory of the block.
   struct memory {
     gpu::tma_copy_ring<sent_tma_tile>::memory tma_tiles;
     gpu::completion_queue arrived;
   };
 
-  /// By all threads of the block, two warps at least. It is number `me` of `io.senders`; `slot`
-  /// names its wait record, which warp 0 uses alone. Each warp returns when it has done its own
-  /// part; warp 0 with false after a failed wait.
+  /// All threads of the block, two warps at least, must call this. The block is number `me` of
+  /// `io.senders`; `slot` names its wait record, which only warp 0 uses. Each warp returns when its
+  /// own part is done; warp 0 returns false after a failed wait.
   static __device__ bool run(const shard_io<Protocol>& io, memory& shared, int me,
                              std::uint64_t epoch, int slot) {
     if (threadIdx.x == 0) {

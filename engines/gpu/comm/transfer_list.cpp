@@ -44,7 +44,7 @@ class lowering {
 
   [[nodiscard]] std::vector<transfer> list_of(std::uint64_t epoch) const {
     std::vector<transfer> list;
-    int acquired = -1;  // for the next copy
+    int acquired = -1;  // counter for the next copy
     of_.steps(sender_, epoch, [&](const step& s) {
       if (s.acquire.named()) acquired = s.acquire.ready;
       if (s.what == action::none) return;
@@ -62,7 +62,7 @@ class lowering {
     });
     return list;
   }
-  /// Adds the hop of an entry to the one before, if it is the same rectangle and the next rank.
+  /// Merges an entry into the one before, if it is the same rectangle for the next hop.
   [[nodiscard]] static bool adds_hop(transfer& before, const transfer& one) {
     transfer next = before;
     next.first_hop = static_cast<std::int16_t>(before.first_hop + before.hops);
@@ -72,8 +72,8 @@ class lowering {
     return true;
   }
 
-  /// In another epoch the same is moved, and signalled so many counters on: `shift`, if it is
-  /// known.
+  /// Requires that another epoch moves the same rectangles, and that all its counters are higher by
+  /// `shift`, which is set if it is not known yet.
   void require_shifted(const std::vector<transfer>& list, const std::vector<transfer>& then,
                        std::optional<int>& shift) const {
     if (list.size() != then.size()) refuse("epochs have different numbers of transfers");
@@ -90,7 +90,7 @@ class lowering {
         refuse(fmt::format("it goes to {} ranks at a time, and to {}", list.front().hops, t.hops));
   }
 
-  /// Senders take turns, hop by hop: the first entry of each that goes so far, then the second.
+  /// Sets `before`. Hop by hop, senders alternate: the first entry of each sender, then the second.
   void count_before() {
     const std::size_t senders = lists_.begins.size() - 1;
     std::vector<std::size_t> next(lists_.begins.begin(), lists_.begins.end() - 1);

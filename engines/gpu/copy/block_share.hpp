@@ -7,19 +7,19 @@
 
 namespace untax::gpu {
 
-/// Threads of a block that moves by ordinary loads and stores, of 16 bytes each.
+/// Threads of a block that copies with ordinary loads and stores, of 16 bytes each.
 inline constexpr int copying_threads = 256;
 
-/// What each block moves of a rectangle of elements of 2 bytes: so many rows and columns.
+/// The part of a rectangle of 2-byte elements that each block copies: its rows and columns.
 struct block_share {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
-  int count = 1;  ///< of shares
+  int count = 1;  ///< number of shares
 };
 
-/// The shares of `most` blocks at most. Few bytes go to few blocks, since each of them costs a
-/// signal: every thread has a word to move, if there are so many. Shares begin at multiples of
-/// `unit` columns.
+/// Splits a rectangle into shares for at most `most` blocks. Each block costs a signal, so small
+/// rectangles use few blocks: every thread has a word to copy, if there are enough words. Shares
+/// begin at multiples of `unit` columns.
 [[nodiscard]] inline block_share share_of_block(std::int64_t rows, std::int64_t columns, int most,
                                                 std::int64_t unit) {
   constexpr std::int64_t least_bytes = copying_threads * 16;

@@ -8,12 +8,12 @@
 
 namespace untax::gpu {
 
-/// In shared memory: how the thread that sends lets a warp of its block tell others what has
-/// arrived there. A release takes longer than sending what it covers does, so it is not the sender
-/// who waits for it, and one covers all that has arrived since the last one.
+/// A queue in shared memory: the thread that sends adds transfers that have arrived, and another
+/// warp of its block publishes them. A release takes longer than the transfers that it covers. So
+/// the sender does not wait for it, and one release covers all arrivals since the last.
 class completion_queue {
  public:
-  /// By one thread, before the block is synchronised.
+  /// One thread calls this before the block synchronises.
   __device__ void init() {
     for (int i = 0; i < depth; ++i) {
       arrived_[i].init(1);
@@ -22,19 +22,19 @@ class completion_queue {
     end_ = never;
   }
 
-  /// By the sender: number i, of 0, 1, 2, ..., has arrived.
+  /// Sender: transfer i, of 0, 1, 2, ..., has arrived. Waits while the queue is full.
   __device__ void add(int i) {
     told_[i % depth].wait(parity_of(i) ^ 1);
     arrived_[i % depth].arrive();
   }
-  /// By the sender: number i, which comes next, will not arrive, nor those after it.
+  /// Sender: transfer i, which is the next one, and all later ones will not arrive.
   __device__ void abandon(int i) {
     end_ = i;
     add(i);
   }
 
-  /// By the warp, for numbers below `count`: calls `tell(first, n)` with up to `most` neighbours
-  /// that have arrived. What a lane releases there covers them.
+  /// Publishing warp, for `count` transfers: calls `tell(first, n)` for up to `most` consecutive
+  /// transfers that have arrived. A release by a lane in `tell` covers them.
   template <class Tell>
   __device__ void each(int count, int most, const Tell& tell) {
     const int lane = device_warp::thread_rank();
@@ -46,8 +46,8 @@ class completion_queue {
       const unsigned missing = ~__ballot_sync(0xffffffffU, there);
       const int arrived = missing == 0 ? 32 : __ffs(static_cast<int>(missing));
       __syncwarp();
-      // What arrived before the end is told all the same: the sender may be waiting for that. All
-      // lanes go by one look.
+      // Transfers before the end are published all the same: the sender may be waiting for that.
+      // Lane 0 reads `end_` for all lanes.
       const int left = __shfl_sync(0xffffffffU, end_, 0) - first;
       const int n = left < arrived ? left : arrived;
       if (n == 0) return;
@@ -58,7 +58,7 @@ class completion_queue {
   }
 
  private:
-  /// As many as may wait to be told before the sender has to.
+  /// The maximum number of unpublished transfers. The sender waits when it is reached.
   static constexpr int depth = 64;
   static constexpr int never = 0x7fffffff;
 
@@ -68,7 +68,7 @@ class completion_queue {
 
   stage_barrier arrived_[depth];
   stage_barrier told_[depth];
-  int end_;  ///< what will not arrive, from this number on
+  int end_;  ///< number of the first transfer that will not arrive
 };
 
 }  // namespace untax::gpu

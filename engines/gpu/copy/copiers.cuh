@@ -12,7 +12,7 @@
 
 namespace untax::gpu {
 
-/// The words of a thread that takes one of every `step` words, in rows of words.
+/// The position, in rows of words, of a thread that copies every `step`-th word.
 template <int step>
 struct word_cursor {
   int words;
@@ -37,17 +37,17 @@ struct word_cursor {
   }
 };
 
-/// Rows of 16-byte words that a warp moves with ordinary loads and stores, in few registers, so
-/// that it can do so beside tensor cores. It synchronises nothing.
+/// Copies rows of 16-byte words by one warp with ordinary loads and stores. It needs few registers,
+/// so it can run beside the MMA warpgroups. It does not synchronise.
 class warp_copy {
  public:
-  /// Reads once and writes to `copies` places: copy i lies at `place_of(i)`, an address of 16-bit
+  /// Reads once and writes `copies` copies: copy i begins at `place_of(i)`, an address of 16-bit
   /// elements. Rows begin at multiples of 16 bytes, and are multiples of 16 bytes long.
   template <class PlaceOf>
   __device__ static void spread(int copies, const PlaceOf& place_of, std::int64_t to_stride,
                                 const std::uint16_t* from, std::int64_t from_stride,
                                 std::int64_t rows, std::int64_t columns) {
-    // What lies without gaps on both sides is one row.
+    // Rows without gaps on both sides are copied as one row.
     const bool dense = to_stride == columns && from_stride == columns;
     const auto total = static_cast<int>(rows * columns / elements);
     const int words = dense ? total : static_cast<int>(columns / elements);
@@ -79,17 +79,17 @@ class warp_copy {
   }
 
  private:
-  static constexpr int elements = 8;  // of a word
-  /// Words that a thread has in flight: 132 warps with a latency of 1.2 us read 450 GB/s then, more
-  /// than the link takes.
+  static constexpr int elements = 8;  // per word
+  /// Words in flight per thread: with 8, 132 warps at a latency of 1.2 us read 450 GB/s, more than
+  /// the link carries.
   static constexpr int at_once = 8;
 };
 
-// How a warp moves rows of elements of 2 bytes to one or several places, of which `place_of(i)` is
-// where copy i begins. Rows begin at multiples of 16 bytes, and are multiples of 16 bytes long.
-// After `complete` a release of any thread of the warp that is synchronised covers them.
+// Copiers: a warp copies rows of 2-byte elements to one or several destinations, copy i to
+// `place_of(i)`. Rows begin at multiples of 16 bytes, and are multiples of 16 bytes long. After
+// `complete` and a synchronisation of the warp, a release by any of its threads covers the copies.
 
-/// With its own loads and stores.
+/// Copies with ordinary loads and stores of the warp.
 struct by_stores {
   template <class PlaceOf>
   __device__ static void move(int copies, const PlaceOf& place_of, std::int64_t to_stride,
@@ -100,7 +100,7 @@ struct by_stores {
   __device__ static void complete() {}
 };
 
-/// Its first thread issues TMA copies.
+/// The first thread of the warp issues TMA copies.
 template <class Ring>
 struct by_bulk_copies {
   Ring& ring;
@@ -120,7 +120,7 @@ struct by_bulk_copies {
   }
 };
 
-/// Rows of elements of 2 bytes. They begin at multiples of 16 bytes, and are multiples of 16 bytes
+/// Rows of 2-byte elements. They begin at multiples of 16 bytes, and are multiples of 16 bytes
 /// long.
 struct rows_of_block {
   const std::uint16_t* from = nullptr;
@@ -130,9 +130,9 @@ struct rows_of_block {
   int columns = 0;
 };
 
-/// Rows that a block moves with ordinary loads and stores of its `copying_threads` threads. Loads
-/// are issued at once, so that the block can wait for its reserve meanwhile. It synchronises
-/// nothing.
+/// Copies rows with ordinary loads and stores by all `copying_threads` threads of a block. The
+/// constructor issues the first loads, so that they overlap with the block's wait to reserve. It
+/// does not synchronise.
 class block_copy {
  public:
   explicit __device__ block_copy(const rows_of_block& what)
@@ -141,7 +141,7 @@ class block_copy {
         to_step_(what.to_stride / elements),
         total_(what.rows * (what.columns / elements)),
         first_(static_cast<int>(threadIdx.x)),
-        // What lies without gaps on both sides is one row.
+        // Rows without gaps on both sides are copied as one row.
         at_(what.from_stride == what.columns && what.to_stride == what.columns
                 ? total_
                 : what.columns / elements,
@@ -149,7 +149,7 @@ class block_copy {
     read();
   }
 
-  /// Writes all of it to `copies` places: copy i lies at `place_of(i)`, an address of elements.
+  /// Writes `copies` copies: copy i begins at `place_of(i)`, an address of 16-bit elements.
   template <class PlaceOf>
   __device__ void write(int copies, const PlaceOf& place_of) {
     while (true) {
@@ -164,8 +164,8 @@ class block_copy {
   }
 
  private:
-  static constexpr int elements = 8;  // of a word
-  /// Words that a thread has in flight: 132 blocks have 4 MB in flight then, many times what a link
+  static constexpr int elements = 8;  // per word
+  /// Words in flight per thread: with 8, 132 blocks have 4 MB in flight, many times what a link
   /// carries within the latency of one.
   static constexpr int at_once = 8;
   using cursor = word_cursor<copying_threads>;
@@ -194,9 +194,9 @@ class block_copy {
   std::int64_t from_step_;
   std::int64_t to_step_;
   int total_;
-  int first_;         // of the words that are held
-  cursor at_;         // where that lies
-  cursor next_{at_};  // and the first one that is not held yet
+  int first_;         // first word that is held
+  cursor at_;         // its position
+  cursor next_{at_};  // position of the first word that is not loaded yet
   uint4 held_[at_once];
 };
 

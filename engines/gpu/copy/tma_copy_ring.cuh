@@ -10,40 +10,40 @@
 
 namespace untax::gpu {
 
-/// Most stages are being loaded while the others are stored: beside a GEMM, a load takes longer.
+/// Most stages are being loaded while the rest are stored, since loads take longer beside a GEMM.
 inline constexpr int ring_stages = 6;
 
-/// A ring of stages through which TMA moves tiles from one memory to others: one instruction to
-/// load a tile, and one for each place where it is stored. One thread drives it, always the same
-/// one. `Tile` is what that thread remembers of a TMA tile.
+/// A ring of stages through which TMA copies tiles: one instruction loads a tile, and one
+/// instruction per destination stores it. Only one thread may call it, always the same. `Tile` is
+/// what this thread keeps of each TMA tile in the ring.
 template <class Tile>
 class tma_copy_ring {
  public:
-  /// Shared memory of the block, at a multiple of 128 bytes.
+  /// The ring's shared memory, at a multiple of 128 bytes.
   struct alignas(128) memory {
     std::byte stages[ring_stages][tma_tile_bytes];
     stage_barrier full[ring_stages];
     Tile tma_tiles[ring_stages];
 
-    /// By one thread, before the block is synchronised.
+    /// One thread calls this before the block synchronises.
     __device__ void init() {
       for (stage_barrier& barrier : full) barrier.init(1);
     }
   };
 
-  /// Each TMA tile is stored to so many places.
+  /// `places`: the number of destinations of each TMA tile.
   __device__ tma_copy_ring(memory& shared, int places)
       : shared_(shared), most_on_the_way_(tma_tiles_on_the_way(places)) {}
 
-  /// Issues the load of a TMA tile of `bytes`, with what lies outside of the matrix, and stores one
-  /// that has been loaded. `store(TMA tile, from)` issues all stores of a TMA tile that lies at
-  /// `from`. `stored()` is called for each TMA tile, in order, when it is written everywhere: a
-  /// release after that, by any thread that is synchronised with this one, covers it.
+  /// Issues the load of a TMA tile of `bytes`, parts outside the matrix included. With `in_front`
+  /// loads issued, it first stores the oldest tile: `store(TMA tile, from)` issues all its stores.
+  /// `stored()` is called for each tile, in order, when it is written everywhere: a later release,
+  /// by any thread that is synchronised with this one, covers the tile.
   template <class Store, class Stored>
   __device__ void move(const Tile& tma_tile, const CUtensorMap& matrix, tma_layer_coord from,
                        std::uint32_t bytes, const Store& store, const Stored& stored) {
     if (loaded_ - sent_ == in_front) send(store, stored);
-    // The TMA tile that was there before has been read, though it may not be written yet.
+    // Waits until the previous TMA tile of the stage has been read; it may not be written yet.
     tma_store_wait_read<ring_stages - in_front>();
     const auto stage = static_cast<int>(loaded_ % ring_stages);
     shared_.tma_tiles[stage] = tma_tile;
@@ -52,12 +52,12 @@ class tma_copy_ring {
     ++loaded_;
   }
 
-  /// Stores what has been loaded, when there is nothing to load yet.
+  /// Stores all tiles that have been loaded. For when there is nothing to load yet.
   template <class Store, class Stored>
   __device__ void drain(const Store& store, const Stored& stored) {
     while (sent_ < loaded_) send(store, stored);
   }
-  /// The same, and returns when all of it is written. The stream has ended then.
+  /// Drains the ring and waits until all tiles are written. This ends the stream of tiles.
   template <class Store, class Stored>
   __device__ void finish(const Store& store, const Stored& stored) {
     drain(store, stored);
@@ -70,16 +70,16 @@ class tma_copy_ring {
 
  private:
   static constexpr int in_front = 4;
-  /// Stores of TMA tiles in flight: beside a GEMM the round trip to a peer takes several times as
+  /// The maximum of stores in flight: beside a GEMM the round trip to a peer takes several times as
   /// long as a load.
   static constexpr int stores_on_the_way = 7;
 
-  /// Two at least: while one is in flight, another one is read.
+  /// At least two: one is read from shared memory while another one is in flight.
   [[nodiscard]] static __device__ int tma_tiles_on_the_way(int places) {
     return places * 2 > stores_on_the_way ? 2 : stores_on_the_way / (places > 0 ? places : 1);
   }
 
-  /// The first TMA tiles are waited for sooner, since their receivers have nothing else to do.
+  /// Stores the oldest tile. First tiles are awaited sooner, since their receivers are idle.
   template <class Store, class Stored>
   __device__ void send(const Store& store, const Stored& stored) {
     const auto stage = static_cast<int>(sent_ % ring_stages);
@@ -93,7 +93,7 @@ class tma_copy_ring {
     ++written_;
     stored();
   }
-  /// Waits until `left` stores at most are in flight.
+  /// Waits until at most `left` TMA tiles have stores in flight.
   template <int most>
   __device__ void await_all_but(int left) {
     if (left >= most) {
@@ -107,7 +107,7 @@ class tma_copy_ring {
   std::uint32_t loaded_ = 0;
   std::uint32_t sent_ = 0;
   std::uint32_t written_ = 0;
-  int most_on_the_way_;  // TMA tiles
+  int most_on_the_way_;  // TMA tiles in flight
 };
 
 }  // namespace untax::gpu

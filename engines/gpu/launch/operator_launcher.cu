@@ -22,7 +22,7 @@ operator_launcher::operator_launcher(world& w, std::string_view name, launcher_s
 }
 
 operator_launcher::~operator_launcher() {
-  // Nothing was launched that could wait, or that others could wait for.
+  // Before the dry run no kernel was launched that waits for a peer, or for which a peer waits.
   if (!ready_) return;
   try {
     world_->use_device();
@@ -31,7 +31,7 @@ operator_launcher::~operator_launcher() {
       return;
     }
   } catch (const error&) {
-    // A stopped world has no meetings; its memory goes with it.
+    // A stopped world has no barriers; its memory is freed with it.
   }
   for (owned& one : memory_) std::visit([](auto& memory) { memory.abandon(); }, one);
 }

@@ -23,13 +23,13 @@
 
 namespace untax::gpu {
 
-/// The streams that an operator has, beside that of a caller.
+/// The streams that an operator makes, in addition to the caller's stream.
 struct launcher_streams {
-  bool own = false;  ///< for callers who give none
-  int side = 0;      ///< for what runs beside a caller's stream
+  bool own = false;  ///< for callers that pass no stream
+  int side = 0;      ///< number of streams for work beside a caller's stream
 };
 
-/// What one start of a kernel takes, apart from its arguments.
+/// The launch parameters of a kernel, apart from its arguments.
 struct kernel_start_form {
   const void* kernel = nullptr;
   int blocks = 1;
@@ -39,40 +39,40 @@ struct kernel_start_form {
   int together = 1;    ///< blocks of a cluster
 };
 
-/// The host's half of an operator on GPUs, as far as all operators are alike: the memory of one
-/// rank, its streams, the dry run, the beginning of a run, and the end together with the others.
+/// The part on the host that all GPU operators share, for one rank: its memory, its streams, the
+/// dry run, the begin of a run, and the collective end.
 ///
 /// An operator uses it in this order, the same at all ranks:
 ///
-/// 1. It is made: this makes the streams, and refuses a world that has too many of them.
-/// 2. The operator refuses what its kernels cannot do.
-/// 3. `symmetric_memory`, collective; `own_words`, of each rank for itself.
+/// 1. The constructor makes the streams, and throws if a GPU has too many of them.
+/// 2. The operator throws for problems that its kernels do not support.
+/// 3. `symmetric_memory`, which is collective; `own_words`, which is local.
 /// 4. `dry_run`. From then on kernels of peers may wait for this rank.
-/// 5. For each run `begin`, and every launch by what that gives back.
+/// 5. For each run `begin`; each launch of the run goes through the object that it returns.
 ///
 /// The rank's GPU has to be the current device throughout.
 class operator_launcher {
  public:
-  /// `name` is the operator's. Throws `unsupported` where ranks share a GPU and it has more streams
+  /// `name` is the operator's. Throws `unsupported` where ranks share a GPU that has more streams
   /// than queues.
   operator_launcher(world& w, std::string_view name, launcher_streams streams);
   operator_launcher(const operator_launcher&) = delete;
   operator_launcher& operator=(const operator_launcher&) = delete;
-  /// After a dry run it is collective: it waits for all that runs on the GPU, meets the others, and
-  /// retires the memory. Where a kernel failed, or the world was stopped, or an exception is about
-  /// to stop it, there is no meeting, and symmetric memory is left to the world.
+  /// After a dry run it is collective: it waits for all work on the GPU, then for the other ranks
+  /// in a barrier, and frees the memory. If a kernel failed, the world was stopped, or an exception
+  /// is about to stop it, there is no barrier, and symmetric memory is left to the world.
   ~operator_launcher();
 
   [[nodiscard]] world& ranks() const noexcept { return *world_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Throws `unsupported` in a world of more ranks.
+  /// Throws `unsupported` in a world of more than `ranks` ranks.
   void require_at_most(int ranks) const;
-  /// Whether kernels may take places as those before them leave them. Ranks that share a GPU need
-  /// these places.
+  /// Whether kernels may launch early (programmatic dependent launch). Where ranks share a GPU they
+  /// may not: kernels of the other ranks need the resources.
   [[nodiscard]] bool starts_early() const { return world_->ranks_per_gpu() == 1; }
 
-  /// Collective. `count` elements at each rank, cleared, at least one; `what` names them beside the
-  /// operator. Throws `out_of_memory`. It ends with the launcher.
+  /// Collective. Allocates `count` elements at each rank, at least one, cleared. `what` names them
+  /// after the operator. Throws `out_of_memory`. The launcher owns them.
   template <class T>
   symmetric<T> symmetric_memory(std::size_t count, const char* what) {
     auto made = world_->allocate_owned_cleared<T>(count > 0 ? count : 1, name_ + " " + what);
@@ -81,28 +81,28 @@ class operator_launcher {
     if (trace_) trace_->know(handle);
     return handle;
   }
-  /// Words in this GPU's memory, zero: epochs of blocks, and counts. Ranks may differ in how
-  /// many they have. Throws `out_of_memory`.
+  /// Words in this GPU's memory, zero, for epochs of blocks and for counts. `count` may differ
+  /// between ranks. Throws `out_of_memory`.
   [[nodiscard]] std::uint64_t* own_words(int count);
-  /// The same elements in this GPU's memory, for kernels to read; null if there are none. Throws
+  /// Copies elements to this GPU's memory, for kernels to read; null if there are none. Throws
   /// `out_of_memory`.
   template <class T>
   [[nodiscard]] const T* own_table(const std::vector<T>& elements) {
     return static_cast<const T*>(copy_of(elements.data(), elements.size() * sizeof(T)));
   }
 
-  /// What kernels are given of every operator. `threads`: of a block of the main one, for traces.
+  /// Arguments that kernels of all operators need. `threads`: of a main kernel's block, for traces.
   [[nodiscard]] run_arguments arguments(int element_bytes, int threads) const;
 
-  /// That of a run: the caller's or else an own one, behind what the default stream has.
+  /// The stream of a run: the caller's, or an own one that waits for the default stream's work.
   [[nodiscard]] cudaStream_t stream_of(stream_ref given) const;
   [[nodiscard]] const side_stream& side(int i = 0) const {
     return side_[static_cast<std::size_t>(i)];
   }
 
-  /// Calls `launches(stream)`, which starts every kernel of the operator so that it does nothing,
-  /// and waits for them. So kernels are loaded, and get their stacks, before any of them waits for
-  /// a peer: loading one later could wait for that one.
+  /// Calls `launches(stream)`, which launches every kernel of the operator such that it does
+  /// nothing, and waits for them. This loads the kernels and allocates their stacks before any
+  /// kernel waits for a peer: later, loading one could block behind such a kernel.
   template <class Launches>
   void dry_run(const Launches& launches) {
     const cudaStream_t stream = own_ ? own_->get() : side().get();
@@ -111,21 +111,21 @@ class operator_launcher {
     ready_ = true;
   }
 
-  /// The beginning of a run: its launches go by what is given back. Throws what stopped the world,
-  /// and `unsupported` where ranks share a GPU and `stream` is being captured.
+  /// Begins a run, whose launches go through the result. Throws the error that stopped the world,
+  /// and `unsupported` where ranks share a GPU and `stream` is the default stream or captured.
   [[nodiscard]] whole_run begin(cudaStream_t stream) const;
-  /// Starts a kernel. Throws `internal`.
+  /// Launches a kernel. Throws `internal`.
   void launch(const kernel_start_form& form, cudaStream_t stream, void** arguments) const;
-  /// Returns when the stream has ended. Throws `internal`, with `failure`, if it did not end well.
+  /// Synchronises the stream. Throws `internal`, with `failure`, if its work failed.
   void wait(cudaStream_t stream, const char* failure) const;
 
-  /// Copies a result that lies in symmetric memory to where a run wants it, if that is elsewhere.
+  /// Copies a result from symmetric memory to the destination of a run, unless both are the same.
   void copy_result(void* to, const void* from, std::size_t bytes, whole_run& run,
                    cudaStream_t stream) const;
 
-  /// Throws `internal` that names the rank and the operator.
+  /// Unless `result` is a success, throws `internal`, which names the rank and the operator.
   void require(cudaError_t result, const char* failure) const;
-  /// Lets a kernel have so much dynamic shared memory, and loads it.
+  /// Loads a kernel, and allows it `shared_bytes` of dynamic shared memory.
   void prepare(const void* kernel, std::size_t shared_bytes) const;
 
  private:
@@ -140,7 +140,7 @@ class operator_launcher {
   std::deque<scratch_memory> own_memory_;
   std::deque<owned> memory_;
   bool ready_ = false;
-  std::shared_ptr<operator_trace> trace_;  // null unless one is recorded; ends first
+  std::shared_ptr<operator_trace> trace_;  // null unless a trace is recorded; destroyed first
 };
 
 }  // namespace untax::gpu

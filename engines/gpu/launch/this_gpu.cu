@@ -58,8 +58,8 @@ void require_queues(const world& w) {
 }
 
 bool ends_with_others(const world& w) noexcept {
-  // Kernels of a rank that leaves with an exception may wait for peers that wait for this rank.
-  // (Memory that is not symmetric is freed all the same, which may wait for them up to the limit.)
+  // After an exception, kernels of this rank may wait for peers that wait for this rank. (Memory
+  // that is not symmetric is freed all the same, which may block until these waits time out.)
   return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
 }
 

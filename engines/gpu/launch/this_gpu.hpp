@@ -9,14 +9,14 @@
 
 namespace untax::gpu {
 
-/// What the current device is, and how many multiprocessors it has.
+/// An attribute of the current device; and its number of SMs.
 [[nodiscard]] int attribute_here(cudaDeviceAttr which);
 [[nodiscard]] inline int num_sms_here() { return attribute_here(cudaDevAttrMultiProcessorCount); }
-/// Those that kernels of this rank may take, which wait for others and so need all their blocks
-/// running: all of its GPU's, or its part where ranks share one. An even number then, for clusters.
+/// SMs that kernels of this rank may occupy if they wait for peers, since all of their blocks have
+/// to run: all SMs of its GPU, or an even part, for clusters, where ranks share one.
 [[nodiscard]] int num_sms_of(const world& w);
 
-/// Memory of the current device that peers do not reach, freed at the end.
+/// Memory of the current device that peers cannot access, freed by the destructor.
 class scratch_memory {
  public:
   scratch_memory() = default;
@@ -24,28 +24,28 @@ class scratch_memory {
   scratch_memory& operator=(const scratch_memory&) = delete;
   ~scratch_memory();
 
-  /// Once. Every byte is `value`. Waits for all that runs on the device. Throws `out_of_memory`
-  /// that says what `owner` needs.
+  /// To be called once. Sets every byte to `value`. Synchronises the device. Throws
+  /// `out_of_memory`, with a message that names `owner`.
   void* allocate(std::size_t bytes, const char* owner, int value = 0);
 
  private:
   void* data_ = nullptr;
 };
 
-/// Throws `unsupported` where ranks share a GPU and it has more streams than queues. By whoever has
-/// made streams, before anything waits in one.
+/// Throws `unsupported` where ranks share a GPU that has more streams than queues. To be called
+/// after streams were made, before any work waits in one of them.
 void require_queues(const world& w);
 
-/// By the destructor of what has symmetric memory for kernels, before it meets the others to give
-/// that back: waits for everything that runs on the current device. False if there is no meeting,
-/// since a kernel failed, or the world was stopped, or an exception is about to stop it; the memory
-/// goes with the world then.
+/// Destructors that free symmetric memory of kernels call this before the barrier of all ranks.
+/// Waits for all work on the current device. Returns false if a kernel failed, the world was
+/// stopped, or an exception is about to stop it: then there must be no barrier, and the memory is
+/// freed with the world.
 [[nodiscard]] bool ends_with_others(const world& w) noexcept;
 
-/// Throws `unsupported` where ranks share a GPU: what cannot be done there.
+/// Throws `unsupported` where ranks share a GPU. `what` names the unsupported feature.
 void require_own_gpu(const world& w, std::string_view what);
-/// The same for streams where one rank's kernel may wait behind another's: the default one, which
-/// they have together, and one that is captured: nobody counts the queues of a graph's branches.
+/// The same for streams in which a kernel may wait behind another rank's: the default stream, which
+/// ranks share, and a captured one, since the queues of a graph's branches are not counted.
 void require_stream(const world& w, cudaStream_t stream);
 
 }  // namespace untax::gpu

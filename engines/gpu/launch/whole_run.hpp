@@ -9,16 +9,16 @@
 namespace untax::gpu {
 
 /// The launches of one run. A run that has begun must not end half-way: kernels of peers would wait
-/// for what is missing, and this rank would be an epoch behind them ever after. So a launch that
-/// fails behind others of its run stops the world with the reason; the first one of a run only
-/// throws.
+/// for the missing launches, and this rank would stay an epoch behind the peers. So if a launch
+/// fails after another one of its run, the world is stopped with the reason. If the first launch of
+/// a run fails, it only throws.
 class whole_run {
  public:
   explicit whole_run(world& w) noexcept : world_(&w) {}
   whole_run(const whole_run&) = delete;
   whole_run& operator=(const whole_run&) = delete;
 
-  /// Calls `launch`, which starts one thing.
+  /// Calls `launch`, which launches one kernel, copy or similar.
   template <class Launch>
   void operator()(Launch&& launch) {
     try {
@@ -30,7 +30,7 @@ class whole_run {
     }
     begun_ = true;
   }
-  /// The same of what starts several things.
+  /// The same for a function with several launches. Any failure in it stops the world.
   template <class Launches>
   void all_of(Launches&& launches) {
     begun_ = true;

@@ -13,7 +13,7 @@ namespace untax::gpu {
 namespace {
 
 constexpr int threads = 256;
-constexpr int most_blocks = 2112;  // 16 for each multiprocessor
+constexpr int most_blocks = 2112;  // 16 per SM, for 132 SMs
 
 cudaStream_t of(stream_ref stream) { return static_cast<cudaStream_t>(stream.handle); }
 
@@ -33,7 +33,7 @@ __device__ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// An element, whatever its type, as a number.
+/// A matrix of any element type, whose elements are read and written as float.
 struct typed {
   void* data;
   dtype type;
@@ -72,7 +72,7 @@ __global__ void fill(typed to, std::int64_t stride, std::uint64_t seed, range ro
     const auto line =
         mixed(seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(rows.begin + row + 1));
     const std::uint64_t number = mixed(line + static_cast<std::uint64_t>(cols.begin + col));
-    // Box and Muller; never the logarithm of 0.
+    // Box-Muller transform; the argument of the logarithm is never 0.
     const float u = (static_cast<float>(number >> 40U) + 0.5F) * 0x1p-24F;
     const float v = static_cast<float>((number >> 16U) & 0xffffffU) * 0x1p-24F;
     to.put(row * stride + col, sqrtf(-2.F * logf(u)) * cospif(2.F * v));
@@ -106,7 +106,7 @@ __global__ void multiply(typed a, typed b, float* c, int m, int n, int k, std::i
   }
 }
 
-/// By vectors of 16 bytes, in which extents are given.
+/// Copies vectors of 16 bytes; all extents are in vectors.
 __global__ void join(const uint4* from, uint4* to, std::int64_t rows, sharding shards) {
   const std::int64_t full = shards.full();
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {

@@ -12,27 +12,27 @@
 
 namespace untax::gpu {
 
-/// Loads all of them on the current device: doing so at first use might wait for a kernel that
-/// waits for a peer.
+/// Loads all of them on the current device: loading one at first use could block behind a kernel
+/// that waits for a peer.
 void load_matrix_kernels();
 
-/// to = the part [rows x cols] of a matrix of N(0, 1), whose elements are functions of seed, row
-/// and column: any rank can make any part of it, and gets the same values.
+/// to = the part [rows x cols] of a matrix of N(0, 1). Each element is a function of seed, row and
+/// column, so any rank can compute any part and gets the same values.
 void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, stream_ref stream);
 
-/// All of [to, to + bytes) becomes ones, which are NaN in every element type.
+/// Sets all bits of [to, to + bytes), which is NaN in every element type.
 void fill_nan(void* to, std::size_t bytes, stream_ref stream);
 
 /// c = a * b^T in a plain loop that adds in fp32. `c` is fp32.
 void multiply_plainly(const const_matrix& a, const const_matrix& b, const matrix& c,
                       stream_ref stream);
 
-/// to = from, which is fp32, rounded to nearest. Of one size, without gaps between rows.
+/// to = from, which is fp32, rounded to nearest. Both have one size and no gaps between rows.
 void round_to(const matrix& to, const const_matrix& from, stream_ref stream);
 
-/// joined [rows, shards.extent] = slabs side by side, where slab s [rows, shards.of(s).size] begins
-/// where it would if all before were full, and has no gaps. Elements of 2 bytes; everything begins
-/// at multiples of 16 bytes.
+/// joined [rows, shards.extent] = slabs side by side. Slab s [rows, shards.of(s).size] has no gaps
+/// and begins where it would if all slabs before it were full. Elements have 2 bytes; everything
+/// begins at multiples of 16 bytes.
 void join_slabs(const void* slabs, void* joined, std::int64_t rows, const sharding& shards,
                 stream_ref stream);
 
@@ -40,13 +40,13 @@ void join_slabs(const void* slabs, void* joined, std::int64_t rows, const shardi
 struct comparison {
   double difference = 0;     ///< squares of is - should
   double size = 0;           ///< squares of should
-  std::uint64_t broken = 0;  ///< elements of `is` that are no numbers
+  std::uint64_t broken = 0;  ///< elements whose difference is not finite
 
-  /// In the Frobenius norm; infinity if an element is no number. 0 where there is nothing.
+  /// In the Frobenius norm; infinity if a difference is not finite, 0 if `size` is 0.
   [[nodiscard]] double relative_error() const;
 };
 
-/// Waits for the stream. `scratch` are 64 bytes of memory of the device.
+/// Synchronises the stream. `scratch` is 64 bytes of device memory.
 [[nodiscard]] comparison compare(const const_matrix& is, const const_matrix& should, void* scratch,
                                  stream_ref stream);
 

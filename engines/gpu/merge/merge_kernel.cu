@@ -17,18 +17,18 @@
 namespace untax::gpu {
 namespace {
 
-/// A chunk of each other rank, and the statistics of its row, for which a lane waits. All are
-/// loaded before the first one is looked at, the last first.
+/// The chunk and the statistic of its row that a lane awaits from each peer. All loads are issued
+/// before the first result is checked. Checks run from the last peer to the first.
 template <int others>
 struct parts_of_others {
   using chunks = partial_words<float, false>;
 
   slab_place<chunks> at;
-  const packet* first_statistic = nullptr;  ///< that of rank 0
+  const packet* first_statistic = nullptr;  ///< the statistic of rank 0
   uint4 words[others];
   float statistics[others];
 
-  /// The first rank of which something has not arrived; -1: there is none.
+  /// Loads everything. Returns the first rank of which something has not arrived, or -1.
   [[nodiscard]] __device__ int missing() {
     packet found[others];
 #pragma unroll
@@ -45,7 +45,7 @@ struct parts_of_others {
     }
     return rank;
   }
-  /// For the epoch after the next.
+  /// Marks the chunks as not arrived, for the epoch after the next, which has the same slabs.
   __device__ void reset_words() const {
 #pragma unroll
     for (int i = 0; i < others; ++i) {
@@ -54,7 +54,7 @@ struct parts_of_others {
   }
 };
 
-/// The wait for them. It refers to them, since a wait copies its argument.
+/// The wait for all parts of a lane. It holds a pointer to them, since a wait copies its argument.
 template <class Parts>
 struct wait_for_others {
   Parts* parts;
@@ -74,17 +74,17 @@ struct wait_for_others {
   }
 };
 
-/// By value: to choose between places would put what lies there into local memory.
+/// Selects by value: a selection between addresses would force the words into local memory.
 [[nodiscard]] __device__ uint4 either(bool first, const uint4& a, const uint4& b) {
   return make_uint4(first ? a.x : b.x, first ? a.y : b.y, first ? a.z : b.z, first ? a.w : b.w);
 }
 
-/// A block: its warps send chunks of this rank's parts, then merge others of all ranks.
+/// A block, whose warps send chunks of this rank's parts, then merge chunks of all ranks.
 template <class Element, int most>
 class merge_block {
   static constexpr int others = most - 1;
   using words = word_of_elements<Element>;
-  static constexpr int elements = 4 * words::each;  ///< of a chunk
+  static constexpr int elements = 4 * words::each;  ///< per chunk
 
  public:
   __device__ merge_block(const merge_arguments& given, std::uint64_t epoch)
@@ -109,20 +109,20 @@ class merge_block {
   }
 
  private:
-  /// Turns are distributed over blocks first, so that a few of them have multiprocessors of their
-  /// own.
+  /// A warp's first group of 32 chunks. Groups are distributed over blocks first, so that few
+  /// groups run on different SMs.
   [[nodiscard]] __device__ int first_turn() const {
     return warp_ * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
   }
   [[nodiscard]] __device__ int all_warps() const { return warps_ * static_cast<int>(gridDim.x); }
 
-  /// To the rank that merges it, the next rank's first.
+  /// Sends each chunk to the ranks that merge it, beginning with the next rank.
   __device__ void send() const {
     const action_note noted(io_.run, action::copy);
     if (!how_.own_heads) return send_to(1, how_.ranks - 1);
     for (int hop = 1; hop < how_.ranks; ++hop) send_to(hop, 1);
   }
-  /// The same to `hops` ranks that get the same.
+  /// Sends the same chunks to `hops` ranks.
   __device__ void send_to(int first_hop, int hops) const {
     const int first = receiver_at_hop(how_.own_rank, first_hop, how_.ranks);
     const int chunks = how_.chunks_of(first);
@@ -143,13 +143,13 @@ class merge_block {
     }
   }
 
-  /// What all ranks have of 32 chunks. False after a failed wait.
+  /// Merges 32 chunks of all ranks, one per lane. Returns false after a failed wait.
   [[nodiscard]] __device__ bool take(int turn) {
     const action_note noted(io_.run, action::merge);
     const int i = turn * merge_rows::lanes + lane_;
     const bool mine = i < how_.chunks_of(how_.own_rank);
     const auto c = how_.chunk_of(how_.own_rank, mine ? i : 0);
-    // What all ranks take is the same, also of NaN.
+    // Own words are converted like sent ones: all ranks merge the same bits, also of NaNs.
     const uint4 own = from_words(as_words(own_chunk(c)));
     const float own_log = own_statistic(c);
 
@@ -187,7 +187,7 @@ class merge_block {
     return true;
   }
 
-  /// By all lanes of a warp; false if that ended badly.
+  /// Waits for the parts of all lanes, which must all call this. False if the wait failed.
   [[nodiscard]] __device__ bool await(parts_of_others<others>& parts) const {
     if (__any_sync(0xffffffffU, parts.missing() >= 0 ? 1 : 0) == 0) return true;
     lazy_watch watch(device_watch(io_.run.world, slot_));
@@ -195,7 +195,7 @@ class merge_block {
     return wait_for_parts(mine, watch, io_.run, io_.run.operator_name()) == wait_outcome::ok;
   }
 
-  /// Of a part that is empty the elements may be anything.
+  /// Adds a rank's chunk with its weight. If the part is empty, its elements may be anything.
   __device__ void add(float log, float high, const uint4& bits, float& total,
                       float (&sum)[elements]) const {
     if (log == log_of_nothing()) return;
@@ -211,7 +211,7 @@ class merge_block {
     }
   }
 
-  /// Rounded once, to the result.
+  /// Scales the sum, rounds it once and stores it, and for a row's first chunk the logarithm.
   __device__ void finish(const merge_rows::chunk& c, float high, float total,
                          float (&sum)[elements]) const {
     const float share = share_of(total);
@@ -249,7 +249,7 @@ class merge_block {
   int slot_;
 };
 
-/// Registers for words and statistics of so many ranks at once.
+/// Each thread holds words and statistics of all ranks: with many ranks, a block has fewer threads.
 template <int most>
 inline constexpr int merge_threads = most <= 8 ? 512 : 256;
 

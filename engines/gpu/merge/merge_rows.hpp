@@ -10,23 +10,23 @@
 
 namespace untax::gpu {
 
-/// Which rank merges which rows of partial attention, and where those of each rank wait in its
+/// Which rank merges which rows of partial attention, and where the rows of each rank lie in its
 /// inbox. Plain arithmetic, the same in kernels and on the host.
 ///
-/// A row is what one head of a token has, its elements in chunks of 16 bytes, and its statistic:
-/// the logarithm of its sum of exponentials. Every rank merges all heads, or an owner its own. The
-/// chunks of all rows of an owner are counted through, by token, then by head; a warp takes 32 of
-/// them in a turn, whatever rows they are of.
+/// A row is the result of one head of a token: its elements, in chunks of 16 bytes, and its
+/// statistic, the logarithm of its sum of exponentials. Either every rank merges all heads, or each
+/// owner merges its own heads. The chunks of an owner are numbered by token, then by head. A warp
+/// takes 32 consecutive chunks at a time, which may belong to several rows.
 ///
-/// Chunks are sent as words that are their own signal. The statistic of a row is read by all warps
-/// that have chunks of it, so no warp knows when it may be reset: it is sent as a packet, which
-/// carries its epoch.
+/// Chunks are sent as words that are their own signal. All warps that have chunks of a row read its
+/// statistic, so no warp knows when it may be reset: it is sent as a packet, which carries its
+/// epoch.
 struct merge_rows : peer_slabs {
   int tokens = 0;
   int heads = 0;
-  bool own_heads = false;  ///< to each rank its share, instead of all of them to all
-  int row_chunks = 0;      ///< of the elements of a row
-  int slab_rows = 0;       ///< that a slab has room for: those of an owner when there are most
+  bool own_heads = false;  ///< each rank merges its share of the heads, not all of them
+  int row_chunks = 0;      ///< chunks of elements per row
+  int slab_rows = 0;       ///< capacity of a slab: an owner's rows at the maximum number of tokens
 
   static constexpr int lanes = 32;
   static constexpr int chunk_bytes = 16;
@@ -52,12 +52,12 @@ struct merge_rows : peer_slabs {
     return (chunks_of(owner) + lanes - 1) / lanes;
   }
 
-  /// A chunk of an owner, as its parts are given: row `row()` of all heads of all tokens.
+  /// A chunk of an owner.
   struct chunk {
-    int owner_row = 0;  ///< among those of the owner
+    int owner_row = 0;  ///< among the owner's rows
     int token = 0;
-    int head = 0;  ///< of all heads
-    int at = 0;    ///< in its row
+    int head = 0;  ///< among all heads
+    int at = 0;    ///< chunk within its row
   };
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr chunk chunk_of(int owner, int i) const noexcept {
     const auto number = static_cast<unsigned>(i);
@@ -72,19 +72,19 @@ struct merge_rows : peer_slabs {
     c.at = static_cast<int>(number - row * each);
     return c;
   }
-  /// Its row among all those that a rank is given.
+  /// The row of a chunk in the input of a rank, which has all heads of all tokens.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int given_row(const chunk& c) const noexcept {
     return c.token * heads + c.head;
   }
 
-  /// A slab holds the chunks of rows, then their statistics, counted by 16 bytes.
+  /// The size of a slab in units of 16 bytes: the chunks of its rows, then their statistics.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t in_slab() const noexcept {
     return std::int64_t{slab_rows} * (row_chunks + 1);
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t inbox_bytes() const noexcept {
     return chunk_bytes * sets().sets * ranks * in_slab();
   }
-  /// Where a chunk of `source` lies at its owner, and the statistic of one of the owner's rows.
+  /// Where a chunk, or a statistic, of `source` lies in the owner's inbox, in units of 16 bytes.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t chunk_place(
       int source, int i, std::uint64_t epoch) const noexcept {
     return slab_of(source, epoch) * in_slab() + i;
@@ -95,9 +95,9 @@ struct merge_rows : peer_slabs {
   }
 };
 
-/// What the kernel is given. Strides are in chunks, of logarithms in elements.
+/// Kernel arguments. Strides are in chunks; strides of logarithms are in elements.
 struct merge_arguments {
-  run_arguments run;  ///< `in`, `out`: parts of this rank, and what comes out
+  run_arguments run;  ///< `in`: this rank's partial results; `out`: the merged result
   merge_rows how;
   std::int64_t in_stride = 0;
   std::int64_t out_stride = 0;
@@ -105,17 +105,17 @@ struct merge_arguments {
   float* out_lse = nullptr;
   std::int64_t in_lse_stride = 0;
   std::int64_t out_lse_stride = 0;
-  float to_base_2 = 1;            ///< what logarithms are multiplied by
-  float from_base_2 = 1;          ///< the other way
-  std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks that have done all, ever
+  float to_base_2 = 1;            ///< factor from the caller's logarithms to base 2
+  float from_base_2 = 1;          ///< its inverse
+  std::uint64_t* done = nullptr;  ///< in this GPU's memory: blocks finished in all runs
 };
 
-/// A kernel that takes `merge_arguments`, and places for all its blocks at once.
+/// A kernel that takes `merge_arguments`. All of its blocks must be resident at the same time.
 struct merge_kernel {
   const void* function = nullptr;
   int threads = 0;
 };
-/// That for elements of a type, and so many ranks, up to `most_ranks`.
+/// The kernel for an element type and a number of ranks, up to `most_ranks`.
 [[nodiscard]] merge_kernel merge_kernel_for(dtype type, int ranks);
 
 }  // namespace untax::gpu

@@ -7,7 +7,7 @@
 
 namespace untax::gpu {
 
-/// Eight elements, in pairs.
+/// Eight elements as floats, loaded and stored as packed pairs.
 template <class T>
 struct eight {
   float v[norm_rows::elements];

@@ -18,9 +18,9 @@ namespace {
 
 constexpr unsigned everybody = 0xffffffffU;
 
-/// A block: sends its rows, or its part of them, then adds and normalises rows. Each thread has
-/// `chunks` times eight elements of a row. This rank's own part of the first row is loaded before
-/// everything else, so that all loads overlap.
+/// A block. It sends its rows, or its part of them, then adds and normalises rows. A thread holds
+/// `chunks` times eight elements of a row. The loads of this rank's own part of the first row are
+/// issued before everything else, so that all loads overlap.
 template <class T, int chunks>
 class norm_block {
  public:
@@ -35,7 +35,7 @@ class norm_block {
         slot_(static_cast<int>(blockIdx.x) * norm_warps + static_cast<int>(threadIdx.x) / 32),
         numbers_(shared, how_.spread, part_) {}
 
-  /// Starts to load this rank's own part of the first row, which needs no epoch.
+  /// Issues the loads of this rank's own part of the first row, which need no epoch.
   __device__ void begin() {
     if (first_ >= end_) return;
     fetch(first_);
@@ -61,16 +61,16 @@ class norm_block {
   }
 
  private:
-  // As registers allow.
+  // Whether the weight and the residual fit in registers.
   static constexpr bool holds_weight = chunks == 1;
   static constexpr bool holds_residual = chunks < most_row_parts;
 
-  /// Where the thread has its elements number k of a row.
+  /// The index, in a row, of the thread's group k of eight elements.
   [[nodiscard]] __device__ int at(int k) const {
     return static_cast<int>(threadIdx.x) + (part_ * chunks + k) * norm_threads;
   }
   [[nodiscard]] __device__ bool has(int k) const { return at(k) < how_.chunks(); }
-  /// A place of the row in any case: loads that depend on nothing stand in a row.
+  /// The same, clamped to the row: without a condition, the loads are issued back to back.
   [[nodiscard]] __device__ int readable(int k) const { return min(at(k), how_.chunks() - 1); }
 
   [[nodiscard]] __device__ uint4 weight_at(int k) const {
@@ -87,7 +87,7 @@ class norm_block {
     for (int k = 0; k < chunks && holds_residual; ++k) residual_[k] = residual_at(row, k);
   }
 
-  /// Sends rows of the own input to the ranks that add them, the next rank's first.
+  /// Sends rows of the own input to the ranks that add them, beginning with the next rank.
   __device__ void send() const {
     const action_note noted(io_.run, action::copy);
     if (!how_.passes_on) {
@@ -112,7 +112,7 @@ class norm_block {
     }
   }
 
-  /// A row, from all ranks. False after a failed wait.
+  /// Adds a row over all ranks and normalises it. False after a failed wait.
   [[nodiscard]] __device__ bool take(int row) {
     const action_note noted(io_.run, action::normalise);
     uint4 x[chunks];
@@ -142,11 +142,11 @@ class norm_block {
     return true;
   }
 
-  /// (row of rank 0 + row of rank 1) + ..., of eight elements a lane. By all lanes of a warp.
+  /// (row of rank 0 + row of rank 1) + ..., eight elements per lane. All lanes must call this.
   [[nodiscard]] __device__ bool add(int row, int chunk, eight<T>& sums) const {
-    constexpr int together = chunks == most_row_parts ? 2 : 4;  // ranks: registers hold no more
+    constexpr int together = chunks == most_row_parts ? 2 : 4;  // ranks; registers hold no more
     const int others = how_.ranks - 1;
-    // What all ranks add is the same, also of NaN.
+    // Own words are converted like sent ones: all ranks add the same bits, also of NaNs.
     const auto own = eight<T>::of(from_words(as_words(own_[chunk])));
     const auto add_more = [&](const eight<T>& more, int rank) {
       if (rank == 0) {
@@ -239,7 +239,7 @@ class norm_block {
     return reinterpret_cast<uint4*>(io_.run.inbox.at(owner) +
                                     2 * how_.place_of(source, owner, row, epoch_));
   }
-  /// `write(to)` for the own result, or that of all ranks, this one's first.
+  /// Calls `write(to)` for this rank's copy, and if `passes_on` then for the peers' copies.
   template <class Write>
   __device__ void each_copy(void* own, const Write& write) const {
     write(own);
@@ -252,10 +252,10 @@ class norm_block {
 
   const norm_arguments& io_;
   const norm_rows& how_;
-  int part_;    ///< of a row that is this block's, where blocks of a cluster share it
-  int worker_;  ///< block, or cluster
+  int part_;    ///< this block's part of a row, where blocks of a cluster share it
+  int worker_;  ///< number of this block or, if rows are shared, of its cluster
   int workers_;
-  int first_;  ///< row that it adds
+  int first_;  ///< first row that it adds
   int end_;
   int slot_;
   std::uint64_t epoch_ = 0;

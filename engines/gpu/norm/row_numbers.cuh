@@ -12,8 +12,8 @@ namespace untax::gpu {
 
 inline constexpr int norm_warps = norm_threads / 32;
 
-/// Through which the blocks that share a row exchange a number of each warp and part. There are two
-/// buffers in turn, so that no block writes where another still reads.
+/// Memory in which the blocks that share a row exchange one number per warp and part. Two buffers
+/// alternate, so that no block writes where another one still reads.
 struct row_number_memory {
   static constexpr int most = most_row_parts * norm_warps;
 
@@ -21,13 +21,13 @@ struct row_number_memory {
   stage_barrier arrived[2];
 };
 
-/// Combines the numbers of all threads for a row, of a block or of the blocks of a cluster. Stores
-/// to other blocks are counted by a barrier there: a release at cluster scope would wait for
-/// everything that was sent to peers.
+/// Combines the numbers of all threads of a block, or of the blocks of a cluster, for a row. A
+/// barrier in the receiving block counts the stores to it: a release at cluster scope would wait
+/// for everything that was sent to peers.
 template <int chunks>
 class row_numbers {
  public:
-  /// By all threads. `part`: which of the `spread` blocks this one is.
+  /// All threads of the block must call this. `part`: the number of this block among the `spread`.
   __device__ row_numbers(row_number_memory& shared, int spread, int part)
       : shared_(shared), spread_(spread), part_(part) {
     if (spread_ == 1) return;
@@ -40,16 +40,16 @@ class row_numbers {
     }
     cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
   }
-  /// By all threads, once, before they store anything: waits until all blocks of the cluster run.
+  /// Waits until all blocks of the cluster run. All threads must call this once, before they store.
   __device__ void meet_others() const {
     if (spread_ > 1) cuda::ptx::barrier_cluster_wait();
   }
 
-  /// Of numbers that are not negative, the same at all threads. False, at all of them, if one was
-  /// not `going`.
+  /// Combines numbers that are not negative; all threads get the same result. If any thread was not
+  /// `going`, all threads get false. All threads must call this.
   ///
-  /// The order is that of the elements, whoever has them: `hidden` alone decides it, neither the
-  /// number of rows nor that of the blocks that share one.
+  /// The order of combination is that of the elements: it depends on `hidden` alone, not on the
+  /// number of rows or on the number of blocks that share one.
   template <class Combine>
   [[nodiscard]] __device__ bool combined(const float (&mine)[chunks], bool going,
                                          const Combine& combine, float& all) {
@@ -80,7 +80,7 @@ class row_numbers {
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
-  /// A warp's number to all blocks that share the row.
+  /// Stores a warp's number in all blocks that share the row.
   __device__ void tell(int which, float number) {
     float* const place = &shared_.of_warps[turn_ & 1][which];
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -92,7 +92,7 @@ class row_numbers {
                      address_in_block(&shared_.arrived[turn_ & 1].word, block));
     }
   }
-  /// Returns when all numbers of this turn have arrived.
+  /// Returns when all numbers of this round have arrived.
   __device__ void await() {
     stage_barrier& arrived = shared_.arrived[turn_ & 1];
     const std::uint32_t parity = turn_ / 2 & 1;
@@ -102,8 +102,8 @@ class row_numbers {
       return;
     }
     arrived.wait_for_cluster(parity);
-    // The buffer is written again only after all threads of the cluster have passed here, and have
-    // stored their numbers in the other one.
+    // The buffer is written again only after all threads of the cluster have passed this point and
+    // have stored their numbers in the other buffer.
     if (threadIdx.x == 0) arrived.arrive_and_expect(bytes());
   }
   [[nodiscard]] __device__ std::uint32_t bytes() const {
@@ -113,7 +113,7 @@ class row_numbers {
   row_number_memory& shared_;
   int spread_;
   int part_;
-  std::uint32_t turn_ = 0;  ///< how often numbers have been combined
+  std::uint32_t turn_ = 0;  ///< rounds so far
 };
 
 }  // namespace untax::gpu

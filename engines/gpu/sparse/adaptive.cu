@@ -1,6 +1,6 @@
-// CSR by units of whole rows. What fits into shared memory is multiplied by all threads, element by
-// element, and then added by as many lanes a row as there are; a row that is longer is added by the
-// whole block.
+// CSR by units of whole rows. A block multiplies the elements of a unit into shared memory, then a
+// group of lanes adds each row: the fewer rows, the more lanes per row. A row that does not fit
+// into shared memory is added by the whole block.
 
 #include "engines/gpu/sparse/sums.cuh"
 #include "engines/gpu/sparse/units.cuh"
@@ -9,7 +9,7 @@
 namespace untax::sparse {
 namespace {
 
-/// As many lanes a row as a block has, up to a warp.
+/// Lanes per row: the largest power of two up to 32 with which all rows fit in a block, at least 1.
 __device__ int lanes_for(std::int64_t rows) {
   int lanes = 1;
   while (lanes < 32 && 2 * lanes * rows <= unit_threads) lanes *= 2;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(unit_threads)
   const std::int64_t behind = begins[blockIdx.x + 1].rows;
   std::int64_t begin = begins[blockIdx.x].entries;
   const std::int64_t end = begins[blockIdx.x + 1].entries;
-  // Rows end within as many steps as `terms` holds, so only the first one can be too long.
+  // Only the first row can be too long: all later rows lie within `unit_size` steps of the path.
   if (end - begin > unit_size) {
     const std::int64_t next = m.offsets[row + 1];
     const Value sum =
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(unit_threads)
   }
   const int lanes = lanes_for(behind - row);
   const int groups = unit_threads / lanes;
-  // The ends of the first row that this thread adds come while elements are under way.
+  // The bounds of this thread's first row are loaded while the element loads are in flight.
   std::int64_t mine = row + thread / lanes;
   int first = mine < behind ? static_cast<int>(m.offsets[mine] - begin) : 0;
   int last = mine < behind ? static_cast<int>(m.offsets[mine + 1] - begin) : 0;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(unit_threads)
     if (columns[k] >= 0) terms[thread + k * unit_threads] = values[k] * factors[k];
   }
   __syncthreads();
-  // All lanes of a warp turn as often, since they add to each other.
+  // All lanes of a warp run the same number of iterations, since they exchange sums by shuffles.
   for (std::int64_t turn = row; turn < behind; turn += groups) {
     Value sum = 0;
     for (int i = first + thread % lanes; i < last; i += lanes) sum += terms[i];

@@ -1,6 +1,6 @@
-// What is gathered about rows: one pass over their offsets. Blocks store what they have straight
-// into memory of the host, so nothing is allocated or copied, and the host joins it when the stream
-// is through.
+// Statistics of row lengths, in one pass over the offsets. Blocks store partial results directly
+// into mapped host memory, so no device memory is allocated and nothing is copied. The host
+// combines them after it has synchronised the stream.
 
 #include <algorithm>
 #include <memory>
@@ -15,10 +15,10 @@ namespace {
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int most_blocks = 1024;
-/// Slices that a warp asks for at once.
+/// Slices whose offsets a warp loads before it uses the first ones.
 constexpr int ahead = 4;
 
-/// What some rows are like: sums, and extremes.
+/// Statistics over some rows: sums, minimum and maximum.
 struct row_sums {
   double squares = 0;
   std::int64_t elements = 0;
@@ -45,7 +45,7 @@ __device__ row_sums from_lane_behind(const row_sums& mine, int away) {
           from_lane_behind(mine.padded, away)};
 }
 
-/// Warps go through slices of 32 rows, a lane with one of each.
+/// Warps loop over slices of 32 rows, one row per lane. Each block stores one result to `found`.
 template <class Offset>
 __global__ void __launch_bounds__(threads)
     gather_bounds(std::int64_t rows, const Offset* offsets, row_sums* found) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(threads)
   found[blockIdx.x] = mine;
 }
 
-/// Memory of the host that kernels of the calling thread store to.
+/// Mapped host memory to which kernels of the calling thread store. Throws `out_of_memory`.
 row_sums* memory_of_thread() {
   struct give_back {
     void operator()(row_sums* memory) const { cudaFreeHost(memory); }

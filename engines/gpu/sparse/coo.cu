@@ -1,4 +1,4 @@
-// COO by warps of as many elements. Rows that several warps have are added by atomics, in no order.
+// COO with 128 elements per warp. Sums are added to y with atomics, in no fixed order.
 
 #include <cub/device/device_scan.cuh>
 #include <cuda/std/functional>
@@ -12,7 +12,7 @@
 namespace untax::sparse {
 namespace {
 
-/// The number of each row that has elements, at its first one.
+/// Stores the number of each row that has elements at its first element.
 template <class Offset>
 __global__ void mark_rows(const Offset* offsets, std::int32_t rows, std::int32_t* marks) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * unit_threads + threadIdx.x;
@@ -26,11 +26,11 @@ __global__ void scale(std::int64_t rows, Value beta, Value* y) {
   if (row < rows) y[row] = beta == Value(0) ? Value(0) : beta * y[row];
 }
 
-/// Elements of a lane, which follow each other.
+/// Consecutive elements per lane.
 constexpr int lane_elements = 4;
 
-/// What a lane has of an array, of which `left` are there from `from` on; `none` stands for others.
-/// `from` is at a multiple of `lane_elements`.
+/// Loads a lane's elements from `from`, of which only the first `left` exist; the rest become
+/// `none`, or 0. `from` is aligned to `lane_elements` elements.
 __device__ void read_four(const std::int32_t* from, std::int64_t left, std::int32_t none,
                           std::int32_t (&to)[lane_elements]) {
   if (left >= lane_elements) {
@@ -58,8 +58,8 @@ __device__ void read_four(const double* from, std::int64_t left, double (&to)[la
   for (int k = 0; k < lane_elements; ++k) to[k] = k < left ? from[k] : 0;
 }
 
-/// A warp adds 128 elements that follow each other. A lane adds what it has of a row; what several
-/// lanes have of one is joined by a scan over the warp; what warps have of one by atomics.
+/// A warp adds 128 consecutive elements. A lane adds its terms of each row, a scan over the warp
+/// combines the lanes that share a row, and atomics combine the warps that share a row.
 template <class Value>
 __global__ void __launch_bounds__(unit_threads)
     coo_kernel(std::int64_t elements, const std::int32_t* rows, const std::int32_t* columns,
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(unit_threads)
   std::int32_t row[lane_elements];
   std::int32_t column[lane_elements];
   Value term[lane_elements];
-  // Elements that are not there are nothing of the last row.
+  // Elements beyond the last one count as zero terms of the last row.
   read_four(rows + begin, left, rows[elements - 1], row);
   read_four(columns + begin, left, -1, column);
   read_four(values + begin, left, term);
@@ -82,10 +82,10 @@ __global__ void __launch_bounds__(unit_threads)
     factor[k] = column[k] >= 0 ? __ldg(v.x + column[k]) : Value(0);
 #pragma unroll
   for (int k = 0; k < lane_elements; ++k) term[k] = column[k] >= 0 ? term[k] * factor[k] : Value(0);
-  // Behind this, y is what the scaling left.
+  // From here on, the scaled y of the kernel before is visible.
   cudaGridDependencySynchronize();
   const auto add = [&](std::int32_t to, Value sum) { atomicAdd(v.y + to, v.alpha * sum); };
-  // The lane's first row, if it ends here, and its last one. Those between are complete.
+  // `head`: the lane's first row, if it ends here. `sum`: its last row. Rows between are complete.
   Value head = 0;
   bool ends = false;
   Value sum = term[0];
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(unit_threads)
     }
     sum = term[k];
   }
-  // Rows ascend, so lanes with the same last row have nothing else between them.
+  // Rows ascend, so lanes with the same last row have only this row between them.
   const std::int32_t last = row[lane_elements - 1];
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -141,7 +141,7 @@ class coo final : public device_kernel<Value> {
       gpu::require(cudaGetLastError(), "spmv cannot scale y");
     }
     if (elements_ == 0) return;
-    // It reads the matrix while y is scaled.
+    // The kernel loads the matrix while y is still being scaled.
     gpu::start_pdl(scales, coo_kernel<Value>, static_cast<int>(blocks_), unit_threads, stream,
                    "spmv by COO cannot start", elements_, row_of_.data(), columns_.data(),
                    values_.data(), v);

@@ -7,7 +7,7 @@
 
 namespace untax::sparse {
 
-/// The functions of cuSPARSE that are used, found in the library at run time.
+/// The cuSPARSE functions in use, resolved at run time.
 struct cusparse_library {
   decltype(&::cusparseCreate) create = nullptr;
   decltype(&::cusparseGetProperty) property = nullptr;
@@ -28,11 +28,11 @@ struct cusparse_library {
 
   /// Loads the library the first time. It stays loaded.
   [[nodiscard]] static const cusparse_library& get();
-  /// The library's context of the current device, which stays until the program ends. Throws
+  /// The cuSPARSE handle of the current device, which exists until the program ends. Throws
   /// `unsupported`.
   [[nodiscard]] cusparseHandle_t handle_here() const;
-  /// Throws `unsupported` with the name of the call unless it went well: what the library cannot do
-  /// is one candidate less.
+  /// Throws `unsupported` with the name of the call unless `status` is a success, so that a way
+  /// that the library does not support is skipped as a candidate.
   void require(cusparseStatus_t status, const char* call) const;
 };
 

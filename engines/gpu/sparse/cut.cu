@@ -1,6 +1,6 @@
-// CSR by units that cut rows: as many steps of the merge path each, or as many elements. What a
-// unit has of a row that another one completes is added by a second kernel in the order of units,
-// so that the bits depend on the matrix alone.
+// CSR by units that may split rows: each unit has the same number of merge-path steps, or of
+// elements. A second kernel adds a unit's partial sum of another unit's row, in a fixed order, so
+// that the bits of y depend on the matrix alone.
 
 #include "engines/gpu/sparse/segments.cuh"
 #include "src/sparse/instantiate.hpp"
@@ -9,8 +9,8 @@
 namespace untax::sparse {
 namespace {
 
-/// `how` is `path`, where a row is of the unit in which it ends, or `elements`, where it is of the
-/// one in which it begins.
+/// `how` is `path`, where a row belongs to the unit in which it ends, or `elements`, where it
+/// belongs to the unit in which it begins.
 template <unit_of_work how, class Value, class Offset>
 __global__ void __launch_bounds__(unit_threads)
     cut_kernel(device_csr<Value, Offset> m, const path_point* begins, spmv_vectors<Value> v,
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(unit_threads)
   const path_point begin = begins[blockIdx.x];
   const path_point end = begins[blockIdx.x + 1];
   const int count = static_cast<int>(end.entries - begin.entries);
-  // Where elements of a row begin in the unit, and where they end.
+  // Where the elements of a row begin in this unit, and where they end.
   const auto from = [&](std::int64_t row) {
     const std::int64_t at = m.offsets[row];
     return static_cast<int>((at > begin.entries ? at : begin.entries) - begin.entries);
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(unit_threads)
     return static_cast<int>((at < end.entries ? at : end.entries) - begin.entries);
   };
   terms.fetch(m.values + begin.entries, m.columns + begin.entries, count);
-  // Rows of the unit, and the one that ends behind it. The row ahead of them has what comes first.
+  // By path, row end.rows may end in a later unit. By elements, row begin.rows - 1 may end here.
   const bool open = how == unit_of_work::path && end.rows < m.rows;
   for (std::int64_t row = begin.rows + threadIdx.x; row < end.rows + (open ? 1 : 0);
        row += unit_threads) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(unit_threads)
   carries[blockIdx.x] = rest;
 }
 
-/// A warp adds what units have of a row, which follow each other.
+/// The warp of the first carry of a row adds all carries of this row, which are consecutive.
 template <class Value>
 __global__ void __launch_bounds__(unit_threads)
     add_carries(const device_carry<Value>* carries, std::int64_t count, spmv_vectors<Value> v) {

@@ -13,9 +13,9 @@
 
 namespace untax::sparse {
 
-/// So many elements in memory of the current device, of which nothing is set. It is taken and given
-/// back in the order of a stream, which has to outlive it: what the stream was asked before may
-/// still use it.
+/// `count` uninitialised elements in memory of the current device. They are allocated and freed in
+/// the order of `stream`, since work that was enqueued before may still use them. The stream has to
+/// outlive the array.
 template <class T>
 class device_array {
  public:
@@ -44,7 +44,7 @@ class device_array {
   }
 
   [[nodiscard]] T* data() const noexcept { return data_; }
-  /// One of them, on the host. Waits for the stream.
+  /// Copies one element to the host. Synchronises the stream.
   [[nodiscard]] T at(std::int64_t index, cudaStream_t stream) const {
     T found{};
     gpu::require(cudaMemcpyAsync(&found, data_ + index, sizeof(T), cudaMemcpyDeviceToHost, stream),
@@ -58,13 +58,13 @@ class device_array {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Carries out a function of CUB, which takes scratch memory: `call(scratch, bytes)` is asked
-/// twice.
+/// Runs a function of CUB that needs scratch memory: calls `call(scratch, bytes)` once to query the
+/// size and once to execute.
 template <class Call>
 void with_scratch(cudaStream_t stream, const Call& call) {
   std::size_t bytes = 0;
   gpu::require(call(nullptr, bytes), "cannot ask for scratch memory");
-  // Never empty, since without memory CUB takes the call for a question.
+  // At least one byte: with a null pointer CUB treats the call as a query.
   void* scratch = nullptr;
   gpu::require(cudaMallocAsync(&scratch, bytes > 0 ? bytes : 1, stream), "no scratch memory");
   const cudaError_t done = call(scratch, bytes);
@@ -72,7 +72,7 @@ void with_scratch(cudaStream_t stream, const Call& call) {
   gpu::require(done, "a sparse matrix cannot be converted");
 }
 
-/// Blocks for so many threads; throws `unsupported` if a grid does not have them.
+/// Blocks of `block` threads for `threads` threads. Throws `unsupported` above the grid limit.
 [[nodiscard]] inline unsigned blocks_for(std::int64_t threads, int block) {
   const std::int64_t blocks = (threads + block - 1) / block;
   if (blocks <= 0x7fffffff) return static_cast<unsigned>(blocks);

@@ -8,7 +8,7 @@
 
 namespace untax::sparse {
 
-/// The numbers of a product.
+/// The operands of y = alpha A x + beta y.
 template <class Value>
 struct spmv_vectors {
   Value alpha;
@@ -17,28 +17,28 @@ struct spmv_vectors {
   Value* y;
 };
 
-/// One way, with what it needs beside the matrix.
+/// An implementation of one way, with the data that it needs in addition to the matrix.
 template <class Value>
 class device_kernel {
  public:
   virtual ~device_kernel() = default;
-  /// Asynchronous.
+  /// Launches the product; asynchronous.
   virtual void run(const spmv_vectors<Value>& vectors, cudaStream_t stream) const = 0;
 };
 
 template <class Value>
 using device_kernel_of = std::unique_ptr<device_kernel<Value>>;
 
-// What is converted is converted on the stream, and may still be running when these return.
+// Conversions are enqueued on the stream and may still be running when these functions return.
 
-/// A way with rows as its units.
+/// The ways whose units of work are rows.
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix,
                                                    const spmv_way& way);
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_adaptive(const device_csr<Value, Offset>& matrix,
                                                     cudaStream_t stream);
-/// By `path` or `elements`.
+/// `how` is `path` or `elements`.
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_cut(const device_csr<Value, Offset>& matrix,
                                                unit_of_work how, cudaStream_t stream);
@@ -49,7 +49,7 @@ template <class Value, class Offset>
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_device_padded(const device_csr<Value, Offset>& matrix,
                                                          bool slices, cudaStream_t stream);
-/// By one of cuSPARSE's algorithms. Throws `unsupported`.
+/// One of cuSPARSE's algorithms. Throws `unsupported`.
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_cusparse(const device_csr<Value, Offset>& matrix,
                                                     spmv_kernel which, cudaStream_t stream);

@@ -1,5 +1,5 @@
-// ELL and SELL-P: a thread adds a row, and a warp reads what its rows have in a column of a slice
-// at once.
+// ELL and SELL-P: a thread adds a row. A warp loads one column of a slice, for all of its rows,
+// with one coalesced access.
 
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int threads = 128;
 
-/// The longest row of each slice, by a warp.
+/// The length of the longest row of each slice, computed by one warp per slice.
 template <class Offset>
 __global__ void find_widths(const Offset* offsets, std::int64_t rows, std::int64_t count,
                             std::int64_t* widths) {
@@ -28,12 +28,12 @@ __global__ void find_widths(const Offset* offsets, std::int64_t rows, std::int64
   if (threadIdx.x % slice_rows == 0 && row / slice_rows < count) widths[row / slice_rows] = longest;
 }
 
-/// Begins of slices that are all as wide.
+/// Offsets of slices that all have the same width.
 __global__ void lay_evenly(std::int64_t count, std::int64_t width, std::int64_t* begins) {
   const std::int64_t slice = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (slice <= count) begins[slice] = slice * width * slice_rows;
 }
-/// Elements of slices of these widths.
+/// Replaces the width of each slice by its number of elements.
 __global__ void widen(std::int64_t count, std::int64_t* widths) {
   const std::int64_t slice = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (slice < count) widths[slice] *= slice_rows;
@@ -44,7 +44,7 @@ __global__ void narrow(std::int64_t count, const std::int64_t* from, std::int32_
   if (i < count) to[i] = static_cast<std::int32_t>(from[i]);
 }
 
-/// A thread fills a row with its elements and padding; in the last slice also rows that are none.
+/// A thread writes a row's elements and padding; rows beyond the last one are only padding.
 template <class Value, class Offset>
 __global__ void fill_slices(device_csr<Value, Offset> m, std::int64_t count,
                             const std::int64_t* begins, std::int32_t* columns, Value* values) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(threads)
   if (row >= rows) return;
   const std::int64_t end = begins[row / slice_rows + 1];
   Value sum = 0;
-  // Slices are as wide as they are, so the last turn asks for less than `ahead`.
+  // The width of a slice can be any number, so the last iteration may load fewer than `ahead`.
   for (std::int64_t i = begins[row / slice_rows] + row % slice_rows; i < end;
        i += ahead * slice_rows) {
     std::int32_t column[ahead];
@@ -132,7 +132,7 @@ slices<Value> slices_of(const device_csr<Value, Offset>& m, bool all_as_wide, cu
     made.stored = made.count * longest * slice_rows;
   } else {
     widen<<<blocks, threads, 0, stream>>>(made.count, widths.data());
-    // The last of count + 1 sums is that of all, and does not look at the last number.
+    // The last of the count + 1 sums is the total; the last input does not contribute to it.
     with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
       return cub::DeviceScan::ExclusiveSum(scratch, bytes, widths.data(), made.begins.data(),
                                            made.count + 1, stream);

@@ -1,5 +1,5 @@
-// CSR by rows: a thread, some lanes of a warp or a block add one, or lanes add short rows and a
-// block long ones. The order of additions depends on the matrix alone, and is that of the host.
+// CSR by rows: a thread, some lanes of a warp or a block adds a row; or lanes add short rows and
+// the block long ones. The order of additions depends on the matrix alone, and is that of the host.
 
 #include <untax/sparse/ways.hpp>
 
@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(threads)
   if (row < m.rows && lane == 0) put(v, row, sum);
 }
 
-/// The rows of a block that are long, one after the other, by all its threads. `is_long`: whether
-/// that of the calling thread's lanes is.
+/// Adds the long rows of a block one by one. All threads of the block must call this. `is_long`:
+/// whether the row of the calling thread's lanes is long.
 template <int lanes, class Value, class Offset>
 __device__ void add_long_rows(const device_csr<Value, Offset>& m, const spmv_vectors<Value>& v,
                               bool is_long) {

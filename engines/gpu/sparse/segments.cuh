@@ -7,14 +7,14 @@
 
 namespace untax::sparse {
 
-/// The terms of a unit in shared memory, and where its segments begin. Each segment's sum is in the
-/// place of its first term in the end. A thread adds eight terms in their order, and a scan over
-/// the block joins what threads have of a segment, so that any lengths of rows take the same time.
+/// The terms of a unit in shared memory, and where its segments begin. `add_segments` replaces the
+/// first term of each segment by the segment's sum. A thread adds eight consecutive terms, and a
+/// scan over the block combines threads, so the time does not depend on row lengths.
 template <class Value>
 class unit_terms {
   static constexpr int each = unit_size / unit_threads;
 
-  /// Terms behind the last begin of a segment, which is -1 if there is none.
+  /// The sum of the terms from the last segment begin on, or of all terms if `begin` is -1 (none).
   struct open_segment {
     int begin;
     Value sum;
@@ -27,20 +27,20 @@ class unit_terms {
   using scan = cub::BlockScan<open_segment, unit_threads, cub::BLOCK_SCAN_WARP_SCANS>;
 
  public:
-  /// What a block shares.
+  /// The block's shared memory.
   struct storage {
     Value terms[unit_size + unit_size / each];
     alignas(16) unsigned char begins[unit_size];
     typename scan::TempStorage scanned;
   };
 
-  /// By all threads.
+  /// All threads of the block must call this. It ends with a barrier.
   __device__ explicit unit_terms(storage& shared) : shared_(shared) {
     reinterpret_cast<uint2*>(shared_.begins)[threadIdx.x] = {0, 0};
     __syncthreads();
   }
 
-  /// Asks for `count` elements, by all threads. Segments can be begun until they are there.
+  /// All threads issue the loads of `count` elements. `begin_at` may be called while these arrive.
   __device__ void fetch(const Value* values, const std::int32_t* columns, int count) {
 #pragma unroll
     for (int k = 0; k < each; ++k) {
@@ -49,7 +49,7 @@ class unit_terms {
       value_[k] = i < count ? read_once(values + i) : Value(0);
     }
   }
-  /// Their products.
+  /// Multiplies the loaded elements with x and stores the terms.
   __device__ void multiply(const Value* x) {
     Value factor[each];
 #pragma unroll
@@ -61,15 +61,15 @@ class unit_terms {
     }
   }
 
-  /// A segment begins at this term.
+  /// Marks this term as the begin of a segment.
   __device__ void begin_at(int term) { shared_.begins[term] = 1; }
 
-  /// By all threads, after a barrier. The first term has to begin a segment.
+  /// All threads of the block must call this, after a barrier. The first term must begin a segment.
   __device__ void add_segments(int count) {
     const int first = static_cast<int>(threadIdx.x) * each;
     const uint2 flags = reinterpret_cast<const uint2*>(shared_.begins)[threadIdx.x];
     open_segment mine{-1, 0};
-    Value ahead = 0;  // of a segment that began before
+    Value ahead = 0;  // part of a segment that began in an earlier thread
 #pragma unroll
     for (int k = 0; k < each; ++k) {
       if (first + k >= count) break;
@@ -87,30 +87,30 @@ class unit_terms {
     open_segment before{-1, 0};
     open_segment all{-1, 0};
     scan(shared_.scanned).ExclusiveScan(mine, before, open_segment{-1, 0}, join{}, all);
-    // What the segment in which this thread began has in all, if it ended here. No thread reads
-    // terms of others, and the scan has a barrier behind all reads.
+    // The segment that was open before this thread ends here: this is its complete sum. The store
+    // is safe: threads read only their own terms, and the scan's barrier follows all reads.
     if (mine.begin >= 0 && before.begin >= 0)
       shared_.terms[place(before.begin)] = before.sum + ahead;
     if (threadIdx.x == 0 && all.begin >= 0) shared_.terms[place(all.begin)] = all.sum;
     __syncthreads();
   }
 
-  /// The sum of the segment that begins there.
+  /// The sum of the segment that begins at `term`.
   [[nodiscard]] __device__ Value sum_from(int term) const { return shared_.terms[place(term)]; }
 
  private:
-  /// Threads that read every eighth term hit different banks.
+  /// Padded, so that threads that read every eighth term hit different banks.
   [[nodiscard]] static __device__ int place(int term) { return term + term / each; }
 
   storage& shared_;
-  std::int32_t column_[each];  ///< -1: there is none
+  std::int32_t column_[each];  ///< -1: no element
   Value value_[each];
 };
 
-/// What a unit has of a row of another unit.
+/// A unit's partial sum of a row that belongs to another unit.
 template <class Value>
 struct device_carry {
-  std::int64_t row;  ///< -1: nothing
+  std::int64_t row;  ///< -1: none
   Value sum;
 };
 

@@ -8,29 +8,29 @@ namespace untax::sparse {
 
 constexpr unsigned whole_warp = 0xffffffffU;
 
-/// y of a row whose terms add up to `sum`: rounded as on the host.
+/// Stores y of a row whose terms add up to `sum`, rounded as on the host.
 template <class Value>
 __device__ void put(const spmv_vectors<Value>& v, std::int64_t row, Value sum) {
   Value& to = v.y[row];
   to = v.beta == Value(0) ? v.alpha * sum : fma(v.beta, to, v.alpha * sum);
 }
 
-/// What a product reads once: it need not push x out of the caches.
+/// Streaming load, for data that a product reads once: it does not evict x from the caches.
 template <class T>
 __device__ T read_once(const T* from) {
   return __ldcs(from);
 }
 
-/// Lane `lane` of `lanes` adds its terms of the elements from `begin` to `end`.
+/// The sum of lane `lane` of `lanes`: every `lanes`-th term of the elements from `begin` to `end`.
 template <class Value, class Offset>
 __device__ Value sum_of_lane(const device_csr<Value, Offset>& m, const Value* x, std::int64_t begin,
                              std::int64_t end, int lane, int lanes) {
-  constexpr int ahead = 4;  // elements that are asked for before the first is there
+  constexpr int ahead = 4;  // elements whose loads are issued before the first one is used
   Value sum = 0;
   for (std::int64_t i = begin + lane; i < end; i += ahead * lanes) {
     std::int32_t columns[ahead];
     Value values[ahead];
-    // The last turn, often the only one, asks for what there is at once, too.
+    // The last iteration, often the only one, also issues all of its loads at once.
 #pragma unroll
     for (int k = 0; k < ahead; ++k) {
       const bool there = i + k * lanes < end;
@@ -48,8 +48,8 @@ __device__ Value sum_of_lane(const device_csr<Value, Offset>& m, const Value* x,
   return sum;
 }
 
-/// Halves of groups of `lanes`, a power of two up to 32, are added to each other; the first lane
-/// has the sum. By all lanes of a warp.
+/// Tree sum over groups of `lanes` lanes, a power of two up to 32. The first lane of a group gets
+/// the sum. All lanes of the warp must call this.
 template <class Value>
 __device__ Value sum_of_lanes(Value sum, int lanes) {
 #pragma unroll
@@ -58,8 +58,8 @@ __device__ Value sum_of_lanes(Value sum, int lanes) {
   return sum;
 }
 
-/// The same by a block of `threads`, 32 to 1024; the first thread has the sum. `warps` is shared
-/// memory for so many warps, free again after the next barrier.
+/// The same over a block of `threads` threads, 32 to 1024, which must all call this. Thread 0 gets
+/// the sum. `warps`: shared memory, one value per warp, reusable after the next barrier.
 template <int threads, class Value>
 __device__ Value sum_of_block(Value sum, Value* warps) {
   const int warp = static_cast<int>(threadIdx.x) / 32;

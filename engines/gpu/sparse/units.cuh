@@ -6,7 +6,7 @@
 namespace untax::sparse {
 
 constexpr int unit_threads = 128;
-/// What a unit has at most: rows and elements of the merge path, or elements.
+/// The maximum size of a unit: merge-path steps (rows plus elements), or elements.
 constexpr int unit_size = 1024;
 
 namespace detail {
@@ -20,7 +20,7 @@ __global__ void find_units(unit_of_work how, const Offset* offsets, std::int64_t
 
 }  // namespace detail
 
-/// Where each unit begins, and behind them the end of all.
+/// Where each unit begins, and the end of the last one.
 class unit_begins {
  public:
   template <class Value, class Offset>
@@ -34,7 +34,7 @@ class unit_begins {
   }
 
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
-  /// A block for each.
+  /// The grid size, with one block per unit.
   [[nodiscard]] unsigned blocks() const noexcept { return blocks_; }
   [[nodiscard]] const path_point* data() const noexcept { return begins_.data(); }
 

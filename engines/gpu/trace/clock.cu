@@ -30,7 +30,7 @@ clock_line read_clock(int device) {
   const std::scoped_lock lock(mutex);
   const auto [it, first] = known.try_emplace(device);
   known_clock& clock = it->second;
-  // Ranks that share a GPU end about the same time.
+  // Ranks that share a GPU end at about the same time, so one reading serves all of them.
   if (!first && host_time() - clock.read < 200ms) return clock.line;
   int before = 0;
   gpu::require(cudaGetDevice(&before), "there is no device to trace");

@@ -4,13 +4,13 @@
 
 namespace untax::gpu {
 
-/// The clock of a GPU against that of its host. It is read when a trace first asks for it and again
-/// when one ends, so that the line through both takes the drift of the two out of it. All ranks
-/// that share the GPU have the same line, so times of theirs compare exactly. Throws `internal`.
+/// The clock of a GPU relative to that of its host. It is read when a trace first needs it and
+/// again when one ends: the line through both readings cancels the drift of the clocks. All ranks
+/// that share the GPU have the same line, so their times compare exactly. Throws `internal`.
 ///
-/// The offset is that of the middle of a launch and its wait, the quickest of 16: within a few
-/// microseconds of the truth. All GPUs of a host err to the same side, so between two of them it is
-/// within a microsecond.
+/// The offset belongs to the middle of a launch and its wait, the quickest of 16, and is exact to a
+/// few microseconds. The errors of all GPUs of a host have the same sign, so the error between two
+/// GPUs is below a microsecond.
 [[nodiscard]] clock_line read_clock(int device);
 
 }  // namespace untax::gpu

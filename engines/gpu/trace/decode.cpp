@@ -16,7 +16,7 @@
 namespace untax::gpu {
 namespace {
 
-/// Of all warps that kernels launched alike have in one run.
+/// The times of all warps, in one run, of kernels with the same group and launch.
 struct launch_times {
   std::uint64_t begin = UINT64_MAX;
   std::uint64_t end = 0;
@@ -31,7 +31,7 @@ struct launch_times {
 
 using times_of_run = std::map<launched, launch_times>;
 
-/// Kernels that overlap are one stage. Where each begins and ends.
+/// Where each stage begins and ends. Kernels that overlap form one stage.
 std::vector<launch_times> stages_of(const times_of_run& run) {
   std::vector<launch_times> all;
   for (const auto& [by, times] : run) all.push_back(times);
@@ -48,7 +48,7 @@ std::vector<launch_times> stages_of(const times_of_run& run) {
   return stages;
 }
 
-/// Runs and their stages, of those runs of which every launch has all of its parts.
+/// Finds runs and their stages. A run counts only if each of its launches has all of its parts.
 class run_finder {
  public:
   explicit run_finder(const std::vector<warp_events>& warps) {
@@ -100,10 +100,10 @@ class run_finder {
   }
 
   std::map<std::int64_t, times_of_run> runs_;  // by epoch
-  std::map<launched, int> most_;               // parts of a launch
+  std::map<launched, int> most_;               // the most parts of a launch in any run
 };
 
-/// Numbers kernels by what is launched and by role.
+/// Numbers kernels by launch and by role.
 class kernel_numbers {
  public:
   std::int64_t of(const kernel_part& part, std::vector<trace_kernel>& kernels) {
@@ -117,8 +117,8 @@ class kernel_numbers {
   std::map<std::pair<launched, warp_role>, std::int64_t> numbers_;
 };
 
-/// By the time of the end, what encloses others behind them, and moments last: as they come back
-/// from files.
+/// Order by end time. With equal ends, an enclosing span follows those that it encloses, and
+/// moments are last. Spans that are read from files have the same order.
 bool ends_before(const trace_span& a, const trace_span& b) {
   const auto key = [](const trace_span& span) {
     const bool lasts = span.end > span.begin;
@@ -127,7 +127,7 @@ bool ends_before(const trace_span& a, const trace_span& b) {
   return key(a) < key(b);
 }
 
-/// Counters that this rank waits for to reserve are raised by readers, at all ranks.
+/// Counters that reserves of this rank wait for. Readers raise those of the same number everywhere.
 std::set<int> counters_of_readers(const std::vector<warp_events>& warps) {
   std::set<int> found;
   for (const warp_events& warp : warps) {

@@ -7,7 +7,7 @@
 
 namespace untax::gpu {
 
-/// What a warp of a kernel does, as traces name it.
+/// The role of a warp of a kernel, for traces.
 enum class warp_role : std::uint8_t {
   none,  ///< not traced
   control,
@@ -20,21 +20,21 @@ enum class warp_role : std::uint8_t {
   streamer,
   merger,
   receiver,
-  worker,  ///< several of these
+  worker,  ///< a warp with several of these roles
 };
 
-/// The second word of an event in a kernel:
+/// The second word of an event of a kernel:
 ///
 ///   bits  0 to  2   trace_kind
-///         3         whether it ends
-///         4 to 47   of a counter: its address, less the lowest three bits
-///        48 to 63   what it is waited for, or raised, to
+///         3         whether it is an end
+///         4 to 47   address of a counter, without the lowest three bits
+///        48 to 63   value that is awaited there, or to which it is raised
 ///
-/// Where there is no counter, bits 4 to 7 have the role, action or verb, and then
+/// If there is no counter, bits 4 to 7 hold the role, action or verb; in addition
 ///
 ///   begin of a kernel   8 to 15: the launch of a run     16 to 59: the epoch
-///                      60 to 63: blocks of a cluster, less one
-///   end of a wait       8 to 15: the peer, all for none  16 to 39: the room
+///                      60 to 63: blocks of a cluster, minus one
+///   end of a wait       8 to 15: the peer, all ones: none  16 to 39: the room
 struct event_word {
   std::uint64_t bits = 0;
 
@@ -45,12 +45,12 @@ struct event_word {
     return {of(trace_kind::kernel, static_cast<int>(role)) | field(launch, 8) << 8 |
             field(epoch, 44) << 16 | field(cluster - 1, 4) << 60};
   }
-  /// The same with an epoch, if it has none.
+  /// The same word with this epoch, if its own epoch is 0.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr event_word with_epoch(
       std::uint64_t epoch) const noexcept {
     return {(bits >> 16 & field(~0ULL, 44)) == 0 ? bits | field(epoch, 44) << 16 : bits};
   }
-  /// Of an action, or of a kernel.
+  /// The begin of an action, or of a kernel.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word begin(trace_kind kind,
                                                                     int what) noexcept {
     return {of(kind, what)};
@@ -58,7 +58,7 @@ struct event_word {
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word end(trace_kind kind) noexcept {
     return {of(kind, 0) | end_bit};
   }
-  /// `counter`: an address; 0 if data are their own signal.
+  /// `counter`: its address, or 0 if data are their own signal.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr event_word at_counter(
       trace_kind kind, std::uint64_t counter, std::uint64_t value) noexcept {
     return {of(kind, 0) | field(counter >> 3, 44) << 4 | field(value, 16) << 48};

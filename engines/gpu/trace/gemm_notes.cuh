@@ -5,11 +5,11 @@
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/trace/kernel_events.cuh"
 
-// What the GEMM kernel notes.
+// Events that the GEMM kernel records.
 
 namespace untax::gpu {
 
-/// What a warp of its blocks does. Of an MMA warpgroup the first one speaks for all.
+/// The role of a warp of the GEMM kernel. The first warp of an MMA warpgroup records for all of it.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr warp_role role_in_gemm(bool of_comm_cta, int warp) {
   if (of_comm_cta) return warp_role::sender;
   if (warp % 4 == 0) return warp == 0 ? warp_role::producer : warp_role::multiplier;
@@ -17,8 +17,8 @@ namespace untax::gpu {
   return warp == 3 ? warp_role::poller : warp_role::epilogue;
 }
 
-/// By all threads, when the kernels ahead have ended, of a run whose number is in `before` when it
-/// is the one before. Blocks of lower numbers are communication CTAs.
+/// All threads call this when the kernels ahead have ended. `before` is the number of the previous
+/// run. Blocks with numbers below `comm_ctas` are communication CTAs.
 __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
                                        const std::uint64_t& before, int cluster) {
   note_kernel_begin_behind(
@@ -26,15 +26,15 @@ __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
       role_in_gemm(static_cast<int>(blockIdx.x) < comm_ctas, static_cast<int>(threadIdx.x) / 32),
       before, cluster);
 }
-/// The same of a GEMM that is all of a run. Who waits for nobody there notes nothing.
+/// The same for a GEMM that is a whole run. Only its MMA and epilogue warps record events.
 __device__ inline void note_gemm_begin(const launch_trace& trace, int cluster) {
   const warp_role role = role_in_gemm(false, static_cast<int>(threadIdx.x) / 32);
   const bool notes = role == warp_role::multiplier || role == warp_role::epilogue;
   note_kernel_begin(trace, notes ? role : warp_role::none, 0, 0, cluster);
 }
 
-/// What a launch records with. Kept by value: an argument of a kernel that is reached by its
-/// address comes from memory, as late as anything else does.
+/// The trace arguments of a launch. Callers copy them: a kernel argument that is accessed through
+/// its address is loaded from memory, as late as any other data.
 template <class Given>
 [[nodiscard]] __device__ const launch_trace& trace_of(const Given& given) {
   if constexpr (requires { given.moved.run; }) {
@@ -44,8 +44,8 @@ template <class Given>
   }
 }
 
-/// What a role does with a tile, from when the first part of it has come. By one thread, or by all
-/// of a warp that multiplies. Both ends are noted when it is over, when nobody waits for the warp.
+/// Records the action of a role on a tile, from the arrival of its first stage on. One thread calls
+/// this, or all of an MMA warp. Both events are recorded at the end, when nothing awaits the warp.
 template <bool traced>
 class tile_note_of {
  public:

@@ -9,17 +9,17 @@
 #include "engines/gpu/trace/event_word.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 
-// What kernels note: begin and end of a kernel by each warp that has a role, of what it does, and
-// of its waits, and each signal just before it is raised. An event is one store of 16 bytes by one
-// lane; where it goes says a count in shared memory, which the warp alone raises. What the count
-// goes on from comes there while the kernel begins, and nobody waits for it before there is
-// something to note: then the begin of the kernel is noted, too. Every instruction counts: a warp
-// goes through them once in a kernel, so most have to be fetched. In a build without
-// UNTAX_KERNEL_TRACE all of it is empty.
+// The events that kernels record: begin and end of a kernel, of actions and of waits, by each warp
+// that has a role; and each signal, just before it is raised. One lane stores an event, with one
+// store of 16 bytes. The index is a count in shared memory, which only the warp itself raises. The
+// initial count is copied there asynchronously while the kernel begins. The warp waits for that
+// copy when it records its first event, and records the begin of the kernel then. Every instruction
+// counts: a warp executes them once in a kernel, so most have to be fetched. In a build without
+// UNTAX_KERNEL_TRACE everything here is empty.
 
 namespace untax::gpu {
 
-/// In other builds there are none, and nobody asks.
+/// The rings of a launch. Other builds have none, and never call this.
 [[nodiscard]] __device__ inline const ring_table& rings_of(const launch_trace_of<true>& trace) {
   return trace.rings;
 }
@@ -37,39 +37,39 @@ namespace detail {
 [[nodiscard]] __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % 32; }
 [[nodiscard]] __device__ inline int warp_of_thread() { return static_cast<int>(threadIdx.x) / 32; }
 
-/// Whether the calling lane is the first of these.
+/// Whether the calling lane is the first of `lanes`.
 [[nodiscard]] __device__ inline bool is_first_of(unsigned lanes) {
   return lane_of_thread() == __ffs(static_cast<int>(lanes)) - 1;
 }
-/// Whether it is the first of those that came with it.
+/// Whether the calling lane is the first active one of its warp.
 [[nodiscard]] __device__ inline bool is_first_lane() { return is_first_of(__activemask()); }
 
-/// Whether the calling warp may note something.
+/// Whether the calling warp may record events.
 [[nodiscard]] __device__ inline bool is_recorded(const ring_table& table) {
   return table.places != nullptr && warp_of_thread() < ring_table::most_warps;
 }
-/// Of such a warp, whose block has places.
+/// The `ring_place` of a warp that may record events, in a block below `most_blocks`.
 [[nodiscard]] __device__ inline ring_place& place_of_warp(const ring_table& table) {
   return table.places[ring_table::place(blockDim.x == table.group_threads ? 0 : 1,
                                         static_cast<int>(blockIdx.x), warp_of_thread())];
 }
 
-/// What a warp notes by while it is in a kernel.
+/// The recording state of a warp in a kernel.
 struct noting_state {
-  ring_place at;         ///< as the last kernel left it, once it has come; no ring: notes nothing
-  ulonglong2 begin;      ///< of the kernel, which is not yet in the ring; or no word
-  std::uint32_t before;  ///< the run before this one, once it has come, or `counted`
-  std::uint32_t noted;   ///< events in this kernel
+  ring_place at;         ///< as the last kernel left it, once it has arrived; no ring: no records
+  ulonglong2 begin;      ///< begin of the kernel, until it is in the ring; then the word is 0
+  std::uint32_t before;  ///< number of the previous run, once the copy has arrived, or `counted`
+  std::uint32_t noted;   ///< number of events in this kernel
 
-  static constexpr std::uint32_t counted = 0xffffffffU;  ///< runs are, by the ring
+  static constexpr std::uint32_t counted = 0xffffffffU;  ///< the ring counts the runs
 };
-/// That of the calling warp, which may note something.
+/// The state of the calling warp, which must be one that may record events.
 [[nodiscard]] __device__ inline noting_state& state_of_warp() {
   __shared__ noting_state states[ring_table::most_warps];
   return states[warp_of_thread()];
 }
 
-/// Event `number` of a warp, by one lane.
+/// One lane stores event `number` of its warp in this kernel.
 __device__ inline void write_event(const ring_table& table, const ring_place& at,
                                    std::uint32_t number, std::uint64_t time,
                                    const event_word& word) {
@@ -79,8 +79,8 @@ __device__ inline void write_event(const ring_table& table, const ring_place& at
       make_ulonglong2(time, word.bits);
 }
 
-/// By one lane before its warp notes anything else: the begin of its kernel. A warp takes a ring,
-/// if it has none, and there is one.
+/// One lane calls this before its warp records anything else: it records the begin of the kernel. A
+/// warp without a ring takes a free one, if there is one.
 __device__ inline void settle(const ring_table& table, noting_state& state) {
   if (state.begin.y == 0) return;
   wait_for_copies<0>();
@@ -99,7 +99,7 @@ __device__ inline void settle(const ring_table& table, noting_state& state) {
   state.begin.y = 0;
 }
 
-/// By lanes of a warp: each that comes notes so many events.
+/// Any lanes of a warp may call this. Each lane with `mine` records `count` events.
 template <int count>
 __device__ void note_events(const ring_table& table, bool mine, const ulonglong2 (&events)[count]) {
   noting_state& state = state_of_warp();
@@ -121,15 +121,15 @@ __device__ inline void note_now(const ring_table& table, bool mine, const event_
     note_events<1>(table, mine, {make_ulonglong2(cuda_memory::now(), word.bits)});
 }
 
-/// By a lane whose signal has been noted: the counter to raise, another one if a test takes the
-/// signal to raise it later.
+/// The counter that a lane has to raise, after it has recorded the signal. If a test intercepts the
+/// signal, to raise it later, that is another counter.
 [[nodiscard]] __device__ inline std::uint64_t& tapped(const ring_table& table,
                                                       std::uint64_t& counter, std::uint64_t value) {
   if (table.tap == nullptr) return counter;
   auto& tap = *const_cast<volatile signal_tap*>(table.tap);
   if (tap.armed == 0 || atomicExch(reinterpret_cast<unsigned*>(table.tapped), 1U) != 0)
     return counter;
-  // The host raises it behind what this thread has ordered before the signal.
+  // The host raises the counter after everything that this thread has ordered before the signal.
   __threadfence_system();
   tap.value = value;
   __threadfence_system();
@@ -137,16 +137,16 @@ __device__ inline void note_now(const ring_table& table, bool mine, const event_
   return table.tapped[1];
 }
 
-/// By all lanes of a warp. One without a role notes nothing until the kernel ends. `before`: where
-/// the number of the run before is, if the word does not have that of this one.
+/// All lanes of a warp must call this. A warp without a role records nothing in the kernel.
+/// `before`: where the number of the previous run is stored, if `word` has no epoch.
 __device__ inline void begin_kernel(const ring_table& table, warp_role role, const event_word& word,
                                     const std::uint64_t* before) {
   if (!is_recorded(table)) return;
   const bool notes = role != warp_role::none && blockIdx.x < ring_table::most_blocks;
   noting_state& state = state_of_warp();
   if (notes) {
-    // Each lane waits for what it has asked for, and any of them may be the first to note
-    // something.
+    // Each lane waits for its own copies only, and any lane may be the first to record an event: so
+    // each lane issues the copies.
     const auto shared = [](const auto& to) {
       return static_cast<std::uint32_t>(__cvta_generic_to_shared(&to));
     };
@@ -162,7 +162,7 @@ __device__ inline void begin_kernel(const ring_table& table, warp_role role, con
   __syncwarp();
 }
 
-/// By all lanes of a warp, which may come one after the other.
+/// All lanes of a warp must call this. They need not have converged.
 __device__ inline void end_kernel(const ring_table& table) {
   if (!is_recorded(table)) return;
   __syncwarp();
@@ -179,28 +179,28 @@ __device__ inline void end_kernel(const ring_table& table) {
 
 }  // namespace detail
 
-/// A warp begins a kernel: behind all kernels that came before it, so behind griddepcontrol.wait.
-/// By all its lanes. `epoch` 0: the kernel is all of a run, and runs are counted here. `launch`:
-/// which one of a run. `cluster`: of how many blocks.
+/// A warp begins a kernel. All of its lanes must call this, after all earlier kernels have ended,
+/// and so after griddepcontrol.wait. `epoch` 0: the kernel is a whole run, the ring counts runs.
+/// `launch`: its number in the run. `cluster`: blocks per cluster.
 __device__ inline void note_kernel_begin(const launch_trace& trace, warp_role role,
                                          std::uint64_t epoch, int launch = 0, int cluster = 1) {
   if constexpr (kernels_are_traced)
     detail::begin_kernel(rings_of(trace), role,
                          event_word::kernel_begin(role, launch, epoch, cluster), nullptr);
 }
-/// The same in the run behind `before`, which nobody waits for.
+/// The same for the run after `before`, which is loaded asynchronously.
 __device__ inline void note_kernel_begin_behind(const launch_trace& trace, warp_role role,
                                                 const std::uint64_t& before, int cluster = 1) {
   if constexpr (kernels_are_traced)
     detail::begin_kernel(rings_of(trace), role, event_word::kernel_begin(role, 0, 0, cluster),
                          &before);
 }
-/// The same warp ends it.
+/// The same warp ends the kernel.
 __device__ inline void note_kernel_end(const launch_trace& trace) {
   if constexpr (kernels_are_traced) detail::end_kernel(rings_of(trace));
 }
 
-/// The counter, which is about to be raised. By each lane that raises one.
+/// Returns the counter to raise. Each lane that raises a counter calls this just before.
 [[nodiscard]] __device__ inline std::uint64_t& noted_signal(const launch_trace& trace,
                                                             std::uint64_t& counter,
                                                             std::uint64_t value) {
@@ -213,7 +213,7 @@ __device__ inline void note_kernel_end(const launch_trace& trace) {
   return counter;
 }
 
-/// What notes signals where the launch's arguments are out of reach. Nothing where none are noted.
+/// Refers to the trace, for code without access to launch arguments. Empty if nothing is traced.
 template <bool traced>
 class trace_ref_of {
  public:
@@ -231,14 +231,14 @@ class trace_ref_of<true> {
 };
 using trace_ref = trace_ref_of<kernels_are_traced>;
 
-/// A part of a wait that has a counter; others wait for data that are their own signal.
+/// A wait for a counter. Other waits are for data that are their own signal.
 template <class Part>
 concept waits_for_counter = requires(const Part& part) {
   part.counter;
 };
 
-/// The wait of a warp, from its making to its end. Lanes with counters note a wait each, the others
-/// together one, for whom the first of them missed last.
+/// Records a wait of a warp, from construction to destruction. Each lane with a counter records its
+/// wait. Waits for data are recorded once, for the first lane that waits and its missing peer.
 template <bool traced, class Part>
 class wait_note_of {
  public:
@@ -285,7 +285,7 @@ class wait_note : public wait_note_of<kernels_are_traced, Part> {
 template <class Part>
 wait_note(const launch_trace&, const Part&) -> wait_note<Part>;
 
-/// What a warp is at while it lives, or one thread of it.
+/// Records an action of a warp, or of one of its threads, from construction to destruction.
 template <bool traced>
 class action_note_of {
  public:
@@ -310,7 +310,7 @@ class action_note_of<true> {
 };
 using action_note = action_note_of<kernels_are_traced>;
 
-/// A warp's part of a kernel, from its making to its end: behind all kernels that came before it.
+/// Records a warp's part of a kernel, from construction (after all earlier kernels) to destruction.
 template <bool traced>
 class kernel_note_of {
  public:

@@ -16,10 +16,10 @@
 namespace untax::gpu {
 namespace {
 
-/// Rings for all warps of the largest kernels, and events in all of them: 16 MiB.
+/// Rings for all warps of the largest kernels, and a limit on the events of all rings: 16 MiB.
 constexpr std::uint32_t most_rings = 4096;
 constexpr std::size_t most_events = std::size_t{1} << 20;
-/// Calls beyond these are not kept: then none is known.
+/// If there are more calls, no call is reported.
 constexpr std::size_t most_calls = std::size_t{1} << 16;
 
 template <class T>
@@ -30,7 +30,7 @@ std::vector<T> copied_from(const T* from, std::size_t count) {
   return all;
 }
 
-/// All ranks get what rank 0 made up.
+/// All ranks get the ids that rank 0 made.
 trace_ids agreed_ids(world& w, const std::string& name) {
   const auto shared = w.allocate_owned_cleared<std::uint64_t>(2, name + " trace");
   if (w.rank() == 0) {
@@ -179,7 +179,7 @@ traced_operator operator_trace::collect() const {
   try {
     decode(copied(), all);
   } catch (const error&) {
-    // A device on which a kernel failed gives nothing back; whoever ran it has been told.
+    // After a failed kernel the device returns no data; the error was reported to the caller.
     return what_;
   }
   return all;

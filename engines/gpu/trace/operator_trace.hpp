@@ -19,25 +19,25 @@
 
 namespace untax::gpu {
 
-/// What is recorded of an operator on GPUs at one rank: a ring for each warp of its kernels that
-/// has a role, in memory of the rank's GPU, and when it was called.
+/// The recording of a GPU operator at one rank: a ring for each warp that has a role, in memory of
+/// the rank's GPU, and the times of its calls.
 class operator_trace final : public trace_source {
  public:
-  /// Null unless a trace is being recorded. Collective, where it is. Throws `unsupported`, where it
-  /// is, in a build whose kernels record nothing, and what making an operator throws. When the last
-  /// owner lets go, the session keeps what was recorded; no kernel may run any more.
+  /// Null unless a trace is being recorded; otherwise collective. Then it throws `unsupported` in a
+  /// build whose kernels record nothing, and what making an operator throws. When the last owner
+  /// releases the object, the session keeps the recorded data; no kernel may run any more by then.
   [[nodiscard]] static std::shared_ptr<operator_trace> open(world& w, const std::string& name);
-  /// The same of a kernel that has no world, on the current device: rank 0 of one.
+  /// The same for a kernel without a world, on the current device: it is rank 0 of one rank.
   [[nodiscard]] static std::shared_ptr<operator_trace> open_alone(const std::string& name);
   operator_trace(traced_operator what, int device);
 
-  /// Memory of the operator: of words, which may be counters, it remembers where they lie.
+  /// Memory of the operator. Of words, which may be counters, it keeps the addresses.
   void know(const symmetric<std::uint64_t>& counters);
   void know(const symmetric<std::byte>& /*others*/) noexcept {}
-  /// What launches are given. `group_threads`: of a block of the kernels that have most of its
-  /// warps; others have another number.
+  /// The arguments for launches. `group_threads`: threads per block of the kernels with most of the
+  /// operator's warps; other kernels have a different number.
   [[nodiscard]] launch_trace launches(int group_threads);
-  /// A run begins; `captured`: nobody knows when.
+  /// A run is called. `captured`: in a graph, so the times of its runs are unknown.
   void called(bool captured);
 
   [[nodiscard]] traced_operator collect() const override;
@@ -52,13 +52,13 @@ class operator_trace final : public trace_source {
   std::vector<counter_range> counters_;
   scratch_memory memory_;
   ring_table rings_;
-  mutable std::mutex mutex_;  // of the next two
+  mutable std::mutex mutex_;  // guards the next two
   std::vector<std::uint64_t> calls_;
   bool captured_ = false;
 };
 
-/// For tests: while it lives, what this thread makes that is recorded has this tap, which lives as
-/// long as that.
+/// For tests: while it exists, everything that this thread makes and that is recorded uses this
+/// tap, which has to outlive all of it.
 class signal_taps {
  public:
   explicit signal_taps(signal_tap& tap);
@@ -67,15 +67,15 @@ class signal_taps {
   ~signal_taps();
 };
 
-/// What is recorded of a kernel that is all of a run and takes part in no world: of a GEMM of one
-/// GPU. Nothing in a build whose kernels record nothing, and unless a trace is being recorded when
-/// it is made. It ends when the GPU has ended what it runs.
+/// The recording of a kernel that is a whole run and belongs to no world, such as a GEMM on one
+/// GPU. It is empty in a build whose kernels record nothing, and if no trace is being recorded when
+/// it is made. Its end synchronises the device.
 class lone_trace {
  public:
-  /// `threads`: of a block.
+  /// `threads`: per block.
   lone_trace(const std::string& name, int threads);
 
-  /// What the launch of a run is given.
+  /// Notes the call of a run, and returns the arguments for its launch.
   [[nodiscard]] launch_trace begin_run(cudaStream_t stream) const;
 
  private:

@@ -12,7 +12,7 @@ bool multiplies(const trace_span& span) {
   return span.kind == trace_kind::action && span.what == static_cast<int>(action::multiply);
 }
 
-/// How long the multiplications of a tile take, as a rule.
+/// The median time of the multiplications of a tile.
 std::uint64_t usual_time(const std::vector<warp_events>& warps) {
   std::vector<std::uint64_t> all;
   for (const warp_events& warp : warps) {
@@ -23,17 +23,17 @@ std::uint64_t usual_time(const std::vector<warp_events>& warps) {
   return all.empty() ? 0 : all[all.size() / 2];
 }
 
-/// Blocks of one cluster: those of a kernel that hand each other work.
+/// The blocks of one cluster of a kernel, which work together: kernel group and cluster number.
 using cluster_place = std::pair<int, int>;
 
 cluster_place place_of(const warp_ring& ring, const warp_events& warp) {
   return {ring.group, ring.block / warp.cluster};
 }
 
-/// By their ends.
+/// Sorted by their ends.
 using waits_by_end = std::vector<trace_span>;
 
-/// Those of producers and pollers.
+/// The waits of producers and pollers.
 std::map<cluster_place, waits_by_end> waits_of(const std::vector<warp_ring>& rings,
                                                const std::vector<warp_events>& warps) {
   std::map<cluster_place, waits_by_end> found;
@@ -49,7 +49,7 @@ std::map<cluster_place, waits_by_end> waits_of(const std::vector<warp_ring>& rin
   return found;
 }
 
-/// Of those that end within a tile the longest, as far as it lies there.
+/// The longest of the waits that end within a tile's span, clipped to that span.
 std::optional<trace_span> longest_in(const waits_by_end& waits, const trace_span& tile) {
   std::optional<trace_span> longest;
   auto it = std::ranges::upper_bound(waits, tile.begin, {}, &trace_span::end);

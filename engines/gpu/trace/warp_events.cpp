@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t address_bits = (std::uint64_t{1} << 47U) - 1;
 
-/// Owner and number of a counter.
+/// The rank of a counter, and its number there.
 struct counter_place {
   int owner = 0;
   int number = -1;
@@ -26,7 +26,7 @@ counter_place place_of(const kernel_record& record, std::uint64_t address) {
       return {owner, range.first + static_cast<int>((address - begin) / sizeof(std::uint64_t))};
     }
   }
-  return {record.rank, -1};  // data that tell of themselves
+  return {record.rank, -1};  // data that are their own signal
 }
 
 class ring_reader {
@@ -77,8 +77,8 @@ class ring_reader {
       kernel_.reset();
     }
   }
-  /// What warps of some roles do, they do from begin to end, but for their waits. One that neither
-  /// waits nor signals has nothing to do.
+  /// Warps of some roles do one action from begin to end of a kernel, except while they wait. A
+  /// warp that neither waits nor signals has nothing to do.
   void act_throughout() {
     action what = action::none;
     if (kernel_->role == warp_role::sender) what = action::copy;
@@ -99,7 +99,7 @@ class ring_reader {
       action_.reset();
     }
   }
-  /// Both events of a wait are noted at its end.
+  /// Both events of a wait are recorded at its end.
   void wait(const event_word& word, std::uint64_t time) {
     if (!word.ends()) {
       wait_ = at_counter(word, time);
@@ -131,7 +131,7 @@ class ring_reader {
   std::optional<kernel_part> kernel_;
   std::optional<trace_span> action_;
   std::optional<trace_span> wait_;
-  std::size_t others_before_ = 0;  // the kernel that is open
+  std::size_t others_before_ = 0;  // number of `others` before the current kernel
   warp_events found_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace untax::gpu {
 
-/// Kernels that are launched alike: those of the same group and launch of a run.
+/// Kernels with the same group and the same launch in a run.
 struct launched {
   int group = 0;
   int launch = 0;
@@ -28,21 +28,21 @@ struct kernel_part {
   trace_span span;
 };
 
-/// What a ring holds, taken apart.
+/// The decoded events of a ring.
 struct warp_events {
-  int cluster = 1;  ///< blocks of a cluster of its kernels
+  int cluster = 1;  ///< blocks per cluster of its kernels
   std::vector<kernel_part> kernels;
   std::vector<trace_span> others;
 };
 
-/// Takes a ring apart.
+/// Decodes a ring.
 [[nodiscard]] warp_events read_ring(const kernel_record& record, const warp_ring& ring);
 
-/// A tile is multiplied from when its first part has come, and a producer or a poller may have to
-/// wait for more of it: then the multipliers of its block wait, too, though they do not note it;
-/// and those of its cluster, since each block brings a part of the operand that all of them read.
-/// Of the waits that end within a tile the longest one is theirs, for as long as the tile took
-/// longer than as a rule: what the producer is ahead hides short ones.
+/// Adds waits to multipliers. A tile is multiplied from the arrival of its first k-block on, while
+/// a producer or a poller may wait for more of it. Then the multipliers of its block wait too, but
+/// do not record it, and so do those of its cluster, since each block loads a part of the operand
+/// that all of them read. They get the longest wait that ends within a tile, for as long as the
+/// tile exceeds the median time: the producer's lead hides short waits.
 void share_waits(const std::vector<warp_ring>& rings, std::vector<warp_events>& warps);
 
 }  // namespace untax::gpu
