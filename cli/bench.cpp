@@ -29,6 +29,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/common/registry.hpp"
 #include "output.hpp"
 #include "pattern_table.hpp"
 #include "run_request.hpp"
@@ -148,6 +149,13 @@ int run_collectives(const bench_options& options) {
   return options.sweep || all_met(report) ? 0 : 1;
 }
 
+/// The name of one of them.
+std::string operator_with_gemm(const std::string& name) {
+  std::vector<std::string> known;
+  for (const operator_entry& entry : operators()) known.push_back(entry.name);
+  return known[place_in("--operator", name, known)];
+}
+
 /// Suites by their place in `bench_suites`.
 int run_suite(std::size_t suite, const bench_options& options) {
   if (suite == 0) return run_host(options);
@@ -174,6 +182,9 @@ int run_suite(std::size_t suite, const bench_options& options) {
   if (suite == 10) {
     bench::shared_options shared;
     if (!options.rank_counts.empty()) shared.rank_counts = options.rank_counts;
+    if (!options.tune.operator_name.empty())
+      shared.operators = {operator_with_gemm(options.tune.operator_name)};
+    shared.sizes = options.sizes;
     if (options.gemm.problems > 0) shared.problems = options.gemm.problems;
     shared.seed = options.gemm.seed;
     shared.repeats = options.repeats;
@@ -259,7 +270,8 @@ void add_bench(CLI::App& app, int& status) {
       ->check(writable_file());
   verb->add_option(
           "--size", options->sizes,
-          "bytes of the vectors of collectives, or rows of A of gemm; several may be given")
+          "bytes of the vectors of collectives, or rows of A of gemm and shared; several may be "
+          "given")
       ->allow_extra_args(false)
       ->check(between(1, std::numeric_limits<int>::max()));
   verb->add_option("--collective", options->collectives,

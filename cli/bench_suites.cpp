@@ -22,7 +22,7 @@ const std::vector<option_use>& uses() {
       {{"--ranks"},
        {"rma", "collectives", "all-gather-gemm", "gemm-all-scatter", "gemm-reduce-scatter",
         "gemm-all-reduce", "all-reduce-norm", "flash-decode", "tune", "shared"}},
-      {{"--size"}, {"collectives", "gemm"}},
+      {{"--size"}, {"collectives", "gemm", "shared"}},
       {{"--problems", "--seed"},
        {"gemm", "shared", "flash-attention", "flash-decode", "all-gather-gemm", "gemm-all-scatter",
         "gemm-reduce-scatter", "gemm-all-reduce", "locality"}},
@@ -38,7 +38,8 @@ const std::vector<option_use>& uses() {
       {{"--partials"}, {"gemm-reduce-scatter", "gemm-all-reduce", "shared"}},
       {{"--tokens", "--hidden"}, {"all-reduce-norm"}},
       {{"--heads", "--batch", "--keys", "--page-size", "--bf16-partials"}, {"flash-decode"}},
-      {{"--operator", "--quick", "--check", "--held-out"}, {"tune"}},
+      {{"--operator"}, {"tune", "shared"}},
+      {{"--quick", "--check", "--held-out"}, {"tune"}},
       {{"--matrices", "--twins", "--stencils", "--take", "--most-elements", "--band",
         "--mixed-bands", "--threads", "--backend", "--dtype", "--verify", "--resume", "--schema"},
        {"spmv"}}};
@@ -70,7 +71,8 @@ constexpr const char* footer =
     "cuSPARSE, in every way; --json is a table for `untax select`, and --seconds with --resume "
     "measures a long one in parts\n"
     "shared            operators between ranks that share one GPU, which compares builds of untax; "
-    "--ranks 2 and 4 by default; with --ranks 1 sums over ranks beside the GEMM alone\n"
+    "--ranks 2 and 4, all_gather_gemm and gemm_all_scatter by default; with --ranks 1 sums over "
+    "ranks beside the GEMM alone; with --size weights of 8192 columns\n"
     "flash-attention   attention of many queries on one GPU: a grid, or with --problems shapes at "
     "random; with --orders in every order of tiles\n"
     "locality          what kernels of untax locality read and write, on one GPU, in orders of "
@@ -97,6 +99,7 @@ constexpr const char* footer =
     "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
     "  untax bench spmv --matrices folder --json table.json --schema schema.json\n"
     "  untax bench shared --json shared.json\n"
+    "  untax bench shared --operator gemm_reduce_scatter --ranks 4 --size 16 --size 128\n"
     "  untax bench flash-attention --problems 30 --json attention.json\n"
     "  untax bench gemm-all-scatter -m 8192 -n 4096 -k 12288 --patterns copy_engine";
 

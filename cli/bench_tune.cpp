@@ -92,8 +92,9 @@ std::string text_of(const bench::tune_check& check, int columns, text_style how)
 }
 
 void add_tune_options(CLI::App& verb, tune_request& request) {
-  verb.add_option("--operator", request.operator_name,
-                  "tune only all_gather_gemm or gemm_all_scatter");
+  verb.add_option(
+      "--operator", request.operator_name,
+      "tune only all_gather_gemm or gemm_all_scatter; of shared any operator with a GEMM");
   verb.add_flag("--quick", request.quick, "tune at fewer shapes");
   verb.add_flag("--check", request.check, "tune nothing: judge what automatic chooses");
   verb.add_option("--held-out", request.held_out,

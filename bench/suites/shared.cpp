@@ -31,17 +31,33 @@ trace_cost shared_report::cost_of_trace() const {
 }
 
 int steps_of(const shared_options& options) {
-  constexpr int operators = 2;
-  int steps = 0;
-  for (const int ranks : options.rank_counts)
-    steps += operators * (ranks == 1 ? static_cast<int>(alone_problems(options.partials).size())
-                                     : options.problems);
-  return steps;
+  std::size_t steps = 0;
+  for (const int ranks : options.rank_counts) {
+    for (const std::string& name :
+         options.operators.empty() ? default_operators(ranks) : options.operators)
+      steps += problems_of(options, name, ranks).size();
+  }
+  return static_cast<int>(steps);
 }
 
-std::vector<gemm_problem> alone_problems(dtype partials) {
+std::vector<std::string> default_operators(int ranks) {
+  if (ranks == 1) return {"gemm_reduce_scatter", "gemm_all_reduce"};
+  return {"all_gather_gemm", "gemm_all_scatter"};
+}
+
+std::vector<gemm_problem> problems_of(const shared_options& options,
+                                      const std::string& operator_name, int ranks) {
+  if (!options.sizes.empty()) return problems_of_sizes(options.sizes, options.partials);
+  if (ranks == 1) return problems_of_sizes({16, 64, 1024, 4096}, options.partials);
+  std::vector<gemm_problem> all = shared_problems(operator_name, options.seed, options.problems);
+  for (gemm_problem& p : all) p.partials = options.partials == dtype::f32 ? dtype::f32 : p.type;
+  return all;
+}
+
+std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
+                                            dtype partials) {
   std::vector<gemm_problem> all;
-  for (const std::int64_t m : {16, 64, 1024, 4096}) {
+  for (const std::int64_t m : sizes) {
     for (const std::int64_t k : {3584, 8192})
       all.push_back({.m = m, .n = 8192, .k = k, .type = dtype::bf16, .partials = partials});
   }

@@ -16,7 +16,9 @@ namespace untax::bench {
 /// signal.
 struct shared_options {
   std::vector<int> rank_counts = {2, 4};  ///< 1: what sums over ranks cost that send to themselves
-  int problems = 12;                      ///< of each operator
+  std::vector<std::string> operators;     ///< empty: those of `default_operators`
+  std::vector<std::int64_t> sizes;        ///< rows of A; empty: problems are drawn at random
+  int problems = 12;                      ///< of each operator, where they are drawn
   std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
   int repeats = 20;                       ///< times of each pattern
   dtype partials = dtype::bf16;           ///< of sums over ranks: fp32, or those of 16 bits
@@ -55,15 +57,23 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> shared_problems(const std::string& operator_name,
                                                         std::uint64_t seed, int count);
 
-/// The problems of one rank that sends to itself: few rows and many.
-[[nodiscard]] std::vector<gemm_problem> alone_problems(dtype partials);
+/// Few rows and many, by weights of 8192 columns: with `sizes`, and of one rank, which sends to
+/// itself.
+[[nodiscard]] std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
+                                                          dtype partials);
 
-/// Times the fused patterns of all_gather_gemm and gemm_all_scatter, and between one rank and
-/// itself those of gemm_reduce_scatter and gemm_all_reduce beside the GEMM alone (`automatic`,
-/// which comes first), by the clock of the GPU,
-/// several runs that follow each other at a time, without NCCL. Every result is compared with a
-/// reference before and after. Worlds with and without a recording follow each other, twice. Throws
-/// `unsupported` where there is no GPU, or no CUDA.
+/// all_gather_gemm and gemm_all_scatter; of one rank gemm_reduce_scatter and gemm_all_reduce.
+[[nodiscard]] std::vector<std::string> default_operators(int ranks);
+
+/// What is measured of an operator. Throws `invalid_argument` for an unknown one.
+[[nodiscard]] std::vector<gemm_problem> problems_of(const shared_options& options,
+                                                    const std::string& operator_name, int ranks);
+
+/// Times the fused patterns of operators, of sums over ranks beside `automatic`, which comes first
+/// and is the GEMM alone in a world of one rank. Times are by the clock of the GPU, of several runs
+/// that follow each other, without NCCL. Every result is compared with a reference before and
+/// after. Worlds with and without a recording follow each other, twice. Throws `unsupported` where
+/// there is no GPU, or no CUDA.
 [[nodiscard]] shared_report run_shared_suite(const shared_options& options);
 
 }  // namespace untax::bench

@@ -63,10 +63,11 @@ refused 'did you mean gemm\?' bench --size 64 gem
 refused 'did you mean collectives\?' bench --collective all_reduce colectives
 refused 'did you mean all-gather-gemm\?' bench --patterns copy_engine -m 64 all-gather-gem
 refused 'did you mean flash-decode\?' bench --heads 8b --batch 1 --keys 64 flash-decod
-refused 'means nothing to the suite host; it is for collectives or gemm' bench host --size 4
+refused 'means nothing to the suite host; it is for collectives, gemm or shared' bench host --size 4
 refused 'means nothing to the suite operators' bench operators --sweep
 refused 'means nothing to the suite gemm' bench gemm --ranks 2
 refused 'means nothing to the suite shared' bench shared --invariant
+refused 'did you mean gemm_all_reduce\?' bench shared --operator gemm_all_reduc
 refused 'every-plan excludes --invariant' bench gemm --invariant --every-plan
 refused 'means nothing to the suite host' bench host --operator all_gather_gemm
 refused 'the operator "a b" is not known' run $'a\nb'

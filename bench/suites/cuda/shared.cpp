@@ -165,15 +165,12 @@ shared_report run_shared_suite(const shared_options& options) {
   report.seed = options.seed;
   report.traced = options.traced;
   for (const int ranks : options.rank_counts) {
-    const bool alone = ranks == 1;
-    for (const char* name : {alone ? "gemm_reduce_scatter" : "all_gather_gemm",
-                             alone ? "gemm_all_reduce" : "gemm_all_scatter"}) {
+    for (const std::string& name :
+         options.operators.empty() ? default_operators(ranks) : options.operators) {
       const operator_entry& entry = operator_named(name);
-      for (const gemm_problem& problem :
-           alone ? alone_problems(options.partials)
-                 : shared_problems(name, options.seed, options.problems)) {
+      for (const gemm_problem& problem : problems_of(options, name, ranks)) {
         shared_row row{name, ranks, problem, tolerance_of(problem), {}};
-        for (const pattern how : alone ? sums : fused)
+        for (const pattern how : entry.sums_to ? sums : fused)
           row.figures.push_back(measured({entry, problem, how, ranks, options}));
         report.rows.push_back(std::move(row));
         if (options.progress) options.progress();
